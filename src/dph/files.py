@@ -1,0 +1,97 @@
+"""Writing files so that a killed process never leaves half of one: temporary name, then rename."""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dph.errors import DataError
+
+
+@contextlib.contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Yield a temporary sibling of ``path`` that becomes ``path`` if the block succeeds.
+
+    The temporary file is flushed to disk before the rename. A file or directory left there by a
+    killed process is overwritten. If the block raises, ``path`` is untouched.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    _remove(temporary)
+    try:
+        yield temporary
+        for file in [temporary] if temporary.is_file() else sorted(temporary.rglob("*")):
+            if file.is_file():
+                _flush(file)
+        if path.is_dir():  # a directory cannot be replaced in one move: step aside first
+            aside = path.with_name(f".{path.name}.old")
+            _remove(aside)
+            path.replace(aside)
+            temporary.replace(path)
+            _remove(aside)
+        else:
+            temporary.replace(path)
+    finally:
+        _remove(temporary)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write ``text`` to ``path`` atomically (UTF-8)."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write ``value`` as readable JSON, atomically; NaN and infinity are refused."""
+    write_text(path, json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file.
+
+    Raises:
+        DataError: the file is missing or is not JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise DataError(f"{path} is not valid JSON: {error}") from error
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def make_directory(path: Path) -> Path:
+    """Create ``path`` (and its parents) and make sure that it can be written to.
+
+    Raises:
+        DataError: it is a file, or cannot be created or written.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise DataError(f"cannot write into the directory {path}: {error.strerror}") from error
+    return path
+
+
+def _flush(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

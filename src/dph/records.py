@@ -1,0 +1,78 @@
+"""The nouns: immutable records that flow between the stages. No logic, no torch."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Outcome(StrEnum):
+    """What a verifier concluded. Compare members; never test truthiness."""
+
+    CORRECT = "CORRECT"
+    WRONG = "WRONG"
+    NO_ANSWER = "NO_ANSWER"
+    """Nothing in the response can be taken as an answer."""
+    INVALID = "INVALID"
+    """There is an answer, but it cannot be evaluated (SQL that does not run, say)."""
+    TIMED_OUT = "TIMED_OUT"
+    OVER_LIMIT = "OVER_LIMIT"
+    """The answer asked for more rows, bytes or memory than is allowed."""
+    BAD_GOLD = "BAD_GOLD"
+    """The gold answer cannot be graded against; says nothing about the response."""
+    CRASHED = "CRASHED"
+    """The worker that evaluated the answer died."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """An outcome, a reward in [0, 1] and the one-line reason."""
+
+    outcome: Outcome
+    reward: float
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.reward <= 1.0:
+            raise ValueError(f"a reward lies in [0, 1], got {self.reward}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One verifiable question.
+
+    ``answer`` holds every other field of the data row (``answer``, ``gold_sql``,
+    ``database`` ...): what the verifier needs and nothing else reads. ``prompt`` is the
+    text the model sees, or a list of chat messages ``{"role": ..., "content": ...}``.
+    """
+
+    problem_id: str
+    prompt: str | tuple[Mapping[str, str], ...]
+    answer: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """One sampled answer.
+
+    ``token_ids`` include the stop token when there is one; ``logprobs`` (nats) belong to
+    them one by one and are those of the full vocabulary at the sampling temperature, also
+    under top-p. ``finished`` is false when ``max_tokens`` cut the answer off. ``text`` is
+    the answer without special tokens.
+    """
+
+    problem_id: str
+    sample_index: int
+    token_ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    finished: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradedCompletion:
+    """A completion, what its verifier concluded, and the style it was written in."""
+
+    completion: Completion
+    verdict: Verdict
+    style: str | None = None

@@ -1,0 +1,66 @@
+"""What a sampler is: prompts in, completions out, with nothing left to batch order."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from dph.errors import SettingsError
+from dph.records import Completion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingParameters:
+    """How to draw a completion.
+
+    ``greedy`` takes the most likely token and ignores ``top_p``; log-probs are still those at
+    ``temperature``. ``stop_token_ids`` end a completion and are part of it.
+    """
+
+    max_tokens: int
+    stop_token_ids: tuple[int, ...]
+    temperature: float = 1.0
+    top_p: float = 1.0
+    greedy: bool = False
+
+    def __post_init__(self) -> None:
+        if self.max_tokens < 1:
+            raise SettingsError(f"max_tokens must be at least 1, got {self.max_tokens}")
+        if not self.temperature > 0:
+            raise SettingsError(
+                f"temperature must be above 0, got {self.temperature}; use greedy for the limit"
+            )
+        if not 0 < self.top_p <= 1:
+            raise SettingsError(f"top_p must lie in (0, 1], got {self.top_p}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleRequest:
+    """Draw the samples ``first_index`` ... ``first_index + samples - 1`` of one problem.
+
+    The random numbers of a sample depend on (seed, problem_id, sample index) alone, so asking
+    for samples 0-7 and then 8-15 gives the same sixteen as asking once.
+    """
+
+    problem_id: str
+    prompt_ids: tuple[int, ...]
+    samples: int
+    first_index: int = 0
+
+
+@runtime_checkable
+class Sampler(Protocol):
+    """Draws completions from a model."""
+
+    def sample(
+        self,
+        requests: Sequence[SampleRequest],
+        parameters: SamplingParameters,
+        *,
+        seed: int,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> list[list[Completion]]:
+        """Completions of each request, in the order of requests and sample indices.
+
+        ``on_progress`` is called with the number of completions finished since the last call.
+        """
+        ...

@@ -1,0 +1,30 @@
+"""What a verifier is: problems and responses in, verdicts out."""
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from dph.records import Problem, Verdict
+
+
+@runtime_checkable
+class Verifier(Protocol):
+    """Grades responses. A bad answer is data (a verdict); a broken verifier raises.
+
+    ``name`` and ``version`` go into every artefact that depends on the verdicts; a change
+    of a rule changes the version.
+    """
+
+    name: str
+    version: str
+
+    def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
+        """One verdict for each pair, in order.
+
+        Raises:
+            VerifierError: the verifier itself broke.
+        """
+        ...
+
+    def close(self) -> None:
+        """Stop the worker processes, if there are any. Closing twice is harmless."""
+        ...
