@@ -1,0 +1,35 @@
+"""A recipe: one TOML file and dotted overrides, made into frozen, validated settings."""
+
+from dph.settings.methods import METHODS
+from dph.settings.recipe import load_recipe, recipe_digest, recipe_toml, resolve_recipe, save_recipe
+from dph.settings.schema import (
+    DataSettings,
+    EvaluationSettings,
+    ModelSettings,
+    ObjectiveSettings,
+    PresamplingSettings,
+    Recipe,
+    SamplingSettings,
+    SetSettings,
+    TrackingSettings,
+    TrainingSettings,
+)
+
+__all__ = [
+    "METHODS",
+    "DataSettings",
+    "EvaluationSettings",
+    "ModelSettings",
+    "ObjectiveSettings",
+    "PresamplingSettings",
+    "Recipe",
+    "SamplingSettings",
+    "SetSettings",
+    "TrackingSettings",
+    "TrainingSettings",
+    "load_recipe",
+    "recipe_digest",
+    "recipe_toml",
+    "resolve_recipe",
+    "save_recipe",
+]
