@@ -1,0 +1,61 @@
+"""Graded completions as a table: one row a sample, in the order of problems and samples."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from dph.records import Completion, GradedCompletion, Outcome, Verdict
+
+GRADED = pa.schema(
+    [
+        ("problem_id", pa.string()),
+        ("sample_index", pa.int32()),
+        ("text", pa.string()),
+        ("token_ids", pa.list_(pa.int32())),
+        ("logprobs", pa.list_(pa.float32())),
+        ("finished", pa.bool_()),
+        ("outcome", pa.string()),
+        ("reward", pa.float64()),
+        ("reason", pa.string()),
+        ("style", pa.string()),
+    ]
+)
+
+
+def graded_table(groups: Sequence[Sequence[GradedCompletion]]) -> pa.Table:
+    """All completions of all groups."""
+    return pa.Table.from_pylist([_row(g) for group in groups for g in group], schema=GRADED)
+
+
+def graded_rows(table: pa.Table) -> Iterator[GradedCompletion]:
+    """The completions of a table, one by one."""
+    for row in table.to_pylist():
+        completion = Completion(
+            problem_id=row["problem_id"],
+            sample_index=row["sample_index"],
+            token_ids=tuple(row["token_ids"]),
+            logprobs=tuple(row["logprobs"]),
+            finished=row["finished"],
+            text=row["text"],
+        )
+        verdict = Verdict(
+            outcome=Outcome(row["outcome"]), reward=row["reward"], reason=row["reason"]
+        )
+        yield GradedCompletion(completion=completion, verdict=verdict, style=row["style"])
+
+
+def _row(graded: GradedCompletion) -> dict[str, Any]:
+    completion, verdict = graded.completion, graded.verdict
+    return {
+        "problem_id": completion.problem_id,
+        "sample_index": completion.sample_index,
+        "text": completion.text,
+        "token_ids": completion.token_ids,
+        "logprobs": completion.logprobs,
+        "finished": completion.finished,
+        "outcome": verdict.outcome.value,
+        "reward": verdict.reward,
+        "reason": verdict.reason,
+        "style": graded.style,
+    }
