@@ -1,0 +1,56 @@
+"""f-divergences for rehearsal, one a file; ``base`` states the convention.
+
+To add one: a file, a row in ``DIVERGENCES``, a row in the tests' table.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from difflib import get_close_matches
+from typing import Any
+
+from dph.divergences.alpha import Alpha
+from dph.divergences.base import LOG_RATIO_BOUND, Divergence
+from dph.divergences.forward_kl import ForwardKL
+from dph.divergences.jensen_shannon import JensenShannon
+from dph.divergences.reverse_kl import ReverseKL
+from dph.errors import SettingsError
+
+__all__ = [
+    "DIVERGENCES",
+    "LOG_RATIO_BOUND",
+    "Alpha",
+    "Divergence",
+    "ForwardKL",
+    "JensenShannon",
+    "ReverseKL",
+    "make_divergence",
+]
+
+DIVERGENCES: Mapping[str, type[Alpha | ForwardKL | JensenShannon | ReverseKL]] = {
+    cls.name: cls for cls in (ForwardKL, JensenShannon, Alpha, ReverseKL)
+}
+
+
+def make_divergence(name: str, **parameters: Any) -> Divergence:
+    """Build the divergence called ``name``.
+
+    Raises:
+        SettingsError: the name or a parameter is unknown, or a parameter is out of range.
+
+    >>> make_divergence("alpha", alpha=0.3)
+    Alpha(alpha=0.3)
+    """
+    if name not in DIVERGENCES:
+        near = get_close_matches(name, DIVERGENCES, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise SettingsError(
+            f"unknown divergence {name!r}: choose one of {', '.join(DIVERGENCES)}{hint}"
+        )
+    cls = DIVERGENCES[name]
+    known = [field.name for field in fields(cls)]
+    if unknown := sorted(set(parameters) - set(known)):
+        raise SettingsError(
+            f"divergence {name!r} has no parameter {unknown[0]!r}; it takes: "
+            f"{', '.join(known) or 'none'}"
+        )
+    return cls(**parameters)
