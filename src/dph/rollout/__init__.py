@@ -1,0 +1,1 @@
+"""Drawing completions from a model, and grading them."""

@@ -3,6 +3,7 @@
 import inspect
 from typing import Any
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
@@ -47,7 +48,8 @@ class SlabLayer(DynamicLayer):  # type: ignore[misc]
         for name in ("keys", "values"):
             old = getattr(self, name)
             new = old.new_empty(len(indices), *old.shape[1:])
-            new[:, :, : self.used] = old[:, :, : self.used].index_select(0, indices)
+            used = old[:, :, : self.used]
+            torch.index_select(used, 0, indices, out=new[:, :, : self.used])
             setattr(self, name, new)
 
     def _slab(self, states: Tensor) -> Tensor:

@@ -32,3 +32,12 @@ def uniforms(
     adds numbers at the end.
     """
     return generator(seed, "sample", problem_id, int(sample_index)).random(count)
+
+
+def derived_seed(seed: int, *names: str | int) -> int:
+    """A seed of its own for (``seed``, ``names``), in [0, 2**63).
+
+    >>> derived_seed(0, "rollout", 1) == derived_seed(0, "rollout", 2)
+    False
+    """
+    return int(generator(seed, "derived", *names).integers(2**63))

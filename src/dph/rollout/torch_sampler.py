@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from dph.errors import ModelError, SettingsError
+from dph.errors import DataError, ModelError, SettingsError
 from dph.models.autocast import autocast
 from dph.records import Completion
 from dph.rollout.base import SampleRequest, SamplingParameters
@@ -69,8 +69,9 @@ class TorchSampler:
         """Completions of each request, in the order of requests and sample indices.
 
         Raises:
-            SettingsError: a prompt is empty, or prompt and ``max_tokens`` do not fit the context,
-                or a stop token is not in the vocabulary.
+            DataError: a prompt is empty.
+            SettingsError: prompt and ``max_tokens`` do not fit the context, or a stop token is not
+                in the vocabulary.
             ModelError: the model's log-probs are not finite.
         """
         check_requests(self.model, requests, parameters)
@@ -134,8 +135,9 @@ def check_requests(
     """Refuse what cannot be sampled.
 
     Raises:
-        SettingsError: a prompt is empty, or prompt and ``max_tokens`` do not fit the context,
-            or a stop token is not in the vocabulary.
+        DataError: a prompt is empty.
+        SettingsError: prompt and ``max_tokens`` do not fit the context, or a stop token is not in
+            the vocabulary.
     """
     config = model.config.get_text_config()
     context = getattr(config, "max_position_embeddings", None)
@@ -146,7 +148,7 @@ def check_requests(
     for request in requests:
         length = len(request.prompt_ids)
         if not length:
-            raise SettingsError(f"problem {request.problem_id!r} has an empty prompt")
+            raise DataError(f"problem {request.problem_id!r} has an empty prompt")
         if context is not None and length + parameters.max_tokens > context:
             raise SettingsError(
                 f"problem {request.problem_id!r}: a prompt of {length} tokens and max_tokens = "

@@ -1,0 +1,50 @@
+"""Fingerprints: two models or tokenizers have the same one if and only if they are the same."""
+
+import hashlib
+import json
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+def weight_fingerprint(model: PreTrainedModel) -> str:
+    """SHA-256, in hex, over names, shapes, dtypes and bytes of the weights.
+
+    Tied weights count once, under the first of their names. The same before and after a model is
+    saved and loaded, and on every device.
+    """
+    digest = hashlib.sha256()
+    seen: set[tuple[Any, ...]] = set()
+    for name, tensor in sorted(model.state_dict().items()):
+        place = (tensor.device, tensor.data_ptr(), tuple(tensor.shape), tensor.stride())
+        if tensor.numel() and place in seen:
+            continue
+        seen.add(place)
+        digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
+        flat = tensor.detach().cpu().contiguous().reshape(-1)
+        digest.update(memoryview(flat.view(torch.uint8).numpy()))
+    return digest.hexdigest()
+
+
+def tokenizer_fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
+    """SHA-256, in hex, over everything that decides how text becomes tokens.
+
+    That is the vocabulary, the merges and the other rules of the backend, the special tokens and the
+    chat template; not the directory, and neither padding nor truncation.
+    """
+    content = {
+        "vocabulary": tokenizer.get_vocab(),
+        "backend": _backend(tokenizer),
+        "special_tokens": {key: str(token) for key, token in tokenizer.special_tokens_map.items()},
+        "chat_template": tokenizer.chat_template,
+    }
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _backend(tokenizer: PreTrainedTokenizerBase) -> Any:
+    if not tokenizer.is_fast:
+        return type(tokenizer).__name__
+    backend = json.loads(tokenizer.backend_tokenizer.to_str())
+    return {key: value for key, value in backend.items() if key not in ("padding", "truncation")}

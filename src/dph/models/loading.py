@@ -1,0 +1,126 @@
+"""Loading a model and its tokenizer from a local directory."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import torch
+from safetensors import SafetensorError
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.utils import logging as transformers_logging
+
+from dph.errors import ModelError, SettingsError
+
+Device = Literal["auto", "cpu", "cuda"]
+
+
+def load_tokenizer(path: str | Path) -> PreTrainedTokenizerBase:
+    """The tokenizer of a model directory. Never reaches the network.
+
+    Raises:
+        ModelError: the directory or its tokenizer is missing or damaged, or the tokenizer has no
+            pad token or no end-of-sequence token.
+    """
+    directory = _model_directory(path)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True)
+    except Exception as error:  # the Rust tokenizer raises bare Exception for a damaged file
+        raise ModelError(f"cannot load a tokenizer from {directory}: {_line(error)}") from error
+    for token, use in (("pad", "batches need one"), ("eos", "answers need an end")):
+        if getattr(tokenizer, f"{token}_token_id") is None:
+            raise ModelError(
+                f"the tokenizer in {directory} has no {token} token and {use}: "
+                f"set tokenizer.{token}_token and save it there"
+            )
+    return tokenizer
+
+
+def load_model(
+    path: str | Path,
+    *,
+    device: Device = "auto",
+    attention: str = "sdpa",
+    gradient_checkpointing: bool = False,
+) -> PreTrainedModel:
+    """The causal language model of a directory, with float32 weights, in evaluation mode.
+
+    Reads safetensors only and never reaches the network. Every dropout rate of the config is set
+    to 0 (and saved so): policy ratios between two forwards of the same weights must be 1.
+    ``device="auto"`` takes the GPU if there is one.
+
+    Raises:
+        SettingsError: ``device="cuda"`` without a CUDA device.
+        ModelError: the directory is missing or damaged, lacks weights, or is no causal model.
+    """
+    directory = _model_directory(path)
+    target = _device(device)
+    try:
+        config = AutoConfig.from_pretrained(directory, local_files_only=True)
+        _without_dropout(config)
+        with _without_progress_bar():
+            model, report = AutoModelForCausalLM.from_pretrained(
+                directory,
+                config=config,
+                dtype=torch.float32,
+                attn_implementation=attention,
+                use_safetensors=True,
+                local_files_only=True,
+                output_loading_info=True,
+            )
+    except (OSError, ValueError, RuntimeError, KeyError, ImportError, SafetensorError) as error:
+        raise ModelError(f"cannot load a causal model from {directory}: {_line(error)}") from error
+    missing = sorted(report["missing_keys"]) + sorted(report["mismatched_keys"])
+    if missing:
+        raise ModelError(
+            f"{len(missing)} weights are missing in {directory}, the first is {missing[0]}"
+        )
+    if gradient_checkpointing:
+        model.gradient_checkpointing_enable({"use_reentrant": False})
+    return model.eval().to(target)
+
+
+def _model_directory(path: str | Path) -> Path:
+    directory = Path(path)
+    if not (directory / "config.json").is_file():
+        what = "has no config.json" if directory.is_dir() else "is not a directory"
+        raise ModelError(f"{directory} {what}: need the directory of a saved transformers model")
+    return directory
+
+
+def _device(name: str) -> torch.device:
+    if name not in ("auto", "cpu", "cuda"):
+        raise SettingsError(f'device must be "auto", "cpu" or "cuda", got {name!r}')
+    available = torch.cuda.is_available()
+    if name == "cuda" and not available:
+        raise SettingsError('device is "cuda", but there is no CUDA device; use "cpu" or "auto"')
+    return torch.device("cuda" if available and name != "cpu" else "cpu")
+
+
+def _without_dropout(config: PreTrainedConfig) -> None:
+    for part in (config, config.get_text_config()):
+        for name, value in list(vars(part).items()):
+            if "drop" in name and isinstance(value, float):
+                setattr(part, name, 0.0)
+
+
+@contextmanager
+def _without_progress_bar() -> Iterator[None]:
+    enabled = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if enabled:
+            transformers_logging.enable_progress_bar()
+
+
+def _line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

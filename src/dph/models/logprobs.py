@@ -1,0 +1,153 @@
+"""The training forward: log-probs of completions under a model, differentiable."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from dph.errors import DataError, ModelError
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionScores:
+    """Per completion token: log-prob and, on request, entropy (nats); 0 where ``mask`` is false.
+
+    The entropy is that of the whole next-token distribution; it carries no gradient.
+    """
+
+    logprobs: Float[Tensor, "rows tokens"]
+    entropy: Float[Tensor, "rows tokens"] | None
+    mask: Bool[Tensor, "rows tokens"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Rows of prompt and completion, padded on the right, and where the scores come from."""
+
+    ids: Int[Tensor, "rows length"]
+    mask: Bool[Tensor, "rows tokens"]
+    sources: Int[Tensor, "scored"]
+    """Flat positions in ``ids`` whose hidden states predict the completion tokens."""
+    targets: Int[Tensor, "scored"]
+
+
+def completion_scores(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    completions: Sequence[Sequence[int]],
+    *,
+    temperature: float,
+    pad_id: int,
+    with_entropy: bool = False,
+) -> CompletionScores:
+    """Log-probs at ``temperature`` of every completion token, in one forward.
+
+    Equation: logprobs[r, t] = log softmax(logits[r, t] / temperature)[completions[r][t]]
+    Computed as: one causal forward over rows padded on the right, where no real token can see the
+    padding, so that attention needs no mask; the LM head on completion positions only; the softmax
+    in float32.
+
+    Raises:
+        DataError: a prompt is empty, or there are not as many prompts as completions.
+        ModelError: the model returns logits of an unexpected shape.
+    """
+    layout = _lay_out(prompts, completions, pad_id=pad_id, device=model.device)
+    logits = _completion_logits(model, layout) / temperature
+    table = torch.log_softmax(logits, dim=-1)
+    chosen = table.gather(1, layout.targets[:, None])[:, 0]
+    entropy = None
+    if with_entropy:
+        with torch.no_grad():
+            entropy = _spread(-(table.exp() * table).sum(dim=-1), layout.mask)
+    return CompletionScores(_spread(chosen, layout.mask), entropy, layout.mask)
+
+
+def _lay_out(
+    prompts: Sequence[Sequence[int]],
+    completions: Sequence[Sequence[int]],
+    *,
+    pad_id: int,
+    device: torch.device,
+) -> _Layout:
+    if len(prompts) != len(completions) or not prompts:
+        raise DataError(
+            "need one prompt for each completion and at least one, got "
+            f"{len(prompts)} prompts and {len(completions)} completions"
+        )
+    if not all(prompts):
+        raise DataError(f"row {[bool(ids) for ids in prompts].index(False)} has an empty prompt")
+    rows = [[*prompt, *completion] for prompt, completion in zip(prompts, completions, strict=True)]
+    width = max(map(len, rows))
+    ids = torch.tensor([row + [pad_id] * (width - len(row)) for row in rows])
+    before = torch.tensor([len(prompt) for prompt in prompts])
+    counts = torch.tensor([len(completion) for completion in completions])
+    columns = torch.arange(int(counts.max()))
+    mask = columns < counts[:, None]
+    targets = (torch.arange(len(rows))[:, None] * width + before[:, None] + columns)[mask]
+    return _Layout(
+        ids=ids.to(device),
+        mask=mask.to(device),
+        sources=(targets - 1).to(device),
+        targets=ids.flatten()[targets].to(device),
+    )
+
+
+def _completion_logits(
+    model: PreTrainedModel, layout: _Layout
+) -> Float[Tensor, "scored vocabulary"]:
+    """float32 logits of the scored positions, through the model's own forward.
+
+    The head sees only the selected hidden states; what the model does to its logits afterwards
+    (softcapping, scaling) is done to them as well. A model that bypasses its head module
+    gives full logits, from which the positions are taken.
+    """
+    with _only_at(model.get_output_embeddings(), layout.sources, layout.ids.shape):
+        logits = model(
+            input_ids=layout.ids,
+            # Says that every token counts, padding too: the causal mask alone hides it.
+            attention_mask=torch.ones_like(layout.ids),
+            use_cache=False,
+        ).logits
+    if logits.shape[:2] == (1, len(layout.sources)):
+        selected = logits[0]
+    elif logits.shape[:2] == layout.ids.shape:
+        selected = logits.flatten(0, 1).index_select(0, layout.sources)
+    else:
+        raise ModelError(
+            f"{type(model).__name__} gave logits of shape {tuple(logits.shape)} "
+            f"for tokens of shape {tuple(layout.ids.shape)}"
+        )
+    return selected.float()
+
+
+@contextmanager
+def _only_at(
+    head: nn.Module | None, sources: Int[Tensor, "scored"], shape: torch.Size
+) -> Iterator[None]:
+    """Let ``head`` see the hidden states at ``sources`` only."""
+
+    def select(_: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        hidden = arguments[0]
+        if hidden.shape[:2] != shape:
+            return None
+        return (hidden.flatten(0, 1).index_select(0, sources)[None], *arguments[1:])
+
+    if head is None:
+        yield
+        return
+    handle = head.register_forward_pre_hook(select)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _spread(
+    values: Float[Tensor, "scored"], mask: Bool[Tensor, "rows tokens"]
+) -> Float[Tensor, "rows tokens"]:
+    return values.new_zeros(mask.shape).masked_scatter(mask, values)
