@@ -1,0 +1,55 @@
+"""Group-relative advantages: how much better an answer is than its siblings."""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from dph.errors import DataError, SettingsError
+
+
+def has_signal(rewards: Float[Tensor, "groups samples"]) -> Bool[Tensor, "groups"]:
+    """Tell which groups hold at least two different rewards.
+
+    The others have advantage 0 everywhere: without a KL term they carry no gradient, and
+    DAPO's dynamic sampling draws new ones instead.
+    """
+    if rewards.shape[-1] == 0:
+        raise DataError(f"a group needs at least one reward, got shape {tuple(rewards.shape)}")
+    return rewards.amax(-1) > rewards.amin(-1)
+
+
+def group_advantages(
+    rewards: Float[Tensor, "groups samples"],
+    *,
+    scale: Literal["std", "none"] = "std",
+    eps: float = 1e-6,
+) -> Float[Tensor, "groups samples"]:
+    """Advantage of each sample over the mean of its group.
+
+    Equation: (r - mean) / (std + eps) (GRPO, arXiv:2402.03300, section 4.1); r - mean for
+    ``scale="none"`` (Dr. GRPO, arXiv:2503.20783).
+    The standard deviation is the unbiased one (divisor samples - 1), as in TRL and verl.
+    Limits: a group whose rewards are all equal, or with a single sample, gets exactly 0,
+    whatever the rounding of its mean.
+
+    Raises:
+        SettingsError: ``scale`` is unknown or ``eps`` is not above 0.
+        DataError: groups without samples.
+
+    >>> group_advantages(torch.tensor([[1.0, 0.0], [0.1, 0.1]]), scale="none")
+    tensor([[ 0.5000, -0.5000],
+            [ 0.0000,  0.0000]])
+    """
+    if scale not in ("std", "none"):
+        raise SettingsError(f"advantage scale must be 'std' or 'none', got {scale!r}")
+    if not eps > 0:
+        raise SettingsError(f"advantage eps must be above 0, got {eps}")
+    signal = has_signal(rewards)[:, None]
+    centred = rewards - rewards.mean(-1, keepdim=True)
+    if scale == "std":
+        # One sample has no unbiased deviation; its group has no signal either.
+        correction = min(1, rewards.shape[-1] - 1)
+        centred = centred / (rewards.std(-1, keepdim=True, correction=correction) + eps)
+    return torch.where(signal, centred, 0.0)
