@@ -1,0 +1,1 @@
+"""Pre-sampling: the initial policy's own answers, split and stored as a pool."""

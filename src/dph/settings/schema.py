@@ -32,7 +32,7 @@ class ModelSettings(Section):
     """Which model, where, and in which precision."""
 
     path: str = Field(
-        min_length=1, description="a transformers directory, or a name in the local hub cache"
+        min_length=1, description="directory of a saved transformers model and its tokenizer"
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
         "auto", description="auto takes the GPU if there is one"
@@ -230,11 +230,10 @@ class TrainingSettings(Section):
 
     @model_validator(mode="after")
     def _batches_fit(self) -> Self:
-        rows = self.problems_per_step * self.samples_per_problem
-        if self.minibatches > rows:
+        if self.minibatches > self.problems_per_step:
             raise ValueError(
-                f"minibatches must be at most problems_per_step * samples_per_problem = {rows}, "
-                f"got {self.minibatches}"
+                "need minibatches <= problems_per_step, got "
+                f"minibatches={self.minibatches}, problems_per_step={self.problems_per_step}"
             )
         if not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"betas must lie in [0, 1), got {self.betas}")

@@ -1,0 +1,84 @@
+"""What a pool was made from and with: the part of it that is compared before it is used."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dph.errors import DataError, PoolError
+from dph.files import read_json
+
+FORMAT = 1
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Source(_Record):
+    """What the samples depend on. Two pools with equal sources hold equal samples."""
+
+    model: str
+    model_fingerprint: str
+    tokenizer_fingerprint: str
+    problems_fingerprint: str
+    chat: bool
+    system_prompt: str
+    verifier: str
+    verifier_version: str
+    samples: int
+    temperature: float
+    top_p: float
+    max_tokens: int
+    stop_token_ids: tuple[int, ...]
+    dtype: str
+    seed: int
+
+
+class Rule(_Record):
+    """How the samples became two sets."""
+
+    threshold: int
+    wrong_final: Literal["discard", "explore"]
+
+
+class Counts(_Record):
+    """Sizes; ``histogram[c]`` problems were solved c times of n."""
+
+    problems: int
+    exploration: int
+    rehearsal: int
+    discarded: int
+    histogram: tuple[int, ...]
+
+
+class Manifest(_Record):
+    """The content of ``manifest.json``."""
+
+    format: Literal[1]
+    source: Source
+    rule: Rule
+    counts: Counts
+    files: dict[str, str]
+    """SHA-256 of every other file of the pool, in hex."""
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read ``manifest.json``.
+
+    Raises:
+        PoolError: it is missing, damaged, or of a format this version does not know.
+    """
+    try:
+        content = read_json(path)
+    except DataError as error:
+        raise PoolError(f"{path.parent} is not a pool: {error}") from error
+    found = content.get("format") if isinstance(content, dict) else None
+    if found != FORMAT:
+        raise PoolError(f"{path}: pool format {found!r} is unknown, this version reads {FORMAT}")
+    try:
+        return Manifest.model_validate(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise PoolError(f"{path} is damaged: {key}: {first['msg']}") from error

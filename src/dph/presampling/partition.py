@@ -1,0 +1,61 @@
+"""Splitting the problems by what the initial policy already masters."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """Problem ids by side; every problem is on exactly one."""
+
+    exploration: tuple[str, ...]
+    rehearsal: tuple[str, ...]
+    discarded: tuple[str, ...]
+
+
+def partition(
+    correct: Mapping[str, int],
+    final_correct: Mapping[str, bool],
+    *,
+    threshold: int,
+    wrong_final: Literal["discard", "explore"],
+) -> Partition:
+    """Split problems into exploration, rehearsal and discarded ones.
+
+    A problem solved at least ``threshold`` times is near-perfect and is rehearsed if its final,
+    extra sample is correct too. If that one is wrong there is nothing to rehearse: the problem is
+    discarded, or explored with the rest (``wrong_final``). Order is that of ``correct``.
+
+    **Source**: arXiv:2509.07430, section 4 (pre-sampling stage).
+
+    >>> partition({"a": 8, "b": 3, "c": 7}, {"a": True, "b": True, "c": False},
+    ...           threshold=7, wrong_final="discard")
+    Partition(exploration=('b',), rehearsal=('a',), discarded=('c',))
+    """
+    sides: dict[str, list[str]] = {"explore": [], "rehearse": [], "discard": []}
+    for problem_id, count in correct.items():
+        if count < threshold:
+            side = "explore"
+        elif final_correct[problem_id]:
+            side = "rehearse"
+        else:
+            side = wrong_final
+        sides[side].append(problem_id)
+    return Partition(
+        exploration=tuple(sides["explore"]),
+        rehearsal=tuple(sides["rehearse"]),
+        discarded=tuple(sides["discard"]),
+    )
+
+
+def histogram(correct: Sequence[int], samples: int) -> tuple[int, ...]:
+    """How many problems were solved 0, 1, ... ``samples`` times.
+
+    >>> histogram([0, 2, 2], samples=2)
+    (1, 0, 2)
+    """
+    counts = [0] * (samples + 1)
+    for count in correct:
+        counts[count] += 1
+    return tuple(counts)

@@ -1,0 +1,48 @@
+"""Finished pieces of a long job, kept until the whole is written: a kill costs one piece."""
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dph.errors import DataError
+from dph.files import atomic_path, make_directory, read_json, write_json
+
+
+class Parts:
+    """Numbered tables in a directory that belong to one job, named by a digest.
+
+    Pieces of a job with another digest are removed when the new job starts: they could not be
+    part of its result.
+    """
+
+    def __init__(self, directory: Path, *, digest: str) -> None:
+        self._directory = directory
+        if directory.exists() and self._found_digest() != digest:
+            shutil.rmtree(directory)
+        make_directory(directory)
+        write_json(directory / "job.json", {"digest": digest})
+
+    def _found_digest(self) -> str | None:
+        try:
+            return str(read_json(self._directory / "job.json")["digest"])
+        except (DataError, KeyError, TypeError):
+            return None
+
+    def read(self, index: int) -> pa.Table | None:
+        """The piece ``index``, or None if it is not finished."""
+        path = self._path(index)
+        return pq.read_table(path) if path.exists() else None
+
+    def write(self, index: int, table: pa.Table) -> None:
+        """Keep the piece ``index``."""
+        with atomic_path(self._path(index)) as temporary:
+            pq.write_table(table, temporary, compression="zstd")
+
+    def remove(self) -> None:
+        """Remove all pieces; the whole is written."""
+        shutil.rmtree(self._directory)
+
+    def _path(self, index: int) -> Path:
+        return self._directory / f"{index:06d}.parquet"

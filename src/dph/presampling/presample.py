@@ -1,0 +1,152 @@
+"""Pre-sampling: ask the initial policy, verify, split, keep one correct answer each.
+
+**Source**: arXiv:2509.07430, section 4. For every problem n samples decide the side of the split
+and one more, the final sample, is what is kept for rehearsal if it is correct.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from transformers import PreTrainedModel
+
+from dph.presampling.manifest import Counts, Manifest, Rule, Source
+from dph.presampling.partition import histogram, partition
+from dph.presampling.parts import Parts
+from dph.presampling.pool import RehearsalSample, write_pool
+from dph.records import GradedCompletion, Outcome, Problem
+from dph.rollout.graded import GradedSampler
+from dph.rollout.graded_table import GRADED, graded_rows, graded_table
+from dph.rollout.scoring import score_completions
+from dph.settings import recipe_digest
+
+CHUNK = 64
+"""Problems between two points at which a killed run can go on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceForward:
+    """How reference log-probs are computed: the training forward of the initial policy."""
+
+    model: PreTrainedModel
+    pad_id: int
+    token_budget: int
+    dtype: str
+
+
+def presample(
+    problems: Sequence[Problem],
+    path: Path,
+    *,
+    draw: GradedSampler,
+    reference: ReferenceForward,
+    source: Source,
+    rule: Rule,
+    on_progress: Callable[[int], None] | None = None,
+) -> Manifest:
+    """Write the pool of ``problems`` to ``path`` and return its manifest.
+
+    Interrupted and started again with the same arguments it goes on after the last finished
+    chunk and ends with the identical pool: every sample's random numbers depend on (seed,
+    problem, sample index) alone, and chunks are cut the same way.
+
+    ``on_progress`` is called with the number of samples finished since the last call.
+    """
+    digest = recipe_digest(source, rule.model_dump(mode="json"))
+    parts = Parts(path.with_name(f"{path.name}.partial"), digest=digest)
+    tables = []
+    for index, start in enumerate(range(0, len(problems), CHUNK)):
+        chunk = problems[start : start + CHUNK]
+        table = parts.read(index)
+        if table is None:
+            rollout = draw(
+                chunk, samples=source.samples + 1, seed=source.seed, on_progress=on_progress
+            )
+            table = graded_table(rollout.groups)
+            parts.write(index, table)
+        elif on_progress:
+            on_progress(table.num_rows)
+        tables.append(table)
+    samples = pa.concat_tables(tables) if tables else GRADED.empty_table()
+    manifest = _write(problems, samples, path, draw, reference, source, rule)
+    parts.remove()
+    return manifest
+
+
+def _write(
+    problems: Sequence[Problem],
+    samples: pa.Table,
+    path: Path,
+    draw: GradedSampler,
+    reference: ReferenceForward,
+    source: Source,
+    rule: Rule,
+) -> Manifest:
+    n = source.samples
+    correct: dict[str, int] = {problem.problem_id: 0 for problem in problems}
+    final: dict[str, GradedCompletion] = {}
+    for graded in graded_rows(samples):
+        completion = graded.completion
+        if completion.sample_index == n:
+            final[completion.problem_id] = graded
+        else:
+            correct[completion.problem_id] += _is_correct(graded)
+    split = partition(
+        correct,
+        {problem_id: _is_correct(graded) for problem_id, graded in final.items()},
+        threshold=rule.threshold,
+        wrong_final=rule.wrong_final,
+    )
+    by_id = {problem.problem_id: problem for problem in problems}
+    chosen = [(by_id[i], final[i], correct[i]) for i in split.rehearsal]
+    return write_pool(
+        path,
+        source=source,
+        rule=rule,
+        counts=Counts(
+            problems=len(problems),
+            exploration=len(split.exploration),
+            rehearsal=len(split.rehearsal),
+            discarded=len(split.discarded),
+            histogram=histogram(list(correct.values()), n),
+        ),
+        exploration=[(by_id[i], correct[i]) for i in split.exploration],
+        rehearsal=_rehearsal_samples(chosen, draw, reference),
+        samples=samples,
+    )
+
+
+def _rehearsal_samples(
+    chosen: Sequence[tuple[Problem, GradedCompletion, int]],
+    draw: GradedSampler,
+    reference: ReferenceForward,
+) -> list[RehearsalSample]:
+    prompts = [draw.encode(problem) for problem, _, _ in chosen]
+    completions = [graded.completion.token_ids for _, graded, _ in chosen]
+    scores = score_completions(
+        reference.model,
+        prompts,
+        completions,
+        temperature=draw.parameters.temperature,
+        pad_id=reference.pad_id,
+        token_budget=reference.token_budget,
+        dtype=reference.dtype,
+    )
+    return [
+        RehearsalSample(
+            problem_id=problem.problem_id,
+            sample_index=graded.completion.sample_index,
+            prompt_ids=prompt,
+            completion_ids=graded.completion.token_ids,
+            ref_logprobs=logprobs,
+            correct=correct,
+        )
+        for (problem, graded, correct), prompt, logprobs in zip(
+            chosen, prompts, scores, strict=True
+        )
+    ]
+
+
+def _is_correct(graded: GradedCompletion) -> bool:
+    return graded.verdict.outcome is Outcome.CORRECT

@@ -1,0 +1,1 @@
+"""A recipe's stages, one after another, in a run directory."""

@@ -1,0 +1,20 @@
+"""Where things lie in a run directory.
+
+<run>/recipe.toml  pool/  checkpoints/step_000040/  metrics.jsonl
+      evaluation.json  samples.parquet                of the newest checkpoint
+      base/evaluation.json  base/samples.parquet      of the initial policy
+"""
+
+from pathlib import Path
+
+from dph.settings import Recipe
+
+
+def run_directory(recipe: Recipe, out: Path | None) -> Path:
+    """``out``, or ``runs/<name>`` under the working directory."""
+    return out if out is not None else Path("runs") / recipe.name
+
+
+def pool_directory(recipe: Recipe, directory: Path) -> Path:
+    """The recipe's pool, or ``pool/`` in the run directory."""
+    return recipe.presample.pool or directory / "pool"

@@ -1,0 +1,43 @@
+"""The pre-sampling stage of a run: a pool that fits the recipe, made or found."""
+
+from pathlib import Path
+
+from dph.presampling.manifest import Manifest, read_manifest
+from dph.presampling.pool import require_fit
+from dph.presampling.presample import ReferenceForward, presample
+from dph.runs.layout import pool_directory
+from dph.runs.progress import ProgressDisplay
+from dph.runs.workbench import Workbench
+
+
+def presample_stage(bench: Workbench, directory: Path, progress: ProgressDisplay) -> Manifest:
+    """Make the pool, or go on with a half-made one; a finished one is checked and kept.
+
+    Raises:
+        PoolError: there is a pool that was made from something else.
+    """
+    path, recipe = pool_directory(bench.recipe, directory), bench.recipe
+    model = bench.load_model(recipe.model.path)
+    draw = bench.draw(model)
+    source, rule = bench.source(model, draw), bench.rule()
+    if (path / "manifest.json").exists():
+        manifest = read_manifest(path / "manifest.json")
+        require_fit(path, manifest, source, rule)
+        return manifest
+    reference = ReferenceForward(
+        model=model,
+        pad_id=int(bench.tokenizer.pad_token_id),
+        token_budget=recipe.train.microbatch_tokens,
+        dtype=recipe.model.dtype,
+    )
+    total = len(bench.problems) * (source.samples + 1)
+    with progress.task("pre-sampling", total, "samples") as advance:
+        return presample(
+            bench.problems,
+            path,
+            draw=draw,
+            reference=reference,
+            source=source,
+            rule=rule,
+            on_progress=lambda amount: advance(amount, ""),
+        )

@@ -1,0 +1,102 @@
+"""The training stage of a run: from the pool, or from all problems, to a checkpoint."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from transformers import PreTrainedModel
+
+from dph.errors import PoolError
+from dph.files import make_directory
+from dph.presampling.pool import Pool, load_pool, require_fit
+from dph.records import Problem
+from dph.rollout.graded import GradedSampler
+from dph.runs.layout import pool_directory
+from dph.runs.progress import ProgressDisplay
+from dph.runs.workbench import Workbench
+from dph.settings import Recipe, recipe_digest, save_recipe
+from dph.training.checkpoints import latest_checkpoint, read_progress
+from dph.training.loop import Actors, Trained, train
+from dph.training.metrics import Metrics
+
+_NOT_PART_OF_THE_RESULT = {"checkpoint_every", "keep_checkpoints", "steps"}
+
+
+def training_digest(recipe: Recipe) -> str:
+    """Changes with every setting that changes the weights after a given number of steps."""
+    return recipe_digest(
+        recipe.model.model_dump(mode="json", exclude={"threads"}),
+        recipe.data.model_dump(mode="json", exclude={"sets", "verifier_workers"}),
+        recipe.sampling,
+        recipe.presample,
+        recipe.objective,
+        recipe.train.model_dump(mode="json", exclude=_NOT_PART_OF_THE_RESULT),
+        recipe.seed,
+    )
+
+
+def train_stage(bench: Workbench, directory: Path, progress: ProgressDisplay) -> Trained:
+    """Train, or go on from the newest checkpoint in ``directory``.
+
+    Raises:
+        PoolError: the method needs a pool, and there is none or it does not fit.
+        CheckpointError: the directory holds a run with other settings.
+        TrainingError: training cannot go on.
+    """
+    recipe, digest = bench.recipe, training_digest(bench.recipe)
+    checkpoint = latest_checkpoint(directory / "checkpoints")
+    if checkpoint is not None:
+        done = read_progress(checkpoint, digest=digest).step
+        if done >= recipe.train.steps:
+            return Trained(checkpoint=checkpoint, step=done, stopped=False)
+    policy = bench.load_model(checkpoint or recipe.model.path)
+    draw = bench.draw(policy)
+    pool = _fitting_pool(bench, directory, policy, draw, initial=checkpoint is None)
+    save_recipe(recipe, make_directory(directory) / "recipe.toml")
+    reference = None
+    if recipe.objective.needs_reference_model:
+        reference = bench.load_model(recipe.model.path).requires_grad_(False)
+    with progress.task(f"training {recipe.method}", recipe.train.steps, "steps") as advance:
+        return train(
+            recipe,
+            directory,
+            Actors(policy=policy, tokenizer=bench.tokenizer, reference=reference, draw=draw),
+            _problems(bench, pool),
+            pool.rehearsal if pool else (),
+            digest=digest,
+            on_start=lambda step: advance(step, ""),
+            on_step=lambda metrics: advance(1, _note(metrics)),
+        )
+
+
+def _note(metrics: Metrics) -> str:
+    note = f"reward {metrics['reward']:.2f}"
+    styles = metrics["effective_styles"]
+    return note if styles is None else f"{note}, effective styles {styles:.1f}"
+
+
+def _fitting_pool(
+    bench: Workbench,
+    directory: Path,
+    policy: PreTrainedModel,
+    draw: GradedSampler,
+    *,
+    initial: bool,
+) -> Pool | None:
+    if not bench.recipe.needs_pool:
+        return None
+    path = pool_directory(bench.recipe, directory)
+    if not (path / "manifest.json").exists():
+        raise PoolError(f"there is no pool in {path}; run `dph presample` first")
+    pool = load_pool(path)
+    expected = bench.source(policy, draw)
+    if not initial:  # the weights have moved on since; everything else must still fit
+        stored = pool.manifest.source.model_fingerprint
+        expected = expected.model_copy(update={"model_fingerprint": stored})
+    require_fit(path, pool.manifest, expected, bench.rule())
+    return pool
+
+
+def _problems(bench: Workbench, pool: Pool | None) -> Sequence[Problem]:
+    if bench.recipe.train.problems == "exploration" and pool is not None:
+        return pool.exploration
+    return bench.problems

@@ -1,0 +1,134 @@
+"""From a recipe to what its stages work with: tokenizer, problems, verifier, sampler."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
+from dph.models.loading import load_model, load_tokenizer
+from dph.models.prompts import encode_prompt, stop_token_ids
+from dph.presampling.manifest import Rule, Source
+from dph.records import Problem
+from dph.rollout.base import SamplingParameters
+from dph.rollout.graded import GradedSampler
+from dph.rollout.torch_sampler import TorchSampler
+from dph.settings import Recipe
+from dph.tasks.problems import load_problems, problems_fingerprint
+from dph.tasks.styles import make_style
+from dph.verifiers import make_verifier
+from dph.verifiers.base import Verifier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workbench:
+    """Everything of a recipe that does not depend on the weights."""
+
+    recipe: Recipe
+    tokenizer: PreTrainedTokenizerBase
+    problems: tuple[Problem, ...]
+    verifier: Verifier
+
+    def load_model(self, path: str | Path) -> PreTrainedModel:
+        """A model with the recipe's device, attention and checkpointing."""
+        model = self.recipe.model
+        return load_model(
+            path,
+            device=model.device,
+            attention=model.attention,
+            gradient_checkpointing=model.gradient_checkpointing,
+        )
+
+    def encode(self, problem: Problem) -> tuple[int, ...]:
+        """The prompt's tokens."""
+        data = self.recipe.data
+        return encode_prompt(
+            self.tokenizer, problem.prompt, chat=data.chat, system_prompt=data.system_prompt
+        )
+
+    def sampler(self, model: PreTrainedModel) -> TorchSampler:
+        """A sampler for these weights."""
+        recipe = self.recipe
+        return TorchSampler(
+            model, self.tokenizer, max_rows=recipe.sampling.max_rows, dtype=recipe.model.dtype
+        )
+
+    def draw(self, model: PreTrainedModel) -> GradedSampler:
+        """Sampling and grading of training problems with these weights."""
+        sampling = self.recipe.sampling
+        return GradedSampler(
+            sampler=self.sampler(model),
+            verifier=self.verifier,
+            encode=self.encode,
+            parameters=SamplingParameters(
+                max_tokens=sampling.max_tokens,
+                stop_token_ids=stop_token_ids(self.tokenizer, model, sampling.stop),
+                temperature=sampling.temperature,
+                top_p=sampling.top_p,
+            ),
+            style=make_style(self.recipe.data.styles),
+        )
+
+    def source(self, model: PreTrainedModel, draw: GradedSampler) -> Source:
+        """What a pool of this recipe is made from; ``model`` is the initial policy."""
+        recipe, data = self.recipe, self.recipe.data
+        return Source(
+            model=recipe.model.path,
+            model_fingerprint=weight_fingerprint(model),
+            tokenizer_fingerprint=tokenizer_fingerprint(self.tokenizer),
+            problems_fingerprint=problems_fingerprint(self.problems),
+            chat=data.chat,
+            system_prompt=data.system_prompt,
+            verifier=self.verifier.name,
+            verifier_version=self.verifier.version,
+            samples=recipe.presample.samples,
+            temperature=draw.parameters.temperature,
+            top_p=draw.parameters.top_p,
+            max_tokens=draw.parameters.max_tokens,
+            stop_token_ids=draw.parameters.stop_token_ids,
+            dtype=recipe.model.dtype,
+            seed=recipe.seed,
+        )
+
+    def rule(self) -> Rule:
+        """How a pool of this recipe is split."""
+        presample = self.recipe.presample
+        return Rule(threshold=presample.threshold, wrong_final=presample.wrong_final)
+
+
+def verifier_maker(recipe: Recipe) -> Callable[[str], Verifier]:
+    """Verifiers by name, with the recipe's databases, workers and time limit."""
+    data = recipe.data
+    return partial(
+        make_verifier,
+        databases=data.databases,
+        workers=data.verifier_workers,
+        timeout=data.verifier_timeout,
+    )
+
+
+@contextmanager
+def open_workbench(recipe: Recipe) -> Iterator[Workbench]:
+    """Load the tokenizer and the problems and start the verifier; stop it afterwards.
+
+    Cheap inputs come first, so that a bad one is named before anything heavy is loaded.
+
+    Raises:
+        DataError: the problems are missing or malformed.
+        ModelError: the tokenizer cannot be used.
+        SettingsError: the verifier or the style classifier is unknown.
+    """
+    problems = tuple(load_problems(recipe.data.train))
+    make_style(recipe.data.styles)
+    tokenizer = load_tokenizer(recipe.model.path)
+    if recipe.model.threads:
+        torch.set_num_threads(recipe.model.threads)
+    verifier = verifier_maker(recipe)(recipe.data.verifier)
+    try:
+        yield Workbench(recipe=recipe, tokenizer=tokenizer, problems=problems, verifier=verifier)
+    finally:
+        verifier.close()

@@ -1,0 +1,103 @@
+"""One step's groups: sample, grade, and with dynamic sampling draw more until there is signal."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dph.errors import TrainingError
+from dph.records import GradedCompletion, Problem
+from dph.rollout.graded import GradedSampler, Rollout
+from dph.rollout.randomness import derived_seed
+from dph.settings import ObjectiveSettings, TrainingSettings
+from dph.training.order import Position, next_problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The graded completions of one problem."""
+
+    prompt_ids: tuple[int, ...]
+    completions: tuple[GradedCompletion, ...]
+
+    @property
+    def has_signal(self) -> bool:
+        """Whether the rewards differ."""
+        return len({graded.verdict.reward for graded in self.completions}) > 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """The groups to learn from, everything that was drawn for them, and the cost."""
+
+    groups: tuple[Group, ...]
+    drawn: tuple[Group, ...]
+    position: Position
+    refills: int
+    sampling_seconds: float
+    grading_seconds: float
+
+
+def collect(
+    problems: Sequence[Problem],
+    draw: GradedSampler,
+    position: Position,
+    *,
+    step: int,
+    seed: int,
+    train: TrainingSettings,
+    objective: ObjectiveSettings,
+) -> Collected:
+    """Draw the groups of one step.
+
+    With dynamic sampling (DAPO, arXiv:2503.14476, section 3.2) groups whose rewards are all equal
+    are set aside and more problems are drawn, at most ``max_refills`` times. If some groups hold
+    signal then but fewer than asked for, the step goes on with those.
+
+    Raises:
+        TrainingError: dynamic sampling found no group with signal at all.
+    """
+    wanted = train.problems_per_step
+    kept: list[Group] = []
+    state = Collected(
+        groups=(), drawn=(), position=position, refills=-1, sampling_seconds=0, grading_seconds=0
+    )
+    while len(kept) < wanted and state.refills < objective.max_refills:
+        # A refill of a few problems costs nearly as much as one of a quarter of the batch.
+        count = wanted if not kept else max(wanted - len(kept), -(-wanted // 4))
+        chosen, position = next_problems(problems, count, state.position, seed=seed)
+        rollout = draw(
+            chosen,
+            samples=train.samples_per_problem,
+            seed=derived_seed(seed, "rollout", step, state.refills + 1),
+        )
+        groups = _groups(rollout)
+        state = _add(state, rollout, groups, position)
+        kept += [g for g in groups if g.has_signal or not objective.dynamic_sampling]
+        if not objective.dynamic_sampling:
+            break
+    if not kept:
+        raise TrainingError(
+            f"step {step}: none of {len(state.drawn)} groups holds both right and wrong answers "
+            f"after {state.refills} refills (objective.max_refills); the problems are too easy "
+            "or too hard for this model"
+        )
+    return replace(state, groups=tuple(kept[:wanted]))
+
+
+def _groups(rollout: Rollout) -> tuple[Group, ...]:
+    return tuple(
+        Group(prompt_ids=prompt, completions=group)
+        for prompt, group in zip(rollout.prompts, rollout.groups, strict=True)
+    )
+
+
+def _add(
+    state: Collected, rollout: Rollout, groups: tuple[Group, ...], position: Position
+) -> Collected:
+    return replace(
+        state,
+        drawn=state.drawn + groups,
+        position=position,
+        refills=state.refills + 1,
+        sampling_seconds=state.sampling_seconds + rollout.sampling_seconds,
+        grading_seconds=state.grading_seconds + rollout.grading_seconds,
+    )

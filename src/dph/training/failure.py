@@ -1,0 +1,38 @@
+"""What is kept when a loss is not finite: the rows it came from, to be looked at."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+from dph.files import write_json
+from dph.presampling.pool import RehearsalSample
+from dph.training.rows import WeightedRow
+from dph.training.update import NonFiniteLossError
+
+
+def save_failed_batch(path: Path, error: NonFiniteLossError, *, step: int) -> None:
+    """Write the rows as JSON; numbers that are not finite become strings."""
+    rows = [_plain(weighted) for weighted in error.rows]
+    write_json(path, {"step": step, "error": str(error), "rows": rows})
+
+
+def _plain(weighted: WeightedRow) -> dict[str, Any]:
+    row = weighted.row
+    plain: dict[str, Any] = {
+        "kind": "rehearsal" if weighted.is_rehearsal else "policy",
+        "weight": _number(weighted.weight),
+        "prompt_ids": list(row.prompt_ids),
+        "completion_ids": list(row.completion_ids),
+        "ref_logprobs": [_number(x) for x in row.ref_logprobs or ()],
+    }
+    if isinstance(row, RehearsalSample):
+        return {"problem_id": row.problem_id, **plain}
+    return {
+        **plain,
+        "advantage": _number(row.advantage),
+        "old_logprobs": [_number(x) for x in row.old_logprobs],
+    }
+
+
+def _number(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)

@@ -1,0 +1,59 @@
+"""What a step reports."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from dph.evaluation.styles import effective_styles, style_shares
+from dph.records import GradedCompletion, Outcome
+from dph.training.collect import Collected
+from dph.training.update import UpdateReport
+
+Metrics = Mapping[str, float | int | None]
+
+
+def step_metrics(
+    collected: Collected, reports: Sequence[UpdateReport], *, step: int, learning_rate: float
+) -> dict[str, float | int | None]:
+    """The metrics of one step, except its total time.
+
+    ``reward``, ``correct``, ``entropy``, lengths and styles are over everything drawn.
+    ``entropy`` (nats a token) is the mean of -log pi over the sampled tokens: without bias at
+    top-p 1. Loss terms are means over the step's optimizer steps.
+    """
+    graded = [g for group in collected.drawn for g in group.completions]
+    tokens = sum(len(g.completion.token_ids) for g in graded)
+    return {
+        "step": step,
+        "reward": fmean(g.verdict.reward for g in graded),
+        "correct": fmean(g.verdict.outcome is Outcome.CORRECT for g in graded),
+        "entropy": -sum(sum(g.completion.logprobs) for g in graded) / tokens,
+        "effective_styles": _styles(graded),
+        "zero_variance": fmean(not group.has_signal for group in collected.drawn),
+        "policy_loss": fmean(r.policy for r in reports),
+        "kl_penalty": fmean(r.penalty for r in reports),
+        "divergence": fmean(r.rehearse for r in reports),
+        "clipped_low": fmean(r.clipped_low for r in reports),
+        "clipped_high": fmean(r.clipped_high for r in reports),
+        "grad_norm": fmean(r.grad_norm for r in reports),
+        "learning_rate": learning_rate,
+        "completion_tokens": tokens / len(graded),
+        "unfinished": fmean(not g.completion.finished for g in graded),
+        "refills": collected.refills,
+        "rows": sum(r.rows for r in reports),
+        "rows_skipped": sum(r.skipped for r in reports),
+        "tokens": tokens,
+        "seconds_sampling": collected.sampling_seconds,
+        "seconds_grading": collected.grading_seconds,
+        **_outcomes(graded),
+    }
+
+
+def _styles(graded: Sequence[GradedCompletion]) -> float | None:
+    styles = [g.style for g in graded if g.style is not None]
+    return effective_styles(style_shares(styles)) if styles else None
+
+
+def _outcomes(graded: Sequence[GradedCompletion]) -> dict[str, float]:
+    counts = Counter(g.verdict.outcome for g in graded)
+    return {f"outcome_{o.value.lower()}": counts[o] / len(graded) for o in Outcome if counts[o]}

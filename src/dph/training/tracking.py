@@ -1,0 +1,98 @@
+"""Metrics: one JSON line a step always, and the trackers of accelerate on request."""
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dph.errors import SettingsError
+from dph.files import write_text
+from dph.settings import Recipe, TrackingSettings
+from dph.training.metrics import Metrics
+
+
+class MetricsLog:
+    """``metrics.jsonl``: a line a step, cut back to the checkpoint when a run goes on."""
+
+    def __init__(self, path: Path, *, step: int) -> None:
+        """Keep the lines up to ``step``; later ones will be written again."""
+        self._path = path
+        kept = [line for line in read_metrics(path) if line["step"] <= step]
+        write_text(path, "".join(json.dumps(line) + "\n" for line in kept))
+
+    def write(self, metrics: Metrics) -> None:
+        """Append one line; a value that is not finite is written as null."""
+        plain = {k: v if v is None or math.isfinite(v) else None for k, v in metrics.items()}
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(plain) + "\n")
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The lines of a ``metrics.jsonl``; a last line that a kill cut off is left out."""
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return [json.loads(line) for line in lines[:-1]]
+
+
+class Trackers:
+    """TensorBoard, W&B and trackio, through accelerate."""
+
+    def __init__(self, names: Sequence[Any]) -> None:
+        self._trackers = names
+
+    def log(self, metrics: Metrics, *, step: int) -> None:
+        """Send one step's metrics everywhere."""
+        values = {k: v for k, v in metrics.items() if v is not None and k != "step"}
+        for tracker in self._trackers:
+            tracker.log(values, step=step)
+
+    def close(self) -> None:
+        """Flush and end."""
+        for tracker in self._trackers:
+            tracker.finish()
+
+
+def open_trackers(settings: TrackingSettings, recipe: Recipe, directory: Path) -> Trackers:
+    """Start the trackers that the recipe names.
+
+    Raises:
+        SettingsError: accelerate or the tracker's own package is not installed.
+    """
+    if not settings.to:
+        return Trackers(())
+    try:
+        from accelerate import PartialState  # noqa: PLC0415 - an extra
+        from accelerate.tracking import LOGGER_TYPE_TO_CLASS  # noqa: PLC0415
+    except ImportError as error:
+        raise SettingsError(
+            f"track.to = {list(settings.to)} needs accelerate: install dph-rl[{settings.to[0]}]"
+        ) from error
+    PartialState(cpu=True)
+    trackers = []
+    for name in settings.to:
+        cls = LOGGER_TYPE_TO_CLASS[name]
+        place = (str(directory / "logs"),) if cls.requires_logging_directory else ()
+        try:
+            tracker = cls(recipe.name if place else settings.project, *place)
+            tracker.start()
+        except ImportError as error:
+            raise SettingsError(
+                f"track.to names {name!r}, which is not installed: install dph-rl[{name}]"
+            ) from error
+        tracker.store_init_configuration(_flat(recipe.model_dump(mode="json")))
+        trackers.append(tracker)
+    return Trackers(trackers)
+
+
+def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, str | int | float | bool]:
+    flat: dict[str, str | int | float | bool] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{key}.")
+        elif isinstance(value, str | int | float | bool):
+            flat[f"{prefix}{key}"] = value
+        else:
+            flat[f"{prefix}{key}"] = json.dumps(value)
+    return flat

@@ -1,0 +1,197 @@
+"""One optimizer step: the mixed loss over a mini-batch, accumulated over micro-batches."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from dph.divergences import Divergence, make_divergence
+from dph.models.autocast import autocast
+from dph.models.logprobs import CompletionScores, completion_scores
+from dph.models.microbatches import microbatches
+from dph.objectives import LossBatch, MixedLoss, mixed_loss, row_weights
+from dph.presampling.pool import RehearsalSample
+from dph.settings import ObjectiveSettings
+from dph.training.rows import Minibatch, PolicyRow, WeightedRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forward:
+    """How the policy scores its rows."""
+
+    model: PreTrainedModel
+    pad_id: int
+    temperature: float
+    dtype: str
+    token_budget: int
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateReport:
+    """The terms of one mini-batch's loss (nats) and what was done with them."""
+
+    policy: float
+    penalty: float
+    rehearse: float
+    clipped_low: float
+    clipped_high: float
+    grad_norm: float
+    rows: int
+    skipped: int
+
+
+class NonFiniteLossError(ArithmeticError):
+    """A loss or a gradient is not a number; carries the rows it came from."""
+
+    def __init__(self, what: str, rows: Sequence[WeightedRow]) -> None:
+        super().__init__(f"the {what} is not finite")
+        self.rows = tuple(rows)
+
+
+def chosen_divergence(objective: ObjectiveSettings) -> Divergence | None:
+    """The divergence of the rehearsal term; None without one and for the JS definition form."""
+    if not objective.rehearses or objective.js_definition:
+        return None
+    parameters: dict[str, dict[str, object]] = {
+        "forward_kl": {"form": objective.forward_kl_form},
+        "alpha": {"alpha": objective.alpha},
+    }
+    return make_divergence(objective.divergence, **parameters.get(objective.divergence, {}))
+
+
+def weigh(
+    minibatch: Minibatch, *, objective: ObjectiveSettings, max_tokens: int
+) -> list[WeightedRow]:
+    """The rows of a mini-batch with their weights; each kind has its own denominator.
+
+    Rows that cannot move the loss are left out after the weights are known: an advantage of 0
+    without a term on policy samples beside it has gradient 0, and so has rehearsal at eta 0.
+    """
+    policy = [row for group in minibatch.groups for row in group]
+    stored = list(minibatch.rehearsal) if objective.rehearses else []
+    weighted = [
+        WeightedRow(row=row, weight=weight)
+        for rows in (policy, stored)
+        for row, weight in zip(rows, _weights(rows, objective, max_tokens), strict=True)
+    ]
+    return [w for w in weighted if _moves_the_loss(w, objective)]
+
+
+def _weights(
+    rows: Sequence[PolicyRow | RehearsalSample], objective: ObjectiveSettings, max_tokens: int
+) -> list[float]:
+    lengths = torch.tensor([len(row.completion_ids) for row in rows], dtype=torch.long)
+    weights = row_weights(lengths, reduction=objective.reduction, max_tokens=max_tokens)
+    return [float(weight) for weight in weights]
+
+
+def update(
+    minibatch: Minibatch,
+    forward: Forward,
+    optimizer: torch.optim.Optimizer,
+    *,
+    objective: ObjectiveSettings,
+    max_grad_norm: float,
+) -> UpdateReport:
+    """Accumulate the gradient of the mixed loss and take one optimizer step.
+
+    Raises:
+        NonFiniteLossError: the loss or the gradient norm is not finite; no step was taken.
+    """
+    weighted = weigh(minibatch, objective=objective, max_tokens=forward.max_tokens)
+    terms = _accumulate(weighted, forward, objective)
+    parameters = [p for p in forward.model.parameters() if p.requires_grad]
+    for parameter in parameters:
+        if parameter.grad is None:  # AdamW still moves a parameter whose gradient is 0
+            parameter.grad = torch.zeros_like(parameter)
+    grad_norm = float(torch.nn.utils.clip_grad_norm_(parameters, max_grad_norm))
+    if not math.isfinite(grad_norm):
+        raise NonFiniteLossError("gradient norm", weighted)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    total = sum(len(group) for group in minibatch.groups) + len(minibatch.rehearsal)
+    return UpdateReport(
+        **terms, grad_norm=grad_norm, rows=len(weighted), skipped=total - len(weighted)
+    )
+
+
+TERMS = ("policy", "penalty", "rehearse", "clipped_low", "clipped_high")
+
+
+def _accumulate(
+    weighted: Sequence[WeightedRow], forward: Forward, objective: ObjectiveSettings
+) -> dict[str, float]:
+    divergence = chosen_divergence(objective)
+    lengths = [len(w.row.prompt_ids) + len(w.row.completion_ids) for w in weighted]
+    terms = dict.fromkeys(TERMS, 0.0)
+    forward.model.train()
+    for indices in microbatches(lengths, token_budget=forward.token_budget):
+        rows = [weighted[i] for i in indices]
+        loss = _microbatch_loss(rows, forward, objective, divergence)
+        if not torch.isfinite(loss.total):
+            raise NonFiniteLossError("loss", rows)
+        loss.total.backward()
+        for name in TERMS:
+            terms[name] += float(getattr(loss, name))
+    return terms
+
+
+def _microbatch_loss(
+    rows: Sequence[WeightedRow],
+    forward: Forward,
+    objective: ObjectiveSettings,
+    divergence: Divergence | None,
+) -> MixedLoss:
+    with autocast(forward.model, forward.dtype):
+        scores = completion_scores(
+            forward.model,
+            [w.row.prompt_ids for w in rows],
+            [w.row.completion_ids for w in rows],
+            temperature=forward.temperature,
+            pad_id=forward.pad_id,
+        )
+    return mixed_loss(
+        _loss_batch(rows, scores),
+        clip_low=objective.clip_low,
+        clip_high=objective.clip_high,
+        kl_coefficient=objective.kl_coefficient,
+        kl_estimator=objective.kl_estimator,
+        divergence=divergence,
+        eta=objective.eta if objective.rehearses else 0.0,
+        js_definition=objective.js_definition and objective.rehearses,
+    )
+
+
+def _loss_batch(rows: Sequence[WeightedRow], scores: CompletionScores) -> LossBatch:
+    """Targets beside the scores; entries that a kind of row does not have are NaN."""
+    nan = math.nan
+    old = [() if isinstance(w.row, RehearsalSample) else w.row.old_logprobs for w in rows]
+    advantages = [nan if isinstance(w.row, RehearsalSample) else w.row.advantage for w in rows]
+    device = scores.logprobs.device
+    return LossBatch(
+        logprobs=scores.logprobs,
+        old_logprobs=_padded(old, like=scores.logprobs),
+        ref_logprobs=_padded([w.row.ref_logprobs or () for w in rows], like=scores.logprobs),
+        mask=scores.mask,
+        advantages=torch.tensor(advantages, device=device),
+        is_rehearsal=torch.tensor([w.is_rehearsal for w in rows], device=device),
+        weights=torch.tensor([w.weight for w in rows], device=device),
+    )
+
+
+def _padded(values: Sequence[Sequence[float]], *, like: Tensor) -> Tensor:
+    padded = torch.full(like.shape, math.nan, dtype=torch.float32)
+    for index, row in enumerate(values):
+        padded[index, : len(row)] = torch.tensor(row, dtype=torch.float32)
+    return padded.to(like.device)
+
+
+def _moves_the_loss(weighted: WeightedRow, objective: ObjectiveSettings) -> bool:
+    row = weighted.row
+    if isinstance(row, RehearsalSample):
+        return True
+    return row.advantage != 0 or objective.needs_reference_model
