@@ -1,0 +1,204 @@
+"""The quickstart world: text-to-SQL on SQLite files, all of it drawn from one seed."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from dph.errors import DataError, SettingsError
+from dph.files import make_directory, read_json, sha256, write_json, write_text
+from dph.quickstart.annotators import Annotator, draw_annotators
+from dph.quickstart.arithmetic import Sum, all_sums
+from dph.quickstart.databases import Database, draw_database
+from dph.quickstart.domains import DOMAINS
+from dph.quickstart.question_sets import draw_questions, gold_sql
+from dph.quickstart.questions import Question
+
+SCHEMA = 1
+DATABASES = "databases"
+DOMAINS_PER_SIDE = 3
+HELD_OUT_SHARE = 3
+"""One in-domain term in three never occurs in an RL question."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldSizes:
+    """How many problems each set holds."""
+
+    train: int = 600
+    in_domain: int = 150
+    cross_domain: int = 150
+    arithmetic: int = 77
+
+    def __post_init__(self) -> None:
+        for name, size in asdict(self).items():
+            if size < 1:
+                raise SettingsError(f"the set {name} needs at least 1 problem, got {size}")
+        if self.arithmetic > len(all_sums()):
+            raise SettingsError(
+                f"there are {len(all_sums())} different sums, got arithmetic={self.arithmetic}"
+            )
+
+
+@dataclass(frozen=True)
+class World:
+    """Everything that a seed decides, before any question is drawn.
+
+    ``in_domain`` databases are asked about in RL; ``cross_domain`` ones only in tests.
+    """
+
+    directory: Path
+    seed: int
+    in_domain: tuple[Database, ...]
+    cross_domain: tuple[Database, ...]
+    annotators: tuple[Annotator, ...]
+    held_out_terms: frozenset[str]
+
+    @property
+    def databases(self) -> tuple[Database, ...]:
+        """Every database of the world; the base model learns them all."""
+        return self.in_domain + self.cross_domain
+
+    @property
+    def databases_directory(self) -> Path:
+        """The folder that problems' ``database`` paths start from."""
+        return self.directory / DATABASES
+
+    def problems_path(self, name: str) -> Path:
+        """The file of a problem set: train, in_domain, cross_domain or arithmetic."""
+        return self.directory / f"{name}.jsonl"
+
+    def prompts(self, name: str) -> list[str]:
+        """The prompts of a problem set, read from its file."""
+        lines = self.problems_path(name).read_text(encoding="utf-8").splitlines()
+        return [json.loads(line)["prompt"] for line in lines]
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash over the whole world: that of the manifest, which holds all others."""
+        return sha256(self.directory / "world.json")
+
+
+def design_world(directory: Path, *, seed: int) -> World:
+    """Draw domains, rows, annotators and held-out terms; touches no file."""
+    rng = _stream(seed, "design")
+    databases = [draw_database(d, rng) for d in rng.sample(DOMAINS, 2 * DOMAINS_PER_SIDE)]
+    inside = tuple(databases[:DOMAINS_PER_SIDE])
+    terms = [column.term for database in inside for column in database.domain.columns]
+    return World(
+        directory=directory,
+        seed=seed,
+        in_domain=inside,
+        cross_domain=tuple(databases[DOMAINS_PER_SIDE:]),
+        annotators=draw_annotators(databases, rng),
+        held_out_terms=frozenset(rng.sample(terms, len(terms) // HELD_OUT_SHARE)),
+    )
+
+
+def build_world(directory: Path, *, seed: int, sizes: WorldSizes | None = None) -> World:
+    """Write the world into ``directory``; keep it if it is already there and whole.
+
+    Leaves ``databases/<id>/<id>.sqlite``, the problem sets ``train.jsonl``,
+    ``in_domain.jsonl``, ``cross_domain.jsonl`` and ``arithmetic.jsonl``, and ``world.json``
+    (seed, sizes, hashes), which is written last. The same seed, sizes and SQLite version give
+    the same bytes.
+
+    Raises:
+        DataError: ``directory`` holds another world or cannot be written.
+    """
+    sizes = sizes or WorldSizes()
+    world = design_world(directory, seed=seed)
+    made_from = {"schema": SCHEMA, "seed": seed, "sizes": asdict(sizes)}
+    if _is_complete(directory, made_from):
+        return world
+    make_directory(directory)
+    files = [database.write(world.databases_directory) for database in world.databases]
+    for name, problems in _draw_problems(world, sizes).items():
+        write_text(world.problems_path(name), _json_lines(problems))
+        files.append(world.problems_path(name))
+    hashes = {path.relative_to(directory).as_posix(): sha256(path) for path in files}
+    write_json(directory / "world.json", {**made_from, **_describe(world), "sha256": hashes})
+    return world
+
+
+def _stream(seed: int, purpose: str) -> Random:
+    """A random stream of its own for each purpose, so that sizes do not shift what is drawn."""
+    return Random(f"quickstart world {seed}: {purpose}")
+
+
+def _is_complete(directory: Path, made_from: Mapping[str, Any]) -> bool:
+    manifest_path = directory / "world.json"
+    if not manifest_path.exists():
+        return False
+    manifest = read_json(manifest_path)
+    for name, wanted in made_from.items():
+        if manifest.get(name) != wanted:
+            raise DataError(
+                f"{directory} holds a world with {name}={manifest.get(name)}, not {wanted}; "
+                "choose another directory or remove it"
+            )
+    return all(
+        (directory / name).is_file() and sha256(directory / name) == digest
+        for name, digest in manifest["sha256"].items()
+    )
+
+
+def _describe(world: World) -> dict[str, Any]:
+    return {
+        "in_domain": [database.name for database in world.in_domain],
+        "cross_domain": [database.name for database in world.cross_domain],
+        "held_out_terms": sorted(world.held_out_terms),
+    }
+
+
+def _draw_problems(world: World, sizes: WorldSizes) -> dict[str, list[dict[str, Any]]]:
+    asked = {
+        name: draw_questions(databases, world.annotators, count, _stream(world.seed, name))
+        for name, databases, count in (
+            ("in_domain", world.in_domain, sizes.in_domain),
+            ("cross_domain", world.cross_domain, sizes.cross_domain),
+        )
+    }
+    asked["train"] = draw_questions(
+        world.in_domain,
+        world.annotators,
+        sizes.train,
+        _stream(world.seed, "train"),
+        taken=[question.prompt for question in asked["in_domain"]],
+        forbidden_terms=world.held_out_terms,
+    )
+    sums = _stream(world.seed, "arithmetic").sample(all_sums(), sizes.arithmetic)
+    paths = {database.name: database.relative_path for database in world.databases}
+    problems = {
+        name: [_sql_problem(f"{name}-{i:04d}", q, paths) for i, q in enumerate(questions)]
+        for name, questions in asked.items()
+    }
+    problems["arithmetic"] = [_sum_problem(f"arithmetic-{i:04d}", s) for i, s in enumerate(sums)]
+    return problems
+
+
+def _sql_problem(problem_id: str, question: Question, paths: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "problem_id": problem_id,
+        "prompt": question.prompt,
+        "gold_sql": gold_sql(question),
+        "database": paths[question.domain.name],
+        "db_id": question.domain.name,
+        "kind": question.kind,
+        "terms": list(question.terms),
+    }
+
+
+def _sum_problem(problem_id: str, item: Sum) -> dict[str, Any]:
+    return {
+        "problem_id": problem_id,
+        "prompt": item.prompt,
+        "answer": str(item.answer),
+        "kind": "arithmetic",
+    }
+
+
+def _json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
