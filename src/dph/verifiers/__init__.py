@@ -1,0 +1,58 @@
+"""Verifiers: what a response is worth. ``make_verifier("sql")``, or your own function by name."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from dph.errors import SettingsError
+from dph.import_path import is_import_path
+from dph.verifiers.base import Verifier
+from dph.verifiers.exact import ExactVerifier
+from dph.verifiers.function import FunctionVerifier
+from dph.verifiers.number import NumberVerifier
+from dph.verifiers.sql import SQLVerifier
+
+__all__ = [
+    "VERIFIERS",
+    "ExactVerifier",
+    "FunctionVerifier",
+    "NumberVerifier",
+    "SQLVerifier",
+    "Verifier",
+    "make_verifier",
+]
+
+VERIFIERS: Mapping[str, Callable[..., Verifier]] = MappingProxyType(
+    {
+        "sql": SQLVerifier,
+        "number": lambda **_: NumberVerifier(),
+        "exact": lambda **_: ExactVerifier(),
+    }
+)
+"""Each verifier's name, and what makes it of ``databases``, ``workers`` and ``timeout``."""
+
+
+def make_verifier(
+    name: str, *, databases: Path | None = None, workers: int = 1, timeout: float = 5.0
+) -> Verifier:
+    """The verifier ``name``, or the function that an import path ``module:function`` names.
+
+    Args:
+        name: a key of VERIFIERS or an import path.
+        databases: where the relative paths of databases start (``sql`` alone).
+        workers: number of worker processes (``sql`` and functions).
+        timeout: seconds for one answer (``sql`` and functions).
+
+    Raises:
+        SettingsError: no verifier has that name, or a setting is out of range.
+    """
+    settings: dict[str, Any] = {"workers": workers, "timeout": timeout}
+    if name in VERIFIERS:
+        return VERIFIERS[name](databases=databases, **settings)
+    if is_import_path(name):
+        return FunctionVerifier(name, **settings)
+    known = ", ".join(VERIFIERS)
+    raise SettingsError(
+        f"there is no verifier {name!r}; it is one of {known}, or your own as 'module:function'"
+    )

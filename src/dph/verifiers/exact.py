@@ -1,0 +1,37 @@
+"""The exact verifier: the response is the answer, but for blanks around it."""
+
+from collections.abc import Sequence
+
+from dph.errors import VerifierError
+from dph.records import Outcome, Problem, Verdict
+from dph.verifiers.unpooled import UnpooledVerifier
+
+
+class ExactVerifier(UnpooledVerifier):
+    """Compares the stripped response with ``answer``, upper and lower case apart."""
+
+    name = "exact"
+    version = "1"
+
+    def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
+        """One verdict for each pair, in order.
+
+        Raises:
+            VerifierError: a problem has no ``answer``.
+        """
+        pairs = zip(problems, responses, strict=True)
+        return [_grade(problem, response.strip()) for problem, response in pairs]
+
+
+def _grade(problem: Problem, response: str) -> Verdict:
+    if problem.answer.get("answer") is None:
+        raise VerifierError(
+            f"the exact verifier needs 'answer' in problem {problem.problem_id!r}, "
+            f"its fields are {sorted(problem.answer)}"
+        )
+    gold = str(problem.answer["answer"]).strip()
+    if not response:
+        return Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason="the response is empty")
+    if response == gold:
+        return Verdict(outcome=Outcome.CORRECT, reward=1.0)
+    return Verdict(outcome=Outcome.WRONG, reward=0.0, reason=f"it is not {gold!r}"[:200])

@@ -1,0 +1,165 @@
+"""Running one untrusted SELECT on a SQLite database that it can only read.
+
+Runs inside a worker process, which the parent kills when a C function of SQLite ignores the
+limits here. Every statement gets a connection of its own, so nothing outlives it.
+
+What holds a statement back, from the outside in: the file is opened with ``mode=ro``;
+``query_only``; an authorizer that knows four actions (select, read, recursion, function calls
+but for a few); no temporary files (``temp_store``); a time limit through the progress handler;
+limits on rows, on the size of a value, on the whole result, and on the memory of the process.
+"""
+
+import resource
+import sqlite3
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from dph.records import Outcome
+from dph.verifiers.sql_tokens import first_word
+
+_READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
+_FORBIDDEN_FUNCTIONS = frozenset({"load_extension", "fts3_tokenizer", "readfile", "writefile"})
+_SETUP = ("PRAGMA query_only=ON", "PRAGMA temp_store=MEMORY", "PRAGMA trusted_schema=OFF")
+_STEPS_PER_CHECK = 10_000
+_FETCH = 256
+_CELL_BYTES = 16
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SQLLimits:
+    """What one statement may use. ``result_bytes`` counts text, blobs and 16 bytes a cell."""
+
+    seconds: float = 5.0
+    rows: int = 100_000
+    value_bytes: int = 1_000_000
+    result_bytes: int = 64_000_000
+    sql_bytes: int = 200_000
+    memory_bytes: int = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SQLResult:
+    """The rows of a statement, and about how many bytes they hold."""
+
+    rows: list[Row]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class SQLFailure:
+    """Why a statement gave no rows."""
+
+    outcome: Outcome
+    reason: str
+
+
+def limit_memory(limits: SQLLimits) -> None:
+    """Limit this process's memory and, at half of that, SQLite's."""
+    if sys.platform == "linux":  # elsewhere RLIMIT_AS is missing or refuses any value
+        resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
+    connection = sqlite3.connect(":memory:")
+    connection.execute(f"PRAGMA hard_heap_limit={limits.memory_bytes // 2}")
+    connection.close()
+
+
+def execute_sql(database: Path, sql: str, limits: SQLLimits) -> SQLResult | SQLFailure:
+    """Run one SELECT or WITH statement on a fresh, read-only connection.
+
+    Text that is not UTF-8 comes back with surrogate escapes; nothing is ever written.
+    """
+    if (keyword := first_word(sql)) not in ("SELECT", "WITH"):
+        got = f"got {keyword}" if keyword else "got none"
+        return SQLFailure(Outcome.INVALID, f"only a SELECT or WITH statement may run, {got}")
+    deadline = time.monotonic() + limits.seconds
+    connection: sqlite3.Connection | None = None
+    try:
+        connection = _connect(database, limits, deadline)
+        return _fetch(connection, sql, limits)
+    except MemoryError:
+        return SQLFailure(Outcome.OVER_LIMIT, "out of memory")
+    except sqlite3.Error as error:
+        return _failure(error, limits, timed_out=time.monotonic() >= deadline)
+    except ValueError as error:  # a NUL character, half of a surrogate pair
+        return SQLFailure(Outcome.INVALID, str(error))
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+def database_state(database: Path) -> tuple[int, int] | None:
+    """What changes when the file does (time of change, size), or None if it is not there."""
+    try:
+        status = database.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+def _connect(database: Path, limits: SQLLimits, deadline: float) -> sqlite3.Connection:
+    # Without a journal beside it the file is at rest, and reading a WAL database in any other
+    # way than immutable would create files next to it.
+    at_rest = not any(Path(f"{database}{suffix}").exists() for suffix in ("-wal", "-journal"))
+    uri = f"file:{quote(str(database))}?mode=ro{'&immutable=1' if at_rest else ''}"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=0)
+    connection.text_factory = _decode
+    for pragma in _SETUP:
+        connection.execute(pragma)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.value_bytes)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, limits.sql_bytes)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    connection.set_authorizer(_authorize)
+    connection.set_progress_handler(lambda: time.monotonic() >= deadline, _STEPS_PER_CHECK)
+    return connection
+
+
+def _fetch(connection: sqlite3.Connection, sql: str, limits: SQLLimits) -> SQLResult | SQLFailure:
+    cursor = connection.execute(sql)
+    rows: list[Row] = []
+    size = 0
+    while batch := cursor.fetchmany(_FETCH):
+        rows += batch
+        size += sum(_size(row) for row in batch)
+        if len(rows) > limits.rows:
+            return SQLFailure(Outcome.OVER_LIMIT, f"more than {limits.rows} rows")
+        if size > limits.result_bytes:
+            return SQLFailure(Outcome.OVER_LIMIT, f"more than {limits.result_bytes} bytes")
+    return SQLResult(rows, size)
+
+
+def _size(row: Row) -> int:
+    return sum(
+        len(value) if isinstance(value, str | bytes) else 0 for value in row
+    ) + _CELL_BYTES * len(row)
+
+
+def _authorize(action: int, first: str | None, second: str | None, *_: str | None) -> int:
+    if action in _READING:
+        return sqlite3.SQLITE_OK
+    if action == sqlite3.SQLITE_FUNCTION and str(second).lower() not in _FORBIDDEN_FUNCTIONS:
+        return sqlite3.SQLITE_OK
+    return sqlite3.SQLITE_DENY
+
+
+def _decode(text: bytes) -> str:
+    return text.decode("utf-8", "surrogateescape")
+
+
+def _failure(error: sqlite3.Error, limits: SQLLimits, *, timed_out: bool) -> SQLFailure:
+    code = getattr(error, "sqlite_errorcode", None)
+    if code == sqlite3.SQLITE_INTERRUPT and timed_out:
+        return SQLFailure(Outcome.TIMED_OUT, f"over {limits.seconds:g} s")
+    if code == sqlite3.SQLITE_AUTH:
+        return SQLFailure(Outcome.INVALID, f"only reading is allowed ({error})")
+    # sqlite3 raises a DataError for a value and for a statement that is too long.
+    if isinstance(error, sqlite3.DataError) or code in (
+        sqlite3.SQLITE_TOOBIG,
+        sqlite3.SQLITE_NOMEM,
+    ):
+        return SQLFailure(Outcome.OVER_LIMIT, str(error))
+    return SQLFailure(Outcome.INVALID, str(error))
