@@ -23,8 +23,8 @@ class Alpha:
     (expm1(x) - expm1(b x) / b) / alpha. So nothing cancels at either end of alpha.
     Units: nats a token.
     Limits: x -> -inf: f -> 1 / b, and the pull fades as exp(b x) / alpha.
-    Accuracy: for |x| <= 80, in units of eps (relative): value within 8 + |x|, gradient within
-    4 + |x| (b x is itself rounded), alpha from 1e-6 to 1 - 1e-6.
+    Accuracy: for |x| <= 80: value and gradient within 4 + |x| units of eps (relative; b x is
+    itself rounded), alpha from 1e-6 to 1 - 1e-6.
     Overflow: as the family (see ``dph.divergences.base``).
 
     Raises:

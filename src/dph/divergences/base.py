@@ -17,10 +17,10 @@ What all generators share beside that:
 * **Upper side.** Exact for x <= 80. Above, every generator goes on along its tangent at 80:
   f(80) + (x - 80) df/dx(80), with the gradient df/dx(80). It is finite and pulls the same way,
   at one and the same place for every dtype. Only the *value* may then leave the float32 range
-  (for x beyond about 156 at the earliest); it becomes +inf, as it does at x = +inf.
+  (for x beyond 155 at the earliest); it becomes +inf, as it does at x = +inf.
 * **Lower side.** Never clamped: there the forgetting is worst, and the pull must stay.
 * **NaN** comes out only where NaN went in. Mask padding before the call.
-* Differentiable once; a second derivative raises.
+* The gradient is itself differentiable (it is a formula, not a constant).
 """
 
 from typing import ClassVar, Final, Protocol, runtime_checkable

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from dph.divergences.base import LOG_RATIO_BOUND
 from dph.divergences.precision import at_least_float32
@@ -30,7 +29,6 @@ class _WithDerivative(torch.autograd.Function):
         return value(x)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         (x,) = ctx.saved_tensors
         return grad * ctx.derivative(x), None, None

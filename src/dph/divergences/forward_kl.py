@@ -30,8 +30,8 @@ class ForwardKL:
     Units: nats a token.
     Limits: x -> -inf: grows as |x|, the pull tends to -1 and never fades. At x = 0 the pull of
     k3 is 0, that of nll still -1: on a single stored answer nll goes on until it is memorised.
-    Accuracy: k3 for |x| <= 80: value within 4, gradient within 2 units of eps (relative), eps
-    of the dtype that is computed in. nll is exact.
+    Accuracy: k3 for |x| <= 80: value and gradient within 2 units of eps (relative), eps of the
+    dtype that is computed in. nll is exact.
     Overflow: k3 as the family (see ``dph.divergences.base``); nll is linear everywhere.
     Differs from the paper: the value is never clamped. A clamp at +-10 takes the gradient away
     below u = 1.7e-5.

@@ -49,7 +49,7 @@ class JensenShannon:
     Units: nats a token.
     Limits: x -> -inf: f -> log 2. The pull is strongest, 0.232, at u = 0.302 and fades as
     u |x|: a mode that is lost is not recovered.
-    Accuracy: for |x| <= 80: value within 8, gradient within 5 units of eps (relative), down to
+    Accuracy: for |x| <= 80: value within 4, gradient within 3 units of eps (relative), down to
     u = 1e-35 for the gradient.
     Overflow: as the family (see ``dph.divergences.base``).
 

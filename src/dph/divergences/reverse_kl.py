@@ -31,7 +31,7 @@ class ReverseKL:
     Computed as: u x - expm1(x), by its series for |x| <= 1; gradient u x.
     Units: nats a token.
     Limits: x -> -inf: f -> 1 and the pull fades as u |x|: a lost mode is not recovered.
-    Accuracy: for |x| <= 80: value within 5, gradient within 3 units of eps (relative), down to
+    Accuracy: for |x| <= 80: value within 3, gradient within 2 units of eps (relative), down to
     u = 1e-35 for the gradient.
     Overflow: as the family (see ``dph.divergences.base``).
 
