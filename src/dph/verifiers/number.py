@@ -6,6 +6,7 @@ understood. The comparison is between rationals, so 0.5 equals 1/2 and 0.33 is n
 """
 
 import re
+from collections import deque
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -26,7 +27,7 @@ _NUMBER = re.compile(
 _THOUSANDS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})++")
 
 
-class NumberTooLong(ValueError):
+class NumberTooLongError(ValueError):
     """The number has more digits, or a larger exponent, than is worth reading."""
 
 
@@ -50,17 +51,16 @@ def last_number(text: str) -> Fraction | None:
     """The last number in a text, or None.
 
     Raises:
-        NumberTooLong: it has over 1000 digits or an exponent beyond 1000.
+        NumberTooLongError: it has over 1000 digits or an exponent beyond 1000.
         ZeroDivisionError: its denominator is 0.
 
     >>> last_number("that makes 1,250.50 in all"), last_number("so -3 / 4.")
     (Fraction(2501, 2), Fraction(-3, 4))
     """
-    last: re.Match[str] | None = None
-    for last in _NUMBER.finditer(text.replace("\u2212", "-")):
-        pass
-    if last is None:
+    found = deque(_NUMBER.finditer(text.replace("\u2212", "-")), maxlen=1)
+    if not found:
         return None
+    last = found[0]
     bottom = last["bottom"]
     return _rational(last["top"]) / (_rational(bottom) if bottom else 1)
 
@@ -74,7 +74,7 @@ def _rational(text: str) -> Fraction:
         mantissa = whole
     digits = len(whole) + len(decimals)
     if digits > _DIGITS or len(exponent) > 6 or abs(int(exponent or 0)) > _EXPONENT:
-        raise NumberTooLong(f"the number has over {_DIGITS} digits")
+        raise NumberTooLongError(f"the number has over {_DIGITS} digits")
     sign = -1 if mantissa.startswith("-") else 1
     scale = Fraction(10) ** (int(exponent or 0) - len(decimals))
     return sign * int(whole.replace(",", "") + decimals) * scale
@@ -87,7 +87,7 @@ def _grade(problem: Problem, response: str) -> Verdict:
         return Verdict(outcome=Outcome.BAD_GOLD, reward=0.0, reason=reason)
     try:
         number = last_number(response)
-    except NumberTooLong as error:
+    except NumberTooLongError as error:
         return Verdict(outcome=Outcome.OVER_LIMIT, reward=0.0, reason=str(error))
     except ZeroDivisionError:
         return Verdict(outcome=Outcome.INVALID, reward=0.0, reason="the denominator is 0")
@@ -109,5 +109,5 @@ def _gold(problem: Problem) -> Fraction | None:
         return None
     try:
         return last_number(text)
-    except (NumberTooLong, ZeroDivisionError):
+    except (NumberTooLongError, ZeroDivisionError):
         return None

@@ -23,7 +23,8 @@ from dph.verifiers.sql_tokens import first_word
 
 _READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
 _FORBIDDEN_FUNCTIONS = frozenset({"load_extension", "fts3_tokenizer", "readfile", "writefile"})
-_SETUP = ("PRAGMA query_only=ON", "PRAGMA temp_store=MEMORY", "PRAGMA trusted_schema=OFF")
+_SETUP = ("PRAGMA query_only=ON", "PRAGMA temp_store=MEMORY")
+_SIZED = frozenset({str, bytes})
 _STEPS_PER_CHECK = 10_000
 _FETCH = 256
 _CELL_BYTES = 16
@@ -68,8 +69,8 @@ def limit_memory(limits: SQLLimits) -> None:
     connection.close()
 
 
-def execute_sql(database: Path, sql: str, limits: SQLLimits) -> SQLResult | SQLFailure:
-    """Run one SELECT or WITH statement on a fresh, read-only connection.
+def execute_sql(uri: str, sql: str, limits: SQLLimits) -> SQLResult | SQLFailure:
+    """Run one SELECT or WITH statement on a fresh, read-only connection to ``database_uri(...)``.
 
     Text that is not UTF-8 comes back with surrogate escapes; nothing is ever written.
     """
@@ -79,7 +80,7 @@ def execute_sql(database: Path, sql: str, limits: SQLLimits) -> SQLResult | SQLF
     deadline = time.monotonic() + limits.seconds
     connection: sqlite3.Connection | None = None
     try:
-        connection = _connect(database, limits, deadline)
+        connection = _connect(uri, limits, deadline)
         return _fetch(connection, sql, limits)
     except MemoryError:
         return SQLFailure(Outcome.OVER_LIMIT, "out of memory")
@@ -92,6 +93,14 @@ def execute_sql(database: Path, sql: str, limits: SQLLimits) -> SQLResult | SQLF
             connection.close()
 
 
+def database_uri(database: Path) -> str:
+    """How to open a database only for reading."""
+    # Without a journal beside it the file is at rest, and reading a WAL database in any other
+    # way than immutable would create files next to it.
+    at_rest = not any(Path(f"{database}{suffix}").exists() for suffix in ("-wal", "-journal"))
+    return f"file:{quote(str(database))}?mode=ro{'&immutable=1' if at_rest else ''}"
+
+
 def database_state(database: Path) -> tuple[int, int] | None:
     """What changes when the file does (time of change, size), or None if it is not there."""
     try:
@@ -101,11 +110,7 @@ def database_state(database: Path) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
-def _connect(database: Path, limits: SQLLimits, deadline: float) -> sqlite3.Connection:
-    # Without a journal beside it the file is at rest, and reading a WAL database in any other
-    # way than immutable would create files next to it.
-    at_rest = not any(Path(f"{database}{suffix}").exists() for suffix in ("-wal", "-journal"))
-    uri = f"file:{quote(str(database))}?mode=ro{'&immutable=1' if at_rest else ''}"
+def _connect(uri: str, limits: SQLLimits, deadline: float) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=0)
     connection.text_factory = _decode
     for pragma in _SETUP:
@@ -124,7 +129,8 @@ def _fetch(connection: sqlite3.Connection, sql: str, limits: SQLLimits) -> SQLRe
     size = 0
     while batch := cursor.fetchmany(_FETCH):
         rows += batch
-        size += sum(_size(row) for row in batch)
+        size += _CELL_BYTES * len(batch) * len(batch[0])
+        size += sum([len(value) for row in batch for value in row if type(value) in _SIZED])
         if len(rows) > limits.rows:
             return SQLFailure(Outcome.OVER_LIMIT, f"more than {limits.rows} rows")
         if size > limits.result_bytes:
@@ -132,13 +138,7 @@ def _fetch(connection: sqlite3.Connection, sql: str, limits: SQLLimits) -> SQLRe
     return SQLResult(rows, size)
 
 
-def _size(row: Row) -> int:
-    return sum(
-        len(value) if isinstance(value, str | bytes) else 0 for value in row
-    ) + _CELL_BYTES * len(row)
-
-
-def _authorize(action: int, first: str | None, second: str | None, *_: str | None) -> int:
+def _authorize(action: int, _first: str | None, second: str | None, *_: str | None) -> int:
     if action in _READING:
         return sqlite3.SQLITE_OK
     if action == sqlite3.SQLITE_FUNCTION and str(second).lower() not in _FORBIDDEN_FUNCTIONS:

@@ -6,6 +6,7 @@ Rows never leave the process, so nothing has to survive JSON but the verdict.
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from dph.verifiers.sql_executor import (
     SQLLimits,
     SQLResult,
     database_state,
+    database_uri,
     execute_sql,
     limit_memory,
 )
@@ -23,16 +25,19 @@ from dph.verifiers.sql_executor import (
 GOLD_STAGE = "gold"
 PREDICTION_STAGE = "prediction"
 
+_path = lru_cache(maxsize=4096)(Path)
+
 Stage = Callable[[str], None]
 GoldKey = tuple[str, tuple[int, int], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """The distinct rows that a gold statement returned."""
+    """The distinct rows that a gold statement returned, and where it was run."""
 
     rows: frozenset[Row]
     size: int
+    uri: str
 
 
 class GoldCache:
@@ -69,11 +74,11 @@ class SQLGrader:
 
     def __call__(self, request: Mapping[str, str], stage: Stage) -> list[str]:
         """Grade one prediction. ``stage`` tells the parent what is being run."""
-        database = Path(request["database"])
+        database = _path(request["database"])
         state = database_state(database)
         if state is None:
             return [Outcome.BAD_GOLD, f"there is no database {database}"]
-        key = (str(database), state, request["gold"])
+        key = (request["database"], state, request["gold"])
         gold = self._golds.get(key)
         if gold is None:
             stage(GOLD_STAGE)
@@ -82,17 +87,18 @@ class SQLGrader:
             stage(PREDICTION_STAGE)
         if isinstance(gold, SQLFailure):
             return [Outcome.BAD_GOLD, f"the gold SQL failed: {gold.outcome}: {gold.reason}"]
-        predicted = execute_sql(database, request["sql"], self._limits)
+        predicted = execute_sql(gold.uri, request["sql"], self._limits)
         if isinstance(predicted, SQLFailure):
             return [predicted.outcome, predicted.reason]
         return _compare(predicted, gold)
 
     def _run_gold(self, database: Path, sql: str) -> Gold | SQLFailure:
-        result = execute_sql(database, sql, self._limits)
+        uri = database_uri(database)
+        result = execute_sql(uri, sql, self._limits)
         if isinstance(result, SQLFailure):
             return result
         rows = _distinct(result)
-        return rows if isinstance(rows, SQLFailure) else Gold(rows, result.size)
+        return rows if isinstance(rows, SQLFailure) else Gold(rows, result.size, uri)
 
 
 def make_sql_grader(options: Mapping[str, Any]) -> SQLGrader:

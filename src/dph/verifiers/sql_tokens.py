@@ -47,7 +47,9 @@ _SPACE_OR_COMMENT = re.compile(r"(?:\s++|--[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?
 _WORD = re.compile(r"[^\W\d][\w$]*+")
 _NUMBER = re.compile(r"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 _SYMBOL = re.compile(r"<>|<=|>=|==|!=|\|\||.", re.DOTALL)
-_BEFORE_STRING = frozenset("X LIKE GLOB IN AND OR NOT BETWEEN WHEN THEN ELSE SELECT BY".split())
+_BEFORE_STRING = frozenset(
+    ("X", "LIKE", "GLOB", "IN", "AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "SELECT", "BY")
+)
 _CLOSING = {"'": "'", '"': '"', "`": "`", "[": "]"}
 
 

@@ -16,7 +16,6 @@ import json
 import os
 import resource
 import select
-import sys
 import threading
 import time
 from collections.abc import Callable

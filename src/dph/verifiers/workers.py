@@ -115,8 +115,10 @@ class _Job:
 
 
 class _Work:
-    """The queue, and one thread for each worker. Knows nothing of the pool, which can thus be
-    collected while the threads wait."""
+    """The queue, and one thread for each worker.
+
+    It knows nothing of the pool, which can thus be collected while the threads wait.
+    """
 
     def __init__(
         self,
