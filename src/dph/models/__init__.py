@@ -1,0 +1,1 @@
+"""Models and tokenizers: loading, fingerprints, prompts and the training forward."""

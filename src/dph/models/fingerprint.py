@@ -30,8 +30,8 @@ def weight_fingerprint(model: PreTrainedModel) -> str:
 def tokenizer_fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
     """SHA-256, in hex, over everything that decides how text becomes tokens.
 
-    That is the vocabulary, the merges and the other rules of the backend, the special tokens and the
-    chat template; not the directory, and neither padding nor truncation.
+    That is the vocabulary, the merges and the other rules of the backend, the special tokens and
+    the chat template; not the directory, and neither padding nor truncation.
     """
     content = {
         "vocabulary": tokenizer.get_vocab(),

@@ -83,7 +83,7 @@ def load_model(
             f"{len(missing)} weights are missing in {directory}, the first is {missing[0]}"
         )
     if gradient_checkpointing:
-        model.gradient_checkpointing_enable({"use_reentrant": False})
+        _checkpoint_activations(model)
     return model.eval().to(target)
 
 
@@ -109,6 +109,12 @@ def _without_dropout(config: PreTrainedConfig) -> None:
         for name, value in list(vars(part).items()):
             if "drop" in name and isinstance(value, float):
                 setattr(part, name, 0.0)
+
+
+def _checkpoint_activations(model: PreTrainedModel) -> None:
+    # Newer releases of transformers warn about the older name.
+    newer = getattr(model, "activation_checkpointing_enable", None)
+    (newer or model.gradient_checkpointing_enable)({"use_reentrant": False})
 
 
 @contextmanager

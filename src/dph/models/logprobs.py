@@ -107,7 +107,7 @@ def _completion_logits(
     gives full logits, from which the positions are taken.
     """
     with _only_at(model.get_output_embeddings(), layout.sources, layout.ids.shape):
-        logits = model(
+        logits: Tensor = model(
             input_ids=layout.ids,
             # Says that every token counts, padding too: the causal mask alone hides it.
             attention_mask=torch.ones_like(layout.ids),

@@ -9,7 +9,7 @@ def microbatches(lengths: Sequence[int], *, token_budget: int) -> list[list[int]
     """Indices of rows, longest first, in lists whose rows x longest row fit ``token_budget``.
 
     Every row is in exactly one list; a row that is too long by itself gets its own. Sorting by
-    length keeps padding small, and the longest come first, so that memory runs out at once or never.
+    length keeps padding small, and as the longest come first, memory runs out at once or never.
 
     >>> microbatches([3, 9, 4, 2], token_budget=9)
     [[1], [2, 0], [3]]

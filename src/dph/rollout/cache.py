@@ -20,6 +20,7 @@ class SlabLayer(DynamicLayer):  # type: ignore[misc]
     def __init__(self, capacity: int) -> None:
         super().__init__()
         self.capacity = capacity
+        self.is_initialized = False
         self.used = 0
 
     def update(
@@ -80,7 +81,7 @@ def new_cache(model: PreTrainedModel, *, tokens: int, plain: bool) -> Cache:
     return Cache(layers=[SlabLayer(tokens) for _ in dynamic.layers])
 
 
-def _reaches(layer: object, tokens: int) -> bool:
+def _reaches(layer: Any, tokens: int) -> bool:
     if type(layer) is DynamicSlidingWindowLayer:
         return bool(layer.sliding_window >= tokens)
     return type(layer) is DynamicLayer

@@ -23,7 +23,7 @@ COMPACT_BELOW = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Tokens and log-probs of a wave, ``steps`` of them for each row; what follows a stop is noise."""
+    """Tokens and log-probs of a wave, one row a completion; what follows a stop is noise."""
 
     tokens: NDArray[np.int64]
     logprobs: NDArray[np.float32]
@@ -98,7 +98,8 @@ class Batch:
             **options,
             **self.options,
         )
-        return output.logits[:, -1]
+        logits: Tensor = output.logits[:, -1]
+        return logits
 
 
 def decode(

@@ -1,4 +1,4 @@
-"""Random numbers by key: the same (seed, names) give the same numbers, whatever was drawn before."""
+"""Random numbers by key: (seed, names) decide the numbers, not what was drawn before."""
 
 import hashlib
 import json
@@ -23,9 +23,7 @@ def generator(seed: int, *names: str | int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=np.frombuffer(digest, dtype="<u8")))
 
 
-def uniforms(
-    *, seed: int, problem_id: str, sample_index: int, count: int
-) -> NDArray[np.float64]:  # a shape would say no more than `count`
+def uniforms(*, seed: int, problem_id: str, sample_index: int, count: int) -> NDArray[np.float64]:
     """The uniform numbers in [0, 1) of one sample, one a token.
 
     They depend on (``seed``, ``problem_id``, ``sample_index``) alone, and a larger ``count`` only

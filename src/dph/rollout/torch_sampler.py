@@ -161,7 +161,7 @@ def _trimmed(
 ) -> Iterator[tuple[Row, tuple[int, ...], tuple[float, ...], bool]]:
     """Each row's tokens up to and including its first stop token."""
     stops = np.isin(decoded.tokens, parameters.stop_token_ids)
-    finished = stops.any(axis=1)
+    finished = np.asarray(stops.any(axis=1))
     lengths = np.where(finished, stops.argmax(axis=1) + 1, decoded.tokens.shape[1])
     for row, ids, logprobs, length, done in zip(
         wave.rows,

@@ -1,0 +1,50 @@
+"""Tiny models of many families and a tokenizer, built in code: nothing is downloaded."""
+
+import torch
+import transformers as tf
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+VOCABULARY = 48
+"""Three special tokens (pad 0, eos 1, unk 2) and the words w3 ... w47."""
+
+
+def build_tokenizer():
+    names = ["<pad>", "<eos>", "<unk>", *(f"w{i}" for i in range(3, VOCABULARY))]
+    backend = Tokenizer(models.WordLevel({n: i for i, n in enumerate(names)}, unk_token="<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return tf.PreTrainedTokenizerFast(
+        tokenizer_object=backend, pad_token="<pad>", eos_token="<eos>", unk_token="<unk>"
+    )
+
+
+WIDE = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
+HEADS = {"num_attention_heads": 4, "num_key_value_heads": 4, "max_position_embeddings": 64}
+GROUPED = WIDE | HEADS | {"num_key_value_heads": 2}
+SMALL = {"n_layer": 2, "n_head": 4}
+FAMILIES = {
+    "llama": (tf.LlamaConfig, tf.LlamaForCausalLM, WIDE | HEADS),
+    "llama_gqa": (tf.LlamaConfig, tf.LlamaForCausalLM, GROUPED),
+    "qwen2": (tf.Qwen2Config, tf.Qwen2ForCausalLM, GROUPED | {"tie_word_embeddings": True}),
+    "gpt2": (tf.GPT2Config, tf.GPT2LMHeadModel, SMALL | {"n_embd": 32, "n_positions": 64}),
+    "gemma2": (
+        tf.Gemma2Config,
+        tf.Gemma2ForCausalLM,
+        GROUPED | {"head_dim": 8, "final_logit_softcapping": 2.0, "sliding_window": 64},
+    ),
+    "mistral_window": (tf.MistralConfig, tf.MistralForCausalLM, GROUPED | {"sliding_window": 5}),
+    "bloom": (tf.BloomConfig, tf.BloomForCausalLM, SMALL | {"hidden_size": 32}),
+}
+
+
+def build_model(family="llama", *, seed=0, **changes):
+    """A random model of about ten thousand weights whose next-token distributions are not flat."""
+    config_class, model_class, own = FAMILIES[family]
+    torch.manual_seed(seed)
+    common = {
+        "vocab_size": VOCABULARY,
+        "pad_token_id": 0,
+        "bos_token_id": None,
+        "eos_token_id": 1,
+        "initializer_range": 0.25,
+    }
+    return model_class(config_class(**(common | own | changes))).eval()
