@@ -1,0 +1,169 @@
+"""Problems on disk: one a row, ``problem_id``, ``prompt`` and whatever the verifier needs."""
+
+import datetime
+import decimal
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+
+from dph.errors import DataError
+from dph.files import write_text
+from dph.records import Problem
+
+_OWN_FIELDS = ("problem_id", "prompt")
+
+
+def load_problems(path: Path) -> list[Problem]:
+    """Read problems from a ``.jsonl`` or ``.parquet`` file.
+
+    Every field but ``problem_id`` and ``prompt`` goes into ``answer``, as it is. A prompt is a
+    text or a list of chat messages. Dates and decimals of a parquet file become text.
+
+    Raises:
+        DataError: the file is missing, empty or of another kind, or a row is malformed; the
+            message names the file and the line (jsonl) or row (parquet), counted from 1.
+    """
+    readers = {".jsonl": _read_jsonl, ".parquet": _read_parquet}
+    if path.suffix not in readers:
+        raise DataError(f"problems are read from .jsonl or .parquet, got {path}")
+    if not path.is_file():
+        raise DataError(f"there is no file {path}")
+    problems: list[Problem] = []
+    places: dict[str, str] = {}
+    for place, row in readers[path.suffix](path):
+        problem = _problem(row, place)
+        if problem.problem_id in places:
+            raise DataError(
+                f"{place}: problem_id {problem.problem_id!r} was used before, "
+                f"at {places[problem.problem_id]}"
+            )
+        places[problem.problem_id] = place
+        problems.append(problem)
+    if not problems:
+        raise DataError(f"{path} holds no problems")
+    return problems
+
+
+def save_problems(path: Path, problems: Sequence[Problem]) -> None:
+    """Write problems to a ``.jsonl`` file, atomically; ``load_problems`` gives them back.
+
+    Raises:
+        DataError: the suffix is another one, or an answer is not JSON or has a field named
+            ``problem_id`` or ``prompt``.
+    """
+    if path.suffix != ".jsonl":
+        raise DataError(f"problems are written to .jsonl, got {path}")
+    write_text(path, "".join(_line(problem) + "\n" for problem in problems))
+
+
+def problems_fingerprint(problems: Sequence[Problem]) -> str:
+    """SHA-256 of the problems, in order, as canonical JSON (sorted keys, no blanks, ASCII).
+
+    Raises:
+        DataError: an answer is not JSON.
+    """
+    digest = hashlib.sha256()
+    for problem in problems:
+        digest.update(_line(problem, canonical=True).encode("ascii") + b"\n")
+    return digest.hexdigest()
+
+
+def _line(problem: Problem, *, canonical: bool = False) -> str:
+    if clash := [field for field in _OWN_FIELDS if field in problem.answer]:
+        raise DataError(f"problem {problem.problem_id!r}: an answer cannot have the field {clash}")
+    prompt: Any = problem.prompt
+    if not isinstance(prompt, str):
+        prompt = [dict(message) for message in prompt]
+    row = {"problem_id": problem.problem_id, "prompt": prompt, **problem.answer}
+    try:
+        if canonical:
+            return json.dumps(row, sort_keys=True, separators=(",", ":"))
+        return json.dumps(row, ensure_ascii=False)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"problem {problem.problem_id!r} is not JSON: {error}") from error
+
+
+def _problem(row: Any, place: str) -> Problem:
+    if not isinstance(row, dict):
+        raise DataError(f"{place}: a problem is a JSON object, got {row!r:.80}")
+    problem_id = row.get("problem_id")
+    if isinstance(problem_id, int) and not isinstance(problem_id, bool):
+        problem_id = str(problem_id)
+    if not isinstance(problem_id, str) or not problem_id:
+        raise DataError(
+            f"{place}: problem_id has to be a text or a whole number, got {problem_id!r}"
+        )
+    answer = {field: value for field, value in row.items() if field not in _OWN_FIELDS}
+    return Problem(problem_id=problem_id, prompt=_prompt(row.get("prompt"), place), answer=answer)
+
+
+def _prompt(value: Any, place: str) -> str | tuple[Mapping[str, str], ...]:
+    if isinstance(value, str) and value.strip():
+        return value
+    if isinstance(value, list) and value and all(_is_message(message) for message in value):
+        return tuple(value)
+    raise DataError(
+        f"{place}: prompt has to be a text or a list of messages "
+        f'{{"role": ..., "content": ...}}, not empty, got {value!r:.80}'
+    )
+
+
+def _is_message(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and set(value) == {"role", "content"}
+        and all(isinstance(text, str) for text in value.values())
+    )
+
+
+def _read_jsonl(path: Path) -> Iterator[tuple[str, Any]]:
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    place = f"{path}, line {number}"
+                    yield place, _parse(line, place)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _parse(line: bytes, place: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:  # not JSON, or not UTF-8, or too deep
+        raise DataError(f"{place}: not valid JSON: {error}") from error
+
+
+def _read_parquet(path: Path) -> Iterator[tuple[str, Any]]:
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            number = 0
+            for batch in file.iter_batches():
+                for row in batch.to_pylist():
+                    number += 1
+                    place = f"{path}, row {number}"
+                    yield place, {field: _plain(value, place) for field, value in row.items()}
+    except (pyarrow.ArrowException, OSError) as error:
+        raise DataError(f"cannot read {path} as parquet: {error}") from error
+
+
+def _plain(value: Any, place: str) -> Any:
+    """A value of a parquet file as JSON knows it."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case list():
+            return [_plain(item, place) for item in value]
+        case dict():
+            return {str(key): _plain(item, place) for key, item in value.items()}
+        case datetime.date() | datetime.time():
+            return value.isoformat()
+        case decimal.Decimal():
+            return str(value)
+        case _:
+            raise DataError(f"{place}: JSON has no {type(value).__name__}, got {value!r:.80}")
