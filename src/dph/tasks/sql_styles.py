@@ -7,18 +7,30 @@ The first that applies: ``cte`` (the statement starts with WITH), ``steps`` (lin
 
 import re
 from collections.abc import Sequence
+from enum import Enum, auto
+from itertools import pairwise
 
 from dph.verifiers.sql_extraction import extract_sql
 from dph.verifiers.sql_tokens import Token, TokenKind, tokenize
 
 SQL_STYLES = ("plain", "cte", "nested", "alias", "steps")
 
-_LABEL = re.compile(r"\s*+\w++\s*+:(?!\S*+:)")
-_AFTER_TABLE = frozenset(
-    "ON USING WHERE GROUP ORDER HAVING LIMIT OFFSET UNION INTERSECT EXCEPT JOIN INNER LEFT RIGHT "
-    "FULL OUTER CROSS NATURAL WINDOW INDEXED NOT AS SELECT".split(" ")
+_LABEL = re.compile(r"\s*+\w++\s*+:")
+# A name right after a table, or after AS or a closing parenthesis, is its alias unless it is:
+_NO_ALIAS = frozenset(
+    ("AS", "JOIN", "INNER", "LEFT", "RIGHT", "FULL", "OUTER", "CROSS", "NATURAL", "INDEXED", "NOT")
 )
-_ENDS_FROM = frozenset(("WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "UNION", "SELECT", "WINDOW"))
+_ENDS_FROM = frozenset(
+    ("WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "WINDOW", "UNION", "INTERSECT", "EXCEPT")
+)
+
+
+class _Clause(Enum):
+    """Where in a FROM clause a token is."""
+
+    OUTSIDE = auto()
+    TABLES = auto()
+    CONDITION = auto()
 
 
 def sql_style(response: str) -> str:
@@ -50,60 +62,65 @@ def _has_steps(preamble: str) -> bool:
     The last segment leads up to the statement ("so the query is"), and one that ends in a colon
     only announces.
     """
-    *segments, _ = re.split(r"[;\n]", _LABEL.sub("", preamble, count=1))
+    label = _LABEL.match(preamble)
+    *segments, _ = re.split(r"[;\n]", preamble[label.end() if label else 0 :])
     return any(
         re.search(r"\w", segment) and not segment.rstrip().endswith(":") for segment in segments
     )
 
 
 def _is_nested(tokens: Sequence[Token]) -> bool:
-    in_from = _in_from(tokens)
+    clauses = _clauses(tokens)
     for index in range(2, len(tokens)):
         opening, before = tokens[index - 1], tokens[index - 2]
-        if tokens[index].word == "SELECT" and opening.text == "(":
+        if tokens[index].word in ("SELECT", "WITH") and opening.text == "(":
             if before.word in ("FROM", "JOIN", "IN"):
                 return True
-            if before.text == "," and in_from[index - 2]:
+            if before.text == "," and clauses[index - 2] is _Clause.TABLES:
                 return True
     return False
 
 
 def _has_used_alias(tokens: Sequence[Token]) -> bool:
     qualifiers = {
-        _name(token)
-        for token, dot in zip(tokens, tokens[1:], strict=False)
-        if dot.text == "." and token.is_name
+        _name(token) for token, dot in pairwise(tokens) if dot.text == "." and token.is_name
     }
     return bool(_aliases(tokens) & qualifiers)
 
 
 def _aliases(tokens: Sequence[Token]) -> set[str]:
     """The names given to tables and subqueries in FROM clauses."""
-    in_from = _in_from(tokens)
     aliases = set()
-    for index in range(1, len(tokens)):
+    for index, clause in enumerate(_clauses(tokens)):
         token, before = tokens[index], tokens[index - 1]
-        if not in_from[index] or not token.is_name or token.word in _AFTER_TABLE:
+        if clause is not _Clause.TABLES or not token.is_name or token.word in _NO_ALIAS:
             continue
-        named = before.is_name and before.word not in ("FROM", "JOIN", "ON", "AND", "OR")
-        if before.word == "AS" or before.text == ")" or (named and before.word not in _AFTER_TABLE):
+        after_table = before.is_name and before.word not in ("FROM", *_NO_ALIAS)
+        if after_table or before.word == "AS" or before.text == ")":
             aliases.add(_name(token))
     return aliases
 
 
-def _in_from(tokens: Sequence[Token]) -> list[bool]:
-    """For each token, whether it belongs to the FROM clause at its own depth."""
-    inside: list[bool] = [False]
-    marks = []
+def _clauses(tokens: Sequence[Token]) -> list[_Clause]:
+    """For each token, where it is in the FROM clause at its own depth."""
+    open_clauses: list[_Clause] = []
+    clauses = []
     for token in tokens:
-        del inside[token.depth + 1 :]
-        inside += [False] * (token.depth + 1 - len(inside))
+        del open_clauses[token.depth + 1 :]
+        open_clauses += [_Clause.OUTSIDE] * (token.depth + 1 - len(open_clauses))
+        now = open_clauses[token.depth]
         if token.word == "FROM":
-            inside[token.depth] = True
+            now = _Clause.TABLES
         elif token.word in _ENDS_FROM:
-            inside[token.depth] = False
-        marks.append(inside[token.depth])
-    return marks
+            now = _Clause.OUTSIDE
+        elif now is not _Clause.OUTSIDE:
+            if token.word == "JOIN" or token.text == ",":
+                now = _Clause.TABLES
+            elif token.word in ("ON", "USING"):
+                now = _Clause.CONDITION
+        open_clauses[token.depth] = now
+        clauses.append(now)
+    return clauses
 
 
 def _name(token: Token) -> str:
