@@ -23,6 +23,7 @@ from dph.quickstart.world import World
 STEPS = 500
 QUESTIONS_PER_STEP = 34
 SUMS_PER_STEP = 6
+BLOCKS_AT_ONCE = 20
 POOL = 6000
 """How many different SQL questions the base model learns from."""
 WARM_UP_STEPS = 20
@@ -41,8 +42,11 @@ class Corpus:
     annotators: tuple[Annotator, ...]
     tokenizer: PreTrainedTokenizerFast
 
-    def batches(self, rng: Random, *, steps: int) -> Iterator[PackedRows]:
-        """One batch for each step: every question with an answer by every annotator."""
+    def batches(self, rng: Random, *, steps: int) -> Iterator[list[PackedRows]]:
+        """One batch for each step: every question with an answer by every annotator.
+
+        A batch comes in pieces of similar length, which save padding and fit the CPU's caches.
+        """
         sums = all_sums()
         for _ in range(steps):
             asked: list[tuple[str, list[str]]] = []
@@ -51,7 +55,11 @@ class Corpus:
                 asked.append((question.prompt, answers))
             for item in rng.choices(sums, k=SUMS_PER_STEP):
                 asked.append((item.prompt, [item.annotate(rng) for _ in self.annotators]))
-            yield pack(self._encode(asked), pad_id=self.tokenizer.pad_token_id)
+            blocks = sorted(self._encode(asked), key=len)
+            yield [
+                pack(blocks[start : start + BLOCKS_AT_ONCE], pad_id=self.tokenizer.pad_token_id)
+                for start in range(0, len(blocks), BLOCKS_AT_ONCE)
+            ]
 
     def _encode(self, asked: list[tuple[str, list[str]]]) -> list[Block]:
         prompts = self.tokenizer([prompt for prompt, _ in asked])["input_ids"]
@@ -156,7 +164,7 @@ def packed_logprobs(model: LlamaForCausalLM, rows: PackedRows) -> torch.Tensor:
 
 def _train(
     model: LlamaForCausalLM,
-    batches: Iterator[PackedRows],
+    batches: Iterator[list[PackedRows]],
     *,
     steps: int,
     on_progress: Callable[[int], None] | None,
@@ -167,13 +175,15 @@ def _train(
     muon = Muon(matrices.values(), learning_rate=MATRIX_RATE)
     adam = torch.optim.AdamW(others, lr=OTHER_RATE, betas=(0.9, 0.95), weight_decay=0.0)
     model.train()
-    for step, rows in enumerate(batches):
+    for step, batch in enumerate(batches):
         scale = _schedule(step, steps)
         for group in adam.param_groups:
             group["lr"] = OTHER_RATE * scale
         model.zero_grad(set_to_none=True)
-        loss = -packed_logprobs(model, rows).mean()
-        loss.backward()  # type: ignore[no-untyped-call]
+        targets = sum(int((rows.targets != NO_TARGET).sum()) for rows in batch)
+        for rows in batch:
+            loss = -packed_logprobs(model, rows).sum() / targets
+            loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), GRADIENT_NORM)
         muon.step(scale)
         adam.step()

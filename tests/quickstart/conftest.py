@@ -1,0 +1,31 @@
+"""A small built world and a few of its questions, shared by the tests of the quickstart."""
+
+from random import Random
+
+import pytest
+
+from dph.quickstart.question_sets import draw_questions
+from dph.quickstart.tokenizer import make_tokenizer
+from dph.quickstart.world import WorldSizes, build_world
+
+SMALL = WorldSizes(train=40, in_domain=20, cross_domain=20, arithmetic=12)
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory):
+    return build_world(tmp_path_factory.mktemp("world"), seed=0, sizes=SMALL)
+
+
+@pytest.fixture(scope="session")
+def questions(world):
+    return draw_questions(world.databases, world.annotators, 300, Random(1))
+
+
+@pytest.fixture(scope="session")
+def oracles(world):
+    return {database.name: database.oracle for database in world.databases}
+
+
+@pytest.fixture(scope="session")
+def world_tokenizer():
+    return make_tokenizer()
