@@ -50,6 +50,7 @@ def group_advantages(
     centred = rewards - rewards.mean(-1, keepdim=True)
     if scale == "std":
         # One sample has no unbiased deviation; its group has no signal either.
-        correction = min(1, rewards.shape[-1] - 1)
-        centred = centred / (rewards.std(-1, keepdim=True, correction=correction) + eps)
+        divisor = max(1, rewards.shape[-1] - 1)
+        std = (centred.square().sum(-1, keepdim=True) / divisor).sqrt()
+        centred = centred / (std + eps)
     return torch.where(signal, centred, 0.0)

@@ -33,7 +33,8 @@ def importance_ratio(
     vanishes.
     """
     log_ratio = at_least_float32(logprobs) - at_least_float32(old_logprobs).detach()
-    excess = (log_ratio - RATIO_LOG_BOUND).clamp(min=0.0)
+    # relu, not clamp: at the bound itself exactly one of the two factors has a gradient.
+    excess = torch.relu(log_ratio - RATIO_LOG_BOUND)
     return log_ratio.clamp(max=RATIO_LOG_BOUND).exp() * (1.0 + excess)
 
 
