@@ -1,0 +1,59 @@
+"""The verbs put together, and what becomes of an error."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from typer.main import get_command
+
+from dph import __version__
+from dph.cli.compare import compare
+from dph.cli.evaluate import evaluate
+from dph.cli.failure import exit_code
+from dph.cli.presample import presample
+from dph.cli.quickstart import quickstart
+from dph.cli.recipe import recipe_app
+from dph.cli.run import run
+from dph.cli.train import train
+
+app = typer.Typer(
+    name="dph",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for verb in (quickstart, run, presample, train, evaluate, compare):
+    app.command(verb.__name__)(verb)
+app.add_typer(recipe_app, name="recipe")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dph {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Keep language models diverse while reinforcement learning makes them right.
+
+    Exit codes: 0 done, 1 failed, 2 bad input, 130 interrupted.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; without ``arguments``, those of the process."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = get_command(app).main(words, prog_name="dph", standalone_mode=False)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - every error becomes an exit code
+        return exit_code(error)
+    return code if isinstance(code, int) else 0

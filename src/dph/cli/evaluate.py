@@ -1,0 +1,39 @@
+"""``dph evaluate``: measure the newest checkpoint of a run, or any model."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dph.cli.options import JsonOption, OutOption, RecipeArgument, SeedOption, SetOption
+
+ModelOption = Annotated[
+    Path | None,
+    typer.Option("--model", metavar="DIR", help="Model [default: the run's newest checkpoint]."),
+]
+
+
+def evaluate(
+    recipe: RecipeArgument,
+    model: ModelOption = None,
+    overrides: SetOption = None,
+    seed: SeedOption = None,
+    out: OutOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure Pass@k, Mean@k, retention and styles on the recipe's evaluation sets."""
+    from dph.cli.evaluation_text import evaluation_text
+    from dph.cli.progress import open_progress
+    from dph.cli.quiet import quiet_libraries
+    from dph.cli.request import read_request, require_evaluation_sets
+    from dph.cli.table import json_text
+
+    request = read_request(recipe, overrides=overrides, seed=seed, out=out)
+    require_evaluation_sets(request.recipe)
+    quiet_libraries()
+    from dph.runs.evaluation_stage import evaluate_stage
+    from dph.runs.workbench import open_workbench
+
+    with open_workbench(request.recipe) as bench:
+        evaluation = evaluate_stage(bench, request.directory, open_progress(), model=model)
+    typer.echo(json_text(evaluation) if as_json else evaluation_text(evaluation))

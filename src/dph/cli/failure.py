@@ -1,0 +1,46 @@
+"""From an error to one line on stderr and an exit code."""
+
+import sys
+import traceback
+
+import typer
+
+from dph.errors import DphError, TrainingError, VerifierError
+
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+_USAGE_ERROR = typer.BadParameter.__mro__[1]
+"""click's UsageError, wherever this version of typer keeps it."""
+
+
+def exit_code(error: BaseException) -> int:
+    """Say what went wrong and return the exit code: 2 bad input, 1 failed, 130 interrupted.
+
+    Only an error that nobody foresaw is shown with its traceback.
+    """
+    if isinstance(error, KeyboardInterrupt | typer.Abort):
+        _say("interrupted; the same command goes on where it stopped")
+        return INTERRUPTED
+    if isinstance(error, _USAGE_ERROR):
+        return _usage(error)
+    if isinstance(error, DphError):
+        _say(str(error))
+        return FAILED if isinstance(error, TrainingError | VerifierError) else BAD_INPUT
+    traceback.print_exception(error, file=sys.stderr)
+    _say(f"unexpected {type(error).__name__}: {error}; the traceback is above")
+    return FAILED
+
+
+def _usage(error: BaseException) -> int:
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":  # `dph` alone: its message is the help itself
+        print(context.get_help() if context else error, file=sys.stderr)  # noqa: T201
+        return BAD_INPUT
+    message = error.format_message() if hasattr(error, "format_message") else str(error)
+    hint = f" (see `{context.command_path} --help`)" if context else ""
+    _say(f"{message}{hint}")
+    return BAD_INPUT
+
+
+def _say(message: str) -> None:
+    print("dph: error:", " ".join(message.split()), file=sys.stderr)  # noqa: T201

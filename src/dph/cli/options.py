@@ -1,0 +1,22 @@
+"""The options that several verbs share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+RecipeArgument = Annotated[Path, typer.Argument(metavar="RECIPE", help="Recipe, a TOML file.")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a setting; may be repeated."),
+]
+SeedOption = Annotated[
+    int | None, typer.Option("--seed", min=0, metavar="N", help="Override the recipe's seed.")
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Run directory [default: runs/<name>]."),
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document; progress goes to stderr.")
+]

@@ -1,0 +1,63 @@
+"""``dph recipe check|show``: what a recipe says, without running anything."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dph.cli.options import JsonOption, RecipeArgument, SetOption
+
+recipe_app = typer.Typer(
+    name="recipe", help="Check or show a recipe.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@recipe_app.command("check")
+def check(
+    recipe: RecipeArgument, overrides: SetOption = None, as_json: JsonOption = False
+) -> None:
+    """Say whether the settings are valid and what would run."""
+    from dph.cli.recipe_plan import missing_files, stages
+    from dph.cli.table import json_text
+    from dph.settings import load_recipe
+
+    settings = load_recipe(recipe, overrides=overrides or ())
+    plan, notes = stages(settings), missing_files(settings)
+    if as_json:
+        content = {"valid": True, "recipe": str(recipe), "stages": plan, "notes": notes}
+        typer.echo(json_text(content))
+        return
+    typer.echo(f"{recipe}: valid, method {settings.method}")
+    for line in plan:
+        typer.echo(f"  {line}")
+    for note in notes:
+        typer.echo(f"  note: {note}")
+
+
+@recipe_app.command("show")
+def show(
+    recipe: Annotated[
+        Path | None, typer.Argument(metavar="[RECIPE]", help="Without one: every key there is.")
+    ] = None,
+    overrides: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List every key: its value, where it differs from the default, and its meaning."""
+    from dph.cli.recipe_keys import all_keys, keys_of
+    from dph.cli.table import json_text
+    from dph.errors import SettingsError
+    from dph.settings import load_recipe
+
+    if recipe is None:
+        if overrides:
+            raise SettingsError("--set needs a recipe to override")
+        keys = all_keys()
+    else:
+        keys = keys_of(load_recipe(recipe, overrides=overrides or ()))
+    if as_json:
+        typer.echo(json_text({key.name: key.as_json() for key in keys}))
+        return
+    if recipe is not None:
+        typer.echo("* differs from the default")
+    for key in keys:
+        typer.echo(key.line())

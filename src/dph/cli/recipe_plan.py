@@ -1,0 +1,62 @@
+"""What a recipe would do, and what it would miss."""
+
+from pathlib import Path
+
+from dph.runs.layout import pool_directory, run_directory
+from dph.settings import Recipe
+
+
+def stages(recipe: Recipe) -> list[str]:
+    """One line for each stage that ``dph run`` would go through."""
+    return [
+        *([_presampling(recipe)] if recipe.needs_pool else []),
+        _training(recipe),
+        _evaluation(recipe),
+    ]
+
+
+def missing_files(recipe: Recipe) -> list[str]:
+    """What the recipe names and is not there (yet)."""
+    named: list[tuple[str, Path | None]] = [
+        ("model.path", Path(recipe.model.path)),
+        ("data.train", recipe.data.train),
+        ("data.databases", recipe.data.databases),
+        *((f"data.sets.{name}", settings.path) for name, settings in recipe.data.sets.items()),
+    ]
+    return [
+        f"{key} is not there: {path}"
+        for key, path in named
+        if path is not None and not path.exists()
+    ]
+
+
+def _presampling(recipe: Recipe) -> str:
+    settings, directory = recipe.presample, run_directory(recipe, None)
+    return (
+        f"pre-sample: {settings.samples} samples a problem and a final one, near-perfect from "
+        f"{settings.threshold} correct; pool in {pool_directory(recipe, directory)}"
+    )
+
+
+def _training(recipe: Recipe) -> str:
+    train, objective = recipe.train, recipe.objective
+    rehearsal = ""
+    if objective.rehearses:
+        form = f"{objective.divergence}, eta {objective.eta:g}"
+        rehearsal = f" + {train.rehearsal_per_step} rehearsal samples ({form})"
+    penalty = ""
+    if objective.kl_coefficient > 0:
+        penalty = f", KL penalty {objective.kl_coefficient:g} ({objective.kl_estimator})"
+    return (
+        f"train: {train.steps} steps of {train.problems_per_step} problems x "
+        f"{train.samples_per_problem} samples{rehearsal}{penalty}, {train.minibatches} mini-batches"
+        f" x {train.epochs} epochs, learning rate {train.learning_rate:g}"
+    )
+
+
+def _evaluation(recipe: Recipe) -> str:
+    if not recipe.data.sets:
+        return "evaluate: no set is named in [data.sets], `dph run` will ask for one"
+    ks = ", ".join(str(k) for k in recipe.evaluate.k)
+    names = ", ".join(recipe.data.sets)
+    return f"evaluate: {recipe.evaluate.samples} samples a problem, pass@{ks} on {names}"

@@ -1,0 +1,72 @@
+"""What a verb was asked for: a valid recipe and a directory that can be written."""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dph.errors import DataError, SettingsError
+from dph.runs.layout import run_directory
+from dph.settings import Recipe, load_recipe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A recipe and where its run lies."""
+
+    recipe: Recipe
+    directory: Path
+
+
+def read_request(
+    path: Path, *, overrides: Sequence[str] | None, seed: int | None, out: Path | None
+) -> Request:
+    """Read the recipe and check the directory; nothing is created.
+
+    Modules beside the recipe can be named in it (``module:function``).
+
+    Raises:
+        SettingsError: the recipe is missing or invalid.
+        DataError: the directory cannot be written.
+    """
+    recipe = load_recipe(path, overrides=overrides or (), seed=seed)
+    directory = run_directory(recipe, out)
+    require_writable(directory)
+    beside = str(path.resolve().parent)
+    if beside not in sys.path:
+        sys.path.append(beside)
+    return Request(recipe=recipe, directory=directory)
+
+
+def require_writable(directory: Path) -> None:
+    """Check that ``directory`` is writable or could be created, without creating it.
+
+    Raises:
+        DataError: it is a file, lies under one, or may not be written.
+    """
+    ancestor = directory.absolute()
+    while not ancestor.exists() and ancestor != ancestor.parent:
+        ancestor = ancestor.parent
+    if not ancestor.is_dir():
+        raise DataError(f"cannot write into the directory {directory}: {ancestor} is a file")
+    if not os.access(ancestor, os.W_OK | os.X_OK):
+        raise DataError(f"cannot write into the directory {directory}: {ancestor} is read-only")
+
+
+def require_evaluation_sets(recipe: Recipe) -> None:
+    """Check that every evaluation set can be read, before hours of training.
+
+    Raises:
+        SettingsError: the recipe names no set.
+        DataError: a set is missing, empty or malformed.
+    """
+    from dph.tasks.problems import load_problems
+
+    if not recipe.data.sets:
+        raise SettingsError(
+            "there is nothing to evaluate on: name at least one set in [data.sets], or train "
+            "alone with `dph train`"
+        )
+    for settings in recipe.data.sets.values():
+        load_problems(settings.path)

@@ -1,0 +1,63 @@
+"""``dph train``: from the pool, or from all problems, to a checkpoint."""
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from dph.cli.options import JsonOption, OutOption, RecipeArgument, SeedOption, SetOption
+
+if TYPE_CHECKING:
+    from dph.training.loop import Trained
+
+
+def train(
+    recipe: RecipeArgument,
+    overrides: SetOption = None,
+    seed: SeedOption = None,
+    out: OutOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train, or go on from the newest checkpoint."""
+    from dph.cli.progress import open_progress
+    from dph.cli.quiet import quiet_libraries
+    from dph.cli.request import read_request
+    from dph.cli.table import json_text
+
+    request = read_request(recipe, overrides=overrides, seed=seed, out=out)
+    quiet_libraries()
+    from dph.runs.training_stage import train_stage
+    from dph.runs.workbench import open_workbench
+
+    with open_workbench(request.recipe) as bench:
+        trained = train_stage(bench, request.directory, open_progress())
+    if as_json:
+        typer.echo(json_text(trained_json(trained)))
+    else:
+        typer.echo(f"checkpoint after {trained.step} steps: {trained.checkpoint}")
+    if trained.stopped:
+        end_interrupted(trained)
+
+
+def trained_json(trained: "Trained") -> dict[str, Any]:
+    """Where the weights are, for machines."""
+    return {
+        "checkpoint": str(trained.checkpoint),
+        "step": trained.step,
+        "stopped": trained.stopped,
+    }
+
+
+def end_interrupted(trained: "Trained") -> None:
+    """Say how to go on and end with the exit code of an interruption.
+
+    Raises:
+        typer.Exit: always.
+    """
+    from dph.cli.failure import INTERRUPTED
+
+    typer.echo(
+        f"stopped after step {trained.step}, everything is saved; the same command goes on from "
+        "there",
+        err=True,
+    )
+    raise typer.Exit(INTERRUPTED)
