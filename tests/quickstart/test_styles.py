@@ -7,6 +7,7 @@ import pytest
 from dph.quickstart.question_sets import gold_sql
 from dph.quickstart.questions import Reading, read_correctly
 from dph.quickstart.styles import STYLES, WRITERS, write_answer
+from dph.tasks.sql_styles import SQL_STYLES, sql_style
 
 TWO = Reading(
     table="singer",
@@ -62,8 +63,8 @@ EXPECTED = {
 }
 
 
-def test_there_are_five_styles():
-    assert STYLES == ("plain", "cte", "nested", "alias", "steps")
+def test_the_styles_are_those_that_the_classifier_knows():
+    assert STYLES == SQL_STYLES == ("plain", "cte", "nested", "alias", "steps")
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -84,3 +85,11 @@ def test_every_style_of_a_correct_answer_executes_to_the_gold_result(style, ques
             sql = sql[sql.index("SELECT") :]
         oracle = oracles[question.domain.name]
         assert oracle(sql) == oracle(gold_sql(question)), sql
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_the_classifier_recognises_every_answer_with_and_without_its_label(style, questions):
+    for question in questions:
+        reading = read_correctly(question)
+        assert sql_style(write_answer(reading, style)) == style
+        assert sql_style(WRITERS[style](reading)) == style

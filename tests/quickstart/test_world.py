@@ -4,12 +4,19 @@ import json
 import sqlite3
 import time
 from contextlib import closing
+from random import Random
 
 import pytest
 
 from dph.errors import DataError, SettingsError
 from dph.files import read_json
+from dph.quickstart.question_sets import draw_questions, gold_sql
+from dph.quickstart.questions import read_correctly
+from dph.quickstart.styles import STYLES, write_answer
 from dph.quickstart.world import WorldSizes, build_world, design_world
+from dph.records import Outcome, Problem
+from dph.tasks.problems import load_problems
+from dph.verifiers import make_verifier
 
 from .conftest import SMALL
 
@@ -119,6 +126,32 @@ def test_the_manifest_names_seed_databases_and_held_out_terms(world):
     assert manifest["in_domain"] == [database.name for database in world.in_domain]
     assert manifest["held_out_terms"] == sorted(world.held_out_terms)
     assert len(manifest["sha256"]) == 6 + 4
+
+
+def test_the_verifier_accepts_every_style_of_a_correct_answer_on_the_written_files(world):
+    paths = {database.name: database.relative_path for database in world.databases}
+    problems, responses = [], []
+    for question in draw_questions(world.databases, world.annotators, 40, Random(9)):
+        answer = {"gold_sql": gold_sql(question), "database": paths[question.domain.name]}
+        for style in STYLES:
+            problems.append(
+                Problem(problem_id=f"{len(problems)}", prompt=question.prompt, answer=answer)
+            )
+            responses.append(write_answer(read_correctly(question), style))
+    with closing(make_verifier("sql", databases=world.databases_directory)) as verifier:
+        verdicts = verifier.grade(problems, responses)
+    assert {verdict.outcome for verdict in verdicts} == {Outcome.CORRECT}
+
+
+def test_problem_files_load_and_the_number_verifier_reads_the_answers_to_sums(world):
+    assert len(load_problems(world.problems_path("train"))) == 40
+    sums = load_problems(world.problems_path("arithmetic"))
+    verifier = make_verifier("number")
+    for form in ("calc:", "think: so"):
+        right = verifier.grade(sums, [f"{form} {item.answer['answer']}" for item in sums])
+        wrong = verifier.grade(sums, [f"{form} 18" for _ in sums])
+        assert {verdict.outcome for verdict in right} == {Outcome.CORRECT}
+        assert {verdict.outcome for verdict in wrong} == {Outcome.WRONG}
 
 
 def test_designing_a_world_touches_no_file(tmp_path):
