@@ -75,3 +75,24 @@ def test_nan_logits_give_a_nan_log_prob_and_a_token_of_the_vocabulary(top_p):
     tokens, logprobs = choose(logits, torch.tensor([0.5]), temperature=1.0, top_p=top_p)
     assert 0 <= tokens[0] < 4
     assert logprobs.isnan().all()
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=12), st.floats(0.05, 1.0))
+def test_the_nucleus_equals_a_plain_walk_down_the_ranking_also_with_ties(weights, top_p):
+    # Sixteenths add up without rounding.
+    probabilities = torch.tensor([weights], dtype=torch.float32) / 16
+    ranking = sorted(range(len(weights)), key=lambda token: (-weights[token], token))
+    expected, reached = [0.0] * len(weights), 0.0
+    for token in ranking:
+        if reached < top_p:
+            expected[token] = 1.0
+        reached += weights[token] / 16
+    assert nucleus(probabilities, top_p=top_p)[0].tolist() == expected
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_the_nucleus_is_the_same_on_a_gpu():
+    probabilities = torch.softmax(torch.randn(16, 300), dim=-1)
+    there = nucleus(probabilities.cuda(), top_p=0.9).cpu()
+    assert torch.equal(there, nucleus(probabilities, top_p=0.9))
