@@ -10,7 +10,7 @@ from dph.cli.options import JsonOption
 
 def quickstart(
     methods: Annotated[
-        str, typer.Option(metavar="A,B,...", help="Methods to compare, separated by commas.")
+        str, typer.Option(metavar="A,B,...", help="Methods to compare, by commas; rkl@0.3 sets the strength.")
     ] = "grpo,dph_f,dph_js",
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of everything.")] = 0,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where everything is written.")] = Path(
@@ -19,17 +19,16 @@ def quickstart(
     as_json: JsonOption = False,
 ) -> None:
     """Build a small text-to-SQL world, train a base model, and compare methods on it."""
-    from dph.cli.method_names import read_methods
     from dph.cli.progress import open_progress
     from dph.cli.quickstart_text import quickstart_text
     from dph.cli.quiet import quiet_libraries
     from dph.cli.request import require_writable
     from dph.cli.table import json_text
 
-    names = read_methods(methods)
     require_writable(out)
     quiet_libraries()
     from dph.quickstart.run import quickstart as compare_methods
 
-    summary = compare_methods(out, methods=names, seed=seed, progress=open_progress())
+    labels = [label.strip() for label in methods.split(",") if label.strip()]
+    summary = compare_methods(out, methods=labels, seed=seed, progress=open_progress())
     typer.echo(json_text(summary) if as_json else quickstart_text(summary, out))

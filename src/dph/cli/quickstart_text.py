@@ -18,8 +18,8 @@ def quickstart_text(summary: Mapping[str, Any], out: Path) -> str:
         _set_table(set_name, {name: model["sets"] for name, model in models.items()})
         for set_name in summary["base"]["sets"]
     ]
-    seconds = sum(summary["seconds"].values())
-    return "\n\n".join(parts) + f"\n\nseed {summary['seed']}, {duration(seconds)}; all of it: {out}"
+    took = duration(summary["seconds"]["total"])
+    return "\n\n".join([*parts, f"seed {summary['seed']}, {took}; all of it is in {out}"])
 
 
 def _set_table(set_name: str, sets: Mapping[str, Mapping[str, Any]]) -> str:

@@ -5,7 +5,7 @@ import warnings
 
 
 def quiet_libraries() -> None:
-    """Silence progress bars and advice of transformers and torch; call it before they load."""
+    """Silence progress bars and advice of transformers and torch, for this process."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

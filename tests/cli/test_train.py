@@ -1,0 +1,50 @@
+import json
+
+
+def test_training_leaves_a_checkpoint_and_says_where(dph, example, tmp_path):
+    run = tmp_path / "run"
+    assert dph("presample", example, "--out", run)[0] == 0
+    code, out, err = dph("train", example, "--out", run, "--json")
+    content = json.loads(out)
+    print(out, err)
+    assert code == 0
+    assert content["step"] == 4
+    assert not content["stopped"]
+    assert (run / "checkpoints" / "step_000004" / "config.json").is_file()
+    assert "training dph_f: 4/4 steps" in err
+    assert len((run / "metrics.jsonl").read_text().splitlines()) == 4
+
+
+def test_a_finished_training_is_not_repeated(dph, example, tmp_path):
+    run = tmp_path / "run"
+    words = ("train", example, "--out", run, "--set", "method=grpo")
+    assert dph(*words)[0] == 0
+    code, out, err = dph(*words)
+    assert code == 0
+    assert out.startswith("checkpoint after 4 steps:")
+    assert "training" not in err
+
+
+def test_ctrl_c_ends_at_a_checkpoint_and_says_how_to_go_on(dph, example, tmp_path, monkeypatch):
+    import os
+    import signal
+
+    import dph.runs.training_stage as stage
+
+    original = stage._note
+
+    def interrupt(metrics):
+        os.kill(os.getpid(), signal.SIGINT)
+        return original(metrics)
+
+    monkeypatch.setattr(stage, "_note", interrupt)
+    words = ("train", example, "--out", tmp_path / "run", "--set", "method=grpo")
+    code, out, err = dph(*words)
+    assert code == 130
+    assert "checkpoint after 1 steps" in out
+    assert "stopped after step 1, everything is saved; the same command goes on" in err
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = dph(*words)
+    assert code == 0
+    assert "checkpoint after 4 steps" in out

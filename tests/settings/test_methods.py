@@ -1,0 +1,31 @@
+import pytest
+
+from dph.settings import METHODS, resolve_recipe
+
+MINIMAL = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_method_is_nothing_but_plain_settings(method):
+    named = resolve_recipe({**MINIMAL, "method": method})
+    spelled_out = resolve_recipe({**MINIMAL, **METHODS[method], "method": method})
+    assert named == spelled_out
+
+
+def test_the_recipe_wins_over_its_method():
+    recipe = resolve_recipe({**MINIMAL, "method": "dph_f", "objective": {"eta": 0.3}})
+    assert recipe.objective.eta == 0.3
+    assert recipe.objective.divergence == "forward_kl"
+
+
+@pytest.mark.parametrize(
+    ("method", "eta"), [("alpha", 0.01), ("dph_f", 0.01), ("dph_js", 0.2), ("dph_js_definition", 0.2)]
+)
+def test_the_coefficients_are_those_of_the_paper(method, eta):
+    assert METHODS[method]["objective"]["eta"] == eta
+
+
+def test_grpo_clips_symmetrically_and_dapo_higher_above():
+    assert METHODS["grpo"]["objective"] == {"clip_low": 0.2, "clip_high": 0.2}
+    assert METHODS["dapo"]["objective"]["clip_high"] == 0.28
+    assert METHODS["dapo"]["objective"]["dynamic_sampling"]
