@@ -68,10 +68,16 @@ def presample(
         elif on_progress:
             on_progress(table.num_rows)
         tables.append(table)
-    samples = pa.concat_tables(tables) if tables else GRADED.empty_table()
+    samples = _one_table(tables)
     manifest = _write(problems, samples, path, draw, reference, source, rule)
     parts.remove()
     return manifest
+
+
+def _one_table(tables: Sequence[pa.Table]) -> pa.Table:
+    """One table whose bytes do not tell which pieces came from a file."""
+    joined = pa.concat_tables([table.cast(GRADED) for table in tables]).combine_chunks()
+    return pa.Table.from_arrays(joined.columns, schema=GRADED)
 
 
 def _write(

@@ -100,11 +100,11 @@ def load_optimizer(path: Path, optimizer: torch.optim.Optimizer) -> None:
         state.setdefault(int(index), {})[name] = tensor
     current = optimizer.state_dict()
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    for index, values in state.items():
+    for number, values in state.items():
         shape = values["exp_avg"].shape
-        if index >= len(parameters) or parameters[index].shape != shape:
+        if number >= len(parameters) or parameters[number].shape != shape:
             raise CheckpointError(
-                f"the checkpoint {path} belongs to another model: parameter {index} has shape "
+                f"the checkpoint {path} belongs to another model: parameter {number} has shape "
                 f"{tuple(shape)} there"
             )
     optimizer.load_state_dict({"state": state, "param_groups": current["param_groups"]})

@@ -15,6 +15,7 @@ from pathlib import Path
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from dph.errors import SettingsError, TrainingError
+from dph.files import make_directory
 from dph.presampling.pool import RehearsalSample
 from dph.records import Problem
 from dph.rollout.graded import GradedSampler
@@ -87,7 +88,7 @@ def train(
     forward = _forward(recipe, actors)
     if recipe.objective.rehearses and not state.progress.step:
         require_reference(rehearsal, forward)
-    log = MetricsLog(directory / "metrics.jsonl", step=state.progress.step)
+    log = MetricsLog(make_directory(directory) / "metrics.jsonl", step=state.progress.step)
     trackers = open_trackers(recipe.track, recipe, directory)
     on_start(state.progress.step)
     try:
@@ -143,7 +144,7 @@ def _step(
         seed=recipe.seed,
     )
     reports: list[UpdateReport] = []
-    learning_rate = state.schedule.get_last_lr()[0]
+    learning_rate = float(state.schedule.get_last_lr()[0])
     for minibatch in (
         split_minibatches(groups, stored, recipe.train.minibatches) * recipe.train.epochs
     ):

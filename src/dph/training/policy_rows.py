@@ -39,9 +39,13 @@ def shaped_rewards(
     lengths = torch.tensor(
         [[len(g.completion.token_ids) for g in group.completions] for group in groups]
     )
-    return rewards + overlong_penalty(
-        lengths, max_tokens=max_tokens, buffer=buffer, penalty=objective.overlong_penalty
+    penalties = overlong_penalty(
+        lengths.flatten(),
+        max_tokens=max_tokens,
+        buffer=buffer,
+        penalty=objective.overlong_penalty,
     )
+    return rewards + penalties.view_as(rewards)
 
 
 def policy_rows(

@@ -71,22 +71,20 @@ def weigh(
     Rows that cannot move the loss are left out after the weights are known: an advantage of 0
     without a term on policy samples beside it has gradient 0, and so has rehearsal at eta 0.
     """
-    policy = [row for group in minibatch.groups for row in group]
-    stored = list(minibatch.rehearsal) if objective.rehearses else []
-    weighted = [
-        WeightedRow(row=row, weight=weight)
-        for rows in (policy, stored)
-        for row, weight in zip(rows, _weights(rows, objective, max_tokens), strict=True)
-    ]
+    weighted = _weighted([r for g in minibatch.groups for r in g], objective, max_tokens)
+    if objective.rehearses:
+        weighted += _weighted(minibatch.rehearsal, objective, max_tokens)
     return [w for w in weighted if _moves_the_loss(w, objective)]
 
 
-def _weights(
-    rows: Sequence[PolicyRow | RehearsalSample], objective: ObjectiveSettings, max_tokens: int
-) -> list[float]:
+def _weighted(
+    rows: Sequence[PolicyRow | RehearsalSample],
+    objective: ObjectiveSettings,
+    max_tokens: int,
+) -> list[WeightedRow]:
     lengths = torch.tensor([len(row.completion_ids) for row in rows], dtype=torch.long)
     weights = row_weights(lengths, reduction=objective.reduction, max_tokens=max_tokens)
-    return [float(weight) for weight in weights]
+    return [WeightedRow(row=row, weight=float(w)) for row, w in zip(rows, weights, strict=True)]
 
 
 def update(
@@ -134,9 +132,9 @@ def _accumulate(
         loss = _microbatch_loss(rows, forward, objective, divergence)
         if not torch.isfinite(loss.total):
             raise NonFiniteLossError("loss", rows)
-        loss.total.backward()
+        torch.autograd.backward(loss.total)
         for name in TERMS:
-            terms[name] += float(getattr(loss, name))
+            terms[name] += float(getattr(loss, name).detach())
     return terms
 
 

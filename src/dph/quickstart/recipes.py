@@ -1,0 +1,115 @@
+"""The recipes that the quickstart compares: one world, one budget, one strength a method.
+
+Strengths were chosen by one rule for every method, on seeds that are not reported
+(benchmarks/quickstart_sweep.py; docs/quickstart-world.md says how), before the reported seeds
+were run, and were not touched afterwards.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dph.errors import SettingsError
+from dph.quickstart.world import World, WorldSizes
+from dph.settings import METHODS, Recipe, resolve_recipe
+
+STRENGTHS = {
+    "grpo": None,
+    "dapo": None,
+    "rkl": 0.01,
+    "alpha": 0.3,
+    "dph_f": 0.3,
+    "dph_js": 1.0,
+    "dph_js_definition": 1.0,
+}
+"""Weight of the term that a method adds: ``eta``, or ``kl_coefficient`` for rkl."""
+
+MAX_TOKENS = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much work a quickstart is."""
+
+    world: WorldSizes = field(default_factory=WorldSizes)
+    base_steps: int = 500
+    steps: int = 40
+    problems_per_step: int = 32
+    samples: int = 32
+    checkpoint_every: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A method at a strength, written ``method`` or ``method@strength``."""
+
+    label: str
+    method: str
+    strength: float | None
+
+
+def parse_contender(label: str) -> Contender:
+    """Read ``dph_f`` or ``rkl@0.3``.
+
+    Raises:
+        SettingsError: the method is unknown, takes no strength, or the strength is no number.
+    """
+    method, separator, text = label.partition("@")
+    if method not in STRENGTHS:
+        raise SettingsError(f"unknown method {method!r}; choose from {', '.join(METHODS)}")
+    if not separator:
+        return Contender(label, method, STRENGTHS[method])
+    if STRENGTHS[method] is None:
+        raise SettingsError(f"{method} has no strength to set, got {label!r}")
+    try:
+        strength = float(text)
+    except ValueError as error:
+        raise SettingsError(f"a strength is a number, got {text!r} in {label!r}") from error
+    if not 0 <= strength < float("inf"):
+        raise SettingsError(f"a strength is at least 0 and finite, got {label!r}")
+    return Contender(label, method, strength)
+
+
+def quickstart_recipe(
+    contender: Contender, world: World, *, base_model: Path, pool: Path, seed: int, size: Size
+) -> Recipe:
+    """The recipe of one contender; everything but the method is the same for all."""
+    objective: dict[str, Any] = {}
+    if contender.strength is not None:
+        name = "kl_coefficient" if contender.method == "rkl" else "eta"
+        objective[name] = contender.strength
+    sets = {
+        name: {"path": str(world.problems_path(name))} for name in ("in_domain", "cross_domain")
+    }
+    arithmetic = {
+        "path": str(world.problems_path("arithmetic")),
+        "verifier": "number",
+        "styles": "dph.quickstart.arithmetic:arithmetic_style",
+    }
+    return resolve_recipe(
+        {
+            "name": contender.label.replace("@", "_"),
+            "method": contender.method,
+            "seed": seed,
+            "model": {"path": str(base_model), "threads": 1, "device": "cpu"},
+            "data": {
+                "train": str(world.problems_path("train")),
+                "sets": {**sets, "arithmetic": arithmetic},
+                "verifier": "sql",
+                "styles": "sql",
+                "databases": str(world.databases_directory),
+            },
+            "sampling": {"max_tokens": MAX_TOKENS},
+            "presample": {"samples": 8, "threshold": 7, "pool": str(pool)},
+            "objective": objective,
+            "train": {
+                "steps": size.steps,
+                "problems_per_step": size.problems_per_step,
+                "samples_per_problem": 8,
+                "rehearsal_per_step": size.problems_per_step,
+                "learning_rate": 5e-4,
+                "checkpoint_every": size.checkpoint_every,
+            },
+            "evaluate": {"samples": size.samples},
+        }
+    )

@@ -1,0 +1,153 @@
+"""A task small enough to train on in a test: say one of three letters, and stop."""
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
+from dph.presampling.manifest import Rule, Source
+from dph.presampling.presample import ReferenceForward
+from dph.records import Outcome, Problem, Verdict
+from dph.rollout.base import SamplingParameters
+from dph.rollout.graded import GradedSampler
+from dph.rollout.torch_sampler import TorchSampler
+
+__all__ = [
+    "make_draw",
+    "make_model",
+    "make_reference",
+    "make_source",
+    "problems",
+    "rule",
+    "tokenizer",
+]
+
+LETTERS = "abcdef"
+
+
+class LetterVerifier:
+    """Right when the response starts with one of the letters asked for."""
+
+    name = "letter"
+    version = "1"
+
+    def grade(self, problems, responses):
+        return [
+            Verdict(
+                outcome=Outcome.CORRECT if right else Outcome.WRONG,
+                reward=float(right),
+            )
+            for p, r in zip(problems, responses, strict=True)
+            for right in [r[:1] in tuple(p.answer["answer"])]
+        ]
+
+    def close(self):
+        pass
+
+
+def style_of(text):
+    """Short and long answers are the two styles."""
+    return "short" if len(text.split()) < 2 else "long"
+
+
+@pytest.fixture(scope="session")
+def tokenizer():
+    words = ["<pad>", "<eos>", "say", *LETTERS]
+    inner = Tokenizer(models.WordLevel({w: i for i, w in enumerate(words)}, unk_token="<pad>"))
+    inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return PreTrainedTokenizerFast(tokenizer_object=inner, pad_token="<pad>", eos_token="<eos>")
+
+
+@pytest.fixture
+def make_model(tokenizer):
+    """A fresh tiny Llama; the same seed gives the same weights."""
+
+    def make(seed=0):
+        torch.manual_seed(seed)
+        config = LlamaConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=16,
+            intermediate_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            max_position_embeddings=32,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+            tie_word_embeddings=True,
+        )
+        return LlamaForCausalLM(config).eval()
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def problems():
+    return tuple(
+        Problem(
+            problem_id=f"{i}",
+            prompt=f"say {LETTERS[i % 6]} {LETTERS[i // 6]}",
+            answer={"answer": LETTERS[i % 4 : i % 4 + 3]},
+        )
+        for i in range(24)
+    )
+
+
+@pytest.fixture
+def make_draw(tokenizer):
+    """The graded sampler of a model."""
+
+    def make(model, **parameters):
+        return GradedSampler(
+            sampler=TorchSampler(model, tokenizer),
+            verifier=LetterVerifier(),
+            encode=lambda problem: tuple(tokenizer.encode(problem.prompt)),
+            parameters=SamplingParameters(
+                **{
+                    "max_tokens": 8,
+                    "stop_token_ids": (tokenizer.eos_token_id,),
+                    **parameters,
+                }
+            ),
+            style=style_of,
+        )
+
+    return make
+
+
+@pytest.fixture
+def make_source(tokenizer):
+    def make(model, path="letters", **changes):
+        fields = {
+            "model": path,
+            "model_fingerprint": weight_fingerprint(model),
+            "tokenizer_fingerprint": tokenizer_fingerprint(tokenizer),
+            "problems_fingerprint": "letters",
+            "chat": False,
+            "system_prompt": "",
+            "verifier": "letter",
+            "verifier_version": "1",
+            "samples": 4,
+            "temperature": 1.0,
+            "top_p": 1.0,
+            "max_tokens": 8,
+            "stop_token_ids": (tokenizer.eos_token_id,),
+            "dtype": "float32",
+            "seed": 0,
+        }
+        return Source(**{**fields, **changes})
+
+    return make
+
+
+@pytest.fixture
+def rule():
+    return Rule(threshold=1, wrong_final="discard")
+
+
+@pytest.fixture
+def make_reference():
+    def make(model):
+        return ReferenceForward(model=model, pad_id=0, token_budget=512, dtype="float32")
+
+    return make

@@ -1,0 +1,1 @@
+from letter_task import *  # noqa: F403

@@ -1,0 +1,294 @@
+"""The loop as a whole, on the letter task."""
+
+import json
+import math
+import shutil
+
+import pytest
+import torch
+
+from dph.errors import CheckpointError, PoolError, SettingsError, TrainingError
+from dph.presampling.pool import RehearsalSample, load_pool
+from dph.presampling.presample import presample
+from dph.settings import resolve_recipe
+from dph.training.checkpoints import latest_checkpoint
+from dph.training.loop import Actors, train
+from dph.training.tracking import read_metrics
+
+METHODS = ["grpo", "dapo", "rkl", "alpha", "dph_f", "dph_js", "dph_js_definition"]
+
+
+def make_recipe(method, **train_settings):
+    return resolve_recipe(
+        {
+            "method": method,
+            "model": {"path": "letters"},
+            "data": {"train": "letters.jsonl"},
+            "sampling": {"max_tokens": 8},
+            "train": {
+                "steps": 4,
+                "problems_per_step": 4,
+                "samples_per_problem": 4,
+                "rehearsal_per_step": 3,
+                "learning_rate": 1e-2,
+                "checkpoint_every": 1,
+                "warmup_steps": 2,
+                **train_settings,
+            },
+        }
+    )
+
+
+@pytest.fixture
+def pool(tmp_path, make_model, make_draw, make_source, make_reference, rule, problems):
+    model = make_model()
+    presample(
+        problems,
+        tmp_path / "pool",
+        draw=make_draw(model),
+        reference=make_reference(model),
+        source=make_source(model),
+        rule=rule,
+    )
+    return load_pool(tmp_path / "pool")
+
+
+@pytest.fixture
+def start(make_model, make_draw, tokenizer, problems, pool):
+    """Train from the newest checkpoint in a directory, or from the initial weights."""
+
+    def run(recipe, directory, on_step=lambda _: None, draw=None):
+        policy = make_model()
+        checkpoint = latest_checkpoint(directory / "checkpoints")
+        if checkpoint:
+            policy = type(policy).from_pretrained(checkpoint)
+        needs_reference = recipe.objective.needs_reference_model
+        actors = Actors(
+            policy=policy,
+            tokenizer=tokenizer,
+            reference=make_model() if needs_reference else None,
+            draw=draw or make_draw(policy),
+        )
+        explore = pool.exploration if recipe.train.problems == "exploration" else problems
+        return train(
+            recipe, directory, actors, explore, pool.rehearsal, digest="d", on_step=on_step
+        )
+
+    return run
+
+
+def weights(checkpoint):
+    return (checkpoint / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_trains_and_reports(start, tmp_path, method):
+    trained = start(make_recipe(method), tmp_path)
+    lines = read_metrics(tmp_path / "metrics.jsonl")
+    assert [line["step"] for line in lines] == [1, 2, 3, 4]
+    assert trained.step == 4
+    assert not trained.stopped
+    for line in lines:
+        assert math.isfinite(line["policy_loss"])
+        assert line["grad_norm"] > 0
+        assert 1 <= line["effective_styles"] <= 2
+    has_rehearsal = method in ("alpha", "dph_f", "dph_js", "dph_js_definition")
+    assert any(line["divergence"] > 0 for line in lines) == has_rehearsal
+    assert any(line["kl_penalty"] > 0 for line in lines) == (method == "rkl")
+
+
+def test_reward_rises(start, tmp_path):
+    start(make_recipe("grpo", steps=25, problems_per_step=12, samples_per_problem=8), tmp_path)
+    rewards = [line["reward"] for line in read_metrics(tmp_path / "metrics.jsonl")]
+    assert sum(rewards[-5:]) / 5 > sum(rewards[:5]) / 5 + 0.2
+
+
+@pytest.mark.parametrize("method", ["dapo", "dph_f"])
+@pytest.mark.parametrize("killed_after", [1, 3])
+def test_a_killed_run_ends_with_bit_identical_weights_and_metrics(
+    start, tmp_path, method, killed_after
+):
+    recipe = make_recipe(method, checkpoint_every=2)
+    whole = start(recipe, tmp_path / "whole")
+
+    class Killed(BaseException):
+        pass
+
+    def kill(metrics):
+        if metrics["step"] == killed_after:
+            raise Killed
+
+    with pytest.raises(Killed):
+        start(recipe, tmp_path / "killed", on_step=kill)
+    resumed = start(recipe, tmp_path / "killed")
+    assert weights(resumed.checkpoint) == weights(whole.checkpoint)
+    optimizer = "optimizer.safetensors"
+    assert (resumed.checkpoint / optimizer).read_bytes() == (
+        whole.checkpoint / optimizer
+    ).read_bytes()
+
+    def timeless(directory):
+        return [
+            {k: v for k, v in line.items() if "second" not in k}
+            for line in read_metrics(directory / "metrics.jsonl")
+        ]
+
+    assert timeless(tmp_path / "killed") == timeless(tmp_path / "whole")
+
+
+def test_more_steps_continue_a_finished_run(start, tmp_path):
+    whole = start(make_recipe("grpo", steps=4), tmp_path / "whole")
+    start(make_recipe("grpo", steps=2), tmp_path / "parts")
+    longer = start(make_recipe("grpo", steps=4), tmp_path / "parts")
+    assert weights(longer.checkpoint) == weights(whole.checkpoint)
+
+
+def test_a_half_written_checkpoint_is_not_seen(start, tmp_path):
+    recipe = make_recipe("grpo", steps=2)
+    start(recipe, tmp_path)
+    (tmp_path / "checkpoints" / ".step_000009.tmp").mkdir()
+    assert latest_checkpoint(tmp_path / "checkpoints").name == "step_000002"
+
+
+def test_only_the_newest_checkpoints_are_kept(start, tmp_path):
+    start(make_recipe("grpo", keep_checkpoints=2), tmp_path)
+    assert sorted(p.name for p in (tmp_path / "checkpoints").iterdir()) == [
+        "step_000003",
+        "step_000004",
+    ]
+
+
+def test_a_damaged_checkpoint_is_refused(start, tmp_path):
+    recipe = make_recipe("grpo", steps=2)
+    trained = start(recipe, tmp_path)
+    (trained.checkpoint / "optimizer.safetensors").write_bytes(b"x")
+    with pytest.raises(CheckpointError, match="is damaged"):
+        start(make_recipe("grpo", steps=3), tmp_path)
+    (trained.checkpoint / "trainer.json").write_text("{}")
+    with pytest.raises(CheckpointError, match="is damaged"):
+        start(make_recipe("grpo", steps=3), tmp_path)
+
+
+def test_a_checkpoint_of_other_settings_is_refused(start, tmp_path):
+    trained = start(make_recipe("grpo", steps=2), tmp_path)
+    path = trained.checkpoint / "trainer.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "digest": "other"}))
+    with pytest.raises(CheckpointError, match="made with other settings"):
+        start(make_recipe("grpo", steps=3), tmp_path)
+
+
+def test_stored_log_probs_of_another_policy_are_refused_before_the_first_step(
+    start, pool, tmp_path, make_model, make_draw, tokenizer
+):
+    policy = make_model(seed=1)
+    actors = Actors(policy=policy, tokenizer=tokenizer, reference=None, draw=make_draw(policy))
+    with pytest.raises(PoolError, match="not this policy's"):
+        train(make_recipe("dph_f"), tmp_path, actors, pool.exploration, pool.rehearsal, digest="")
+    assert not (tmp_path / "metrics.jsonl").exists()
+
+
+def test_a_method_that_rehearses_needs_something_to_rehearse(
+    pool, tmp_path, make_model, make_draw, tokenizer
+):
+    policy = make_model()
+    actors = Actors(policy=policy, tokenizer=tokenizer, reference=None, draw=make_draw(policy))
+    with pytest.raises(PoolError, match="no rehearsal sample"):
+        train(make_recipe("dph_f"), tmp_path, actors, pool.exploration, (), digest="")
+
+
+def test_too_few_problems_are_refused(start, tmp_path):
+    with pytest.raises(SettingsError, match="only 24 problems"):
+        start(make_recipe("grpo", problems_per_step=25), tmp_path)
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_and_leaves_its_rows(
+    start, tmp_path, make_model, make_draw, monkeypatch
+):
+    def poison(lengths, **_):
+        return torch.full(lengths.shape, math.nan)
+
+    monkeypatch.setattr("dph.training.update.row_weights", poison)
+    with pytest.raises(TrainingError, match="step 1: the loss is not finite"):
+        start(make_recipe("grpo"), tmp_path)
+    saved = json.loads((tmp_path / "failed_batch_step_000001.json").read_text())
+    assert saved["step"] == 1
+    assert saved["rows"][0]["weight"] == "nan"
+    assert saved["rows"][0]["completion_ids"]
+    assert latest_checkpoint(tmp_path / "checkpoints") is None
+
+
+def test_recomputed_old_log_probs_give_the_same_training_up_to_rounding(start, tmp_path):
+    sampler = start(make_recipe("grpo", steps=1), tmp_path / "a")
+    recomputed = start(make_recipe("grpo", steps=1, old_logprobs="recompute"), tmp_path / "b")
+    a, b = (read_metrics(tmp_path / name / "metrics.jsonl")[0] for name in "ab")
+    assert a["policy_loss"] == pytest.approx(b["policy_loss"], abs=1e-4)
+    assert a["grad_norm"] == pytest.approx(b["grad_norm"], rel=1e-3)
+    assert weights(sampler.checkpoint)
+    assert weights(recomputed.checkpoint)
+
+
+def test_bfloat16_trains(make_model, tokenizer, problems, tmp_path, make_draw):
+    recipe = make_recipe("grpo", steps=2)
+    recipe = recipe.model_copy(
+        update={"model": recipe.model.model_copy(update={"dtype": "bfloat16"})}
+    )
+    policy = make_model()
+    actors = Actors(policy=policy, tokenizer=tokenizer, reference=None, draw=make_draw(policy))
+    train(recipe, tmp_path, actors, problems, (), digest="")
+    assert all(math.isfinite(m["grad_norm"]) for m in read_metrics(tmp_path / "metrics.jsonl"))
+
+
+def test_the_share_of_minibatches_does_not_depend_on_microbatching(start, tmp_path):
+    start(make_recipe("dph_js", steps=2, microbatch_tokens=10_000), tmp_path / "one")
+    start(make_recipe("dph_js", steps=2, microbatch_tokens=16), tmp_path / "many")
+    one, many = (read_metrics(tmp_path / n / "metrics.jsonl") for n in ("one", "many"))
+    for name in ("policy_loss", "divergence", "grad_norm", "clipped_high"):
+        assert one[0][name] == pytest.approx(many[0][name], rel=1e-4, abs=1e-6)
+
+
+def test_dynamic_sampling_without_any_signal_is_an_error(
+    start, tmp_path, make_draw, make_model, problems
+):
+    class AlwaysRight:
+        name = version = "right"
+
+        def grade(self, problems, responses):
+            from dph.records import Outcome, Verdict  # noqa: PLC0415
+
+            return [Verdict(outcome=Outcome.CORRECT, reward=1.0) for _ in responses]
+
+    from dataclasses import replace  # noqa: PLC0415
+
+    draw = replace(make_draw(make_model(), max_tokens=24), verifier=AlwaysRight())
+
+    class OnlyFinished:
+        encode, parameters = draw.encode, draw.parameters
+
+        def __call__(self, *args, **kwargs):
+            rollout = draw(*args, **kwargs)
+            groups = tuple(
+                tuple(replace(g, verdict=replace(g.verdict, reward=1.0)) for g in group)
+                for group in rollout.groups
+            )
+            return replace(rollout, groups=groups)
+
+    with pytest.raises(TrainingError, match=r"none of \d+ groups holds both right and wrong"):
+        start(make_recipe("dapo"), tmp_path, draw=OnlyFinished())
+
+
+def test_rehearsal_sample_needs_one_log_prob_a_token():
+    with pytest.raises(PoolError, match="2 tokens but 1 log-probs"):
+        RehearsalSample(
+            problem_id="a",
+            sample_index=0,
+            prompt_ids=(1,),
+            completion_ids=(1, 2),
+            ref_logprobs=(0.0,),
+            correct=8,
+        )
+
+
+def test_a_run_directory_can_be_moved_and_continued(start, tmp_path):
+    start(make_recipe("grpo", steps=2), tmp_path / "here")
+    shutil.move(tmp_path / "here", tmp_path / "there")
+    assert start(make_recipe("grpo", steps=3), tmp_path / "there").step == 3
