@@ -91,7 +91,12 @@ def quickstart_recipe(
             "name": contender.label.replace("@", "_"),
             "method": contender.method,
             "seed": seed,
-            "model": {"path": str(base_model), "threads": 1, "device": "cpu"},
+            "model": {
+                "path": str(base_model),
+                "threads": 1,
+                "device": "cpu",
+                "attention": "eager",
+            },
             "data": {
                 "train": str(world.problems_path("train")),
                 "sets": {**sets, "arithmetic": arithmetic},
@@ -108,6 +113,7 @@ def quickstart_recipe(
                 "samples_per_problem": 8,
                 "rehearsal_per_step": size.problems_per_step,
                 "learning_rate": 5e-4,
+                "microbatch_tokens": 2048,
                 "checkpoint_every": size.checkpoint_every,
             },
             "evaluate": {"samples": size.samples},

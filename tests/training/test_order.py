@@ -1,0 +1,67 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dph.presampling.pool import RehearsalSample
+from dph.records import Problem
+from dph.training.order import Position, next_problems, rehearsal_of_step
+
+PROBLEMS = [Problem(problem_id=str(i), prompt="p") for i in range(10)]
+STORED = [
+    RehearsalSample(
+        problem_id=str(i),
+        sample_index=8,
+        prompt_ids=(1,),
+        completion_ids=(1,),
+        ref_logprobs=(0.0,),
+        correct=8,
+    )
+    for i in range(10)
+]
+
+
+@given(st.lists(st.integers(1, 10), max_size=20), st.integers(0, 5))
+def test_no_problem_comes_twice_in_one_call(counts, seed):
+    position = Position()
+    for count in counts:
+        chosen, position = next_problems(PROBLEMS, count, position, seed=seed)
+        assert len({p.problem_id for p in chosen}) == count
+
+
+def test_an_epoch_shows_every_problem_once():
+    position, seen = Position(), []
+    for _ in range(5):
+        chosen, position = next_problems(PROBLEMS, 2, position, seed=0)
+        seen += [p.problem_id for p in chosen]
+    assert sorted(seen) == sorted(p.problem_id for p in PROBLEMS)
+    chosen, position = next_problems(PROBLEMS, 2, position, seed=0)
+    assert position == Position(epoch=1, offset=2)
+
+
+def test_epochs_and_seeds_have_their_own_shuffles():
+    orders = {
+        tuple(p.problem_id for p in next_problems(PROBLEMS, 10, Position(epoch=e), seed=s)[0])
+        for e in range(3)
+        for s in range(3)
+    }
+    assert len(orders) == 9
+
+
+def test_a_tail_too_short_for_the_call_is_left_out():
+    chosen, position = next_problems(PROBLEMS, 4, Position(epoch=0, offset=8), seed=0)
+    assert len(chosen) == 4
+    assert position == Position(epoch=1, offset=4)
+
+
+def test_rehearsal_is_a_function_of_seed_and_step():
+    a = rehearsal_of_step(STORED, 4, 7, seed=1)
+    assert a == rehearsal_of_step(STORED, 4, 7, seed=1)
+    assert a != rehearsal_of_step(STORED, 4, 8, seed=1)
+    assert a != rehearsal_of_step(STORED, 4, 7, seed=2)
+    assert len({s.problem_id for s in a}) == 4
+
+
+@pytest.mark.parametrize("count", [10, 99])
+def test_a_small_pool_gives_all_it_has(count):
+    assert len(rehearsal_of_step(STORED, count, 0, seed=0)) == 10
+    assert rehearsal_of_step([], count, 0, seed=0) == []

@@ -1,0 +1,199 @@
+"""One optimizer step: the gradient that arrives, and what it must not depend on."""
+
+import math
+
+import pytest
+import torch
+
+from dph.presampling.pool import RehearsalSample
+from dph.rollout.scoring import score_completions
+from dph.settings import ObjectiveSettings
+from dph.training.rows import Minibatch, PolicyRow
+from dph.training.update import Forward, chosen_divergence, update, weigh
+
+
+class Frozen(torch.optim.SGD):
+    """Keeps the gradient of the step instead of taking it."""
+
+    def step(self):
+        self.kept = [p.grad.clone() for g in self.param_groups for p in g["params"]]
+
+
+def policy_row(model, ids, advantage, old=None, ref=None):
+    prompt, completion = ids[:2], ids[2:]
+    if old is None:
+        old = score(model, prompt, completion)
+    return PolicyRow(
+        prompt_ids=prompt,
+        completion_ids=completion,
+        advantage=advantage,
+        old_logprobs=old,
+        ref_logprobs=ref,
+    )
+
+
+def score(model, prompt, completion):
+    return score_completions(
+        model, [prompt], [completion], temperature=1.0, pad_id=0, token_budget=99, dtype="float32"
+    )[0]
+
+
+def stored(model, ids):
+    return RehearsalSample(
+        problem_id="s",
+        sample_index=0,
+        prompt_ids=ids[:2],
+        completion_ids=ids[2:],
+        ref_logprobs=score(model, ids[:2], ids[2:]),
+        correct=8,
+    )
+
+
+def forward(model, budget=999):
+    return Forward(
+        model=model,
+        pad_id=0,
+        temperature=1.0,
+        dtype="float32",
+        token_budget=budget,
+        max_tokens=8,
+    )
+
+
+def gradient(model, minibatch, objective, budget=999):
+    model.zero_grad(set_to_none=True)
+    optimizer = Frozen(model.parameters(), lr=1.0)
+    report = update(
+        minibatch, forward(model, budget), optimizer, objective=objective, max_grad_norm=1e9
+    )
+    return torch.cat([g.flatten() for g in optimizer.kept]), report
+
+
+@pytest.fixture
+def minibatch(make_model):
+    policy, reference = make_model(), make_model(seed=1)
+    groups = (
+        (
+            policy_row(policy, (3, 4, 5, 6, 1), 1.0),
+            policy_row(policy, (3, 4, 7, 1), -1.0),
+        ),
+        (
+            policy_row(policy, (3, 5, 5, 1), 0.0),
+            policy_row(policy, (3, 5, 8, 8, 8, 1), 0.0),
+        ),
+    )
+    rehearsal = (stored(reference, (3, 6, 4, 1)), stored(reference, (3, 7, 4, 4, 1)))
+    return policy, Minibatch(groups=groups, rehearsal=rehearsal)
+
+
+DPH = ObjectiveSettings(divergence="jensen_shannon", eta=0.7, clip_high=0.28)
+
+
+@pytest.mark.parametrize("reduction", ["token_mean", "sequence_mean", "fixed_length"])
+def test_the_gradient_equals_plain_autograd_of_the_formula(minibatch, reduction):
+    model, batch = minibatch
+    objective = DPH.model_copy(update={"reduction": reduction})
+    found, report = gradient(model, batch, objective)
+
+    def weight(rows, row):
+        tokens = sum(len(r.completion_ids) for r in rows)
+        return {
+            "token_mean": 1 / tokens,
+            "sequence_mean": 1 / (len(rows) * len(row.completion_ids)),
+            "fixed_length": 1 / (len(rows) * 8),
+        }[reduction]
+
+    def logprobs(row):
+        ids = torch.tensor([[*row.prompt_ids, *row.completion_ids]])
+        table = model(input_ids=ids).logits.log_softmax(-1)[0]
+        where = range(len(row.prompt_ids) - 1, ids.shape[1] - 1)
+        return torch.stack([table[t, ids[0, t + 1]] for t in where])
+
+    policy = [row for group in batch.groups for row in group]
+    total = 0.0
+    for row in policy:  # on policy the ratio is 1 in value
+        ratio = (logprobs(row) - torch.tensor(row.old_logprobs)).exp()
+        total = total - weight(policy, row) * (ratio * row.advantage).sum()
+    for row in batch.rehearsal:
+        u = (logprobs(row) - torch.tensor(row.ref_logprobs)).exp()
+        f = u * u.log() - (u + 1) * ((u + 1) / 2).log()
+        total = total + 0.7 * weight(batch.rehearsal, row) * f.sum()
+    model.zero_grad(set_to_none=True)
+    total.backward()
+    expected = torch.cat([p.grad.flatten() for p in model.parameters()])
+    assert torch.allclose(found, expected, atol=1e-6, rtol=1e-4)
+    assert report.grad_norm == pytest.approx(float(expected.norm()), rel=1e-4)
+
+
+@pytest.mark.parametrize("budget", [1, 9, 14])
+def test_cutting_into_microbatches_changes_nothing(minibatch, budget):
+    model, batch = minibatch
+    whole, report = gradient(model, batch, DPH)
+    cut, cut_report = gradient(model, batch, DPH, budget)
+    assert torch.allclose(whole, cut, atol=1e-7, rtol=1e-4)
+    assert cut_report.rehearse == pytest.approx(report.rehearse, rel=1e-5)
+
+
+def test_groups_without_signal_are_skipped_but_still_count_in_the_denominator(minibatch):
+    model, batch = minibatch
+    plain = ObjectiveSettings()
+    _, report = gradient(model, batch, plain)
+    assert (report.rows, report.skipped) == (2, 4)  # two flat rows, two stored ones
+    tokens = 3 + 2 + 2 + 4
+    weighted = weigh(batch, objective=plain, max_tokens=8)
+    assert [w.weight for w in weighted] == pytest.approx([1 / tokens] * 2)
+
+
+def test_a_penalty_on_policy_samples_keeps_groups_without_signal(make_model):
+    model = make_model()
+    row = policy_row(model, (3, 4, 5, 1), 0.0, ref=(-1.0, -2.0))
+    batch = Minibatch(groups=((row,),), rehearsal=())
+    _, report = gradient(model, batch, ObjectiveSettings(kl_coefficient=0.1))
+    assert report.rows == 1
+    assert report.penalty > 0
+
+
+def test_with_nothing_to_learn_from_the_gradient_is_zero(make_model):
+    model = make_model()
+    batch = Minibatch(groups=((policy_row(model, (3, 4, 5, 1), 0.0),),), rehearsal=())
+    found, report = gradient(model, batch, ObjectiveSettings())
+    assert found.abs().max() == 0
+    assert report.grad_norm == 0
+
+
+def test_eta_zero_is_the_policy_loss_alone(minibatch):
+    model, batch = minibatch
+    without, _ = gradient(model, batch, ObjectiveSettings(clip_high=0.28))
+    zero = DPH.model_copy(update={"eta": 0.0})
+    with_zero, _ = gradient(model, batch, zero)
+    assert torch.equal(without, with_zero)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, "None"),
+        ({"divergence": "alpha", "alpha": 0.3, "eta": 1.0}, "Alpha(alpha=0.3)"),
+        (
+            {"divergence": "forward_kl", "forward_kl_form": "nll", "eta": 1.0},
+            "ForwardKL(form='nll')",
+        ),
+        ({"divergence": "jensen_shannon", "eta": 1.0}, "JensenShannon()"),
+        ({"divergence": "jensen_shannon", "eta": 1.0, "js_definition": True}, "None"),
+    ],
+)
+def test_settings_choose_the_divergence(settings, expected):
+    assert repr(chosen_divergence(ObjectiveSettings(**settings))) == expected
+
+
+def test_the_clip_bounds_are_those_of_the_settings(make_model):
+    model = make_model()
+    now = score(model, (3, 4), (5, 1))
+    row = policy_row(model, (3, 4, 5, 1), 1.0, old=tuple(x - math.log(1.25) for x in now))
+    batch = Minibatch(groups=((row,),), rehearsal=())
+    _, tight = gradient(model, batch, ObjectiveSettings(clip_high=0.2))
+    _, wide = gradient(model, batch, ObjectiveSettings(clip_high=0.28))
+    assert tight.clipped_high == pytest.approx(1.0)
+    assert tight.grad_norm == 0
+    assert wide.clipped_high == 0
+    assert wide.grad_norm > 0
