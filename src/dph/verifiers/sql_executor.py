@@ -138,10 +138,14 @@ def _fetch(connection: sqlite3.Connection, sql: str, limits: SQLLimits) -> SQLRe
     return SQLResult(rows, size)
 
 
-def _authorize(action: int, _first: str | None, second: str | None, *_: str | None) -> int:
+def _authorize(action: int, first: str | None, second: str | None, *_: str | None) -> int:
     if action in _READING:
         return sqlite3.SQLITE_OK
     if action == sqlite3.SQLITE_FUNCTION and str(second).lower() not in _FORBIDDEN_FUNCTIONS:
+        return sqlite3.SQLITE_OK
+    if action == sqlite3.SQLITE_UPDATE and first == "sqlite_master":
+        # What SQLite asks for to declare a virtual table such as json_each. A statement that
+        # really updates it is refused by SQLite itself.
         return sqlite3.SQLITE_OK
     return sqlite3.SQLITE_DENY
 

@@ -1,0 +1,30 @@
+import pytest
+
+from dph.errors import VerifierError
+from dph.records import Outcome, Problem
+from dph.verifiers import ExactVerifier
+
+
+@pytest.mark.parametrize(
+    ("answer", "response", "outcome"),
+    [
+        ("Paris", " Paris\n", Outcome.CORRECT),
+        ("Paris", "paris", Outcome.WRONG),
+        ("Paris", "Paris.", Outcome.WRONG),
+        (" two  words ", "two  words", Outcome.CORRECT),
+        ("two  words", "two words", Outcome.WRONG),
+        (7, "7", Outcome.CORRECT),
+        ("x", " ", Outcome.NO_ANSWER),
+    ],
+)
+def test_only_the_same_text_is_correct(answer, response, outcome):
+    problem = Problem(problem_id="e", prompt="?", answer={"answer": answer})
+    with ExactVerifier() as verifier:
+        (verdict,) = verifier.grade([problem], [response])
+    assert verdict.outcome is outcome
+    assert verdict.reward == (outcome is Outcome.CORRECT)
+
+
+def test_a_problem_without_an_answer_is_an_error_that_names_it():
+    with pytest.raises(VerifierError, match="'answer' in problem 'e'"):
+        ExactVerifier().grade([Problem(problem_id="e", prompt="?")], ["x"])

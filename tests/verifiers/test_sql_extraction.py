@@ -1,0 +1,105 @@
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dph.verifiers.sql_extraction import extract_sql
+
+STYLES = [
+    ("plain: ", "SELECT name FROM singer WHERE age > 20"),
+    ("steps: keep age > 20 ; ", "SELECT name FROM singer WHERE age > 20"),
+    ("cte: ", "WITH c AS ( SELECT * FROM singer WHERE age > 20 ) SELECT name FROM c"),
+    ("nested: ", "SELECT name FROM ( SELECT * FROM singer WHERE age > 20 )"),
+    ("alias: ", "SELECT p . name FROM singer AS p WHERE p . age > 20"),
+]
+
+
+def statement(response):
+    found = extract_sql(response)
+    return found and found.statement
+
+
+@pytest.mark.parametrize(("label", "sql"), STYLES)
+def test_a_label_or_working_before_the_statement_is_dropped(label, sql):
+    found = extract_sql(label + sql)
+    assert (found.preamble, found.statement) == (label, sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a\nFROM t\nUNION ALL\nSELECT b FROM u",
+        "WITH c AS (\n  SELECT 1\n)\nSELECT * FROM c",
+        "WITH RECURSIVE c(n) AS (\nSELECT 1\nUNION\nSELECT n + 1 FROM c)\n\nSELECT * FROM c",
+        "select ';' , ': select 2' from t",
+        "SELECT a FROM t WHERE b IN (\nSELECT c FROM u\n)",
+        "SELECT 1 -- ; SELECT 2",
+    ],
+)
+@pytest.mark.parametrize("around", ["{}", "{};", "Let's see. It's this:\n{}", "```sql\n{}\n```"])
+def test_one_statement_comes_out_whole(sql, around):
+    assert statement(around.format(sql)).removesuffix(";") == sql
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("The answer is SELECT 1", "SELECT 1"),
+        ("The query (SELECT 1) does it; it works.", "SELECT 1"),
+        ("Go on with the singers: SELECT 1", "SELECT 1"),
+        ("Select the singer's names:\nSELECT 1", "SELECT 1"),
+        ("SELECT 1; SELECT 2", "SELECT 2"),
+        ("SELECT 1\nSELECT 2", "SELECT 2"),
+        ("WITH a AS (SELECT 1) SELECT 2\nSELECT 3", "SELECT 3"),
+        ("SELECT 1; that is all", "SELECT 1"),
+        ("sad :( SELECT 1 ; done", "SELECT 1"),
+    ],
+)
+def test_the_last_bare_statement_counts(response, expected):
+    assert statement(response) == expected
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("```sql\nSELECT 1\n```\nno:\n```sql\nSELECT 2\n```\nas SELECT 3", "SELECT 2"),
+        ("```SQL\r\nSELECT 1\r\n```", "SELECT 1"),
+        ("so\n```sql\nSELECT 1", "SELECT 1"),
+        ("```sql SELECT 1 ```", "SELECT 1"),
+        ("```\nSELECT 1\n```", "SELECT 1"),
+        ("```sql\nSELECT 1\n```\n```\nSELECT 2\n```", "SELECT 1"),
+        ("```\nSELECT 1\n```\n```\n1 row\n```", "SELECT 1"),
+        ("```python\nx = 1\n```\nSELECT 2", "SELECT 2"),
+        ("```sql\n```\nSELECT 1", "SELECT 1"),
+        ("```sql\nDROP TABLE singer\n```", "DROP TABLE singer"),
+        ("```sql\nSELECT 1; SELECT 2\n```", "SELECT 1; SELECT 2"),
+    ],
+)
+def test_a_fenced_block_is_taken_as_it_is(response, expected):
+    assert statement(response) == expected
+
+
+@pytest.mark.parametrize(
+    "response", ["", " \n", "forty two", "with singers over 20", "selection", "```sql\n\n```", "'"]
+)
+def test_without_sql_there_is_nothing(response):
+    assert extract_sql(response) is None
+
+
+@given(st.text(alphabet="selectwithas SELECT;:\n`'()x", max_size=80))
+def test_the_preamble_and_the_statement_are_parts_of_the_response(text):
+    found = extract_sql(text)
+    if found is not None:
+        assert found.statement
+        assert text.startswith(found.preamble)
+        assert found.statement in text[len(found.preamble) :]
+
+
+@pytest.mark.parametrize(
+    "piece", ["```", "```sql\n", "SELECT\n", "WITH a AS (", "with ", "with " + "a" * 99, "' ", ";("]
+)
+def test_hostile_responses_are_read_in_time_that_grows_with_their_length(piece):
+    started = time.perf_counter()
+    extract_sql(piece * (600_000 // len(piece)))
+    assert time.perf_counter() - started < 5
