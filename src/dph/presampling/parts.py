@@ -1,5 +1,6 @@
 """Finished pieces of a long job, kept until the whole is written: a kill costs one piece."""
 
+import logging
 import shutil
 from pathlib import Path
 
@@ -9,17 +10,20 @@ import pyarrow.parquet as pq
 from dph.errors import DataError
 from dph.files import atomic_path, make_directory, read_json, write_json
 
+logger = logging.getLogger(__name__)
+
 
 class Parts:
     """Numbered tables in a directory that belong to one job, named by a digest.
 
-    Pieces of a job with another digest are removed when the new job starts: they could not be
-    part of its result.
+    Pieces of a job with another digest are removed, with a warning, when the new job starts: they
+    could not be part of its result.
     """
 
     def __init__(self, directory: Path, *, digest: str) -> None:
         self._directory = directory
         if directory.exists() and self._found_digest() != digest:
+            logger.warning("%s holds pieces of a job with other settings: removed", directory)
             shutil.rmtree(directory)
         make_directory(directory)
         write_json(directory / "job.json", {"digest": digest})

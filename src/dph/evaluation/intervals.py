@@ -1,0 +1,101 @@
+"""Bootstrap intervals over problems.
+
+**Source**: Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 13 (percentile
+interval). Problems are the unit: they are drawn with replacement, and every problem brings all of
+its samples, so the interval covers both which problems were asked and how the sampling went.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dph.errors import DataError, SettingsError
+
+RESAMPLES = 2000
+LEVEL = 0.95
+_BLOCK = 2_000_000
+"""Indices held at once: bounds the memory of a large set, does not change the result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A mean difference a - b over the same problems, and its interval."""
+
+    mean: float
+    lo: float
+    hi: float
+
+
+def bootstrap_mean(
+    values: Float[np.ndarray, "problems"],
+    *,
+    seed: int,
+    resamples: int = RESAMPLES,
+    level: float = LEVEL,
+) -> tuple[float, float]:
+    """Percentile bootstrap interval of the mean of ``values``.
+
+    Limits: when all values are equal (one problem, say) every resample is alike and the interval
+    is that single point; it says nothing then.
+
+    Raises:
+        DataError: there are no values, or some are not finite.
+        SettingsError: ``resamples`` or ``level`` is out of range.
+
+    >>> bootstrap_mean(np.array([0.5, 0.5]), seed=0)
+    (0.5, 0.5)
+    """
+    _require_valid(values, resamples, level)
+    if values.min() == values.max():
+        return float(values[0]), float(values[0])
+    means = np.concatenate(
+        [values[drawn].mean(axis=1) for drawn in _resamples(len(values), resamples, seed)]
+    )
+    lo, hi = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return float(lo), float(hi)
+
+
+def paired_difference(
+    a: Float[np.ndarray, "problems"],
+    b: Float[np.ndarray, "problems"],
+    *,
+    seed: int,
+    resamples: int = RESAMPLES,
+    level: float = LEVEL,
+) -> Difference:
+    """Mean of a - b with its interval; ``a[i]`` and ``b[i]`` belong to the same problem.
+
+    Pairing takes out what both find hard or easy, so the interval is narrower than that of two
+    unrelated means whenever a and b are correlated.
+
+    Raises:
+        DataError: the lengths differ, there are no values, or some are not finite.
+        SettingsError: ``resamples`` or ``level`` is out of range.
+    """
+    if len(a) != len(b):
+        raise DataError(f"a paired difference needs equal lengths, got {len(a)} and {len(b)}")
+    differences = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
+    lo, hi = bootstrap_mean(differences, seed=seed, resamples=resamples, level=level)
+    return Difference(mean=float(differences.mean()), lo=lo, hi=hi)
+
+
+def _resamples(
+    problems: int, resamples: int, seed: int
+) -> Iterator[Int[np.ndarray, "block problems"]]:
+    rng = np.random.default_rng(seed)
+    block = max(1, _BLOCK // problems)
+    for start in range(0, resamples, block):
+        yield rng.integers(0, problems, size=(min(block, resamples - start), problems))
+
+
+def _require_valid(values: Float[np.ndarray, "problems"], resamples: int, level: float) -> None:
+    if len(values) == 0:
+        raise DataError("a bootstrap needs at least one problem, got none")
+    if not np.isfinite(values).all():
+        raise DataError("a bootstrap needs finite values, got NaN or infinity")
+    if resamples < 1:
+        raise SettingsError(f"resamples must be at least 1, got {resamples}")
+    if not 0 < level < 1:
+        raise SettingsError(f"level must lie in (0, 1), got {level}")
