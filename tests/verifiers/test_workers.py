@@ -121,6 +121,11 @@ def test_a_crash_costs_one_request_and_the_worker(make_pool, action):
     assert replies[2].value == 2
 
 
+def test_a_crash_while_more_is_being_sent_costs_one_request(make_pool):
+    replies = make_pool().run([("die", 1), ("echo", "x" * 3_000_000), ("echo", 2)])
+    assert kinds(replies) == ["CRASHED", "OK", "OK"]
+
+
 def test_a_worker_over_its_limit_is_killed_and_the_others_in_flight_are_answered(make_pool):
     pool = make_pool(workers=2, timeout=0.5)
     pids = {pool.run([("pid", 0)])[0].value for _ in range(5)}

@@ -1,0 +1,196 @@
+import datetime
+import decimal
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dph.errors import DataError
+from dph.records import Problem
+from dph.tasks import load_problems, problems_fingerprint, save_problems
+
+CHAT = [{"role": "user", "content": "2 + 2?"}]
+
+ROWS = [
+    {"problem_id": "a", "prompt": "1 + 1?", "answer": "2", "unit": None},
+    {"problem_id": "b", "prompt": CHAT, "answer": "4", "tags": ["é", {"x": 1.5}]},
+]
+
+PROBLEMS = [
+    Problem(problem_id="a", prompt="1 + 1?", answer={"answer": "2", "unit": None}),
+    Problem(problem_id="b", prompt=tuple(CHAT), answer={"answer": "4", "tags": ["é", {"x": 1.5}]}),
+]
+
+
+@pytest.fixture
+def jsonl(tmp_path):
+    def write(*lines):
+        path = tmp_path / "problems.jsonl"
+        texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+        path.write_text("\n".join(texts) + "\n", encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_every_other_field_of_a_jsonl_row_goes_into_the_answer(jsonl):
+    assert load_problems(jsonl(ROWS[0], "", ROWS[1])) == PROBLEMS
+
+
+def test_a_parquet_file_gives_the_same_problems_as_a_jsonl_file(tmp_path, jsonl):
+    rows = [{"problem_id": 7, "prompt": CHAT, "n": 1}, {"problem_id": 8, "prompt": CHAT, "n": None}]
+    path = tmp_path / "problems.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    assert load_problems(path) == load_problems(jsonl(*rows))
+    assert problems_fingerprint(load_problems(path)) == problems_fingerprint(
+        load_problems(jsonl(*rows))
+    )
+
+
+def test_whole_numbers_as_ids_become_text(jsonl):
+    assert load_problems(jsonl({"problem_id": 12, "prompt": "?"}))[0].problem_id == "12"
+
+
+def test_saved_problems_come_back_the_same(tmp_path):
+    path = tmp_path / "saved.jsonl"
+    save_problems(path, PROBLEMS)
+    assert load_problems(path) == PROBLEMS
+    assert "é" in path.read_text(encoding="utf-8")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{not json", "not valid JSON"),
+        ("[1]", "a problem is a JSON object"),
+        ("[" * 100_000, "not valid JSON"),
+        ({"prompt": "?"}, "problem_id has to be"),
+        ({"problem_id": "", "prompt": "?"}, "problem_id has to be"),
+        ({"problem_id": True, "prompt": "?"}, "problem_id has to be"),
+        ({"problem_id": 1.5, "prompt": "?"}, "got 1.5"),
+        ({"problem_id": "x"}, "prompt has to be"),
+        ({"problem_id": "x", "prompt": " "}, "prompt has to be"),
+        ({"problem_id": "x", "prompt": []}, "prompt has to be"),
+        ({"problem_id": "x", "prompt": [{"role": "user"}]}, "prompt has to be"),
+        ({"problem_id": "x", "prompt": [{"role": "user", "content": 3}]}, "prompt has to be"),
+        ({"problem_id": "x", "prompt": ["hello"]}, "prompt has to be"),
+        ({"problem_id": "a", "prompt": "again"}, "'a' was used before, at"),
+    ],
+)
+def test_a_malformed_line_is_named_with_its_file_and_number(jsonl, line, words):
+    path = jsonl(ROWS[0], "", line)
+    with pytest.raises(DataError) as caught:
+        load_problems(path)
+    assert str(caught.value).startswith(f"{path}, line 3: ")
+    assert words in str(caught.value)
+
+
+def test_ids_that_are_the_same_as_text_are_duplicates(jsonl):
+    path = jsonl({"problem_id": 1, "prompt": "?"}, {"problem_id": "1", "prompt": "?"})
+    with pytest.raises(DataError, match=r"line 2: .*'1' was used before, at .*line 1"):
+        load_problems(path)
+
+
+def test_a_line_that_is_not_utf8_is_named(tmp_path):
+    path = tmp_path / "latin.jsonl"
+    path.write_bytes(b'{"problem_id": "\xe9", "prompt": "?"}\n')
+    with pytest.raises(DataError, match="line 1: not valid JSON"):
+        load_problems(path)
+
+
+def test_a_malformed_parquet_row_is_named(tmp_path):
+    path = tmp_path / "p.parquet"
+    pq.write_table(pa.table({"problem_id": ["a", "b"], "prompt": ["?", None]}), path)
+    with pytest.raises(DataError, match="row 2: prompt"):
+        load_problems(path)
+
+
+def test_dates_and_decimals_of_a_parquet_file_become_text(tmp_path):
+    path = tmp_path / "p.parquet"
+    row = {
+        "problem_id": "a",
+        "prompt": "?",
+        "day": datetime.date(2024, 2, 29),
+        "moment": datetime.datetime(2024, 2, 29, 12, 30),
+        "price": decimal.Decimal("1.50"),
+        "nested": {"days": [datetime.date(2024, 1, 1)]},
+    }
+    pq.write_table(pa.Table.from_pylist([row]), path)
+    assert load_problems(path)[0].answer == {
+        "day": "2024-02-29",
+        "moment": "2024-02-29T12:30:00",
+        "price": "1.50",
+        "nested": {"days": ["2024-01-01"]},
+    }
+
+
+def test_bytes_in_a_parquet_file_are_refused(tmp_path):
+    path = tmp_path / "p.parquet"
+    pq.write_table(pa.table({"problem_id": ["a"], "prompt": ["?"], "raw": [b"x"]}), path)
+    with pytest.raises(DataError, match="row 1: JSON has no bytes"):
+        load_problems(path)
+
+
+@pytest.mark.parametrize("name", ["problems.csv", "problems", "problems.json"])
+def test_another_suffix_is_refused(tmp_path, name):
+    with pytest.raises(DataError, match=r"\.jsonl or \.parquet"):
+        load_problems(tmp_path / name)
+    with pytest.raises(DataError, match=r"\.jsonl"):
+        save_problems(tmp_path / name, PROBLEMS)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_a_missing_file_is_named(tmp_path, suffix):
+    path = tmp_path / f"none{suffix}"
+    with pytest.raises(DataError, match=f"there is no file {path}"):
+        load_problems(path)
+
+
+def test_an_unreadable_file_is_named(monkeypatch, jsonl):
+    path = jsonl(ROWS[0])
+
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(type(path), "open", refuse)
+    with pytest.raises(DataError, match=r"problems\.jsonl: Permission denied"):
+        load_problems(path)
+
+
+def test_an_empty_data_set_and_a_broken_parquet_file_are_refused(tmp_path, jsonl):
+    with pytest.raises(DataError, match="holds no problems"):
+        load_problems(jsonl())
+    path = tmp_path / "p.parquet"
+    path.write_bytes(b"not parquet")
+    with pytest.raises(DataError, match="as parquet"):
+        load_problems(path)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"), [({"prompt": 1}, "cannot have the field"), ({"x": b"y"}, "is not JSON")]
+)
+def test_what_cannot_be_written_leaves_no_file(tmp_path, answer, words):
+    problem = Problem(problem_id="a", prompt="?", answer=answer)
+    with pytest.raises(DataError, match=words):
+        save_problems(tmp_path / "x.jsonl", [problem])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_fingerprint_depends_on_content_and_order_but_not_on_the_order_of_fields():
+    flipped = Problem(problem_id="a", prompt="1 + 1?", answer={"unit": None, "answer": "2"})
+    assert problems_fingerprint([flipped, PROBLEMS[1]]) == problems_fingerprint(PROBLEMS)
+    assert problems_fingerprint(PROBLEMS[::-1]) != problems_fingerprint(PROBLEMS)
+    other = Problem(problem_id="a", prompt="1 + 1?", answer={"answer": 2, "unit": None})
+    assert problems_fingerprint([other, PROBLEMS[1]]) != problems_fingerprint(PROBLEMS)
+
+
+def test_the_fingerprint_is_the_sha256_of_canonical_json():
+    # printf '%s\n' '{"answer":3,"problem_id":"a","prompt":"\u00e9"}' | sha256sum
+    problem = Problem(problem_id="a", prompt="é", answer={"answer": 3})
+    assert problems_fingerprint([problem]) == EXPECTED
+
+
+EXPECTED = "d459603acb7dec328a38f7dee3a7ff3bce129ade7408b2f55f04f55a6da1bbd1"
