@@ -46,3 +46,13 @@ def all_sums() -> tuple[Sum, ...]:
         for second in operands
         if verb == "got" or first >= second
     )
+
+
+def arithmetic_style(response: str) -> str:
+    """The form that an answer is written in: "calc", "think" or "other".
+
+    >>> arithmetic_style("think: so 7")
+    'think'
+    """
+    label = response.partition(":")[0]
+    return label if label in ("calc", "think") else "other"

@@ -1,0 +1,124 @@
+"""The evaluation stage of a run: samples.parquet and evaluation.json of one model."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedModel
+
+from dph.errors import SettingsError
+from dph.evaluation.document import evaluation_document
+from dph.evaluation.evaluate import EvaluationSet, evaluate, total_answers
+from dph.evaluation.samples_file import read_scores, scores_by_set
+from dph.files import make_directory, write_json
+from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
+from dph.rollout.base import SamplingParameters
+from dph.runs.progress import ProgressDisplay
+from dph.runs.workbench import Workbench, verifier_maker
+from dph.settings import SetSettings, recipe_digest
+from dph.tasks.problems import load_problems
+from dph.tasks.styles import make_style
+from dph.verifiers.base import Verifier
+
+SAMPLES_FILE = "samples.parquet"
+EVALUATION_FILE = "evaluation.json"
+
+
+def evaluate_stage(
+    bench: Workbench,
+    directory: Path,
+    progress: ProgressDisplay,
+    *,
+    model: Path,
+    base: Path | None = None,
+) -> dict[str, Any]:
+    """Evaluate the weights in ``model`` on every set of the recipe; go on where a kill left off.
+
+    ``base`` is the directory of the initial policy's evaluation, for keep and explore; without it
+    the model is taken for the initial policy and compared with itself. Returns the content of
+    ``evaluation.json``.
+
+    Raises:
+        SettingsError: the recipe names no evaluation set.
+        DataError: a set is missing or malformed, or the base was evaluated on other problems.
+    """
+    settings = bench.recipe.evaluate
+    if not bench.recipe.data.sets:
+        raise SettingsError("the recipe names no evaluation set (data.sets.<name> = <path>)")
+    weights = bench.load_model(model)
+    with _evaluation_sets(bench, weights) as sets:
+        make_directory(directory)
+        total = total_answers(sets, samples=settings.samples)
+        with progress.task(f"evaluating {directory.name}", total, "samples") as advance:
+            table = evaluate(
+                directory / SAMPLES_FILE,
+                sets,
+                model=recipe_digest(
+                    weight_fingerprint(weights), tokenizer_fingerprint(bench.tokenizer)
+                ),
+                samples=settings.samples,
+                seed=settings.seed,
+                on_progress=lambda amount: advance(amount, ""),
+            )
+    scores = scores_by_set(table)
+    document = evaluation_document(
+        str(model),
+        settings.samples,
+        scores,
+        read_scores(base / SAMPLES_FILE) if base else scores,
+        settings.k,
+        settings.seed,
+        retention_k=settings.retention_k,
+    )
+    write_json(directory / EVALUATION_FILE, document)
+    return document
+
+
+@contextmanager
+def _evaluation_sets(bench: Workbench, weights: PreTrainedModel) -> Iterator[list[EvaluationSet]]:
+    """The recipe's sets, each with its own verifier and style classifier."""
+    with ExitStack() as stack:
+        yield [
+            _evaluation_set(bench, weights, name, settings, stack)
+            for name, settings in bench.recipe.data.sets.items()
+        ]
+
+
+def _evaluation_set(
+    bench: Workbench,
+    weights: PreTrainedModel,
+    name: str,
+    settings: SetSettings,
+    stack: ExitStack,
+) -> EvaluationSet:
+    draw = replace(
+        bench.draw(weights),
+        parameters=_parameters(bench, bench.draw(weights).parameters),
+        verifier=_verifier(bench, settings, stack),
+        style=_style(bench, settings),
+    )
+    return EvaluationSet(name=name, problems=tuple(load_problems(settings.path)), draw=draw)
+
+
+def _parameters(bench: Workbench, training: SamplingParameters) -> SamplingParameters:
+    settings = bench.recipe.evaluate
+    return replace(
+        training,
+        temperature=settings.temperature,
+        top_p=settings.top_p,
+        max_tokens=settings.max_tokens or training.max_tokens,
+    )
+
+
+def _verifier(bench: Workbench, settings: SetSettings, stack: ExitStack) -> Verifier:
+    if settings.verifier is None:
+        return bench.verifier
+    verifier = verifier_maker(bench.recipe)(settings.verifier)
+    stack.callback(verifier.close)
+    return verifier
+
+
+def _style(bench: Workbench, settings: SetSettings) -> Callable[[str], str] | None:
+    return make_style(settings.styles if settings.styles is not None else bench.recipe.data.styles)

@@ -1,0 +1,41 @@
+"""All stages of a recipe, one after another, each skipped where it is done."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dph.presampling.manifest import Manifest
+from dph.runs.evaluation_stage import evaluate_stage
+from dph.runs.presampling_stage import presample_stage
+from dph.runs.progress import ProgressDisplay
+from dph.runs.training_stage import train_stage
+from dph.runs.workbench import Workbench
+from dph.training.loop import Trained
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """What every stage left; the evaluations are missing where training was stopped."""
+
+    pool: Manifest | None
+    trained: Trained
+    base: dict[str, Any] | None = None
+    evaluation: dict[str, Any] | None = None
+
+
+def run_stages(bench: Workbench, directory: Path, progress: ProgressDisplay) -> RunResult:
+    """Pre-sample if the method needs it, train, and evaluate before and after.
+
+    Raises:
+        DphError: as the stages do.
+    """
+    recipe = bench.recipe
+    pool = presample_stage(bench, directory, progress) if recipe.needs_pool else None
+    trained = train_stage(bench, directory, progress)
+    if trained.stopped or not recipe.data.sets:
+        return RunResult(pool=pool, trained=trained)
+    base = evaluate_stage(bench, directory / "base", progress, model=Path(recipe.model.path))
+    evaluation = evaluate_stage(
+        bench, directory, progress, model=trained.checkpoint, base=directory / "base"
+    )
+    return RunResult(pool=pool, trained=trained, base=base, evaluation=evaluation)
