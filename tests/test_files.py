@@ -16,12 +16,17 @@ def test_a_written_file_is_there_and_nothing_else(tmp_path):
     assert names(tmp_path) == ["a.txt"]
 
 
+def fail_half_way(path):
+    with atomic_path(path) as temporary:
+        temporary.write_text("new")
+        raise RuntimeError("half way")
+
+
 def test_a_failed_write_leaves_what_was_there(tmp_path):
     path = tmp_path / "a.txt"
     write_text(path, "old")
-    with pytest.raises(RuntimeError, match="half"), atomic_path(path) as temporary:
-        temporary.write_text("new")
-        raise RuntimeError("half way")
+    with pytest.raises(RuntimeError, match="half"):
+        fail_half_way(path)
     assert path.read_text() == "old"
     assert names(tmp_path) == ["a.txt"]
 

@@ -2,6 +2,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 import dph
 import dph.errors
 import dph.records
@@ -63,7 +65,5 @@ def test_help_answers_at_once():
 
 
 def test_a_reward_lies_between_zero_and_one():
-    import pytest
-
     with pytest.raises(ValueError, match="a reward lies in"):
         dph.Verdict(outcome=dph.Outcome.CORRECT, reward=1.5)

@@ -2,9 +2,16 @@
 
 import json
 import shutil
+import sys
+import warnings
 from pathlib import Path
 
 import pytest
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from dph.cli import main
 
 EXAMPLE = Path(__file__).parents[2] / "recipes" / "example-own-task"
 
@@ -13,27 +20,21 @@ def problems():
     return [json.loads(line) for line in (EXAMPLE / "problems.jsonl").read_text().splitlines()]
 
 
-def make_tokenizer(**special):
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
+def make_tokenizer():
     rows = problems()
     words = sorted({w for row in rows for w in (*row["prompt"].split(), row["answer"])})
     vocabulary = {w: i for i, w in enumerate(["<pad>", "<eos>", "<unk>", *words])}
     inner = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    names = {"eos_token": "<eos>", "pad_token": "<pad>", "unk_token": "<unk>"} | special
     return PreTrainedTokenizerFast(
-        tokenizer_object=inner, **{k: v for k, v in names.items() if v is not None}
+        tokenizer_object=inner, eos_token="<eos>", pad_token="<pad>", unk_token="<unk>"
     )
 
 
 def _learn(model, tokenizer, *, steps):
     """Teach the model each answer: it knows the first half well and the second half a little."""
-    import torch
-
     rows = problems()
-    texts = [tokenizer.encode(f"{r['prompt']} {r['answer']}") + [1] for r in rows]
+    texts = [[*tokenizer.encode(f"{r['prompt']} {r['answer']}"), 1] for r in rows]
     tokens, weight = torch.tensor(texts), torch.ones(len(rows))
     weight[len(rows) // 2 :] = 0.1
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
@@ -50,9 +51,6 @@ def _learn(model, tokenizer, *, steps):
 @pytest.fixture(scope="session")
 def speller(tmp_path_factory):
     """The directory of the model."""
-    import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
-
     tokenizer = make_tokenizer()
     torch.manual_seed(0)
     model = LlamaForCausalLM(
@@ -88,11 +86,12 @@ def example(tmp_path, speller, monkeypatch):
 @pytest.fixture(autouse=True)
 def _leave_the_process_as_it_was(monkeypatch):
     """Verbs silence libraries and extend sys.path: undo both."""
-    import sys
-    import warnings
-
     monkeypatch.setattr(sys, "path", list(sys.path))
-    for name in ("TRANSFORMERS_VERBOSITY", "HF_HUB_DISABLE_PROGRESS_BARS", "TOKENIZERS_PARALLELISM"):
+    for name in (
+        "TRANSFORMERS_VERBOSITY",
+        "HF_HUB_DISABLE_PROGRESS_BARS",
+        "TOKENIZERS_PARALLELISM",
+    ):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     with warnings.catch_warnings():
@@ -102,7 +101,6 @@ def _leave_the_process_as_it_was(monkeypatch):
 @pytest.fixture
 def dph(capsys):
     """Run the command line in this process: ``dph(*words) -> (code, stdout, stderr)``."""
-    from dph.cli import main
 
     def run(*words):
         capsys.readouterr()
@@ -111,3 +109,18 @@ def dph(capsys):
         return code, out, err
 
     return run
+
+
+class Clock:
+    """A clock that only moves by hand."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()

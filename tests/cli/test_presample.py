@@ -3,7 +3,6 @@ import json
 
 def test_presampling_writes_a_pool_and_prints_what_it_found(dph, example, tmp_path):
     code, out, _ = dph("presample", example, "--out", tmp_path / "run")
-    print(out)
     assert code == 0
     assert "correct of 8: problems" in out
     assert "12 problems:" in out

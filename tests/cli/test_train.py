@@ -1,4 +1,8 @@
 import json
+import os
+import signal
+
+from dph.runs import training_stage as stage
 
 
 def test_training_leaves_a_checkpoint_and_says_where(dph, example, tmp_path):
@@ -6,7 +10,6 @@ def test_training_leaves_a_checkpoint_and_says_where(dph, example, tmp_path):
     assert dph("presample", example, "--out", run)[0] == 0
     code, out, err = dph("train", example, "--out", run, "--json")
     content = json.loads(out)
-    print(out, err)
     assert code == 0
     assert content["step"] == 4
     assert not content["stopped"]
@@ -26,11 +29,6 @@ def test_a_finished_training_is_not_repeated(dph, example, tmp_path):
 
 
 def test_ctrl_c_ends_at_a_checkpoint_and_says_how_to_go_on(dph, example, tmp_path, monkeypatch):
-    import os
-    import signal
-
-    import dph.runs.training_stage as stage
-
     original = stage._note
 
     def interrupt(metrics):
@@ -42,7 +40,8 @@ def test_ctrl_c_ends_at_a_checkpoint_and_says_how_to_go_on(dph, example, tmp_pat
     code, out, err = dph(*words)
     assert code == 130
     assert "checkpoint after 1 steps" in out
-    assert "stopped after step 1, everything is saved; the same command goes on" in err
+    assert "stopped after step 1, everything is saved\n" in err
+    assert "the same command goes on" in err
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
     code, out, _ = dph(*words)

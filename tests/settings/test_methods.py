@@ -19,7 +19,8 @@ def test_the_recipe_wins_over_its_method():
 
 
 @pytest.mark.parametrize(
-    ("method", "eta"), [("alpha", 0.01), ("dph_f", 0.01), ("dph_js", 0.2), ("dph_js_definition", 0.2)]
+    ("method", "eta"),
+    [("alpha", 0.01), ("dph_f", 0.01), ("dph_js", 0.2), ("dph_js_definition", 0.2)],
 )
 def test_the_coefficients_are_those_of_the_paper(method, eta):
     assert METHODS[method]["objective"]["eta"] == eta

@@ -53,7 +53,13 @@ def test_paths_in_overrides_start_at_the_working_directory(recipe_file, tmp_path
 
 
 def test_overrides_are_toml_values_and_bare_words_are_texts(recipe_file):
-    overrides = ["train.steps=9", "method=dph_f", "evaluate.k=[1, 2]", "objective.eta=0.5", "name=a"]
+    overrides = [
+        "train.steps=9",
+        "method=dph_f",
+        "evaluate.k=[1, 2]",
+        "objective.eta=0.5",
+        "name=a",
+    ]
     recipe = load_recipe(recipe_file, overrides=overrides, seed=3)
     assert (recipe.train.steps, recipe.method, recipe.evaluate.k) == (9, "dph_f", (1, 2))
     assert (recipe.objective.eta, recipe.name, recipe.seed) == (0.5, "a", 3)

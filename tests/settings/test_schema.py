@@ -3,6 +3,7 @@ from pydantic import ValidationError
 
 from dph.errors import SettingsError
 from dph.settings import METHODS, Recipe, resolve_recipe
+from dph.settings.recipe import known_keys
 
 MINIMAL = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}}
 
@@ -113,8 +114,6 @@ def test_only_the_methods_that_need_them_get_a_pool_and_a_reference_model(
 
 
 def test_every_setting_has_a_one_line_meaning():
-    from dph.settings.recipe import known_keys
-
     assert all(meaning and "\n" not in meaning for _, meaning in known_keys())
 
 

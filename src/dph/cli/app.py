@@ -10,7 +10,7 @@ from typer.main import get_command
 from dph import __version__
 from dph.cli.compare import compare
 from dph.cli.evaluate import evaluate
-from dph.cli.failure import exit_code
+from dph.cli.failure import INTERRUPTED, exit_code, say_interrupted
 from dph.cli.presample import presample
 from dph.cli.quickstart import quickstart
 from dph.cli.recipe import recipe_app
@@ -40,7 +40,9 @@ def _print_version(wanted: bool) -> None:
 def _root(
     version: Annotated[
         bool,
-        typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True),
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     """Keep language models diverse while reinforcement learning makes them right.
@@ -56,4 +58,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = get_command(app).main(words, prog_name="dph", standalone_mode=False)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - every error becomes an exit code
         return exit_code(error)
+    if code == INTERRUPTED:  # by Ctrl-C, or stopped by a verb at a checkpoint
+        return say_interrupted()
     return code if isinstance(code, int) else 0

@@ -21,19 +21,30 @@ def evaluate(
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure Pass@k, Mean@k, retention and styles on the recipe's evaluation sets."""
+    """Measure Pass@k, Mean@k, retention and styles on the recipe's evaluation sets.
+
+    The recipe's own model is measured first, for comparison. What is measured already is kept.
+    """
     from dph.cli.evaluation_text import evaluation_text
+    from dph.cli.measured import measured_model
     from dph.cli.progress import open_progress
     from dph.cli.quiet import quiet_libraries
-    from dph.cli.request import read_request, require_evaluation_sets
+    from dph.cli.request import read_request, require_readable_sets
     from dph.cli.table import json_text
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
-    require_evaluation_sets(request.recipe)
+    require_readable_sets(request.recipe)
+    measured = measured_model(request, model)
     quiet_libraries()
     from dph.runs.evaluation_stage import evaluate_stage
     from dph.runs.workbench import open_workbench
 
+    progress, base = open_progress(), request.directory / "base"
     with open_workbench(request.recipe) as bench:
-        evaluation = evaluate_stage(bench, request.directory, open_progress(), model=model)
-    typer.echo(json_text(evaluation) if as_json else evaluation_text(evaluation))
+        initial = Path(request.recipe.model.path)
+        document = evaluate_stage(bench, base, progress, model=initial)
+        if measured.directory != base:
+            document = evaluate_stage(
+                bench, measured.directory, progress, model=measured.model, base=base
+            )
+    typer.echo(json_text(document) if as_json else evaluation_text(document))

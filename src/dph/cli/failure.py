@@ -19,8 +19,7 @@ def exit_code(error: BaseException) -> int:
     Only an error that nobody foresaw is shown with its traceback.
     """
     if isinstance(error, KeyboardInterrupt | typer.Abort):
-        _say("interrupted; the same command goes on where it stopped")
-        return INTERRUPTED
+        return say_interrupted()
     if isinstance(error, _USAGE_ERROR):
         return _usage(error)
     if isinstance(error, DphError):
@@ -29,6 +28,12 @@ def exit_code(error: BaseException) -> int:
     traceback.print_exception(error, file=sys.stderr)
     _say(f"unexpected {type(error).__name__}: {error}; the traceback is above")
     return FAILED
+
+
+def say_interrupted() -> int:
+    """Say how to go on, and return the exit code."""
+    print("dph: interrupted; the same command goes on where it stopped", file=sys.stderr)  # noqa: T201
+    return INTERRUPTED
 
 
 def _usage(error: BaseException) -> int:

@@ -51,7 +51,7 @@ def duration(seconds: float) -> str:
     """A duration for people.
 
     >>> duration(4.2), duration(200), duration(7300)
-    ('4.2 s', '3 min 20 s', '2 h 2 min')
+    ('4.2 s', '3 min 20 s', '2 h 1 min')
     """
     if seconds < 60:
         return f"{seconds:.1f} s"

@@ -43,7 +43,7 @@ class Lines:
 
     def say(self, text: str) -> None:
         """Print one line."""
-        print(text, file=self._stream, flush=True)  # noqa: T201
+        print(text, file=self._stream, flush=True)
 
 
 class Bars:

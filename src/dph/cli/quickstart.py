@@ -10,7 +10,10 @@ from dph.cli.options import JsonOption
 
 def quickstart(
     methods: Annotated[
-        str, typer.Option(metavar="A,B,...", help="Methods to compare, by commas; rkl@0.3 sets the strength.")
+        str,
+        typer.Option(
+            metavar="A,B,...", help="Methods to compare, by commas; rkl@0.3 sets the strength."
+        ),
     ] = "grpo,dph_f,dph_js",
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of everything.")] = 0,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where everything is written.")] = Path(

@@ -13,9 +13,7 @@ recipe_app = typer.Typer(
 
 
 @recipe_app.command("check")
-def check(
-    recipe: RecipeArgument, overrides: SetOption = None, as_json: JsonOption = False
-) -> None:
+def check(recipe: RecipeArgument, overrides: SetOption = None, as_json: JsonOption = False) -> None:
     """Say whether the settings are valid and what would run."""
     from dph.cli.recipe_plan import missing_files, stages
     from dph.cli.table import json_text

@@ -56,7 +56,7 @@ def _training(recipe: Recipe) -> str:
 
 def _evaluation(recipe: Recipe) -> str:
     if not recipe.data.sets:
-        return "evaluate: no set is named in [data.sets], `dph run` will ask for one"
+        return "evaluate: nothing, no set is named in [data.sets]"
     ks = ", ".join(str(k) for k in recipe.evaluate.k)
     names = ", ".join(recipe.data.sets)
     return f"evaluate: {recipe.evaluate.samples} samples a problem, pass@{ks} on {names}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dph.errors import DataError, SettingsError
+from dph.errors import DataError
 from dph.runs.layout import run_directory
 from dph.settings import Recipe, load_recipe
 
@@ -54,19 +54,13 @@ def require_writable(directory: Path) -> None:
         raise DataError(f"cannot write into the directory {directory}: {ancestor} is read-only")
 
 
-def require_evaluation_sets(recipe: Recipe) -> None:
+def require_readable_sets(recipe: Recipe) -> None:
     """Check that every evaluation set can be read, before hours of training.
 
     Raises:
-        SettingsError: the recipe names no set.
         DataError: a set is missing, empty or malformed.
     """
     from dph.tasks.problems import load_problems
 
-    if not recipe.data.sets:
-        raise SettingsError(
-            "there is nothing to evaluate on: name at least one set in [data.sets], or train "
-            "alone with `dph train`"
-        )
     for settings in recipe.data.sets.values():
         load_problems(settings.path)

@@ -1,10 +1,14 @@
 """``dph run``: all stages of a recipe."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from dph.cli.options import JsonOption, OutOption, RecipeArgument, SeedOption, SetOption
+
+if TYPE_CHECKING:
+    from dph.cli.request import Request
+    from dph.runs.pipeline import RunResult
 
 
 def run(
@@ -15,37 +19,49 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Pre-sample (where the method needs it), train and evaluate; what is done is kept."""
-    from dph.cli.evaluation_text import evaluation_text
-    from dph.cli.pool_summary import pool_json, pool_text
     from dph.cli.progress import open_progress
     from dph.cli.quiet import quiet_libraries
-    from dph.cli.request import read_request, require_evaluation_sets
+    from dph.cli.request import read_request, require_readable_sets
     from dph.cli.table import json_text
-    from dph.cli.train import end_interrupted, trained_json
+    from dph.cli.train import end_interrupted
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
-    require_evaluation_sets(request.recipe)
+    require_readable_sets(request.recipe)
     quiet_libraries()
-    from dph.runs.evaluation_stage import evaluate_stage
-    from dph.runs.layout import pool_directory
-    from dph.runs.presampling_stage import presample_stage
-    from dph.runs.training_stage import train_stage
+    from dph.runs.pipeline import run_stages
     from dph.runs.workbench import open_workbench
 
-    directory, progress = request.directory, open_progress()
-    result: dict[str, Any] = {"run": str(directory)}
     with open_workbench(request.recipe) as bench:
-        if request.recipe.needs_pool:
-            manifest = presample_stage(bench, directory, progress)
-            result["pool"] = pool_json(pool_directory(request.recipe, directory), manifest)
-            progress.say(pool_text(manifest))
-        trained = train_stage(bench, directory, progress)
-        result["training"] = trained_json(trained)
-        if not trained.stopped:
-            result["evaluation"] = evaluate_stage(bench, directory, progress)
-    if as_json:
-        typer.echo(json_text(result))
-    elif not trained.stopped:
-        typer.echo(f"{evaluation_text(result['evaluation'])}\nrun: {directory}")
-    if trained.stopped:
-        end_interrupted(trained)
+        result = run_stages(bench, request.directory, open_progress())
+    typer.echo(json_text(_json(request, result)) if as_json else _text(request, result))
+    if result.trained.stopped:
+        end_interrupted(result.trained)
+
+
+def _json(request: "Request", result: "RunResult") -> dict[str, Any]:
+    from dph.cli.pool_summary import pool_json
+    from dph.cli.train import trained_json
+    from dph.runs.layout import pool_directory
+
+    pool = pool_directory(request.recipe, request.directory)
+    return {
+        "run": str(request.directory),
+        "pool": pool_json(pool, result.pool) if result.pool else None,
+        "training": trained_json(result.trained),
+        "base": result.base,
+        "evaluation": result.evaluation,
+    }
+
+
+def _text(request: "Request", result: "RunResult") -> str:
+    from dph.cli.evaluation_text import evaluation_text
+    from dph.cli.pool_summary import pool_text
+    from dph.cli.train import trained_text
+
+    parts = [
+        *([pool_text(result.pool)] if result.pool else []),
+        trained_text(result.trained),
+        *(evaluation_text(e) for e in (result.base, result.evaluation) if e),
+        f"run: {request.directory}",
+    ]
+    return "\n\n".join(parts)

@@ -33,7 +33,7 @@ def train(
     if as_json:
         typer.echo(json_text(trained_json(trained)))
     else:
-        typer.echo(f"checkpoint after {trained.step} steps: {trained.checkpoint}")
+        typer.echo(trained_text(trained))
     if trained.stopped:
         end_interrupted(trained)
 
@@ -47,17 +47,18 @@ def trained_json(trained: "Trained") -> dict[str, Any]:
     }
 
 
+def trained_text(trained: "Trained") -> str:
+    """Where the weights are, for people."""
+    return f"checkpoint after {trained.step} steps: {trained.checkpoint}"
+
+
 def end_interrupted(trained: "Trained") -> None:
-    """Say how to go on and end with the exit code of an interruption.
+    """Say what is saved and end with the exit code of an interruption.
 
     Raises:
         typer.Exit: always.
     """
     from dph.cli.failure import INTERRUPTED
 
-    typer.echo(
-        f"stopped after step {trained.step}, everything is saved; the same command goes on from "
-        "there",
-        err=True,
-    )
+    typer.echo(f"stopped after step {trained.step}, everything is saved", err=True)
     raise typer.Exit(INTERRUPTED)

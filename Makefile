@@ -1,0 +1,37 @@
+# Everything starts here; each target makes .venv first if it is not there.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+STAMP := .venv/.installed
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: quickstart test lint check format clean
+
+quickstart: $(STAMP)
+	$(BIN)/dph quickstart
+
+test: $(STAMP)
+	$(BIN)/coverage erase
+	$(BIN)/python -m pytest --cov --cov-branch --cov-report=term:skip-covered --cov-fail-under=90
+
+lint: $(STAMP)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: lint test
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+clean:
+	rm -rf .venv .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# torch goes first and alone: where an index offers several builds, the plain requirement decides.
+$(STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "torch>=2.8,<2.14"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	touch $(STAMP)

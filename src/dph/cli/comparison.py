@@ -1,0 +1,78 @@
+"""Reading evaluated runs, and printing how they compare."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from dph.cli.evaluation_text import percent
+from dph.cli.table import text_table
+from dph.errors import DataError
+from dph.evaluation.comparison import ComparisonRow
+from dph.evaluation.samples_file import read_scores
+from dph.evaluation.scores import SetScores
+
+Scores = Mapping[str, Mapping[str, SetScores]]
+USUAL_KS = (8, 16, 32)
+
+
+def read_runs(runs: Sequence[Path], set_names: Sequence[str]) -> dict[str, dict[str, SetScores]]:
+    """Each run's scores by set, from its ``samples.parquet``; the path is the run's name.
+
+    Raises:
+        DataError: a run is named twice, was not evaluated, or lacks a set that was asked for.
+    """
+    scores: dict[str, dict[str, SetScores]] = {}
+    for run in runs:
+        if str(run) in scores:
+            raise DataError(f"the run {run} is named twice")
+        path = run / "samples.parquet"
+        if not path.is_file():
+            raise DataError(f"{run} was not evaluated: there is no {path}; run `dph evaluate`")
+        sets = read_scores(path)
+        for name in set_names:
+            if name not in sets:
+                raise DataError(f"{run} was evaluated on {', '.join(sets)}, not on {name!r}")
+        scores[str(run)] = {name: sets[name] for name in set_names or sets}
+    return scores
+
+
+def default_ks(scores: Scores) -> list[int]:
+    """Those of 8, 16, 32 that every set of every run has the samples for; else all samples."""
+    samples = min(of_set.samples for sets in scores.values() for of_set in sets.values())
+    return [k for k in USUAL_KS if k <= samples] or [samples]
+
+
+def comparison_json(baseline: str, rows: Sequence[ComparisonRow]) -> dict[str, Any]:
+    """For machines: one object a row; fractions in [0, 1]."""
+    return {"schema": 1, "baseline": baseline, "rows": [_row_json(row) for row in rows]}
+
+
+def comparison_text(rows: Sequence[ComparisonRow]) -> str:
+    """One table a set, in per cent; differences in points."""
+    tables = []
+    for set_name, of_set in groupby(rows, key=lambda row: row.set_name):
+        lines = [(row.metric.replace("_at_", "@"), row.run, *_cells(row)) for row in of_set]
+        header = ("metric", "run", "per cent [95%]", "difference in points [95%]")
+        tables.append(f"{set_name}\n{text_table(header, lines)}")
+    return "\n\n".join(tables)
+
+
+def _cells(row: ComparisonRow) -> tuple[str, str]:
+    value = percent(row.value, (row.lo, row.hi))
+    if row.difference is None:
+        return value, "baseline"
+    d = row.difference
+    return value, f"{100 * d.mean:+.1f} [{100 * d.lo:+.1f}, {100 * d.hi:+.1f}]"
+
+
+def _row_json(row: ComparisonRow) -> dict[str, Any]:
+    d = row.difference
+    return {
+        "set": row.set_name,
+        "metric": row.metric,
+        "run": row.run,
+        "value": row.value,
+        "ci95": [row.lo, row.hi],
+        "difference": None if d is None else {"mean": d.mean, "ci95": [d.lo, d.hi]},
+    }

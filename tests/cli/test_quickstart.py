@@ -1,0 +1,74 @@
+import json
+
+import pytest
+
+from dph.cli.quickstart_text import quickstart_text
+from dph.quickstart import run
+
+SET = {
+    "problems": 2,
+    "greedy": 0.5,
+    "mean": 0.25,
+    "pass_at_k": {"1": 0.25, "8": 0.5, "16": 1.0},
+    "ci95": {"greedy": [0, 1], "mean": [0, 0.5], "pass_at_8": [0, 1], "pass_at_16": [1, 1]},
+    "effective_styles": 4.25,
+}
+SUMMARY = {
+    "schema": 1,
+    "seed": 3,
+    "base": {"sets": {"in_domain": SET, "cross_domain": SET}},
+    "methods": {"grpo": {"sets": {"in_domain": SET, "cross_domain": SET | {"greedy": None}}}},
+    "seconds": {"world": 1.5, "total": 61.5},
+}
+
+
+def test_the_summary_becomes_a_table_for_each_set(tmp_path):
+    text = quickstart_text(SUMMARY, tmp_path)
+    blocks = [block.splitlines() for block in text.split("\n\n")]
+    assert [block[0].split()[0] for block in blocks] == ["in_domain", "cross_domain", "seed"]
+    assert blocks[0][1].split() == ["greedy", "mean", "pass@8", "pass@16", "styles"]
+    assert blocks[0][3].startswith("grpo  50.0 [0, 100]")
+    assert blocks[1][3].split()[:2] == ["grpo", "-"]
+    assert text.endswith(f"seed 3, 1 min 2 s; all of it is in {tmp_path}")
+
+
+@pytest.fixture
+def called(monkeypatch):
+    calls = []
+
+    def fake(directory, *, methods, seed, progress):
+        progress.say("working")
+        calls.append((directory, tuple(methods), seed))
+        return SUMMARY
+
+    monkeypatch.setattr(run, "quickstart", fake)
+    return calls
+
+
+def test_options_reach_the_quickstart(dph, called, tmp_path):
+    words = ("quickstart", "--methods", "grpo, rkl@0.3", "--seed", 3, "--out", tmp_path, "--json")
+    code, out, err = dph(*words)
+    assert code == 0
+    assert json.loads(out) == SUMMARY
+    assert err == "working\n"
+    assert called == [(tmp_path, ("grpo", "rkl@0.3"), 3)]
+
+
+def test_the_default_is_three_methods_and_the_first_seed(dph, called, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = dph("quickstart")
+    assert code == 0
+    assert "in_domain (per cent [95% interval])" in out
+    assert [(str(d), m, s) for d, m, s in called] == [
+        ("quickstart", ("grpo", "dph_f", "dph_js"), 0)
+    ]
+
+
+def test_ctrl_c_says_that_the_same_command_goes_on(dph, monkeypatch, tmp_path):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "quickstart", interrupted)
+    code, out, err = dph("quickstart", "--out", tmp_path)
+    assert (code, out) == (130, "")
+    assert "goes on where it stopped" in err

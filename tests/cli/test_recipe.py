@@ -1,0 +1,67 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from dph.settings.recipe import known_keys
+
+RECIPES = sorted((Path(__file__).parents[2] / "recipes").rglob("*.toml"))
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_the_recipes_of_the_repository_pass_the_check(dph, path):
+    code, out, _ = dph("recipe", "check", path)
+    assert code == 0
+    assert "valid, method dph_f" in out
+
+
+def test_the_check_says_what_would_run_and_what_is_not_there(dph, example):
+    words = ("recipe", "check", example, "--set", "model.path=gone", "--json")
+    content = json.loads(dph(*words)[1])
+    assert content["valid"]
+    assert [stage.split(":")[0] for stage in content["stages"]] == [
+        "pre-sample",
+        "train",
+        "evaluate",
+    ]
+    assert content["notes"] == ["model.path is not there: gone"]
+
+
+def test_a_method_without_rehearsal_is_not_presampled(dph, example):
+    out = dph("recipe", "check", example, "--set", "method=rkl", "--set", "data.sets={}")[1]
+    assert "pre-sample:" not in out
+    assert "KL penalty 0.01 (k3)" in out
+    assert "evaluate: nothing, no set is named" in out
+
+
+def test_without_a_recipe_every_key_is_shown(dph):
+    out = json.loads(dph("recipe", "show", "--json")[1])
+    assert list(out) == [key for key, _ in known_keys()]
+    assert out["model.path"] == {
+        "meaning": "directory of a saved transformers model and its tokenizer",
+        "required": True,
+    }
+    assert out["train.betas"]["default"] == [0.9, 0.95]
+
+
+def test_show_marks_what_differs_from_the_default(dph, example):
+    code, out, _ = dph("recipe", "show", example, "--set", "train.steps=9")
+    lines = out.splitlines()
+    assert code == 0
+    assert "* train.steps = 9  (default 100)" in lines
+    assert "  train.epochs = 1" in lines
+    assert "* objective.eta = 0.01  (default 0.0)" in lines
+    assert any(line.startswith("* data.sets.train.path = ") for line in lines)
+
+
+def test_show_as_json_holds_values(dph, example):
+    content = json.loads(dph("recipe", "show", example, "--json")[1])
+    assert content["train.steps"]["value"] == 4
+    assert content["train.steps"]["differs"]
+    assert not content["seed"]["differs"]
+
+
+def test_an_override_needs_a_recipe(dph):
+    code, _, err = dph("recipe", "show", "--set", "train.steps=9")
+    assert code == 2
+    assert "--set needs a recipe" in err
