@@ -114,7 +114,7 @@ def test_an_interrupted_run_ends_with_the_identical_pool(
     assert [p.name for p in (tmp_path / "killed").iterdir()] == ["pool"]
 
 
-def test_parts_of_another_job_are_not_used(pool_of, tmp_path, make_model, make_draw):
+def test_parts_of_another_job_are_not_used(pool_of, tmp_path):
     partial = tmp_path / "pool.partial"
     partial.mkdir()
     (partial / "job.json").write_text(json.dumps({"digest": "another"}))

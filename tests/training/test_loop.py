@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -178,7 +179,7 @@ def test_a_checkpoint_of_other_settings_is_refused(start, tmp_path):
 
 
 def test_stored_log_probs_of_another_policy_are_refused_before_the_first_step(
-    start, pool, tmp_path, make_model, make_draw, tokenizer
+    pool, tmp_path, make_model, make_draw, tokenizer
 ):
     policy = make_model(seed=1)
     actors = Actors(policy=policy, tokenizer=tokenizer, reference=None, draw=make_draw(policy))
@@ -201,9 +202,7 @@ def test_too_few_problems_are_refused(start, tmp_path):
         start(make_recipe("grpo", problems_per_step=25), tmp_path)
 
 
-def test_a_loss_that_is_not_finite_stops_the_run_and_leaves_its_rows(
-    start, tmp_path, make_model, make_draw, monkeypatch
-):
+def test_a_loss_that_is_not_finite_stops_the_run_and_leaves_its_rows(start, tmp_path, monkeypatch):
     def poison(lengths, **_):
         return torch.full(lengths.shape, math.nan)
 
@@ -246,22 +245,10 @@ def test_the_share_of_minibatches_does_not_depend_on_microbatching(start, tmp_pa
         assert one[0][name] == pytest.approx(many[0][name], rel=1e-4, abs=1e-6)
 
 
-def test_dynamic_sampling_without_any_signal_is_an_error(
-    start, tmp_path, make_draw, make_model, problems
-):
+def test_dynamic_sampling_without_any_signal_is_an_error(start, tmp_path, make_draw, make_model):
+    draw = make_draw(make_model())
+
     class AlwaysRight:
-        name = version = "right"
-
-        def grade(self, problems, responses):
-            from dph.records import Outcome, Verdict  # noqa: PLC0415
-
-            return [Verdict(outcome=Outcome.CORRECT, reward=1.0) for _ in responses]
-
-    from dataclasses import replace  # noqa: PLC0415
-
-    draw = replace(make_draw(make_model(), max_tokens=24), verifier=AlwaysRight())
-
-    class OnlyFinished:
         encode, parameters = draw.encode, draw.parameters
 
         def __call__(self, *args, **kwargs):
@@ -273,7 +260,7 @@ def test_dynamic_sampling_without_any_signal_is_an_error(
             return replace(rollout, groups=groups)
 
     with pytest.raises(TrainingError, match=r"none of \d+ groups holds both right and wrong"):
-        start(make_recipe("dapo"), tmp_path, draw=OnlyFinished())
+        start(make_recipe("dapo"), tmp_path, draw=AlwaysRight())
 
 
 def test_rehearsal_sample_needs_one_log_prob_a_token():

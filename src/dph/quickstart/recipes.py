@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dph.errors import SettingsError
+from dph.quickstart.base_model import STEPS
 from dph.quickstart.world import World, WorldSizes
 from dph.settings import METHODS, Recipe, resolve_recipe
 
@@ -32,7 +33,7 @@ class Size:
     """How much work a quickstart is."""
 
     world: WorldSizes = field(default_factory=WorldSizes)
-    base_steps: int = 500
+    base_steps: int = STEPS
     steps: int = 40
     problems_per_step: int = 32
     samples: int = 32
