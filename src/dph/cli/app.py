@@ -52,7 +52,7 @@ def _root(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code; without ``arguments``, those of the process."""
+    """Run the command line and return its exit code; ``arguments`` default to the process's."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = get_command(app).main(words, prog_name="dph", standalone_mode=False)
