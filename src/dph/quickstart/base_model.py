@@ -20,7 +20,7 @@ from dph.quickstart.questions import Question
 from dph.quickstart.tokenizer import make_tokenizer
 from dph.quickstart.world import World
 
-STEPS = 400
+STEPS = 300
 QUESTIONS_PER_STEP = 34
 SUMS_PER_STEP = 6
 BLOCKS_AT_ONCE = 20

@@ -34,32 +34,44 @@ class Size:
 
     world: WorldSizes = field(default_factory=WorldSizes)
     base_steps: int = STEPS
+    threshold: int = 7
     steps: int = 40
     problems_per_step: int = 32
     samples: int = 32
     checkpoint_every: int = 10
 
 
+OPTIMIZERS: dict[str, dict[str, float]] = {
+    "": {"learning_rate": 5e-4},
+    "slow": {"learning_rate": 2e-4, "eps": 1e-5},
+}
+"""Settings of AdamW. ``slow`` makes a stronger baseline: see docs/quickstart-world.md."""
+
+
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A method at a strength, written ``method`` or ``method@strength``."""
+    """A method, its strength and its optimizer, written ``method[@strength][+slow]``."""
 
     label: str
     method: str
     strength: float | None
+    optimizer: str = ""
 
 
 def parse_contender(label: str) -> Contender:
-    """Read ``dph_f`` or ``rkl@0.3``.
+    """Read ``dph_f``, ``rkl@0.3`` or ``grpo+slow``.
 
     Raises:
         SettingsError: the method is unknown, takes no strength, or the strength is no number.
     """
-    method, separator, text = label.partition("@")
+    chosen, plus, optimizer = label.partition("+")
+    method, at, text = chosen.partition("@")
     if method not in STRENGTHS:
         raise SettingsError(f"unknown method {method!r}; choose from {', '.join(METHODS)}")
-    if not separator:
-        return Contender(label, method, STRENGTHS[method])
+    if plus and (not optimizer or optimizer not in OPTIMIZERS):
+        raise SettingsError(f"unknown optimizer {optimizer!r} in {label!r}; there is +slow")
+    if not at:
+        return Contender(label, method, STRENGTHS[method], optimizer)
     if STRENGTHS[method] is None:
         raise SettingsError(f"{method} has no strength to set, got {label!r}")
     try:
@@ -68,7 +80,7 @@ def parse_contender(label: str) -> Contender:
         raise SettingsError(f"a strength is a number, got {text!r} in {label!r}") from error
     if not 0 <= strength < float("inf"):
         raise SettingsError(f"a strength is at least 0 and finite, got {label!r}")
-    return Contender(label, method, strength)
+    return Contender(label, method, strength, optimizer)
 
 
 def quickstart_recipe(
@@ -89,7 +101,7 @@ def quickstart_recipe(
     }
     return resolve_recipe(
         {
-            "name": contender.label.replace("@", "_"),
+            "name": contender.label.replace("@", "_").replace("+", "_"),
             "method": contender.method,
             "seed": seed,
             "model": {
@@ -106,14 +118,14 @@ def quickstart_recipe(
                 "databases": str(world.databases_directory),
             },
             "sampling": {"max_tokens": MAX_TOKENS},
-            "presample": {"samples": 8, "threshold": 7, "pool": str(pool)},
+            "presample": {"samples": 8, "threshold": size.threshold, "pool": str(pool)},
             "objective": objective,
             "train": {
                 "steps": size.steps,
                 "problems_per_step": size.problems_per_step,
                 "samples_per_problem": 8,
                 "rehearsal_per_step": size.problems_per_step,
-                "learning_rate": 5e-4,
+                **OPTIMIZERS[contender.optimizer],
                 "microbatch_tokens": 2048,
                 "checkpoint_every": size.checkpoint_every,
             },
