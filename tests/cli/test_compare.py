@@ -57,8 +57,8 @@ def test_the_first_run_is_the_baseline(dph, make_run):
 def test_the_table_shows_values_and_differences_with_intervals(dph, make_run):
     code, out, _ = dph("compare", make_run("a", solved=1), make_run("b", solved=3))
     assert code == 0
-    assert "dev\n" in out
-    assert "25.0 [25, 25]" in out
+    assert "dev" in out
+    assert "25.0 [25.0, 25.0]" in out
     assert "+50.0 [+50.0, +50.0]" in out
     assert "baseline" in out
     assert "pass@4" in out

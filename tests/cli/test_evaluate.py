@@ -3,65 +3,6 @@ import shutil
 
 import pytest
 
-from dph.cli.evaluation_text import evaluation_text, number, percent
-
-
-def test_a_document_becomes_one_row_a_set():
-    document = {
-        "model": "m",
-        "samples": 8,
-        "sets": {
-            "dev": {
-                "problems": 3,
-                "greedy": None,
-                "mean": 0.5,
-                "pass_at_k": {"1": 0.5, "8": 0.75},
-                "ci95": {"greedy": None, "mean": [0.4, 0.6]},
-                "keep": 0.9,
-                "keep_null": 0.95,
-                "explore": None,
-                "explore_null": None,
-                "effective_styles": 2.25,
-            }
-        },
-    }
-    lines = evaluation_text(document).splitlines()
-    assert lines[1].split() == (
-        [
-            "set",
-            "problems",
-            "greedy",
-            "mean",
-            "pass@1",
-            "pass@8",
-            "keep",
-            "(null)",
-            "explore",
-            "(null)",
-            "styles",
-        ]
-    )
-    assert lines[2].split() == [
-        "dev",
-        "3",
-        "-",
-        "50.0",
-        "[40,",
-        "60]",
-        "50.0",
-        "75.0",
-        "90.0",
-        "(95.0)",
-        "-",
-        "(-)",
-        "2.2",
-    ]
-
-
-def test_shares_are_per_cent_and_unknowns_are_dashes():
-    assert percent(0.694, (0.6, 0.75)) == "69.4 [60, 75]"
-    assert percent(None) == number(None) == "-"
-
 
 @pytest.fixture
 def trained(dph, example, tmp_path):

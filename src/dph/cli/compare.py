@@ -31,13 +31,14 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Compare evaluated runs problem by problem, with 95% intervals of the differences."""
-    from dph.cli.comparison import comparison_json, comparison_text, default_ks, read_runs
-    from dph.cli.table import json_text
+    from dph.cli.comparison import comparison_json, default_ks, read_runs
+    from dph.cli.output import json_text, table_text
     from dph.evaluation.comparison import compare as compare_scores
+    from dph.reporting.tables import differences_table
 
     scores = read_runs(runs, set_names or ())
     rows = compare_scores(scores, None, ks or default_ks(scores), seed)
     if as_json:
         typer.echo(json_text(comparison_json(next(iter(scores)), rows)))
     else:
-        typer.echo(comparison_text(rows))
+        typer.echo(table_text(differences_table(rows)))

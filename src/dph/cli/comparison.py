@@ -1,12 +1,9 @@
-"""Reading evaluated runs, and printing how they compare."""
+"""Reading evaluated runs, and how they compare as JSON."""
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from dph.cli.evaluation_text import percent
-from dph.cli.table import text_table
 from dph.errors import DataError
 from dph.evaluation.comparison import ComparisonRow
 from dph.evaluation.samples_file import read_scores
@@ -46,24 +43,6 @@ def default_ks(scores: Scores) -> list[int]:
 def comparison_json(baseline: str, rows: Sequence[ComparisonRow]) -> dict[str, Any]:
     """For machines: one object a row; fractions in [0, 1]."""
     return {"schema": 1, "baseline": baseline, "rows": [_row_json(row) for row in rows]}
-
-
-def comparison_text(rows: Sequence[ComparisonRow]) -> str:
-    """One table a set, in per cent; differences in points."""
-    tables = []
-    for set_name, of_set in groupby(rows, key=lambda row: row.set_name):
-        lines = [(row.metric.replace("_at_", "@"), row.run, *_cells(row)) for row in of_set]
-        header = ("metric", "run", "per cent [95%]", "difference in points [95%]")
-        tables.append(f"{set_name}\n{text_table(header, lines)}")
-    return "\n\n".join(tables)
-
-
-def _cells(row: ComparisonRow) -> tuple[str, str]:
-    value = percent(row.value, (row.lo, row.hi))
-    if row.difference is None:
-        return value, "baseline"
-    d = row.difference
-    return value, f"{100 * d.mean:+.1f} [{100 * d.lo:+.1f}, {100 * d.hi:+.1f}]"
 
 
 def _row_json(row: ComparisonRow) -> dict[str, Any]:

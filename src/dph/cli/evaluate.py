@@ -25,17 +25,17 @@ def evaluate(
 
     The recipe's own model is measured first, for comparison. What is measured already is kept.
     """
-    from dph.cli.evaluation_text import evaluation_text
     from dph.cli.measured import measured_model
+    from dph.cli.output import json_text, table_text
     from dph.cli.progress import open_progress
     from dph.cli.quiet import quiet_libraries
     from dph.cli.request import read_request, require_readable_sets
-    from dph.cli.table import json_text
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
     require_readable_sets(request.recipe)
     measured = measured_model(request, model)
     quiet_libraries()
+    from dph.reporting.tables import evaluation_table
     from dph.runs.evaluation_stage import evaluate_stage
     from dph.runs.workbench import open_workbench
 
@@ -47,4 +47,4 @@ def evaluate(
             document = evaluate_stage(
                 bench, measured.directory, progress, model=measured.model, base=base
             )
-    typer.echo(json_text(document) if as_json else evaluation_text(document))
+    typer.echo(json_text(document) if as_json else table_text(evaluation_table(document)))

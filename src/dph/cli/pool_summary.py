@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dph.cli.table import bar_chart
+from dph.cli.chart import bar_chart
 
 if TYPE_CHECKING:
     from dph.presampling.manifest import Manifest

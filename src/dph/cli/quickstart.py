@@ -22,16 +22,21 @@ def quickstart(
     as_json: JsonOption = False,
 ) -> None:
     """Build a small text-to-SQL world, train a base model, and compare methods on it."""
+    from dph.cli.meter import duration
+    from dph.cli.output import json_text, table_text
     from dph.cli.progress import open_progress
-    from dph.cli.quickstart_text import quickstart_text
     from dph.cli.quiet import quiet_libraries
     from dph.cli.request import require_writable
-    from dph.cli.table import json_text
 
     require_writable(out)
     quiet_libraries()
     from dph.quickstart.run import quickstart as compare_methods
+    from dph.reporting.tables import comparison_table
 
     labels = [label.strip() for label in methods.split(",") if label.strip()]
     summary = compare_methods(out, methods=labels, seed=seed, progress=open_progress())
-    typer.echo(json_text(summary) if as_json else quickstart_text(summary, out))
+    if as_json:
+        typer.echo(json_text(summary))
+        return
+    took = duration(summary["seconds"]["total"])
+    typer.echo(f"{table_text(comparison_table(summary))}\nseed {seed}, {took}; all of it: {out}")

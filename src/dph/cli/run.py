@@ -19,10 +19,10 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Pre-sample (where the method needs it), train and evaluate; what is done is kept."""
+    from dph.cli.output import json_text
     from dph.cli.progress import open_progress
     from dph.cli.quiet import quiet_libraries
     from dph.cli.request import read_request, require_readable_sets
-    from dph.cli.table import json_text
     from dph.cli.train import end_interrupted
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
@@ -54,14 +54,15 @@ def _json(request: "Request", result: "RunResult") -> dict[str, Any]:
 
 
 def _text(request: "Request", result: "RunResult") -> str:
-    from dph.cli.evaluation_text import evaluation_text
+    from dph.cli.output import table_text
     from dph.cli.pool_summary import pool_text
     from dph.cli.train import trained_text
+    from dph.reporting.tables import evaluation_table
 
     parts = [
         *([pool_text(result.pool)] if result.pool else []),
         trained_text(result.trained),
-        *(evaluation_text(e) for e in (result.base, result.evaluation) if e),
+        *(table_text(evaluation_table(e)) for e in (result.base, result.evaluation) if e),
         f"run: {request.directory}",
     ]
     return "\n\n".join(parts)

@@ -18,10 +18,10 @@ def train(
     as_json: JsonOption = False,
 ) -> None:
     """Train, or go on from the newest checkpoint."""
+    from dph.cli.output import json_text
     from dph.cli.progress import open_progress
     from dph.cli.quiet import quiet_libraries
     from dph.cli.request import read_request
-    from dph.cli.table import json_text
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
     quiet_libraries()

@@ -1,0 +1,24 @@
+"""What goes to stdout: one JSON document, or text."""
+
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_WIDEST = 400
+
+
+def json_text(value: Any) -> str:
+    """One JSON document; NaN is refused."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def table_text(table: "Table") -> str:
+    """A table at its natural width: a narrow terminal or a file must not cut numbers off."""
+    from rich.console import Console
+
+    stream = io.StringIO()
+    Console(file=stream, width=_WIDEST, highlight=False, no_color=True).print(table)
+    return "\n".join(line.rstrip() for line in stream.getvalue().strip("\n").splitlines())
