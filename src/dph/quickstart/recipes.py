@@ -27,6 +27,9 @@ STRENGTHS = {
 
 MAX_TOKENS = 32
 
+THREADS = 1
+"""CPU threads of torch: the model is too small for more, and the weights depend on the number."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
@@ -106,7 +109,7 @@ def quickstart_recipe(
             "seed": seed,
             "model": {
                 "path": str(base_model),
-                "threads": 1,
+                "threads": THREADS,
                 "device": "cpu",
                 "attention": "eager",
             },

@@ -6,10 +6,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from dph.errors import SettingsError
 from dph.files import make_directory, read_json, write_json
 from dph.quickstart.base_model import train_base_model
-from dph.quickstart.recipes import Contender, Size, parse_contender, quickstart_recipe
+from dph.quickstart.recipes import (
+    THREADS,
+    Contender,
+    Size,
+    parse_contender,
+    quickstart_recipe,
+)
 from dph.quickstart.world import World, build_world
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.presampling_stage import presample_stage
@@ -42,6 +50,7 @@ def quickstart(
     """
     size = size or Size()
     contenders = _contenders(methods)
+    torch.set_num_threads(THREADS)
     clock = StageClock(make_directory(directory) / "seconds.json")
     with clock.stage("world"):
         progress.say("building databases and questions")
