@@ -92,7 +92,7 @@ def test_a_row_that_is_no_json(refused, example):
 
 
 def test_k_above_the_samples(refused, example):
-    refused(["run", example, "--set", "evaluate.k=[1, 9]"], "got k=9, samples=8")
+    refused(["run", example, "--set", "evaluate.k=[1, 17]"], "got k=17, samples=16")
 
 
 @pytest.mark.parametrize("verb", VERBS)

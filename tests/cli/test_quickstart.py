@@ -10,7 +10,8 @@ SET = {
     "mean": 0.25,
     "pass_at_k": {"1": 0.25, "8": 0.5, "16": 1.0},
     "ci95": {"greedy": [0, 1], "mean": [0, 0.5], "pass_at_8": [0, 1], "pass_at_16": [1, 1]},
-    "effective_styles": 4.25,
+    "styles": {"plain": 0.75, "cte": 0.25},
+    "effective_styles": 1.75,
 }
 SUMMARY = {
     "schema": 1,
@@ -28,6 +29,10 @@ def called(monkeypatch):
     def fake(directory, *, methods, seed, progress):
         progress.say("working")
         calls.append((directory, tuple(methods), seed))
+        (directory / "grpo").mkdir(parents=True)
+        rows = [{"step": step, "effective_styles": 2.0 - 0.1 * step} for step in (1, 2, 3)]
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (directory / "grpo" / "metrics.jsonl").write_text(lines)
         return SUMMARY
 
     monkeypatch.setattr(run, "quickstart", fake)
@@ -49,7 +54,8 @@ def test_the_default_is_three_methods_and_the_first_seed(dph, called, tmp_path, 
     assert code == 0
     assert "Base model" in out
     assert "100.0 [100.0, 100.0]" in out
-    assert out.endswith("seed 0, 1 min 2 s; all of it: quickstart\n")
+    assert out.endswith("seed 0, 1 min 2 s\npicture: quickstart/quickstart.png\n")
+    assert (tmp_path / "quickstart" / "quickstart.png").read_bytes().startswith(b"\x89PNG")
     assert [(str(d), m, s) for d, m, s in called] == [
         ("quickstart", ("grpo", "dph_f", "dph_js"), 0)
     ]

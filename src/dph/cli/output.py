@@ -2,6 +2,7 @@
 
 import io
 import json
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,4 +22,5 @@ def table_text(table: "Table") -> str:
 
     stream = io.StringIO()
     Console(file=stream, width=_WIDEST, highlight=False, no_color=True).print(table)
-    return "\n".join(line.rstrip() for line in stream.getvalue().strip("\n").splitlines())
+    lines = [line.rstrip() for line in stream.getvalue().splitlines()]
+    return textwrap.dedent("\n".join(lines)).strip("\n")

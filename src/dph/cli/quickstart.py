@@ -30,13 +30,16 @@ def quickstart(
 
     require_writable(out)
     quiet_libraries()
+    from dph.cli.quickstart_picture import save_picture
     from dph.quickstart.run import quickstart as compare_methods
     from dph.reporting.tables import comparison_table
 
     labels = [label.strip() for label in methods.split(",") if label.strip()]
     summary = compare_methods(out, methods=labels, seed=seed, progress=open_progress())
+    picture = save_picture(summary, out)
     if as_json:
         typer.echo(json_text(summary))
         return
     took = duration(summary["seconds"]["total"])
-    typer.echo(f"{table_text(comparison_table(summary))}\nseed {seed}, {took}; all of it: {out}")
+    typer.echo(f"{table_text(comparison_table(summary))}\nseed {seed}, {took}")
+    typer.echo(f"picture: {picture}")

@@ -1,0 +1,19 @@
+"""The quickstart's picture, from what its runs left behind."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dph.reporting.figures import quickstart_figure
+from dph.training.tracking import read_metrics
+
+
+def save_picture(summary: Mapping[str, Any], directory: Path) -> Path:
+    """Draw ``quickstart.png`` in the quickstart's directory and return its path."""
+    metrics = {
+        label: read_metrics(directory / label.replace("@", "_") / "metrics.jsonl")
+        for label in summary["methods"]
+    }
+    path = directory / "quickstart.png"
+    quickstart_figure(summary, metrics, path)
+    return path
