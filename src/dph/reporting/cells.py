@@ -1,0 +1,58 @@
+"""Numbers as people read them in a table."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+UNKNOWN = "-"
+
+
+def percent(value: float | None, interval: Sequence[float] | None = None) -> str:
+    """A fraction in per cent, with its interval where there is one.
+
+    >>> percent(0.693), percent(0.693, [0.61, 0.7]), percent(None)
+    ('69.3', '69.3 [61.0, 70.0]', '-')
+    """
+    return _cell(None if value is None else 100 * value, interval and [100 * x for x in interval])
+
+
+def count(value: float | None, interval: Sequence[float] | None = None) -> str:
+    """A number with one decimal, with its interval where there is one.
+
+    >>> count(4.321), count(4.321, [4.0, 4.5])
+    ('4.3', '4.3 [4.0, 4.5]')
+    """
+    return _cell(value, interval)
+
+
+def points(value: float, interval: Sequence[float]) -> str:
+    """A difference of fractions in percentage points, always with its sign.
+
+    >>> points(0.021, [-0.01, 0.05]), points(-0.0001, [-0.001, 0.0])
+    ('+2.1 [-1.0, +5.0]', '+0.0 [-0.1, +0.0]')
+    """
+    middle, lo, hi = (f"{round(100 * x, 1) + 0.0:+.1f}" for x in (value, *interval))
+    return f"{middle} [{lo}, {hi}]"
+
+
+def set_cells(summary: Mapping[str, Any], ks: Sequence[str], *, intervals: bool) -> list[str]:
+    """greedy, mean, Pass@k for each k, and effective styles of one set."""
+    ci = summary["ci95"] if intervals else {}
+    return [
+        percent(summary["greedy"], ci.get("greedy")),
+        percent(summary["mean"], ci.get("mean")),
+        *(percent(summary["pass_at_k"].get(k), ci.get(f"pass_at_{k}")) for k in ks),
+        count(summary["effective_styles"], ci.get("effective_styles")),
+    ]
+
+
+def set_header(ks: Sequence[str]) -> list[str]:
+    """The names of the columns of ``set_cells``."""
+    return ["greedy", "mean", *(f"pass@{k}" for k in ks), "styles"]
+
+
+def _cell(value: float | None, interval: Sequence[float] | None) -> str:
+    if value is None:
+        return UNKNOWN
+    if interval is None:
+        return f"{value:.1f}"
+    return f"{value:.1f} [{interval[0]:.1f}, {interval[1]:.1f}]"

@@ -1,0 +1,62 @@
+"""One colour and one marker for each method, one fill for each style, in every picture.
+
+Methods: Okabe and Ito (2008), Color Universal Design, with two more from Tol's muted scheme.
+Fills: Tol's light scheme (2021, SRON/EPS/TN/09-002), made for black text on top.
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from dph.reporting.labels import BASE
+
+
+class Look(NamedTuple):
+    """How the line of a method is drawn."""
+
+    colour: str
+    marker: str
+
+
+_FIXED: Mapping[str, Look] = MappingProxyType(
+    {
+        BASE: Look("#4D4D4D", ""),
+        "grpo": Look("#D55E00", "s"),
+        "dapo": Look("#E69F00", "v"),
+        "rkl": Look("#CC79A7", "^"),
+        "alpha": Look("#56B4E9", "P"),
+        "dph_f": Look("#0072B2", "o"),
+        "dph_js": Look("#009E73", "D"),
+        "dph_js_definition": Look("#882255", "X"),
+    }
+)
+_SPARE = (
+    Look("#CC79A7", "^"),
+    Look("#999933", "<"),
+    Look("#882255", "X"),
+    Look("#56B4E9", "P"),
+    Look("#E69F00", "v"),
+    Look("#332288", ">"),
+    Look("#44AA99", "p"),
+    Look("#AA4466", "h"),
+)
+_FILLS = ("#77AADD", "#EE8866", "#EEDD88", "#44BB99", "#FFAABB", "#99DDFF", "#BBCC33", "#AAAA00")
+_OTHER = "#DDDDDD"
+
+
+def looks(names: Iterable[str]) -> dict[str, Look]:
+    """The look of each method; one that is not known takes the next that is free."""
+    wanted = list(names)
+    chosen = {name: _FIXED[name] for name in wanted if name in _FIXED}
+    free = [look for look in _SPARE if look not in chosen.values()]
+    others = [name for name in wanted if name not in chosen]
+    return chosen | {
+        name: (free or list(_SPARE))[i % len(free or _SPARE)] for i, name in enumerate(others)
+    }
+
+
+def fills(styles: Iterable[str]) -> dict[str, str]:
+    """The fill of each style, in order; ``other`` is grey."""
+    named = [style for style in styles if style != "other"]
+    chosen = {style: _FILLS[i % len(_FILLS)] for i, style in enumerate(named)}
+    return chosen | {"other": _OTHER}

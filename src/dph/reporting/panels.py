@@ -1,0 +1,128 @@
+"""The panels of a picture: each draws on the axes it is given."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
+
+from dph.reporting.labels import BASE, method_label
+from dph.reporting.palette import Look, fills
+
+INK = "#222222"
+FAINT = "#6B6B6B"
+_LABELLED_SHARE = 0.08
+"""A segment narrower than this has no room for its number."""
+_FEW = 5
+"""Up to so many models the bands can be strong; more would pile up."""
+
+Models = Mapping[str, Mapping[str, Any]]
+"""The summary of one set for each model, the base model first."""
+
+
+def title(ax: Axes, statement: str, detail: str) -> None:
+    """What is seen, in bold, and what is drawn, below it."""
+    ax.set_title(statement, loc="left", fontsize=10.5, fontweight="bold", color=INK, pad=21)
+    ax.text(
+        0, 1.025, detail, transform=ax.transAxes, fontsize=9, color=FAINT, va="bottom", ha="left"
+    )
+
+
+def draw_shares(ax: Axes, models: Models) -> None:
+    """The share of each style as one stacked bar a model, its effective number at the end."""
+    styles = sorted(
+        {style for model in models.values() for style in model["styles"]},
+        key=lambda style: (style == "other", -models[BASE]["styles"].get(style, 0.0), style),
+    )
+    colours, rows = fills(styles), list(models)
+    for style in styles:
+        lefts = [_sum_before(models[name]["styles"], styles, style) for name in rows]
+        widths = [models[name]["styles"].get(style, 0.0) for name in rows]
+        bars = ax.barh(
+            rows, widths, left=lefts, height=0.74, color=colours[style], label=style,
+            edgecolor="white", linewidth=0.8,
+        )  # fmt: skip
+        texts = [f"{100 * w:.0f}" if w >= _LABELLED_SHARE else "" for w in widths]
+        ax.bar_label(bars, texts, label_type="center", fontsize=8, color=INK)
+    for row, name in enumerate(rows):
+        effective = models[name]["effective_styles"]
+        if effective is not None:
+            ax.text(1.02, row, f"{effective:.1f}", va="center", fontsize=10, fontweight="bold")
+    ax.set(xlim=(0, 1), ylim=(len(rows) - 0.45, -0.55))
+    ax.set_yticks(range(len(rows)), [method_label(name) for name in rows])
+    ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25", "50", "75", "100%"])
+    ax.tick_params(length=0)
+    ax.spines[["left", "bottom"]].set_visible(False)
+    if styles:
+        ax.legend(
+            ncols=min(len(styles), 5), loc="upper center", bbox_to_anchor=(0.5, -0.07),
+            fontsize=8.5, handlelength=1, handleheight=1, columnspacing=1.2, handletextpad=0.5,
+        )  # fmt: skip
+
+
+def draw_pass_at_k(ax: Axes, models: Models, looks: Mapping[str, Look]) -> None:
+    """Pass@k in per cent over k on a log2 axis, with a band where there is an interval."""
+    ks = sorted({int(k) for model in models.values() for k in model["pass_at_k"]})
+    strength = 0.12 if len(models) <= _FEW else 0.06
+    for name, model in models.items():
+        mine = [k for k in ks if str(k) in model["pass_at_k"]]
+        values = [100 * model["pass_at_k"][str(k)] for k in mine]
+        _line(ax, mine, values, name, looks[name])
+        bands = {k: model["ci95"].get(f"pass_at_{k}") for k in mine}
+        banded = [k for k in mine if bands[k]]
+        ax.fill_between(
+            banded,
+            [100 * bands[k][0] for k in banded],
+            [100 * bands[k][1] for k in banded],
+            color=looks[name].colour, alpha=strength, linewidth=0,
+        )  # fmt: skip
+    ax.set_xscale("log", base=2)
+    ax.xaxis.set_major_locator(FixedLocator(ks))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(lambda k, _: f"{k:.0f}")
+    ax.set(xlabel="k (samples a problem)", ylabel="Pass@k (%)")
+    ax.set_ylim(top=min(ax.get_ylim()[1], 100.8))
+    _light_grid(ax)
+
+
+def draw_training(
+    ax: Axes,
+    metrics: Mapping[str, Sequence[Mapping[str, Any]]],
+    looks: Mapping[str, Look],
+    base: float | None,
+) -> None:
+    """Effective styles over the training steps, with the base model as a level line."""
+    highest = base or 1.0
+    if base is not None:
+        ax.axhline(base, color=looks[BASE].colour, linestyle=(0, (4, 2)), linewidth=1.6)
+    for name, rows in metrics.items():
+        known = [row for row in rows if row.get("effective_styles") is not None]
+        steps = [row["step"] for row in known]
+        values = [float(row["effective_styles"]) for row in known]
+        highest = max([highest, *values])
+        _line(ax, steps, values, name, looks[name], markevery=max(1, len(steps) // 6))
+    ax.set(xlabel="training step", ylabel="effective styles", ylim=(0.8, 1.06 * highest))
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.margins(x=0.02)
+    _light_grid(ax)
+
+
+def _line(
+    ax: Axes, x: Sequence[float], y: Sequence[float], name: str, look: Look, markevery: int = 1
+) -> None:
+    is_base = name == BASE
+    ax.plot(
+        x, y, color=look.colour, label=method_label(name), linewidth=1.8,
+        linestyle=(0, (4, 2)) if is_base else "-", zorder=2.5 if is_base else 3,
+        marker=look.marker or None, markersize=5, markeredgecolor="white", markeredgewidth=0.7,
+        markevery=markevery, solid_capstyle="round",
+    )  # fmt: skip
+
+
+def _light_grid(ax: Axes) -> None:
+    ax.grid(color="#E6E6E6", linewidth=0.8)
+    ax.set_axisbelow(True)
+
+
+def _sum_before(shares: Mapping[str, float], styles: Sequence[str], style: str) -> float:
+    return sum(shares.get(other, 0.0) for other in styles[: styles.index(style)])

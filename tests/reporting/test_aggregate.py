@@ -1,0 +1,70 @@
+from math import sqrt
+from statistics import fmean, stdev
+
+import pytest
+
+from dph.errors import DataError
+from dph.reporting.aggregate import aggregate_summaries, t_interval
+from dph.reporting.tables import comparison_table
+from reporting.synthetic import make_summary
+
+
+@pytest.fixture
+def seeds():
+    return [make_summary(["grpo", "dph_f"], seed) for seed in range(3)]
+
+
+def test_three_seeds_give_their_mean_and_t_interval(seeds):
+    whole = aggregate_summaries(seeds)
+    assert whole["seeds"] == 3
+    grpo = whole["methods"]["grpo"]["sets"]["in_domain"]
+    values = [s["methods"]["grpo"]["sets"]["in_domain"]["pass_at_k"]["8"] for s in seeds]
+    half = 4.302653 * stdev(values) / sqrt(3)
+    assert grpo["pass_at_k"]["8"] == pytest.approx(fmean(values))
+    lo, hi = grpo["ci95"]["pass_at_8"]
+    assert (lo, hi) == pytest.approx((fmean(values) - half, fmean(values) + half))
+
+
+def test_the_result_has_the_form_of_one_seed(seeds):
+    whole = aggregate_summaries(seeds)
+    one = seeds[0]["base"]["sets"]["in_domain"]
+    many = whole["base"]["sets"]["in_domain"]
+    assert set(many) == set(one)
+    assert set(one["ci95"]) <= set(many["ci95"])
+    assert sum(many["styles"].values()) == pytest.approx(1)
+    assert comparison_table(whole).row_count == 9
+
+
+def test_what_a_seed_does_not_know_stays_unknown(seeds):
+    seeds[1]["base"]["sets"]["in_domain"]["keep"] = None
+    whole = aggregate_summaries(seeds)["base"]["sets"]
+    assert whole["in_domain"]["keep"] is None
+    assert whole["in_domain"]["ci95"]["keep"] is None
+    assert whole["arithmetic"]["effective_styles"] is None
+
+
+def test_one_seed_has_means_and_no_intervals(seeds):
+    whole = aggregate_summaries(seeds[:1])["base"]["sets"]["in_domain"]
+    assert whole["mean"] == seeds[0]["base"]["sets"]["in_domain"]["mean"]
+    assert set(whole["ci95"].values()) == {None}
+
+
+def test_an_interval_is_cut_at_what_is_possible():
+    assert t_interval([0.5, 0.9], lowest=0.0, highest=1.0) == (0.0, 1.0)
+
+
+def test_a_style_that_a_seed_never_showed_has_share_zero_there(seeds):
+    for seed in seeds:
+        seed["base"]["sets"]["in_domain"]["styles"] = {"plain": 1.0}
+    seeds[0]["base"]["sets"]["in_domain"]["styles"] = {"cte": 1.0}
+    shares = aggregate_summaries(seeds)["base"]["sets"]["in_domain"]["styles"]
+    assert shares == pytest.approx({"cte": 1 / 3, "plain": 2 / 3})
+
+
+def test_too_few_values_and_unlike_seeds_are_refused(seeds):
+    with pytest.raises(DataError, match="at least two of them, got 1"):
+        t_interval([0.5])
+    with pytest.raises(DataError, match="no summaries"):
+        aggregate_summaries([])
+    with pytest.raises(DataError, match=r"differ in their methods: \['grpo', 'dph_f'\] and"):
+        aggregate_summaries([*seeds, make_summary(["grpo"])])
