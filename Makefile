@@ -31,6 +31,7 @@ clean:
 
 # torch goes first and alone: where an index offers several builds, the plain requirement decides.
 $(STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "needs Python 3.11 or newer: make PYTHON=..." >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "torch>=2.8,<2.14"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"

@@ -112,6 +112,13 @@ def test_the_sets_cannot_be_a_number():
         resolve_recipe(table)
 
 
+def test_a_set_cannot_be_a_number(recipe_file):
+    with pytest.raises(SettingsError, match=r"data\.sets\.dev"):
+        load_recipe(recipe_file, overrides=["data.sets.dev=3"])
+    with pytest.raises(SettingsError, match=r"data\.sets is a table"):
+        load_recipe(recipe_file, overrides=["data.sets=3", "data.train=t.jsonl"])
+
+
 def test_an_unknown_method_is_refused():
     table = {"method": "ppo", "model": {"path": "m"}, "data": {"train": "t"}}
     with pytest.raises(SettingsError, match=r"method: .*'grpo'.*'ppo'"):
