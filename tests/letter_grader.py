@@ -1,0 +1,16 @@
+"""The letter task's verifier and style, as a user would write them: plain functions."""
+
+
+def grade(response, problem):
+    """Right when the response starts with one of the letters asked for."""
+    return response[:1] != "" and response[:1] in problem.answer["answer"]
+
+
+def grade_strictly(response, problem):
+    """Nothing is ever right."""
+    return not isinstance(response, str) or problem is None
+
+
+def style_of(text):
+    """Short and long answers are the two styles."""
+    return "short" if len(text.split()) < 2 else "long"

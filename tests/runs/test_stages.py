@@ -1,0 +1,161 @@
+"""The stages of a run, one after another, on the letter task."""
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from dph.errors import CheckpointError, PoolError, SettingsError
+from dph.presampling.pool import load_pool
+from dph.runs.evaluation_stage import evaluate_stage
+from dph.runs.layout import pool_directory, run_directory
+from dph.runs.pipeline import run_stages
+from dph.runs.presampling_stage import presample_stage
+from dph.runs.progress import Silent
+from dph.runs.training_stage import train_stage
+from dph.runs.workbench import open_workbench
+
+
+def snapshot(directory):
+    return {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in directory.rglob("*") if p.is_file()}
+
+
+def test_a_run_leaves_what_the_layout_says(make_recipe, tmp_path):
+    run = tmp_path / "run"
+    with open_workbench(make_recipe()) as bench:
+        result = run_stages(bench, run, Silent())
+    assert result.trained.step == 2
+    for name in (
+        "recipe.toml",
+        "pool/manifest.json",
+        "checkpoints/step_000002/model.safetensors",
+        "metrics.jsonl",
+        "evaluation.json",
+        "samples.parquet",
+        "base/evaluation.json",
+        "base/samples.parquet",
+    ):
+        assert (run / name).is_file(), name
+    assert json.loads((run / "evaluation.json").read_text()) == result.evaluation
+
+
+def test_a_finished_run_is_not_done_again(make_recipe, tmp_path):
+    run = tmp_path / "run"
+    with open_workbench(make_recipe()) as bench:
+        first = run_stages(bench, run, Silent())
+        before = snapshot(run)
+        again = run_stages(bench, run, Silent())
+    assert again == first
+    kept = {p: v for p, v in snapshot(run).items() if p.name not in ("evaluation.json",)}
+    assert kept == {p: v for p, v in before.items() if p.name not in ("evaluation.json",)}
+
+
+def test_methods_without_rehearsal_need_no_pool(make_recipe, tmp_path):
+    with open_workbench(make_recipe("grpo")) as bench:
+        result = run_stages(bench, tmp_path / "run", Silent())
+    assert result.pool is None
+    assert not (tmp_path / "run" / "pool").exists()
+
+
+def test_training_without_its_pool_says_what_to_do(make_recipe, tmp_path):
+    with (
+        open_workbench(make_recipe()) as bench,
+        pytest.raises(PoolError, match="run `dph presample` first"),
+    ):
+        train_stage(bench, tmp_path / "run", Silent())
+    assert not (tmp_path / "run").exists()
+
+
+def test_exploration_leaves_out_what_is_rehearsed(make_recipe, tmp_path):
+    with open_workbench(make_recipe()) as bench:
+        presample_stage(bench, tmp_path / "run", Silent())
+    pool = load_pool(tmp_path / "run" / "pool")
+    assert not {p.problem_id for p in pool.exploration} & {s.problem_id for s in pool.rehearsal}
+    assert pool.rehearsal
+
+
+@pytest.mark.parametrize("stage", [presample_stage, train_stage])
+def test_a_pool_of_another_model_is_refused(make_recipe, make_model, tmp_path, stage):
+    with open_workbench(make_recipe()) as bench:
+        presample_stage(bench, tmp_path / "run", Silent())
+        make_model(seed=1).save_pretrained(tmp_path / "model")
+        with pytest.raises(PoolError, match="model fingerprint was"):
+            stage(bench, tmp_path / "run", Silent())
+
+
+def test_a_continued_run_still_refuses_a_pool_of_other_problems(make_recipe, tmp_path, problems):
+    run = tmp_path / "run"
+    with open_workbench(make_recipe()) as bench:
+        presample_stage(bench, run, Silent())
+        train_stage(bench, run, Silent())
+    longer = make_recipe(train={"steps": 3})
+    with open_workbench(longer) as bench:
+        object.__setattr__(bench, "problems", problems[:20])
+        with pytest.raises(PoolError, match="problems fingerprint was"):
+            train_stage(bench, run, Silent())
+
+
+def test_a_run_directory_of_other_settings_is_refused(make_recipe, tmp_path):
+    run = tmp_path / "run"
+    with open_workbench(make_recipe("grpo")) as bench:
+        train_stage(bench, run, Silent())
+    recipe = (run / "recipe.toml").read_bytes()
+    with (
+        open_workbench(make_recipe("grpo", train={"learning_rate": 1e-3})) as bench,
+        pytest.raises(CheckpointError, match="made with other settings"),
+    ):
+        train_stage(bench, run, Silent())
+    assert (run / "recipe.toml").read_bytes() == recipe
+
+
+def test_evaluation_needs_a_set(make_recipe, tmp_path):
+    recipe = make_recipe(data={"sets": {}})
+    with open_workbench(recipe) as bench:
+        with pytest.raises(SettingsError, match="names no evaluation set"):
+            evaluate_stage(bench, tmp_path / "e", Silent(), model=tmp_path / "model")
+        result = run_stages(bench, tmp_path / "run", Silent())
+    assert result.evaluation is None
+
+
+def test_the_base_model_compared_with_itself_keeps_its_null(make_recipe, tmp_path):
+    with open_workbench(make_recipe()) as bench:
+        document = evaluate_stage(bench, tmp_path / "e", Silent(), model=tmp_path / "model")
+    scores = document["sets"]["dev"]
+    assert scores["keep"] == scores["keep_null"]
+    assert scores["explore"] == scores["explore_null"]
+    assert set(scores["styles"]) <= {"short", "long"}
+
+
+def test_a_set_may_have_its_own_verifier_and_no_style(make_recipe, tmp_path):
+    sets = {
+        "dev": {"path": str(tmp_path / "dev.jsonl")},
+        "strict": {
+            "path": str(tmp_path / "dev.jsonl"),
+            "verifier": "letter_grader:grade_strictly",
+        },
+    }
+    with open_workbench(make_recipe(data={"sets": sets})) as bench:
+        evaluate_stage(bench, tmp_path / "e", Silent(), model=tmp_path / "model")
+    rows = pq.read_table(tmp_path / "e" / "samples.parquet").to_pylist()
+    assert {row["outcome"] for row in rows if row["set"] == "strict"} <= {"WRONG", "OVER_LIMIT"}
+    assert any(row["outcome"] == "CORRECT" for row in rows if row["set"] == "dev")
+
+
+def test_a_method_with_a_reference_model_trains(make_recipe, tmp_path):
+    with open_workbench(make_recipe("rkl")) as bench:
+        assert train_stage(bench, tmp_path / "run", Silent()).step == 2
+
+
+def test_where_things_lie(make_recipe, tmp_path):
+    recipe = make_recipe(presample={"pool": tmp_path / "shared"})
+    assert run_directory(recipe, None) == Path("runs/run")
+    assert run_directory(recipe, tmp_path) == tmp_path
+    assert pool_directory(recipe, tmp_path) == tmp_path / "shared"
+    assert pool_directory(make_recipe(), tmp_path) == tmp_path / "pool"
+
+
+def test_silence_takes_everything():
+    with Silent().task("a", 1, "b") as advance:
+        advance(1, "note")
+    Silent().say("something")
