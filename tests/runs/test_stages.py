@@ -1,6 +1,7 @@
 """The stages of a run, one after another, on the letter task."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -84,16 +85,19 @@ def test_a_pool_of_another_model_is_refused(make_recipe, make_model, tmp_path, s
             stage(bench, tmp_path / "run", Silent())
 
 
-def test_a_continued_run_still_refuses_a_pool_of_other_problems(make_recipe, tmp_path, problems):
+def test_a_continued_run_still_refuses_a_pool_that_was_exchanged(make_recipe, tmp_path):
     run = tmp_path / "run"
     with open_workbench(make_recipe()) as bench:
         presample_stage(bench, run, Silent())
         train_stage(bench, run, Silent())
-    longer = make_recipe(train={"steps": 3})
-    with open_workbench(longer) as bench:
-        object.__setattr__(bench, "problems", problems[:20])
-        with pytest.raises(PoolError, match="problems fingerprint was"):
-            train_stage(bench, run, Silent())
+    shutil.rmtree(run / "pool")
+    with open_workbench(make_recipe(presample={"samples": 3})) as bench:
+        presample_stage(bench, run, Silent())
+    with (
+        open_workbench(make_recipe(train={"steps": 3})) as bench,
+        pytest.raises(PoolError, match="samples was 3, this run has 4"),
+    ):
+        train_stage(bench, run, Silent())
 
 
 def test_a_run_directory_of_other_settings_is_refused(make_recipe, tmp_path):
@@ -159,3 +163,25 @@ def test_silence_takes_everything():
     with Silent().task("a", 1, "b") as advance:
         advance(1, "note")
     Silent().say("something")
+
+
+def test_a_moved_run_with_a_moved_model_goes_on(make_recipe, tmp_path):
+    with open_workbench(make_recipe("grpo")) as bench:
+        train_stage(bench, tmp_path / "run", Silent())
+    (tmp_path / "run").rename(tmp_path / "moved")
+    (tmp_path / "model").rename(tmp_path / "model2")
+    longer = make_recipe("grpo", train={"steps": 3}, model={"path": str(tmp_path / "model2")})
+    with open_workbench(longer) as bench:
+        assert train_stage(bench, tmp_path / "moved", Silent()).step == 3
+
+
+def test_a_run_of_another_model_is_refused(make_recipe, make_model, tmp_path):
+    recipe = make_recipe("grpo")
+    with open_workbench(recipe) as bench:
+        train_stage(bench, tmp_path / "run", Silent())
+    make_model(seed=1).save_pretrained(tmp_path / "model")
+    with (
+        open_workbench(recipe) as bench,
+        pytest.raises(CheckpointError, match="made with other settings"),
+    ):
+        train_stage(bench, tmp_path / "run", Silent())

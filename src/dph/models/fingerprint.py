@@ -2,10 +2,13 @@
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+_MIB = 2**20
 
 
 def weight_fingerprint(model: PreTrainedModel) -> str:
@@ -24,6 +27,22 @@ def weight_fingerprint(model: PreTrainedModel) -> str:
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
         flat = tensor.detach().cpu().contiguous().reshape(-1)
         digest.update(memoryview(flat.view(torch.uint8).numpy()))
+    return digest.hexdigest()
+
+
+def directory_fingerprint(directory: Path) -> str:
+    """SHA-256, in hex, over the config and the ends of every weight file of a model directory.
+
+    Tells models apart without reading them whole: names, sizes, the first and the last MiB.
+    """
+    digest = hashlib.sha256()
+    for path in [directory / "config.json", *sorted(directory.glob("*.safetensors"))]:
+        size = path.stat().st_size
+        digest.update(f"{path.name} {size}\n".encode())
+        with path.open("rb") as file:
+            digest.update(file.read(_MIB))
+            file.seek(max(0, size - _MIB))
+            digest.update(file.read())
     return digest.hexdigest()
 
 

@@ -132,6 +132,9 @@ def quickstart_recipe(
                 "microbatch_tokens": 2048,
                 "checkpoint_every": size.checkpoint_every,
             },
-            "evaluate": {"samples": size.samples},
+            "evaluate": {
+                "samples": size.samples,
+                "k": [k for k in (1, 2, 4, 8, 16, 32) if k <= size.samples],
+            },
         }
     )

@@ -7,27 +7,36 @@ from transformers import PreTrainedModel
 
 from dph.errors import PoolError
 from dph.files import make_directory
+from dph.models.fingerprint import directory_fingerprint
 from dph.presampling.pool import Pool, load_pool, require_fit
 from dph.records import Problem
 from dph.rollout.graded import GradedSampler
 from dph.runs.layout import pool_directory
 from dph.runs.progress import ProgressDisplay
 from dph.runs.workbench import Workbench
-from dph.settings import Recipe, recipe_digest, save_recipe
+from dph.settings import recipe_digest, save_recipe
+from dph.tasks.problems import problems_fingerprint
 from dph.training.checkpoints import latest_checkpoint, read_progress
 from dph.training.loop import Actors, Trained, train
 from dph.training.metrics import Metrics
 
+_PLACES = {"path", "train", "databases"}
 _NOT_PART_OF_THE_RESULT = {"checkpoint_every", "keep_checkpoints", "steps"}
 
 
-def training_digest(recipe: Recipe) -> str:
-    """Changes with every setting that changes the weights after a given number of steps."""
+def training_digest(bench: Workbench) -> str:
+    """Changes with everything that changes the weights after a given number of steps.
+
+    Paths do not: the model and the problems count by what they are, so a run may be moved.
+    """
+    recipe = bench.recipe
     return recipe_digest(
-        recipe.model.model_dump(mode="json", exclude={"threads"}),
-        recipe.data.model_dump(mode="json", exclude={"sets", "verifier_workers"}),
+        directory_fingerprint(Path(recipe.model.path)),
+        problems_fingerprint(bench.problems),
+        recipe.model.model_dump(mode="json", exclude={"threads", *_PLACES}),
+        recipe.data.model_dump(mode="json", exclude={"sets", "verifier_workers", *_PLACES}),
         recipe.sampling,
-        recipe.presample,
+        recipe.presample.model_dump(mode="json", exclude={"pool"}),
         recipe.objective,
         recipe.train.model_dump(mode="json", exclude=_NOT_PART_OF_THE_RESULT),
         recipe.seed,
@@ -42,7 +51,7 @@ def train_stage(bench: Workbench, directory: Path, progress: ProgressDisplay) ->
         CheckpointError: the directory holds a run with other settings.
         TrainingError: training cannot go on.
     """
-    recipe, digest = bench.recipe, training_digest(bench.recipe)
+    recipe, digest = bench.recipe, training_digest(bench)
     checkpoint = latest_checkpoint(directory / "checkpoints")
     if checkpoint is not None:
         done = read_progress(checkpoint, digest=digest).step

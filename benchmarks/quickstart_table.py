@@ -1,0 +1,157 @@
+"""The quickstart table of the README: several seeds, intervals over seeds, paired differences.
+
+    python benchmarks/quickstart_table.py --out DIR [--seeds 0,1,2,3,4,5] [--write README.md]
+
+Runs `dph quickstart` for every seed (what is done already is kept), then writes DIR/table.md.
+"a ± b" is the mean over seeds and half the width of its 95% t-interval. With --write the part of
+that file between the two table markers is replaced.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from dph.files import write_text
+from dph.reporting.aggregate import aggregate_summaries
+from dph.reporting.figures import quickstart_figure
+from dph.reporting.student_t import t_quantile
+from dph.training.tracking import read_metrics
+
+METHODS = "grpo,dapo,rkl@0.01,rkl@0.3,alpha,dph_f,dph_js,dph_js_definition,grpo+slow,dph_f+slow"
+START, END = "<!-- table: begin -->", "<!-- table: end -->"
+
+Sets = dict[str, Any]
+Value = Callable[[Sets], float]
+COLUMNS: dict[str, Value] = {
+    "greedy": lambda sets: 100 * sets["in_domain"]["greedy"],
+    "mean@1": lambda sets: 100 * sets["in_domain"]["mean"],
+    "pass@8": lambda sets: 100 * sets["in_domain"]["pass_at_k"]["8"],
+    "pass@16": lambda sets: 100 * sets["in_domain"]["pass_at_k"]["16"],
+    "styles": lambda sets: sets["in_domain"]["effective_styles"],
+    "greedy across": lambda sets: 100 * sets["cross_domain"]["greedy"],
+    "pass@16 across": lambda sets: 100 * sets["cross_domain"]["pass_at_k"]["16"],
+    "sums mean@1": lambda sets: 100 * sets["arithmetic"]["mean"],
+}
+
+
+def main() -> None:
+    """Run the seeds, write the table and the picture."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seeds", default="0,1,2,3,4,5")
+    parser.add_argument("--methods", default=METHODS)
+    parser.add_argument("--jobs", type=int, default=2, help="seeds run side by side")
+    parser.add_argument("--write", type=Path, help="file whose table is replaced")
+    parser.add_argument("--picture", type=Path, help="where the picture over all seeds goes")
+    arguments = parser.parse_args()
+    seeds = [int(seed) for seed in arguments.seeds.split(",")]
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        list(pool.map(lambda seed: _quickstart(arguments, seed), seeds))
+    summaries = [
+        json.loads((arguments.out / f"seed_{seed}" / "summary.json").read_text()) for seed in seeds
+    ]
+    labels = arguments.methods.split(",")
+    text = _table(summaries, labels, seeds)
+    write_text(arguments.out / "table.md", text)
+    print(text)
+    if arguments.write:
+        _replace_table(arguments.write, text)
+    if arguments.picture:
+        _picture(arguments, summaries, seeds)
+
+
+def _quickstart(arguments: argparse.Namespace, seed: int) -> None:
+    dph = [str(Path(sys.executable).with_name("dph")), "quickstart"]
+    options = ["--methods", arguments.methods, "--seed", str(seed)]
+    out = ["--out", str(arguments.out / f"seed_{seed}")]
+    subprocess.run([*dph, *options, *out], check=True, stdout=subprocess.DEVNULL)
+
+
+def _table(summaries: Sequence[dict[str, Any]], labels: Sequence[str], seeds: Sequence[int]) -> str:
+    models: dict[str, list[Sets]] = {"base": [s["base"]["sets"] for s in summaries]}
+    models |= {label: [s["methods"][label]["sets"] for s in summaries] for label in labels}
+    rows = [
+        _row(f"`{label}`", [_cell(of, sets) for of in COLUMNS.values()])
+        for label, sets in models.items()
+    ]
+    baseline = models["grpo"]
+    paired = [
+        _row(
+            f"`{label}` - `grpo`",
+            [
+                _cell(
+                    lambda pair, of=of: of(pair[0]) - of(pair[1]),
+                    list(zip(sets, baseline, strict=True)),
+                    signed=True,
+                )  # type: ignore[misc]
+                for of in COLUMNS.values()
+            ],
+        )
+        for label, sets in models.items()
+        if label not in ("base", "grpo")
+    ]
+    head = [_row("", list(COLUMNS)), _row("---", ["---:"] * len(COLUMNS))]
+    which = f"Seeds {', '.join(map(str, seeds))}"
+    return "\n".join(
+        [
+            f"{which}, mean ± half of the 95% t-interval over seeds; per cent, but for styles:",
+            "",
+            *head,
+            *rows,
+            "",
+            "The same, each minus GRPO of the same seed:",
+            "",
+            *head,
+            *paired,
+            "",
+        ]
+    )
+
+
+def _cell(of: Callable[[Any], float], items: Sequence[Any], *, signed: bool = False) -> str:
+    values = [of(item) for item in items]
+    half = t_quantile(0.975, len(values) - 1) * stdev(values) / len(values) ** 0.5
+    return f"{fmean(values):+.1f} ± {half:.1f}" if signed else f"{fmean(values):.1f} ± {half:.1f}"
+
+
+def _row(name: str, cells: Sequence[str]) -> str:
+    return f"| {name} | {' | '.join(cells)} |"
+
+
+def _replace_table(path: Path, table: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    before, _, rest = text.partition(START)
+    _, found, after = rest.partition(END)
+    if not found:
+        raise SystemExit(f"{path} has no {START} ... {END}")
+    write_text(path, f"{before}{START}\n{table}{END}{after}")
+
+
+def _picture(
+    arguments: argparse.Namespace, summaries: Sequence[dict[str, Any]], seeds: Sequence[int]
+) -> None:
+    shown = ("grpo", "dph_f", "dph_js")
+    picked = [{**s, "methods": {name: s["methods"][name] for name in shown}} for s in summaries]
+    curves = {name: _mean_styles(arguments.out, seeds, name) for name in shown}
+    quickstart_figure(aggregate_summaries(picked), curves, arguments.picture)
+
+
+def _mean_styles(out: Path, seeds: Sequence[int], name: str) -> list[dict[str, float]]:
+    runs = [read_metrics(out / f"seed_{seed}" / name / "metrics.jsonl") for seed in seeds]
+    return [
+        {
+            "step": steps[0]["step"],
+            "effective_styles": fmean(line["effective_styles"] for line in steps),
+        }
+        for steps in zip(*runs, strict=True)
+    ]
+
+
+if __name__ == "__main__":
+    main()
