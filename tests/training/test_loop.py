@@ -2,7 +2,10 @@
 
 import json
 import math
+import os
 import shutil
+import signal
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -279,3 +282,28 @@ def test_a_run_directory_can_be_moved_and_continued(start, tmp_path):
     start(make_recipe("grpo", steps=2), tmp_path / "here")
     shutil.move(tmp_path / "here", tmp_path / "there")
     assert start(make_recipe("grpo", steps=3), tmp_path / "there").step == 3
+
+
+def test_ctrl_c_ends_at_a_checkpoint_of_the_last_finished_step(start, tmp_path):
+    recipe = make_recipe("grpo", checkpoint_every=100)
+
+    def interrupt(metrics):
+        if metrics["step"] == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    stopped = start(recipe, tmp_path / "stopped", on_step=interrupt)
+    assert (stopped.stopped, stopped.step, stopped.checkpoint.name) == (True, 3, "step_000003")
+    whole = start(recipe, tmp_path / "whole")
+    assert weights(start(recipe, tmp_path / "stopped").checkpoint) == weights(whole.checkpoint)
+
+
+def test_ctrl_c_between_checkpoint_and_next_step_loses_nothing(start, tmp_path, monkeypatch):
+    answers = iter([False, False, False, False, True])  # asked after a step, and before the next one
+
+    @contextmanager
+    def asked():
+        yield lambda: next(answers)
+
+    monkeypatch.setattr("dph.training.loop.asked_to_stop", asked)
+    stopped = start(make_recipe("grpo", checkpoint_every=100), tmp_path)
+    assert (stopped.step, stopped.checkpoint.name) == (2, "step_000002")

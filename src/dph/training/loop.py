@@ -8,7 +8,7 @@ Deviations from arXiv:2509.07430:
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,14 +29,14 @@ from dph.training.checkpoints import (
     save_checkpoint,
 )
 from dph.training.checks import require_reference
-from dph.training.collect import Group, collect
+from dph.training.collect import Collected, collect
 from dph.training.failure import save_failed_batch
 from dph.training.interruption import asked_to_stop
 from dph.training.metrics import Metrics, step_metrics
 from dph.training.optimizer import make_optimizer, make_schedule
 from dph.training.order import rehearsal_of_step
 from dph.training.policy_rows import Scorers, policy_rows
-from dph.training.rows import split_minibatches
+from dph.training.rows import Minibatch, split_minibatches
 from dph.training.tracking import MetricsLog, open_trackers
 from dph.training.update import Forward, NonFiniteLossError, UpdateReport, update
 
@@ -83,129 +83,143 @@ def train(
         PoolError: the stored log-probs are not the policy's.
         TrainingError: the loss is not finite (the batch is saved), or no group holds signal.
     """
-    _require_enough(problems, recipe)
-    state = _restore(recipe, directory, actors, digest)
-    forward = _forward(recipe, actors)
-    if recipe.objective.rehearses and not state.progress.step:
-        require_reference(rehearsal, forward)
-    log = MetricsLog(make_directory(directory) / "metrics.jsonl", step=state.progress.step)
+    run = _Run(recipe, directory, actors, problems, rehearsal, digest)
+    log = MetricsLog(make_directory(directory) / "metrics.jsonl", step=run.progress.step)
     trackers = open_trackers(recipe.track, recipe, directory)
-    on_start(state.progress.step)
+    on_start(run.progress.step)
     try:
         with asked_to_stop() as stop:
-            while state.progress.step < recipe.train.steps and not stop():
-                metrics = _step(recipe, directory, actors, forward, state, problems, rehearsal)
+            while run.progress.step < recipe.train.steps and not stop():
+                metrics = run.step()
                 log.write(metrics)
-                trackers.log(metrics, step=state.progress.step)
+                trackers.log(metrics, step=run.progress.step)
                 on_step(metrics)
-                if _checkpoint_is_due(state.progress.step, recipe) or stop():
-                    state.save(recipe, directory, actors, digest)
+                if run.checkpoint_is_due() or stop():
+                    run.save()
     finally:
         trackers.close()
-    checkpoint = latest_checkpoint(directory / "checkpoints")
-    if checkpoint is None:  # stopped before the first step
-        checkpoint = state.save(recipe, directory, actors, digest)
-    step = state.progress.step
+    step = run.progress.step
+    checkpoint = run.save() if run.checkpoint is None or run.saved_step != step else run.checkpoint
     return Trained(checkpoint=checkpoint, step=step, stopped=step < recipe.train.steps)
 
 
-def _step(
-    recipe: Recipe,
-    directory: Path,
-    actors: Actors,
-    forward: Forward,
-    state: "_State",
-    problems: Sequence[Problem],
-    rehearsal: Sequence[RehearsalSample],
-) -> Metrics:
-    """Algorithm: roll out, compare within groups, mix with stored samples, update."""
-    started = time.perf_counter()
-    step, objective = state.progress.step + 1, recipe.objective
-    collected = collect(
-        problems,
-        actors.draw,
-        state.progress.position,
-        step=step,
-        seed=recipe.seed,
-        train=recipe.train,
-        objective=objective,
-    )
-    rolled_out = time.perf_counter()
-    groups = policy_rows(
-        _shuffled(collected.groups, recipe, step),
-        forward,
-        _scorers(recipe, actors),
-        objective=objective,
-    )
-    stored = rehearsal_of_step(
-        rehearsal if objective.rehearses else (),
-        recipe.train.rehearsal_per_step,
-        step,
-        seed=recipe.seed,
-    )
-    reports: list[UpdateReport] = []
-    learning_rate = float(state.schedule.get_last_lr()[0])
-    for minibatch in (
-        split_minibatches(groups, stored, recipe.train.minibatches) * recipe.train.epochs
-    ):
-        try:
-            reports.append(
-                update(
-                    minibatch,
-                    forward,
-                    state.optimizer,
-                    objective=objective,
-                    max_grad_norm=recipe.train.max_grad_norm,
-                )
-            )
-        except NonFiniteLossError as error:
-            path = directory / f"failed_batch_step_{step:06d}.json"
-            save_failed_batch(path, error, step=step)
-            raise TrainingError(f"step {step}: {error}; its rows are in {path}") from error
-        state.schedule.step()
-    state.progress = Progress(
-        step=step,
-        optimizer_steps=state.progress.optimizer_steps + len(reports),
-        position=collected.position,
-    )
-    metrics = step_metrics(collected, reports, step=step, learning_rate=learning_rate)
-    seconds = time.perf_counter() - started
-    return {
-        **metrics,
-        "seconds_update": time.perf_counter() - rolled_out,
-        "seconds": seconds,
-        "tokens_per_second": (metrics["tokens"] or 0) / seconds,
-    }
+class _Run:
+    """A run at some step: what stays the same, and ``progress``, optimizer and schedule."""
 
-
-class _State:
-    """What changes from step to step beside the weights."""
-
-    def __init__(self, recipe: Recipe, actors: Actors, progress: Progress) -> None:
-        self.progress = progress
+    def __init__(
+        self,
+        recipe: Recipe,
+        directory: Path,
+        actors: Actors,
+        problems: Sequence[Problem],
+        rehearsal: Sequence[RehearsalSample],
+        digest: str,
+    ) -> None:
+        _require_enough(problems, recipe)
+        self.recipe, self.directory, self.digest = recipe, directory, digest
+        self.actors, self.problems = actors, problems
+        self.rehearsal = rehearsal if recipe.objective.rehearses else ()
+        self.forward = _forward(recipe, actors)
         self.optimizer = make_optimizer(actors.policy, recipe.train)
-        self.schedule = make_schedule(self.optimizer, recipe.train, done=progress.optimizer_steps)
+        self.checkpoint = latest_checkpoint(directory / "checkpoints")
+        self.progress = self._restored()
+        self.saved_step = self.progress.step if self.checkpoint else None
+        self.schedule = make_schedule(
+            self.optimizer, recipe.train, done=self.progress.optimizer_steps
+        )
+        if recipe.objective.rehearses and not self.progress.step:
+            require_reference(rehearsal, self.forward)
 
-    def save(self, recipe: Recipe, directory: Path, actors: Actors, digest: str) -> Path:
-        """Write a checkpoint."""
-        return save_checkpoint(
-            directory / "checkpoints",
-            self.progress,
-            actors.policy,
-            actors.tokenizer,
-            self.optimizer,
-            digest=digest,
-            keep=recipe.train.keep_checkpoints,
+    def step(self) -> Metrics:
+        """Roll out, compare within groups, mix with stored samples, update."""
+        started = time.perf_counter()
+        step = self.progress.step + 1
+        learning_rate = float(self.schedule.get_last_lr()[0])
+        rollout = self._roll_out(step)
+        rolled_out = time.perf_counter()
+        reports = [self._learn(minibatch, step) for minibatch in self._minibatches(rollout, step)]
+        self.progress = Progress(
+            step=step,
+            optimizer_steps=self.progress.optimizer_steps + len(reports),
+            position=rollout.position,
+        )
+        metrics = step_metrics(rollout, reports, step=step, learning_rate=learning_rate)
+        seconds = time.perf_counter() - started
+        return {
+            **metrics,
+            "seconds_update": time.perf_counter() - rolled_out,
+            "seconds": seconds,
+            "tokens_per_second": (metrics["tokens"] or 0) / seconds,
+        }
+
+    def _roll_out(self, step: int) -> Collected:
+        return collect(
+            self.problems,
+            self.actors.draw,
+            self.progress.position,
+            step=step,
+            seed=self.recipe.seed,
+            train=self.recipe.train,
+            objective=self.recipe.objective,
         )
 
+    def _minibatches(self, rollout: Collected, step: int) -> Iterator[Minibatch]:
+        """Every optimizer step's share of groups and stored samples, epoch after epoch."""
+        recipe = self.recipe
+        # Shuffled, so that the groups of a refill do not end up in one mini-batch.
+        order = generator(recipe.seed, "minibatches", step).permutation(len(rollout.groups))
+        groups = policy_rows(
+            [rollout.groups[i] for i in order],
+            self.forward,
+            _scorers(recipe, self.actors),
+            objective=recipe.objective,
+        )
+        count = recipe.train.rehearsal_per_step
+        stored = rehearsal_of_step(self.rehearsal, count, step, seed=recipe.seed)
+        for _ in range(recipe.train.epochs):
+            yield from split_minibatches(groups, stored, recipe.train.minibatches)
 
-def _restore(recipe: Recipe, directory: Path, actors: Actors, digest: str) -> _State:
-    checkpoint = latest_checkpoint(directory / "checkpoints")
-    if checkpoint is None:
-        return _State(recipe, actors, Progress())
-    state = _State(recipe, actors, read_progress(checkpoint, digest=digest))
-    load_optimizer(checkpoint, state.optimizer)
-    return state
+    def _learn(self, minibatch: Minibatch, step: int) -> UpdateReport:
+        try:
+            report = update(
+                minibatch,
+                self.forward,
+                self.optimizer,
+                objective=self.recipe.objective,
+                max_grad_norm=self.recipe.train.max_grad_norm,
+            )
+        except NonFiniteLossError as error:
+            path = self.directory / f"failed_batch_step_{step:06d}.json"
+            save_failed_batch(path, error, step=step)
+            raise TrainingError(f"step {step}: {error}; its rows are in {path}") from error
+        self.schedule.step()
+        return report
+
+    def checkpoint_is_due(self) -> bool:
+        """At every ``checkpoint_every``-th step and at the last."""
+        step, train = self.progress.step, self.recipe.train
+        return step % train.checkpoint_every == 0 or step == train.steps
+
+    def save(self) -> Path:
+        """Write a checkpoint."""
+        self.checkpoint = save_checkpoint(
+            self.directory / "checkpoints",
+            self.progress,
+            self.actors.policy,
+            self.actors.tokenizer,
+            self.optimizer,
+            digest=self.digest,
+            keep=self.recipe.train.keep_checkpoints,
+        )
+        self.saved_step = self.progress.step
+        return self.checkpoint
+
+    def _restored(self) -> Progress:
+        if self.checkpoint is None:
+            return Progress()
+        progress = read_progress(self.checkpoint, digest=self.digest)
+        load_optimizer(self.checkpoint, self.optimizer)
+        return progress
 
 
 def _forward(recipe: Recipe, actors: Actors) -> Forward:
@@ -223,16 +237,6 @@ def _scorers(recipe: Recipe, actors: Actors) -> Scorers:
     wanted = recipe.train.old_logprobs
     recompute = wanted == "recompute" or (wanted == "auto" and recipe.model.dtype != "float32")
     return Scorers(old=actors.policy if recompute else None, reference=actors.reference)
-
-
-def _shuffled(groups: Sequence[Group], recipe: Recipe, step: int) -> list[Group]:
-    """Groups in an order of their own, so that refills do not end up in one mini-batch."""
-    order = generator(recipe.seed, "minibatches", step).permutation(len(groups))
-    return [groups[i] for i in order]
-
-
-def _checkpoint_is_due(step: int, recipe: Recipe) -> bool:
-    return step % recipe.train.checkpoint_every == 0 or step == recipe.train.steps
 
 
 def _require_enough(problems: Sequence[Problem], recipe: Recipe) -> None:

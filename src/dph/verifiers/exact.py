@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from dph.errors import VerifierError
 from dph.records import Outcome, Problem, Verdict
-from dph.verifiers.unpooled import UnpooledVerifier
+from dph.verifiers.closing import Closing
 
 
-class ExactVerifier(UnpooledVerifier):
+class ExactVerifier(Closing):
     """Compares the stripped response with ``answer``, upper and lower case apart."""
 
     name = "exact"

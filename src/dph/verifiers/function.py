@@ -1,15 +1,15 @@
 """The user's own verifier: a function by its import path, run in killable worker processes."""
 
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from dph.errors import SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
+from dph.verifiers.closing import Closing
 from dph.verifiers.workers import Reply, ReplyKind, WorkerPool
 
 
-class FunctionVerifier:
+class FunctionVerifier(Closing):
     """Calls ``function(response, problem)``, which returns a bool, a number in [0, 1] or a Verdict.
 
     The function runs in worker processes and is killed when it takes longer than ``timeout``.
@@ -59,17 +59,6 @@ class FunctionVerifier:
     def close(self) -> None:
         """Stop the worker processes. Closing twice is harmless."""
         self._pool.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _verdict(self, reply: Reply, problem: Problem) -> Verdict:
         match reply.kind:

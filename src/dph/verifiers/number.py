@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from dph.errors import VerifierError
 from dph.records import Outcome, Problem, Verdict
-from dph.verifiers.unpooled import UnpooledVerifier
+from dph.verifiers.closing import Closing
 
 _DIGITS = 1000
 _EXPONENT = 1000
@@ -31,7 +31,7 @@ class NumberTooLongError(ValueError):
     """The number has more digits, or a larger exponent, than is worth reading."""
 
 
-class NumberVerifier(UnpooledVerifier):
+class NumberVerifier(Closing):
     """Compares the last number of the response with ``answer``."""
 
     name = "number"

@@ -7,11 +7,10 @@ Source: Li et al., "Can LLM Already Serve as A Database Interface?" (BIRD), exec
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from dph.errors import VerifierError
 from dph.records import Outcome, Problem, Verdict
+from dph.verifiers.closing import Closing
 from dph.verifiers.sql_executor import SQLLimits
 from dph.verifiers.sql_extraction import extract_sql
 from dph.verifiers.sql_grading import GOLD_STAGE
@@ -23,7 +22,7 @@ _GRACE_SECONDS = 1.0
 _NO_SQL = Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason="no SQL in the response")
 
 
-class SQLVerifier:
+class SQLVerifier(Closing):
     """Runs the gold and the response's SQL on a read-only database in a worker process.
 
     A problem's answer has ``gold_sql`` and ``database``, the path of the SQLite file.
@@ -79,17 +78,6 @@ class SQLVerifier:
     def close(self) -> None:
         """Stop the worker processes. Closing twice is harmless."""
         self._pool.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _answer(problem: Problem, field: str) -> str:

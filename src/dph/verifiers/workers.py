@@ -13,10 +13,10 @@ import weakref
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from dph.errors import SettingsError, VerifierError
+from dph.verifiers.closing import Closing
 from dph.verifiers.worker_process import Reply, ReplyKind, WorkerProcess, encode
 
 __all__ = ["Reply", "ReplyKind", "WorkerPool"]
@@ -24,7 +24,7 @@ __all__ = ["Reply", "ReplyKind", "WorkerPool"]
 _LARGEST_BATCH = 32
 
 
-class WorkerPool:
+class WorkerPool(Closing):
     """Runs requests in ``workers`` child processes.
 
     Args:
@@ -81,17 +81,6 @@ class WorkerPool:
         """Kill the workers and wait for them. Requests still in flight FAIL. Repeatable."""
         self._finalizer()
         self._work.join()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class _Batch:

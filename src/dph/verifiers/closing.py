@@ -1,14 +1,14 @@
-"""What the verifiers without worker processes share: nothing to close."""
+"""Something with an end: a context manager that closes itself."""
 
 from types import TracebackType
 from typing import Self
 
 
-class UnpooledVerifier:
-    """A context manager whose end does nothing."""
+class Closing:
+    """``with`` calls ``close`` at its end. What has nothing to stop does not override it."""
 
     def close(self) -> None:
-        """There is nothing to stop."""
+        """Stop what runs, if anything does. Closing twice is harmless."""
 
     def __enter__(self) -> Self:
         return self
