@@ -87,7 +87,7 @@ def test_progress_counts_every_step_and_a_finished_model_is_kept(world, tmp_path
     assert counted == [1, 1]
     stamp = (tmp_path / "base" / "model.safetensors").stat().st_mtime_ns
     train_base_model(world, tmp_path / "base", seed=0, steps=2, on_progress=counted.append)
-    assert counted == [1, 1]
+    assert counted == [1, 1, 2]
     assert (tmp_path / "base" / "model.safetensors").stat().st_mtime_ns == stamp
     assert [path.name for path in tmp_path.iterdir()] == ["base"]
 

@@ -95,6 +95,8 @@ def train_base_model(
         raise SettingsError(f"the base model needs at least 1 training step, got {steps=}")
     made_from = {"world": world.fingerprint, "seed": seed, "steps": steps}
     if _is_there(directory, made_from):
+        if on_progress is not None:
+            on_progress(steps)
         return
     make_directory(directory.parent)
     tokenizer = make_tokenizer()
