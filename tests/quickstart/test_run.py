@@ -1,0 +1,96 @@
+"""The quickstart as a whole, with everything heavy replaced by something small."""
+
+import json
+
+import pytest
+
+from dph.errors import DataError, SettingsError
+from dph.quickstart.recipes import Size
+from dph.quickstart.run import StageClock, quickstart
+from dph.quickstart.world import WorldSizes
+from dph.runs.progress import Silent
+
+SMALL = Size(
+    world=WorldSizes(train=12, in_domain=3, cross_domain=3, arithmetic=3),
+    base_steps=1,
+    steps=1,
+    problems_per_step=2,
+    samples=16,
+)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("quickstart")
+    summary = quickstart(directory, methods=["grpo"], seed=3, progress=Silent(), size=SMALL)
+    return directory, summary
+
+
+def test_the_summary_has_the_promised_form(finished):
+    directory, summary = finished
+    assert json.loads((directory / "summary.json").read_text()) == summary
+    assert list(summary) == ["schema", "seed", "base", "methods", "seconds"]
+    assert (summary["schema"], summary["seed"]) == (1, 3)
+    assert list(summary["methods"]) == ["grpo"]
+    for model in (summary["base"], summary["methods"]["grpo"]):
+        assert list(model["sets"]) == ["in_domain", "cross_domain", "arithmetic"]
+        for scores in model["sets"].values():
+            assert set(scores) == {
+                "problems",
+                "greedy",
+                "mean",
+                "pass_at_k",
+                "ci95",
+                "keep",
+                "explore",
+                "keep_null",
+                "explore_null",
+                "styles",
+                "effective_styles",
+            }
+    assert summary["seconds"]["total"] > 0
+
+
+def test_another_method_is_added_to_what_is_there(finished):
+    directory, first = finished
+    weights = next((directory / "grpo" / "checkpoints").glob("*/model.safetensors"))
+    before = weights.stat().st_mtime_ns
+    summary = quickstart(
+        directory, methods=["grpo", "rkl@0.5"], seed=3, progress=Silent(), size=SMALL
+    )
+    assert summary["methods"]["grpo"] == first["methods"]["grpo"]
+    assert list(summary["methods"]) == ["grpo", "rkl@0.5"]
+    assert (directory / "rkl_0.5" / "evaluation.json").is_file()
+    assert weights.stat().st_mtime_ns == before
+
+
+def test_another_seed_into_the_same_directory_is_refused(finished):
+    directory, _ = finished
+    with pytest.raises(DataError, match="seed"):
+        quickstart(directory, methods=["grpo"], seed=4, progress=Silent(), size=SMALL)
+
+
+@pytest.mark.parametrize("methods", [[], ["grpo", "grpo"], ["nothing"]])
+def test_methods_that_make_no_sense_leave_nothing(tmp_path, methods):
+    with pytest.raises(SettingsError):
+        quickstart(tmp_path / "out", methods=methods, seed=0, progress=Silent(), size=SMALL)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_clock_adds_up_over_starts(tmp_path):
+    for _ in range(2):
+        with StageClock(tmp_path / "seconds.json").stage("a"):
+            pass
+    clock = StageClock(tmp_path / "seconds.json")
+    with clock.stage("b"):
+        pass
+    seconds = clock.seconds()
+    assert set(seconds) == {"a", "b", "total"}
+    assert seconds["total"] == pytest.approx(seconds["a"] + seconds["b"], abs=0.01)
+
+
+def test_the_clock_counts_a_stage_that_failed(tmp_path):
+    clock = StageClock(tmp_path / "seconds.json")
+    with pytest.raises(KeyError), clock.stage("a"):
+        raise KeyError
+    assert "a" in clock.seconds()
