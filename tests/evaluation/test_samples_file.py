@@ -9,10 +9,10 @@ from dph.errors import DataError
 from dph.evaluation.evaluate import evaluate_set
 from dph.evaluation.samples_file import (
     SAMPLES,
+    comparable_scores,
     read_samples,
     read_scores,
     samples_digest,
-    scores_by_set,
     write_samples,
 )
 
@@ -28,7 +28,7 @@ def table(make_set):
 
 
 def test_scores_are_those_of_the_rows(table):
-    scores = scores_by_set(table)
+    scores = comparable_scores({"t": table})["t"]
     rows = [row for row in table.to_pylist() if row["set"] == "digits"]
     digits = scores["digits"]
     assert digits.problem_ids == tuple(f"digits-{i}" for i in range(10))
@@ -45,7 +45,7 @@ def test_scores_are_those_of_the_rows(table):
 
 
 def test_a_set_without_greedy_answers_and_styles_has_none(table):
-    bare = scores_by_set(table)["bare"]
+    bare = comparable_scores({"t": table})["t"]["bare"]
     assert bare.greedy is None
     assert bare.shares == {}
     assert bare.correct.shape == (3, 4)
@@ -56,7 +56,9 @@ def test_a_file_comes_back_as_it_was_written(table, tmp_path):
     write_samples(path, table, digest="abc")
     assert read_samples(path).equals(table)
     assert samples_digest(path) == "abc"
-    assert read_scores(path)["digits"].shares == scores_by_set(table)["digits"].shares
+    assert (
+        read_scores(path)["digits"].shares == comparable_scores({"t": table})["t"]["digits"].shares
+    )
     assert pq.ParquetFile(path).metadata.row_group(0).column(3).compression == "ZSTD"
     assert [p.name for p in tmp_path.iterdir()] == ["samples.parquet"]
 
@@ -108,7 +110,16 @@ def test_damage_is_refused_with_what_is_wrong(table, tmp_path, damage, message):
 def test_a_problem_whose_gold_answer_is_broken_is_left_out_with_a_warning(make_set, caplog):
     table = evaluate_set(make_set(broken=(2, 5)), samples=6, seed=0)
     with caplog.at_level(logging.WARNING):
-        scores = scores_by_set(table)["digits"]
+        scores = comparable_scores({"t": table})["t"]["digits"]
     assert scores.problem_ids == tuple(f"digits-{i}" for i in range(10) if i not in (2, 5))
     assert "2 problem(s) left out" in caplog.text
     assert "'digits-2'" in caplog.text
+
+
+def test_a_problem_that_one_model_could_not_be_graded_on_is_left_out_for_all(make_set):
+    hit = evaluate_set(make_set(broken=(4,)), samples=6, seed=0)
+    spared = evaluate_set(make_set(), samples=6, seed=0)
+    scores = comparable_scores({"hit": hit, "spared": spared})
+    left = tuple(f"digits-{i}" for i in range(10) if i != 4)
+    assert scores["hit"]["digits"].problem_ids == left
+    assert scores["spared"]["digits"].problem_ids == left

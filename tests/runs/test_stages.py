@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph.errors import CheckpointError, PoolError, SettingsError
+from dph.evaluation.samples_file import samples_digest
 from dph.presampling.pool import load_pool
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.layout import pool_directory, run_directory
@@ -185,3 +186,26 @@ def test_a_run_of_another_model_is_refused(make_recipe, make_model, tmp_path):
         pytest.raises(CheckpointError, match="made with other settings"),
     ):
         train_stage(bench, tmp_path / "run", Silent())
+
+
+def test_samples_of_another_precision_are_not_taken_for_this_ones(make_recipe, tmp_path):
+    digests = []
+    for dtype in ("float32", "bfloat16"):
+        with open_workbench(make_recipe(model={"dtype": dtype})) as bench:
+            evaluate_stage(bench, tmp_path / "e", Silent(), model=tmp_path / "model")
+        digests.append(samples_digest(tmp_path / "e" / "samples.parquet"))
+    assert digests[0] != digests[1]
+
+
+def test_a_gold_that_failed_for_one_model_does_not_stop_the_comparison(make_recipe, tmp_path):
+    with open_workbench(make_recipe()) as bench:
+        evaluate_stage(bench, tmp_path / "base", Silent(), model=tmp_path / "model")
+        path = tmp_path / "base" / "samples.parquet"
+        table = pq.read_table(path)
+        outcomes = ["BAD_GOLD", *table["outcome"].to_pylist()[1:]]
+        place = table.schema.get_field_index("outcome")
+        pq.write_table(table.set_column(place, "outcome", [outcomes]), path)
+        document = evaluate_stage(
+            bench, tmp_path / "e", Silent(), model=tmp_path / "model", base=tmp_path / "base"
+        )
+    assert document["sets"]["dev"]["problems"] == 5

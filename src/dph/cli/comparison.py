@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from dph.errors import DataError
 from dph.evaluation.comparison import ComparisonRow
-from dph.evaluation.samples_file import read_scores
+from dph.evaluation.samples_file import comparable_scores, read_samples
 from dph.evaluation.scores import SetScores
 
 Scores = Mapping[str, Mapping[str, SetScores]]
@@ -19,19 +21,22 @@ def read_runs(runs: Sequence[Path], set_names: Sequence[str]) -> dict[str, dict[
     Raises:
         DataError: a run is named twice, was not evaluated, or lacks a set that was asked for.
     """
-    scores: dict[str, dict[str, SetScores]] = {}
+    tables: dict[str, pa.Table] = {}
     for run in runs:
-        if str(run) in scores:
+        if str(run) in tables:
             raise DataError(f"the run {run} is named twice")
         path = run / "samples.parquet"
         if not path.is_file():
             raise DataError(f"{run} was not evaluated: there is no {path}; run `dph evaluate`")
-        sets = read_scores(path)
+        tables[str(run)] = read_samples(path)
+    scores = comparable_scores(tables)
+    for label, sets in scores.items():
         for name in set_names:
             if name not in sets:
-                raise DataError(f"{run} was evaluated on {', '.join(sets)}, not on {name!r}")
-        scores[str(run)] = {name: sets[name] for name in set_names or sets}
-    return scores
+                raise DataError(f"{label} was evaluated on {', '.join(sets)}, not on {name!r}")
+    return {
+        label: {name: sets[name] for name in set_names or sets} for label, sets in scores.items()
+    }
 
 
 def default_ks(scores: Scores) -> list[int]:

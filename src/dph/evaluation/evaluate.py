@@ -62,10 +62,10 @@ def evaluate(
 ) -> pa.Table:
     """Draw and grade ``samples`` answers a problem of every set, and write them to ``path``.
 
-    ``model`` is the fingerprint of the weights and the tokenizer. Everything that the samples
-    depend on makes a digest. A file at ``path`` with that digest is returned as it is; finished
-    chunks beside it, in ``<stem>.partial/``, are used if they have that digest and removed if
-    not. A sample's random numbers depend on (seed, problem, sample index) alone, so an
+    ``model`` is the fingerprint of the weights, the tokenizer and the precision. Everything that
+    the samples depend on makes a digest. A file at ``path`` with that digest is returned as it
+    is; finished chunks beside it, in ``<stem>.partial/``, are used if they have that digest and
+    removed if not. A sample's random numbers depend on (seed, problem, sample index) alone, so an
     interrupted evaluation ends with the same file as an uninterrupted one.
 
     ``on_progress`` is called with the number of answers finished since the last call, of

@@ -6,7 +6,7 @@ give the same file.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -107,24 +107,30 @@ def read_scores(path: Path) -> dict[str, SetScores]:
     Raises:
         DataError: the file is missing or damaged, or rows are missing or out of order.
     """
-    try:
-        return scores_by_set(read_samples(path))
-    except DataError as error:
-        if str(path) in str(error):
-            raise
-        raise DataError(f"{path}: {error}") from error
+    return comparable_scores({str(path): read_samples(path)})[str(path)]
 
 
-def scores_by_set(table: pa.Table) -> dict[str, SetScores]:
-    """The scores of every set in a samples table.
+def comparable_scores(tables: Mapping[str, pa.Table]) -> dict[str, dict[str, SetScores]]:
+    """The scores of every set in several samples tables, by the table's name.
 
-    A problem whose gold answer turned out to be ungradable (BAD_GOLD) says nothing about the
-    model: it is left out, and a warning names it.
+    A problem whose gold answer turned out to be ungradable (BAD_GOLD) says nothing about a
+    model: it is left out, and a warning names it. It is left out of all tables, since one model
+    may have met it (an answer was there, the gold statement ran too long) and another not.
 
     Raises:
-        DataError: rows are missing, repeated or out of order.
+        DataError: rows are missing, repeated or out of order; the message names the table.
     """
-    return {name: _set_scores(name, part) for name, part in _parts_by_set(table)}
+    bad = _bad_gold(tables.values())
+    scores: dict[str, dict[str, SetScores]] = {}
+    for label, table in tables.items():
+        try:
+            scores[label] = {
+                name: _set_scores(name, _without(part, bad.get(name, ())))
+                for name, part in _parts_by_set(table)
+            }
+        except DataError as error:
+            raise DataError(f"{label}: {error}") from error
+    return scores
 
 
 def _parts_by_set(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
@@ -134,7 +140,6 @@ def _parts_by_set(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
 
 
 def _set_scores(name: str, table: pa.Table) -> SetScores:
-    table = _without_bad_gold(name, table)
     ids, indices = table["problem_id"].to_numpy(), table["sample_index"].to_numpy()
     width, first = _layout(name, indices)
     if len(ids) % width or not np.array_equal(
@@ -166,17 +171,26 @@ def _layout(name: str, indices: Int[np.ndarray, "rows"]) -> tuple[int, int]:
     return int(indices.max()) - first + 1, first
 
 
-def _without_bad_gold(name: str, table: pa.Table) -> pa.Table:
-    bad = table.filter(pc.field("outcome") == Outcome.BAD_GOLD.value)["problem_id"].unique()
-    if len(bad) == 0:
-        return table
-    logger.warning(
-        "set %r: %d problem(s) left out, their gold answer cannot be graded, for example %r",
-        name,
-        len(bad),
-        bad[0].as_py(),
-    )
-    return table.filter(~pc.field("problem_id").isin(bad))
+def _bad_gold(tables: Iterable[pa.Table]) -> dict[str, list[str]]:
+    """Problems that could not be graded in one of the tables, by set; warns of them."""
+    bad: dict[str, list[str]] = {}
+    for table in tables:
+        found = table.filter(pc.field("outcome") == Outcome.BAD_GOLD.value)
+        for row in found.select(["set", "problem_id"]).to_pylist():
+            bad.setdefault(row["set"], []).append(row["problem_id"])
+    distinct = {name: list(dict.fromkeys(ids)) for name, ids in bad.items()}
+    for name, ids in distinct.items():
+        logger.warning(
+            "set %r: %d problem(s) left out, their gold answer cannot be graded, for example %r",
+            name,
+            len(ids),
+            ids[0],
+        )
+    return distinct
+
+
+def _without(table: pa.Table, problem_ids: Collection[str]) -> pa.Table:
+    return table.filter(~pc.field("problem_id").isin(pa.array(problem_ids, pa.string())))
 
 
 def _require_valid(table: pa.Table, path: Path) -> None:

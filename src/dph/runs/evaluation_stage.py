@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 from dph.errors import SettingsError
 from dph.evaluation.document import evaluation_document
 from dph.evaluation.evaluate import EvaluationSet, evaluate, total_answers
-from dph.evaluation.samples_file import read_scores, scores_by_set
+from dph.evaluation.samples_file import comparable_scores, read_samples
 from dph.files import make_directory, write_json
 from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.rollout.base import SamplingParameters
@@ -56,18 +56,25 @@ def evaluate_stage(
                 directory / SAMPLES_FILE,
                 sets,
                 model=recipe_digest(
-                    weight_fingerprint(weights), tokenizer_fingerprint(bench.tokenizer)
+                    weight_fingerprint(weights),
+                    tokenizer_fingerprint(bench.tokenizer),
+                    bench.recipe.model.dtype,
                 ),
                 samples=settings.samples,
                 seed=settings.seed,
                 on_progress=lambda amount: advance(amount, ""),
             )
-    scores = scores_by_set(table)
+    tables = (
+        {directory: table}
+        if base is None
+        else {directory: table, base: read_samples(base / SAMPLES_FILE)}
+    )
+    scores = comparable_scores({str(place): found for place, found in tables.items()})
     document = evaluation_document(
         str(model),
         settings.samples,
-        scores,
-        read_scores(base / SAMPLES_FILE) if base else scores,
+        scores[str(directory)],
+        scores[str(base or directory)],
         settings.k,
         settings.seed,
         retention_k=settings.retention_k,
