@@ -84,6 +84,13 @@ def test_a_kept_sample_is_the_final_one_and_correct(pool_of, tmp_path):
         assert tuple(row["token_ids"]) == kept.completion_ids
 
 
+def test_the_samples_file_never_holds_more_than_a_chunk_in_one_list(pool_of, tmp_path):
+    pool_of(tmp_path / "pool")
+    groups = pq.ParquetFile(tmp_path / "pool" / "samples.parquet").metadata
+    rows = [groups.row_group(i).num_rows for i in range(groups.num_row_groups)]
+    assert rows == [25, 25, 25, 25, 20]  # chunks of 5 problems, 4 + 1 samples each
+
+
 @pytest.mark.parametrize("finished", [0, 2, 4])
 def test_an_interrupted_run_ends_with_the_identical_pool(
     pool_of, tmp_path, make_model, make_draw, finished

@@ -23,7 +23,9 @@ from dph.errors import PoolError
 from dph.files import atomic_path, make_directory, sha256, write_json
 from dph.presampling.manifest import FORMAT, Counts, Manifest, Rule, Source, read_manifest
 from dph.records import Problem
+from dph.rollout.graded_table import GRADED
 
+SAMPLES = "samples.parquet"
 EXPLORATION = pa.schema(
     [
         ("problem_id", pa.string()),
@@ -80,25 +82,28 @@ def write_pool(
     counts: Counts,
     exploration: Sequence[tuple[Problem, int]],
     rehearsal: Sequence[RehearsalSample],
-    samples: pa.Table,
+    samples: Sequence[pa.Table],
 ) -> Manifest:
-    """Write a pool atomically: either all of it is there afterwards, or nothing."""
+    """Write a pool atomically: either all of it is there afterwards, or nothing.
+
+    ``samples`` come in the pieces they were drawn in, each of which becomes a row group.
+    """
     make_directory(path.parent)
     with atomic_path(path) as directory:
         directory.mkdir()
         tables = {
             "exploration.parquet": _exploration_table(exploration),
             "rehearsal.parquet": _rehearsal_table(rehearsal),
-            "samples.parquet": samples,
         }
         for name, table in tables.items():
             pq.write_table(table, directory / name, compression="zstd")
+        _write_pieces(directory / SAMPLES, samples)
         manifest = Manifest(
             format=FORMAT,
             source=source,
             rule=rule,
             counts=counts,
-            files={name: sha256(directory / name) for name in tables},
+            files={name: sha256(directory / name) for name in (*tables, SAMPLES)},
         )
         write_json(directory / "manifest.json", manifest.model_dump(mode="json"))
     return manifest
@@ -146,6 +151,17 @@ def require_fit(pool_path: Path, found: Manifest, expected: Source, rule: Rule) 
                 f"{have[key]!r}, this run has {value!r}; pre-sample again into another directory "
                 "or use the recipe that the pool was made with"
             )
+
+
+def _write_pieces(path: Path, pieces: Sequence[pa.Table]) -> None:
+    """Write one row group a piece: all of them as one list may pass 2^31 tokens.
+
+    Each piece is laid out anew, so the bytes do not tell which ones came from a file.
+    """
+    with pq.ParquetWriter(path, GRADED, compression="zstd") as writer:
+        for piece in pieces:
+            columns = piece.cast(GRADED).combine_chunks().columns
+            writer.write_table(pa.Table.from_arrays(columns, schema=GRADED))
 
 
 def _exploration_table(rows: Sequence[tuple[Problem, int]]) -> pa.Table:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from transformers import PreTrainedModel
 
 from dph.presampling.manifest import Counts, Manifest, Rule, Source
@@ -17,7 +18,7 @@ from dph.presampling.parts import Parts
 from dph.presampling.pool import RehearsalSample, write_pool
 from dph.records import GradedCompletion, Outcome, Problem
 from dph.rollout.graded import GradedSampler
-from dph.rollout.graded_table import GRADED, graded_rows, graded_table
+from dph.rollout.graded_table import graded_rows, graded_table
 from dph.rollout.scoring import score_completions
 from dph.settings import recipe_digest
 
@@ -68,21 +69,14 @@ def presample(
         elif on_progress:
             on_progress(table.num_rows)
         tables.append(table)
-    samples = _one_table(tables)
-    manifest = _write(problems, samples, path, draw, reference, source, rule)
+    manifest = _write(problems, tables, path, draw, reference, source, rule)
     parts.remove()
     return manifest
 
 
-def _one_table(tables: Sequence[pa.Table]) -> pa.Table:
-    """One table whose bytes do not tell which pieces came from a file."""
-    joined = pa.concat_tables([table.cast(GRADED) for table in tables]).combine_chunks()
-    return pa.Table.from_arrays(joined.columns, schema=GRADED)
-
-
 def _write(
     problems: Sequence[Problem],
-    samples: pa.Table,
+    pieces: Sequence[pa.Table],
     path: Path,
     draw: GradedSampler,
     reference: ReferenceForward,
@@ -90,20 +84,11 @@ def _write(
     rule: Rule,
 ) -> Manifest:
     n = source.samples
-    correct: dict[str, int] = {problem.problem_id: 0 for problem in problems}
-    final: dict[str, GradedCompletion] = {}
-    for graded in graded_rows(samples):
-        completion = graded.completion
-        if completion.sample_index == n:
-            final[completion.problem_id] = graded
-        else:
-            correct[completion.problem_id] += _is_correct(graded)
+    correct, final_correct = _outcomes(problems, pieces, n)
     split = partition(
-        correct,
-        {problem_id: _is_correct(graded) for problem_id, graded in final.items()},
-        threshold=rule.threshold,
-        wrong_final=rule.wrong_final,
+        correct, final_correct, threshold=rule.threshold, wrong_final=rule.wrong_final
     )
+    final = _final_samples(pieces, n, split.rehearsal)
     by_id = {problem.problem_id: problem for problem in problems}
     chosen = [(by_id[i], final[i], correct[i]) for i in split.rehearsal]
     return write_pool(
@@ -119,8 +104,37 @@ def _write(
         ),
         exploration=[(by_id[i], correct[i]) for i in split.exploration],
         rehearsal=_rehearsal_samples(chosen, draw, reference),
-        samples=samples,
+        samples=pieces,
     )
+
+
+def _outcomes(
+    problems: Sequence[Problem], pieces: Sequence[pa.Table], n: int
+) -> tuple[dict[str, int], dict[str, bool]]:
+    """How many of the first ``n`` samples are correct, and whether the final one is."""
+    correct = {problem.problem_id: 0 for problem in problems}
+    final: dict[str, bool] = {}
+    for piece in pieces:
+        columns = (piece[name].to_pylist() for name in ("problem_id", "sample_index", "outcome"))
+        for problem_id, index, outcome in zip(*columns, strict=True):
+            right = outcome == Outcome.CORRECT
+            if index == n:
+                final[problem_id] = right
+            else:
+                correct[problem_id] += right
+    return correct, final
+
+
+def _final_samples(
+    pieces: Sequence[pa.Table], n: int, problem_ids: Sequence[str]
+) -> dict[str, GradedCompletion]:
+    wanted = pc.field("problem_id").isin(pa.array(problem_ids, pa.string()))
+    chosen = wanted & (pc.field("sample_index") == n)
+    return {
+        graded.completion.problem_id: graded
+        for piece in pieces
+        for graded in graded_rows(piece.filter(chosen))
+    }
 
 
 def _rehearsal_samples(
@@ -152,7 +166,3 @@ def _rehearsal_samples(
             chosen, prompts, scores, strict=True
         )
     ]
-
-
-def _is_correct(graded: GradedCompletion) -> bool:
-    return graded.verdict.outcome is Outcome.CORRECT

@@ -22,6 +22,9 @@ GRADED = pa.schema(
     ]
 )
 
+_ROWS = 1024
+"""Rows that are Python objects at a time: one token takes ten times the memory then."""
+
 
 def graded_table(groups: Sequence[Sequence[GradedCompletion]]) -> pa.Table:
     """All completions of all groups."""
@@ -30,7 +33,8 @@ def graded_table(groups: Sequence[Sequence[GradedCompletion]]) -> pa.Table:
 
 def graded_rows(table: pa.Table) -> Iterator[GradedCompletion]:
     """The completions of a table, one by one."""
-    for row in table.to_pylist():
+    rows = (row for batch in table.to_batches(max_chunksize=_ROWS) for row in batch.to_pylist())
+    for row in rows:
         completion = Completion(
             problem_id=row["problem_id"],
             sample_index=row["sample_index"],
