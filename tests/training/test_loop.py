@@ -15,9 +15,11 @@ from dph.errors import CheckpointError, PoolError, SettingsError, TrainingError
 from dph.presampling.pool import RehearsalSample, load_pool
 from dph.presampling.presample import presample
 from dph.settings import resolve_recipe
-from dph.training.checkpoints import latest_checkpoint
+from dph.training.checkpoints import Progress, latest_checkpoint, save_checkpoint
+from dph.training.checks import mean_reference_gap
 from dph.training.loop import Actors, train
 from dph.training.tracking import read_metrics
+from dph.training.update import Forward
 
 METHODS = ["grpo", "dapo", "rkl", "alpha", "dph_f", "dph_js", "dph_js_definition"]
 
@@ -162,6 +164,17 @@ def test_only_the_newest_checkpoints_are_kept(start, tmp_path):
     ]
 
 
+def test_the_millionth_step_is_newer_than_the_one_before(make_model, tokenizer, tmp_path):
+    model = make_model()
+    optimizer = torch.optim.AdamW(model.parameters())
+    for step in (999_998, 999_999, 1_000_000):
+        save_checkpoint(
+            tmp_path, Progress(step=step), model, tokenizer, optimizer, digest="d", keep=2
+        )
+    assert latest_checkpoint(tmp_path) == tmp_path / "step_1000000"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["step_1000000", "step_999999"]
+
+
 def test_a_damaged_checkpoint_is_refused(start, tmp_path):
     recipe = make_recipe("grpo", steps=2)
     trained = start(recipe, tmp_path)
@@ -189,6 +202,33 @@ def test_stored_log_probs_of_another_policy_are_refused_before_the_first_step(
     with pytest.raises(PoolError, match="not this policy's"):
         train(make_recipe("dph_f"), tmp_path, actors, pool.exploration, pool.rehearsal, digest="")
     assert not (tmp_path / "metrics.jsonl").exists()
+
+
+def test_of_a_large_pool_an_even_sample_is_checked(make_model, monkeypatch):
+    def sample(i):
+        return RehearsalSample(
+            problem_id=str(i),
+            sample_index=0,
+            prompt_ids=(2,),
+            completion_ids=(3,),
+            ref_logprobs=(0.0,),
+            correct=8,
+        )
+
+    seen = []
+
+    def score(_, prompts, *args, **kwargs):  # noqa: ARG001
+        seen.append(len(prompts))
+        return [(0.25,)] * len(prompts)
+
+    monkeypatch.setattr("dph.training.checks.CHECKED", 10)
+    monkeypatch.setattr("dph.training.checks.score_completions", score)
+    forward = Forward(
+        model=make_model(), pad_id=0, temperature=1.0, dtype="float32", token_budget=9, max_tokens=8
+    )
+    for size in (1, 10, 11, 95):
+        assert mean_reference_gap([sample(i) for i in range(size)], forward) == 0.25
+    assert seen == [1, 10, 6, 10]
 
 
 def test_a_method_that_rehearses_needs_something_to_rehearse(
@@ -298,7 +338,8 @@ def test_ctrl_c_ends_at_a_checkpoint_of_the_last_finished_step(start, tmp_path):
 
 
 def test_ctrl_c_between_checkpoint_and_next_step_loses_nothing(start, tmp_path, monkeypatch):
-    answers = iter([False, False, False, False, True])  # asked after a step, and before the next one
+    # Asked after a step, and before the next one.
+    answers = iter([False, False, False, False, True])
 
     @contextmanager
     def asked():

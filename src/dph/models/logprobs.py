@@ -57,7 +57,9 @@ def completion_scores(
         ModelError: the model returns logits of an unexpected shape.
     """
     layout = _lay_out(prompts, completions, pad_id=pad_id, device=model.device)
-    logits = _completion_logits(model, layout) / temperature
+    logits = _completion_logits(model, layout)
+    if temperature != 1:  # else a copy of the largest tensor there is
+        logits = logits / temperature
     table = torch.log_softmax(logits, dim=-1)
     chosen = table.gather(1, layout.targets[:, None])[:, 0]
     entropy = None

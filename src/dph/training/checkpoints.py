@@ -36,8 +36,7 @@ class Progress:
 
 def latest_checkpoint(directory: Path) -> Path | None:
     """The checkpoint with the most steps, or None."""
-    found = [p for p in directory.glob("step_*") if _NAME.fullmatch(p.name)]
-    return max(found, key=lambda path: int(path.name.removeprefix("step_")), default=None)
+    return next(reversed(_in_order(directory)), None)
 
 
 def save_checkpoint(
@@ -58,8 +57,7 @@ def save_checkpoint(
         tokenizer.save_pretrained(temporary)
         save_file(_flat_state(optimizer), temporary / "optimizer.safetensors")
         write_json(temporary / "trainer.json", {"digest": digest, **asdict(progress)})
-    found = sorted(p for p in directory.glob("step_*") if _NAME.fullmatch(p.name))
-    for old in found[:-keep]:
+    for old in _in_order(directory)[:-keep]:
         shutil.rmtree(old)
     return path
 
@@ -108,6 +106,11 @@ def load_optimizer(path: Path, optimizer: torch.optim.Optimizer) -> None:
                 f"{tuple(shape)} there"
             )
     optimizer.load_state_dict({"state": state, "param_groups": current["param_groups"]})
+
+
+def _in_order(directory: Path) -> list[Path]:
+    found = [path for path in directory.glob("step_*") if _NAME.fullmatch(path.name)]
+    return sorted(found, key=lambda path: int(path.name.removeprefix("step_")))
 
 
 def _flat_state(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
