@@ -51,34 +51,47 @@ class Annotator:
         return (OPERATORS if _is_right(known, rng) else CONFUSED_OPERATORS)[phrase]
 
 
-def draw_annotators(databases: Iterable[Database], rng: Random) -> tuple[Annotator, ...]:
-    """Decide who knows what, stratified so that every world is equally hard."""
+def draw_annotators(sides: Iterable[Iterable[Database]], rng: Random) -> tuple[Annotator, ...]:
+    """Decide who knows what, so that every world is equally hard and no annotator knows more.
+
+    On each side (in domain, cross domain) all annotators know about as many terms, and whoever
+    misreads one phrase more knows one term more: a style is lost or kept for what it covers, not
+    because it is the better one.
+    """
+    misread = _misread_phrases(rng)
     beliefs: dict[str, dict[str, Belief]] = {style: {} for style in STYLES}
-    for database in databases:
-        knowers = rng.sample(KNOWERS_OF_TERMS, len(KNOWERS_OF_TERMS))
-        for table in database.domain.tables:
-            for column in table.columns:
-                knowing = set(rng.sample(STYLES, knowers.pop()))
-                others = [other.name for other in table.numeric if other is not column]
-                for style in STYLES:
-                    belief = Belief(column.name, rng.choice(others), style in knowing)
-                    beliefs[style][column.term] = belief
-    misreaders = _misreaders(rng)
-    return tuple(
-        Annotator(
-            style,
-            beliefs[style],
-            frozenset(phrase for phrase, reader in misreaders.items() if reader == style),
-        )
-        for style in STYLES
-    )
+    for databases in sides:
+        known = {style: 1 - len(misread[style]) for style in STYLES}
+        for database in databases:
+            knowers = rng.sample(KNOWERS_OF_TERMS, len(KNOWERS_OF_TERMS))
+            for table in database.domain.tables:
+                for column in table.columns:
+                    knowing = _least_knowing(known, knowers.pop(), rng)
+                    others = [other.name for other in table.numeric if other is not column]
+                    for style in STYLES:
+                        belief = Belief(column.name, rng.choice(others), style in knowing)
+                        beliefs[style][column.term] = belief
+    return tuple(Annotator(style, beliefs[style], misread[style]) for style in STYLES)
 
 
-def _misreaders(rng: Random) -> dict[str, str]:
-    """Each phrase is misread by one annotator, and every annotator misreads at least one."""
-    readers = [*STYLES, *(rng.choice(STYLES) for _ in range(len(OPERATORS) - len(STYLES)))]
-    rng.shuffle(readers)
-    return dict(zip(OPERATORS, readers, strict=True))
+def _least_knowing(known: dict[str, int], count: int, rng: Random) -> frozenset[str]:
+    """The ``count`` styles that know least so far; they know one term more now."""
+    shuffled = rng.sample(STYLES, len(STYLES))
+    chosen = frozenset(sorted(shuffled, key=lambda style: known[style])[:count])
+    for style in chosen:
+        known[style] += 1
+    return chosen
+
+
+def _misread_phrases(rng: Random) -> dict[str, frozenset[str]]:
+    """Each phrase is misread by one annotator, every annotator misreads one, and one of them two.
+
+    Only phrases that can be misread count: "is" means the same to everybody.
+    """
+    phrases = [p for p, meaning in OPERATORS.items() if CONFUSED_OPERATORS[p] != meaning]
+    rng.shuffle(phrases)
+    styles = rng.sample(STYLES, len(STYLES))
+    return {style: frozenset(phrases[index :: len(styles)]) for index, style in enumerate(styles)}
 
 
 def _is_right(known: bool, rng: Random) -> bool:

@@ -16,7 +16,7 @@ from dph.quickstart.domains import DOMAINS
 from dph.quickstart.question_sets import draw_questions, gold_sql
 from dph.quickstart.questions import Question
 
-SCHEMA = 1
+SCHEMA = 2
 DATABASES = "databases"
 DOMAINS_PER_SIDE = 3
 HELD_OUT_SHARE = 3
@@ -85,14 +85,14 @@ def design_world(directory: Path, *, seed: int) -> World:
     """Draw domains, rows, annotators and held-out terms; touches no file."""
     rng = _stream(seed, "design")
     databases = [draw_database(d, rng) for d in rng.sample(DOMAINS, 2 * DOMAINS_PER_SIDE)]
-    inside = tuple(databases[:DOMAINS_PER_SIDE])
+    inside, outside = tuple(databases[:DOMAINS_PER_SIDE]), tuple(databases[DOMAINS_PER_SIDE:])
     terms = [column.term for database in inside for column in database.domain.columns]
     return World(
         directory=directory,
         seed=seed,
         in_domain=inside,
-        cross_domain=tuple(databases[DOMAINS_PER_SIDE:]),
-        annotators=draw_annotators(databases, rng),
+        cross_domain=outside,
+        annotators=draw_annotators((inside, outside), rng),
         held_out_terms=frozenset(rng.sample(terms, len(terms) // HELD_OUT_SHARE)),
     )
 
