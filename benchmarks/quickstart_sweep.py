@@ -1,6 +1,6 @@
 """Choose every quickstart method's strength by one rule, on seeds that are not reported.
 
-    python benchmarks/quickstart_sweep.py --out DIR [--seeds 100,101,102] [--jobs 2]
+    python benchmarks/quickstart_sweep.py --out DIR [--jobs 2] [--write docs/quickstart-world.md]
 
 Each contender (a method at a strength, see dph.quickstart.recipes) is trained on every seed. Its
 score is the mean, over seeds and over in_domain and cross_domain, of greedy + pass@16: right at
@@ -13,11 +13,11 @@ import argparse
 import json
 import subprocess
 import sys
-from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import fmean
 
+from dph.files import write_text
 from dph.quickstart.run import quickstart
 from dph.runs.progress import Silent
 
@@ -31,6 +31,7 @@ GRID = {
     "dph_js_definition": [0.3, 1.0, 3.0],
 }
 SETS = ("in_domain", "cross_domain")
+START, END = "<!-- sweep: begin -->", "<!-- sweep: end -->"
 
 
 def labels() -> list[str]:
@@ -49,6 +50,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="100,101,102")
     parser.add_argument("--jobs", type=int, default=2, help="seeds run side by side")
     parser.add_argument("--only", type=int, help=argparse.SUPPRESS)  # the child's seed
+    parser.add_argument("--write", type=Path, help="page whose table is replaced")
     parser.add_argument("--contenders", default=",".join(labels()))
     arguments = parser.parse_args()
     contenders = arguments.contenders.split(",")
@@ -67,7 +69,10 @@ def main() -> None:
     rows = _rows(arguments.out, seeds, contenders)
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     (arguments.out / "sweep.jsonl").write_text(lines, encoding="utf-8")
-    _print(rows)
+    table = _table(rows)
+    print(table)
+    if arguments.write:
+        _replace(arguments.write, table)
 
 
 def _in_a_process(arguments: argparse.Namespace, seed: int) -> None:
@@ -94,28 +99,34 @@ def _rows(out: Path, seeds: list[int], contenders: list[str]) -> list[dict[str, 
     return rows
 
 
-def _print(rows: list[dict[str, object]]) -> None:
-    by_contender: dict[str, list[dict[str, object]]] = defaultdict(list)
-    for row in rows:
-        by_contender[str(row["contender"])].append(row)
-    means = {
-        contender: {
-            key: fmean(float(str(row[key])) for row in found)
-            for key in found[0]
-            if key not in ("contender", "seed")
-        }
-        for contender, found in by_contender.items()
-    }
-    names = list(next(iter(means.values())))
-    print("contender".ljust(24), *(name.replace("_domain", "").rjust(22) for name in names))
-    for contender, values in means.items():
-        print(contender.ljust(24), *(f"{values[name]:22.3f}" for name in names))
+def _table(rows: list[dict[str, object]]) -> str:
+    """Means over the seeds as markdown, and the choice."""
+    means: dict[str, dict[str, float]] = {}
+    for contender in dict.fromkeys(str(row["contender"]) for row in rows):
+        found = [row for row in rows if row["contender"] == contender]
+        names = [name for name in found[0] if name not in ("contender", "seed")]
+        means[contender] = {n: fmean(float(str(row[n])) for row in found) for n in names}
     best: dict[str, str] = {}
     for contender, values in means.items():
         method = contender.partition("@")[0]
         if method not in best or values["score"] > means[best[method]]["score"]:
             best[method] = contender
-    print("chosen:", ", ".join(best.values()))
+    names = list(next(iter(means.values())))
+    lines = [
+        f"| | {' | '.join(name.replace('_', ' ').replace('.', ': ') for name in names)} |",
+        f"|---|{'---:|' * len(names)}",
+    ]
+    for contender, values in means.items():
+        name = f"**`{contender}`**" if contender in best.values() else f"`{contender}`"
+        lines.append(f"| {name} | {' | '.join(f'{values[n]:.3f}' for n in names)} |")
+    seeds = sorted({int(str(row["seed"])) for row in rows})
+    return "\n".join([*lines, "", f"Means over seeds {seeds}; the choice is in bold.", ""])
+
+
+def _replace(path: Path, table: str) -> None:
+    page = path.read_text(encoding="utf-8")
+    before, _, rest = page.partition(START)
+    write_text(path, f"{before}{START}\n{table}{END}{rest.partition(END)[2]}")
 
 
 if __name__ == "__main__":
