@@ -81,6 +81,12 @@ def test_the_definition_form_needs_jensen_shannon():
         resolve(method="dph_f", objective={"js_definition": True})
 
 
+def test_an_overlong_buffer_of_no_token_is_refused_and_not_ignored():
+    with pytest.raises(SettingsError, match="is not even one token"):
+        resolve(method="dapo", sampling={"max_tokens": 2})
+    assert resolve(method="dapo", sampling={"max_tokens": 3}).objective.overlong_buffer == 0.2
+
+
 def test_there_are_no_more_minibatches_than_problems():
     with pytest.raises(SettingsError, match="minibatches=5, problems_per_step=4"):
         resolve(train={"minibatches": 5, "problems_per_step": 4})

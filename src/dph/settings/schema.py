@@ -281,7 +281,7 @@ class Recipe(Section):
     """A whole run."""
 
     name: str = Field(
-        "run", pattern=r"^[A-Za-z0-9._-]+$", description="name of the run's directory"
+        "run", pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$", description="name of the run's directory"
     )
     method: Literal["grpo", "dapo", "rkl", "alpha", "dph_f", "dph_js", "dph_js_definition"] = Field(
         "dph_f", description="expands to plain settings, which the recipe may override"
@@ -296,6 +296,16 @@ class Recipe(Section):
     train: TrainingSettings = TrainingSettings()
     evaluate: EvaluationSettings = EvaluationSettings()
     track: TrackingSettings = TrackingSettings()
+
+    @model_validator(mode="after")
+    def _overlong_buffer_is_a_token_or_more(self) -> Self:
+        share, limit = self.objective.overlong_buffer, self.sampling.max_tokens
+        if share > 0 and round(share * limit) < 1:
+            raise ValueError(
+                f"objective.overlong_buffer={share} of sampling.max_tokens={limit} is not even one "
+                "token; set it to 0 to have no overlong penalty"
+            )
+        return self
 
     @property
     def needs_pool(self) -> bool:
