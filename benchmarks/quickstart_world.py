@@ -86,16 +86,16 @@ def describe(sides: list[list[list[int]]]) -> str:
         for k in (8, 16)
     }
     spread = fmean(pstdev(side[:-1]) for side in means)
+    mean, best = _range(means, alone=True), _range(curves[16], alone=True)
     return "\n".join(
         [
             "| annotators | 0 | 1 | 2 | 3 | 4 | 5 |",
             "|---|---|---|---|---|---|---|",
             f"| share of questions | {' | '.join(f'{100 * share:.0f}%' for share in shares)} |",
             "",
-            f"One annotator alone is right {_range(means, alone=True)} of the time (mean@1; standard",
-            f"deviation within a side {100 * spread:.0f} points) with pass@16 of",
-            f"{_range(curves[16], alone=True)}; the even mixture of all five has mean@1",
-            f"{_range(means)}, pass@8 {_range(curves[8])} and pass@16 {_range(curves[16])}.",
+            f"One annotator alone is right {mean} of the time (mean@1; standard deviation within",
+            f"a side {100 * spread:.0f} points) with pass@16 of {best}; the mixture of all five has",
+            f"mean@1 {_range(means)}, pass@8 {_range(curves[8])} and pass@16 {_range(curves[16])}.",
             "",
         ]
     )

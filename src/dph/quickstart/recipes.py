@@ -133,6 +133,7 @@ def quickstart_recipe(
                 "checkpoint_every": size.checkpoint_every,
             },
             "evaluate": {
+                "seed": seed,
                 "samples": size.samples,
                 "k": [k for k in (1, 2, 4, 8, 16, 32) if k <= size.samples],
             },
