@@ -59,7 +59,7 @@ def main() -> None:
         json.loads((arguments.out / f"seed_{seed}" / "summary.json").read_text()) for seed in seeds
     ]
     labels = arguments.methods.split(",")
-    text = _table(summaries, labels, seeds)
+    text = _table(summaries, labels, seeds) + _cost(arguments.out, labels, seeds)
     write_text(arguments.out / "table.md", text)
     print(text)
     if arguments.write:

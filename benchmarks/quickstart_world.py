@@ -94,7 +94,7 @@ def describe(sides: list[list[list[int]]]) -> str:
             f"| share of questions | {' | '.join(f'{100 * share:.0f}%' for share in shares)} |",
             "",
             f"One annotator alone is right {mean} of the time (mean@1; standard deviation within",
-            f"a side {100 * spread:.0f} points) with pass@16 of {best}; the mixture of all five has",
+            f"a side {100 * spread:.0f} points) with pass@16 of {best}; the mixture of all has",
             f"mean@1 {_range(means)}, pass@8 {_range(curves[8])} and pass@16 {_range(curves[16])}.",
             "",
         ]
