@@ -34,3 +34,10 @@ def test_a_function_of_a_module_is_loaded():
 def test_what_cannot_be_loaded_is_a_setting_to_correct(path, words):
     with pytest.raises(SettingsError, match=words):
         load_callable(path)
+
+
+def test_a_module_that_exits_is_a_setting_to_correct(tmp_path, monkeypatch):
+    (tmp_path / "my_exiting_module.py").write_text("raise SystemExit(5)")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(SettingsError, match="SystemExit: 5"):
+        load_callable("my_exiting_module:f")

@@ -37,7 +37,7 @@ def load_callable(path: str) -> Callable[..., Any]:
     _search_current_directory()
     try:
         target: Any = importlib.import_module(module_name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # Whatever the module's own code raises, the user has to hear of it as a setting.
         raise SettingsError(
             f"cannot import {module_name!r} for {path!r}: {type(error).__name__}: {error}"

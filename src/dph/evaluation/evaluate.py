@@ -148,7 +148,7 @@ def _digest(sets: Sequence[EvaluationSet], **rest: str | int | bool) -> str:
     return recipe_digest({"sets": described, "columns": columns, "chunk": CHUNK, **rest})
 
 
-def _name_of(style: Callable[[str], str] | None) -> str | None:
+def _name_of(style: Callable[[str], str | None] | None) -> str | None:
     if style is None:
         return None
     kind = type(style)

@@ -34,7 +34,7 @@ class GradedSampler:
     verifier: Verifier
     encode: Callable[[Problem], tuple[int, ...]]
     parameters: SamplingParameters
-    style: Callable[[str], str] | None = None
+    style: Callable[[str], str | None] | None = None
 
     def __call__(
         self,
