@@ -23,3 +23,9 @@ def test_lines_end_without_blanks():
     table = Table("a", "b", box=None)
     table.add_row("1", "")
     assert not any(line.endswith(" ") for line in table_text(table).splitlines())
+
+
+def test_a_caption_is_not_wrapped_at_the_width_of_its_table():
+    table = Table("a", caption="one line of several words")
+    table.add_row("1")
+    assert table_text(table).endswith("\n\none line of several words")

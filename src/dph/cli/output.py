@@ -20,7 +20,9 @@ def table_text(table: "Table") -> str:
     """A table at its natural width: a narrow terminal or a file must not cut numbers off."""
     from rich.console import Console
 
+    caption, table.caption = table.caption, None  # rich would wrap it at the table's width
     stream = io.StringIO()
     Console(file=stream, width=_WIDEST, highlight=False, no_color=True).print(table)
     lines = [line.rstrip() for line in stream.getvalue().splitlines()]
-    return textwrap.dedent("\n".join(lines)).strip("\n")
+    text = textwrap.dedent("\n".join(lines)).strip("\n")
+    return f"{text}\n\n{caption}" if caption else text

@@ -1,9 +1,9 @@
 """Loading a model and its tokenizer from a local directory."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from safetensors import SafetensorError
@@ -43,6 +43,19 @@ def load_tokenizer(path: str | Path) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
+def load_config(path: str | Path) -> PreTrainedConfig:
+    """The config of a model directory. Never reaches the network.
+
+    Raises:
+        ModelError: the directory or its config is missing, damaged or of an unknown kind.
+    """
+    directory = _model_directory(path)
+    try:
+        return AutoConfig.from_pretrained(directory, local_files_only=True)
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelError(f"cannot load a causal model from {directory}: {_line(error)}") from error
+
+
 def load_model(
     path: str | Path,
     *,
@@ -62,9 +75,9 @@ def load_model(
     """
     directory = _model_directory(path)
     target = _device(device)
+    config = load_config(directory)
+    _without_dropout(config)
     try:
-        config = AutoConfig.from_pretrained(directory, local_files_only=True)
-        _without_dropout(config)
         with _without_progress_bar():
             model, report = AutoModelForCausalLM.from_pretrained(
                 directory,
@@ -74,14 +87,11 @@ def load_model(
                 use_safetensors=True,
                 local_files_only=True,
                 output_loading_info=True,
+                ignore_mismatched_sizes=True,  # told below, by name
             )
     except (OSError, ValueError, RuntimeError, KeyError, ImportError, SafetensorError) as error:
         raise ModelError(f"cannot load a causal model from {directory}: {_line(error)}") from error
-    missing = sorted(report["missing_keys"]) + sorted(report["mismatched_keys"])
-    if missing:
-        raise ModelError(
-            f"{len(missing)} weights are missing in {directory}, the first is {missing[0]}"
-        )
+    _require_all_weights(directory, report)
     if gradient_checkpointing:
         _checkpoint_activations(model)
     return model.eval().to(target)
@@ -93,6 +103,19 @@ def _model_directory(path: str | Path) -> Path:
         what = "has no config.json" if directory.is_dir() else "is not a directory"
         raise ModelError(f"{directory} {what}: need the directory of a saved transformers model")
     return directory
+
+
+def _require_all_weights(directory: Path, report: Mapping[str, Collection[Any]]) -> None:
+    if missing := sorted(report["missing_keys"]):
+        raise ModelError(
+            f"{len(missing)} weights are missing in {directory}, the first is {missing[0]}"
+        )
+    if wrong := sorted(report["mismatched_keys"]):
+        name, found, wanted = wrong[0]
+        raise ModelError(
+            f"{len(wrong)} weights in {directory} have another shape than its config.json says, "
+            f"the first is {name}: {tuple(found)}, not {tuple(wanted)}"
+        )
 
 
 def _device(name: str) -> torch.device:
