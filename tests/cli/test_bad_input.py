@@ -189,3 +189,69 @@ def test_a_copy_without_its_verifier_does_not_find_another(refused, example):
     (example.parent / "verifier.py").unlink()
     shutil.rmtree(example.parent / "__pycache__", ignore_errors=True)
     refused(["run", example], "verifier:grade")
+
+
+@pytest.mark.parametrize("verb", ["presample", "run"])
+def test_a_pool_never_replaces_what_is_no_pool(refused, example, verb):
+    taken = example.parent / "model"
+    words = [verb, example, "--set", f"presample.pool={taken}"]
+    refused(words, "holds files but no pool", "presample.pool")
+    refused([*words[:-1], f"presample.pool={example}"], "it is a file")
+
+
+@pytest.mark.parametrize("verb", ["presample", "run"])
+def test_a_prompt_longer_than_the_context(refused, example, verb):
+    words = [verb, example, "--set", "sampling.max_tokens=30"]
+    refused(words, "a prompt of 5 tokens and max_tokens = 30 exceed the model's context of 32")
+
+
+def test_a_prompt_to_train_on_longer_than_the_context(refused, example):
+    words = ["train", example, "--set", "method=grpo", "--set", "sampling.max_tokens=30"]
+    refused(words, "exceed the model's context of 32")
+
+
+def test_an_evaluation_is_refused_before_the_training_and_not_after_it(refused, example):
+    refused(["run", example, "--set", "evaluate.max_tokens=30"], "context of 32")
+    table = example.read_text().replace("[sampling]", "{}\n[sampling]")
+    for setting in ("verifier", "styles"):
+        own = f'sets.own = {{path = "problems.jsonl", {setting} = "no_such_module_z:f"}}\n'
+        example.write_text(table.format(own))
+        refused(["run", example], "no_such_module_z")
+
+
+def test_an_evaluation_with_prompts_longer_than_the_context(refused, example):
+    words = ["evaluate", example, "--model", example.parent / "model"]
+    refused([*words, "--set", "evaluate.max_tokens=30"], "context of 32")
+
+
+def test_a_chat_without_a_template(refused, example):
+    refused(["presample", example, "--set", "data.chat=true"], "has no chat template")
+
+
+def test_databases_that_are_not_there(refused, example):
+    refused(["presample", example, "--set", "data.databases=gone"], "is no directory", "gone")
+
+
+@pytest.mark.parametrize("name", [".", "..", "a/b", ""])
+def test_a_name_that_leads_out_of_the_directory_of_runs(refused, example, name):
+    refused(["run", example, "--set", f"name={name!r}"], "name:", repr(name))
+
+
+def test_a_verifier_that_ends_the_process_while_it_is_imported(refused, example):
+    (example.parent / "verifier.py").write_text("raise SystemExit(7)")
+    refused(["run", example], "cannot import 'verifier'", "SystemExit: 7")
+
+
+def test_fewer_problems_than_a_step_takes(refused, example):
+    words = ["train", example, "--set", "method=grpo", "--set", "train.problems_per_step=13"]
+    refused(words, "there are only 12 problems")
+
+
+def test_a_run_says_which_setting_changed_and_never_goes_back(dph, example, tmp_path):
+    words = ("train", example, "--set", "method=grpo", "--out", tmp_path / "run")
+    assert dph(*words)[0] == 0
+    other = (*words, "--set", "train.learning_rate=0.1", "--set", "train.steps=9")
+    code, _, err = dph(*other)
+    assert code == 2
+    assert err.endswith("(--out) [train.learning_rate was 1e-06, now 0.1]\n")
+    assert_refused(dph(*words, "--set", "train.steps=2"), "at step 4 already", "train.steps = 2")

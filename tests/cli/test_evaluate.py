@@ -37,3 +37,12 @@ def test_any_other_model_gets_a_place_of_its_own(dph, example, tmp_path):
     place = tmp_path / "run" / "models" / "other"
     assert code == 0
     assert json.loads((place / "evaluation.json").read_text()) == json.loads(out)
+
+
+def test_the_newest_checkpoint_is_the_one_with_the_largest_number(dph, example, trained):
+    checkpoints = trained / "checkpoints"
+    shutil.copytree(checkpoints / "step_000004", checkpoints / "step_1000000")
+    shutil.copytree(checkpoints / "step_000004", checkpoints / "step_999999")
+    (checkpoints / "step_9999999_of_somebody").mkdir()
+    assert dph("evaluate", example, "--out", trained)[0] == 0
+    assert json.loads((trained / "evaluation.json").read_text())["model"].endswith("step_1000000")

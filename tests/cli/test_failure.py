@@ -1,3 +1,4 @@
+import errno
 import subprocess
 import sys
 
@@ -66,3 +67,12 @@ def test_a_failing_verifier_is_one_line_and_one(dph, example):
     assert (code, out) == (1, "")
     assert "it returned 'yes'" in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("place", [None, "/full/file"])
+def test_what_the_system_refuses_is_one_line_without_a_traceback(place, capsys):
+    error = OSError(errno.ENOSPC, "some words", place)
+    assert exit_code(error) == 1
+    where = f": {place}" if place else ""
+    message = f"No space left on device{where}; what was finished is kept"
+    assert capsys.readouterr().err == f"dph: error: {message}\n"

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
@@ -7,6 +8,7 @@ from dph.errors import PoolError
 from dph.presampling.partition import histogram, partition
 from dph.presampling.pool import load_pool, require_fit
 from dph.presampling.presample import presample
+from dph.records import Outcome, Verdict
 from dph.rollout.scoring import score_completions
 
 
@@ -194,3 +196,49 @@ def test_the_threshold_itself_is_near_perfect():
 
 def test_histogram_counts_every_problem_once():
     assert histogram([0, 3, 3, 1], samples=3) == (1, 1, 0, 2)
+
+
+def test_nothing_appears_before_the_first_piece_is_finished(
+    pool_of, tmp_path, make_model, make_draw
+):
+    inner = make_draw(make_model())
+
+    class Broken:
+        encode, parameters = inner.encode, inner.parameters
+
+        def __call__(self, *_args, **_kwargs):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        pool_of(tmp_path / "pool", draw=Broken())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pool_is_not_written_over_anything_else(pool_of, tmp_path):
+    (tmp_path / "pool").mkdir()
+    (tmp_path / "pool" / "thesis.tex").write_text("years of work")
+    with pytest.raises(PoolError, match="holds files but no pool"):
+        pool_of(tmp_path / "pool")
+    assert (tmp_path / "pool" / "thesis.tex").read_text() == "years of work"
+
+
+def test_problems_that_could_not_be_graded_are_told(
+    pool_of, tmp_path, make_model, make_draw, caplog
+):
+    inner = make_draw(make_model())
+
+    class Ungradable:
+        name, version = "letter", "1"
+
+        def grade(self, problems, responses):
+            verdicts = inner.verifier.grade(problems, responses)
+            bad = Verdict(outcome=Outcome.BAD_GOLD, reward=0.0, reason="no such table")
+            return [
+                bad if problem.problem_id == "3" else verdict
+                for problem, verdict in zip(problems, verdicts, strict=True)
+            ]
+
+    pool_of(tmp_path / "pool", draw=replace(inner, verifier=Ungradable()))
+    assert caplog.messages == [
+        "1 problem(s): the gold answer cannot be graded, for example '3': no such table"
+    ]

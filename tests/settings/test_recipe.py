@@ -3,7 +3,14 @@ from pathlib import Path
 import pytest
 
 from dph.errors import SettingsError
-from dph.settings import load_recipe, recipe_digest, recipe_toml, resolve_recipe, save_recipe
+from dph.settings import (
+    changed_settings,
+    load_recipe,
+    recipe_digest,
+    recipe_toml,
+    resolve_recipe,
+    save_recipe,
+)
 from dph.settings.recipe import known_keys
 
 TEXT = """
@@ -177,3 +184,18 @@ RECIPES = Path(__file__).parents[2] / "recipes"
 @pytest.mark.parametrize("path", sorted(RECIPES.rglob("*.toml")), ids=lambda path: path.stem)
 def test_every_recipe_of_the_repository_is_valid(path):
     assert load_recipe(path).notes
+
+
+def test_what_changed_between_two_recipes_is_listed(recipe_file):
+    before = load_recipe(recipe_file)
+    after = load_recipe(recipe_file, overrides=["train.steps=8", "evaluate.k=[1]"])
+    assert changed_settings(before, before) == {}
+    assert changed_settings(before, after) == {
+        "train.steps": f"was {before.train.steps}, now 8",
+        "evaluate.k": f"was {list(before.evaluate.k)}, now [1]",
+    }
+
+
+def test_a_message_speaks_of_lists_and_not_of_tuples(recipe_file):
+    with pytest.raises(SettingsError, match=r"sampling\.stop: Input should be a list, got 'x'"):
+        load_recipe(recipe_file, overrides=["sampling.stop=x"])

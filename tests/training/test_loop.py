@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from safetensors import SafetensorError
 
 from dph.errors import CheckpointError, PoolError, SettingsError, TrainingError
 from dph.presampling.pool import RehearsalSample, load_pool
@@ -348,3 +349,17 @@ def test_ctrl_c_between_checkpoint_and_next_step_loses_nothing(start, tmp_path, 
     monkeypatch.setattr("dph.training.loop.asked_to_stop", asked)
     stopped = start(make_recipe("grpo", checkpoint_every=100), tmp_path)
     assert (stopped.step, stopped.checkpoint.name) == (2, "step_000002")
+
+
+def test_a_checkpoint_on_a_full_disk_is_an_error_and_leaves_nothing(
+    make_model, tokenizer, tmp_path, monkeypatch
+):
+    def fail(*_args, **_kwargs):
+        raise SafetensorError("No space left on device")
+
+    monkeypatch.setattr("dph.training.checkpoints.save_file", fail)
+    model = make_model()
+    optimizer = torch.optim.AdamW(model.parameters())
+    with pytest.raises(TrainingError, match="step_000000: No space left on device"):
+        save_checkpoint(tmp_path, Progress(), model, tokenizer, optimizer, digest="", keep=1)
+    assert list(tmp_path.iterdir()) == []

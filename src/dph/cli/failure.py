@@ -1,5 +1,7 @@
 """From an error to one line on stderr and an exit code."""
 
+import errno
+import os
 import sys
 import traceback
 
@@ -8,6 +10,9 @@ import typer
 from dph.errors import DphError, TrainingError, VerifierError
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+_OUTSIDE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
+"""What the system refuses through no fault of ours: a full disk, a directory without rights."""
 
 _USAGE_ERROR = typer.BadParameter.__mro__[1]
 """click's UsageError, wherever this version of typer keeps it."""
@@ -25,6 +30,10 @@ def exit_code(error: BaseException) -> int:
     if isinstance(error, DphError):
         _say(str(error))
         return FAILED if isinstance(error, TrainingError | VerifierError) else BAD_INPUT
+    if isinstance(error, OSError) and error.errno in _OUTSIDE:
+        place = f": {error.filename}" if error.filename else ""
+        _say(f"{os.strerror(error.errno)}{place}; what was finished is kept")
+        return FAILED
     traceback.print_exception(error, file=sys.stderr)
     _say(f"unexpected {type(error).__name__}: {error}; the traceback is above")
     return FAILED

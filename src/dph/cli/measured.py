@@ -30,7 +30,8 @@ def measured_model(request: Request, model: Path | None) -> Measured:
     if not request.recipe.data.sets:
         raise SettingsError("there is nothing to evaluate on: name a set in [data.sets]")
     if model is None:
-        newest = max((run / "checkpoints").glob("step_*"), default=None)
+        found = (run / "checkpoints").glob("step_*/trainer.json")
+        newest = max((file.parent for file in found), key=_step, default=None)
         if newest is None:
             raise CheckpointError(
                 f"there is no checkpoint in {run}; run `dph train` first, or name a model (--model)"
@@ -41,3 +42,8 @@ def measured_model(request: Request, model: Path | None) -> Measured:
     if model.resolve() == Path(request.recipe.model.path).resolve():
         return Measured(model=model, directory=run / "base")
     return Measured(model=model, directory=run / "models" / model.resolve().name)
+
+
+def _step(checkpoint: Path) -> tuple[int, str]:
+    # In the order of their numbers, without importing what reads checkpoints (torch).
+    return len(checkpoint.name), checkpoint.name

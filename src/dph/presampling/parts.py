@@ -21,12 +21,11 @@ class Parts:
     """
 
     def __init__(self, directory: Path, *, digest: str) -> None:
-        self._directory = directory
+        self._directory, self._digest = directory, digest
         if directory.exists() and self._found_digest() != digest:
             logger.warning("%s holds pieces of a job with other settings: removed", directory)
             shutil.rmtree(directory)
-        make_directory(directory)
-        write_json(directory / "job.json", {"digest": digest})
+        make_directory(directory.parent)
 
     def _found_digest(self) -> str | None:
         try:
@@ -40,13 +39,18 @@ class Parts:
         return pq.read_table(path) if path.exists() else None
 
     def write(self, index: int, table: pa.Table) -> None:
-        """Keep the piece ``index``."""
+        """Keep the piece ``index``; with the first one the directory appears."""
+        if not self._directory.exists():
+            with atomic_path(self._directory) as temporary:
+                temporary.mkdir()
+                write_json(temporary / "job.json", {"digest": self._digest})
         with atomic_path(self._path(index)) as temporary:
             pq.write_table(table, temporary, compression="zstd")
 
     def remove(self) -> None:
         """Remove all pieces; the whole is written."""
-        shutil.rmtree(self._directory)
+        if self._directory.exists():
+            shutil.rmtree(self._directory)
 
     def _path(self, index: int) -> Path:
         return self._directory / f"{index:06d}.parquet"

@@ -88,6 +88,7 @@ def write_pool(
 
     ``samples`` come in the pieces they were drawn in, each of which becomes a row group.
     """
+    require_free(path)
     make_directory(path.parent)
     with atomic_path(path) as directory:
         directory.mkdir()
@@ -107,6 +108,22 @@ def write_pool(
         )
         write_json(directory / "manifest.json", manifest.model_dump(mode="json"))
     return manifest
+
+
+def require_free(path: Path) -> None:
+    """Refuse a place where a new pool would replace what is no pool.
+
+    Raises:
+        PoolError: ``path`` is a file, or a directory with files but without a manifest.
+    """
+    if path.is_dir():
+        if not (path / "manifest.json").exists() and any(path.iterdir()):
+            raise PoolError(
+                f"{path} holds files but no pool (there is no manifest.json): a pool needs a new "
+                "or an empty directory (presample.pool)"
+            )
+    elif path.exists():
+        raise PoolError(f"the pool cannot be written to {path}: it is a file (presample.pool)")
 
 
 def load_pool(path: Path) -> Pool:

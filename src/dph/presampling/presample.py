@@ -4,6 +4,7 @@
 and one more, the final sample, is what is kept for rehearsal if it is correct.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,12 @@ from dph.rollout.graded_table import graded_rows, graded_table
 from dph.rollout.scoring import score_completions
 from dph.settings import recipe_digest
 
+logger = logging.getLogger(__name__)
+
+_UNGRADED = {
+    Outcome.BAD_GOLD: "the gold answer cannot be graded",
+    Outcome.CRASHED: "the verifier crashed",
+}
 CHUNK = 64
 """Problems between two points at which a killed run can go on."""
 
@@ -83,6 +90,7 @@ def _write(
     source: Source,
     rule: Rule,
 ) -> Manifest:
+    _warn_of_ungraded(pieces)
     n = source.samples
     correct, final_correct = _outcomes(problems, pieces, n)
     split = partition(
@@ -106,6 +114,22 @@ def _write(
         rehearsal=_rehearsal_samples(chosen, draw, reference),
         samples=pieces,
     )
+
+
+def _warn_of_ungraded(pieces: Sequence[pa.Table]) -> None:
+    """Tell of problems whose answers say nothing about the model."""
+    for outcome, what in _UNGRADED.items():
+        found = [piece.filter(pc.field("outcome") == outcome.value) for piece in pieces]
+        ids = {i for piece in found for i in piece["problem_id"].to_pylist()}
+        if ids:
+            first = next(piece for piece in found if piece.num_rows).slice(0, 1).to_pylist()[0]
+            logger.warning(
+                "%d problem(s): %s, for example %r: %s",
+                len(ids),
+                what,
+                first["problem_id"],
+                first["reason"],
+            )
 
 
 def _outcomes(

@@ -1,6 +1,6 @@
 """The sampler on torch: any causal language model of transformers, on one device."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from dph.errors import DataError, ModelError, SettingsError
 from dph.models.autocast import autocast
@@ -74,7 +74,7 @@ class TorchSampler:
                 in the vocabulary.
             ModelError: the model's log-probs are not finite.
         """
-        check_requests(self.model, requests, parameters)
+        check_requests(self.model.config, requests, parameters)
         results: list[dict[int, Completion]] = [{} for _ in requests]
         texts: dict[tuple[int, ...], str] = {}
         with _evaluating(self.model), torch.no_grad(), autocast(self.model, self.dtype):
@@ -130,7 +130,7 @@ class TorchSampler:
 
 
 def check_requests(
-    model: PreTrainedModel, requests: Sequence[SampleRequest], parameters: SamplingParameters
+    config: PreTrainedConfig, requests: Iterable[SampleRequest], parameters: SamplingParameters
 ) -> None:
     """Refuse what cannot be sampled.
 
@@ -139,7 +139,7 @@ def check_requests(
         SettingsError: prompt and ``max_tokens`` do not fit the context, or a stop token is not in
             the vocabulary.
     """
-    config = model.config.get_text_config()
+    config = config.get_text_config()
     context = getattr(config, "max_position_embeddings", None)
     vocabulary = config.vocab_size
     for token in parameters.stop_token_ids:

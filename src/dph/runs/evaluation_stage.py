@@ -14,7 +14,9 @@ from dph.evaluation.evaluate import EvaluationSet, evaluate, total_answers
 from dph.evaluation.samples_file import comparable_scores, read_samples
 from dph.files import make_directory, write_json
 from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
+from dph.models.loading import load_config
 from dph.rollout.base import SamplingParameters
+from dph.rollout.randomness import derived_seed
 from dph.runs.progress import ProgressDisplay
 from dph.runs.workbench import Workbench, verifier_maker
 from dph.settings import SetSettings, recipe_digest
@@ -49,6 +51,10 @@ def evaluate_stage(
         raise SettingsError("the recipe names no evaluation set (data.sets.<name> = <path>)")
     weights = bench.load_model(model)
     with _evaluation_sets(bench, weights) as sets:
+        for chosen in sets:
+            bench.require_prompts_fit(
+                weights.config, chosen.problems, max_tokens=chosen.draw.parameters.max_tokens
+            )
         make_directory(directory)
         total = total_answers(sets, samples=settings.samples)
         with progress.task(f"evaluating {directory.name}", total, "samples") as advance:
@@ -61,7 +67,7 @@ def evaluate_stage(
                     bench.recipe.model.dtype,
                 ),
                 samples=settings.samples,
-                seed=settings.seed,
+                seed=derived_seed(settings.seed, "evaluation"),  # not the draws of pre-sampling
                 on_progress=lambda amount: advance(amount, ""),
             )
     tables = (
@@ -81,6 +87,25 @@ def evaluate_stage(
     )
     write_json(directory / EVALUATION_FILE, document)
     return document
+
+
+def require_evaluable(bench: Workbench) -> None:
+    """Find out what is wrong with the evaluation sets before hours of training, not after.
+
+    Raises:
+        DphError: a set, its verifier or its style classifier cannot be used.
+    """
+    recipe = bench.recipe
+    config = load_config(recipe.model.path)
+    for settings in recipe.data.sets.values():
+        _style(bench, settings)
+        with ExitStack() as stack:
+            _verifier(bench, settings, stack)
+        bench.require_prompts_fit(
+            config,
+            load_problems(settings.path),
+            max_tokens=recipe.evaluate.max_tokens or recipe.sampling.max_tokens,
+        )
 
 
 @contextmanager
@@ -127,5 +152,5 @@ def _verifier(bench: Workbench, settings: SetSettings, stack: ExitStack) -> Veri
     return verifier
 
 
-def _style(bench: Workbench, settings: SetSettings) -> Callable[[str], str] | None:
+def _style(bench: Workbench, settings: SetSettings) -> Callable[[str], str | None] | None:
     return make_style(settings.styles if settings.styles is not None else bench.recipe.data.styles)

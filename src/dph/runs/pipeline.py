@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from dph.presampling.manifest import Manifest
-from dph.runs.evaluation_stage import evaluate_stage
+from dph.runs.evaluation_stage import evaluate_stage, require_evaluable
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import ProgressDisplay
 from dph.runs.training_stage import train_stage
@@ -30,6 +30,7 @@ def run_stages(bench: Workbench, directory: Path, progress: ProgressDisplay) -> 
         DphError: as the stages do.
     """
     recipe = bench.recipe
+    require_evaluable(bench)
     pool = presample_stage(bench, directory, progress) if recipe.needs_pool else None
     trained = train_stage(bench, directory, progress)
     if trained.stopped or not recipe.data.sets:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dph.presampling.manifest import Manifest, read_manifest
-from dph.presampling.pool import require_fit
+from dph.presampling.pool import require_fit, require_free
 from dph.presampling.presample import ReferenceForward, presample
 from dph.runs.layout import pool_directory
 from dph.runs.progress import ProgressDisplay
@@ -14,9 +14,12 @@ def presample_stage(bench: Workbench, directory: Path, progress: ProgressDisplay
     """Make the pool, or go on with a half-made one; a finished one is checked and kept.
 
     Raises:
-        PoolError: there is a pool that was made from something else.
+        PoolError: there is a pool that was made from something else, or its place is taken.
+        DataError: a prompt is empty, or is no chat where one is needed.
+        SettingsError: a prompt and its answer do not fit the model's context.
     """
     path, recipe = pool_directory(bench.recipe, directory), bench.recipe
+    require_free(path)
     model = bench.load_model(recipe.model.path)
     draw = bench.draw(model)
     source, rule = bench.source(model, draw), bench.rule()
@@ -24,6 +27,7 @@ def presample_stage(bench: Workbench, directory: Path, progress: ProgressDisplay
         manifest = read_manifest(path / "manifest.json")
         require_fit(path, manifest, source, rule)
         return manifest
+    bench.require_prompts_fit(model.config, bench.problems, max_tokens=draw.parameters.max_tokens)
     reference = ReferenceForward(
         model=model,
         pad_id=int(bench.tokenizer.pad_token_id),

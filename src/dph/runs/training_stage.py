@@ -5,8 +5,7 @@ from pathlib import Path
 
 from transformers import PreTrainedModel
 
-from dph.errors import PoolError
-from dph.files import make_directory
+from dph.errors import CheckpointError, PoolError, SettingsError
 from dph.models.fingerprint import directory_fingerprint
 from dph.presampling.pool import Pool, load_pool, require_fit
 from dph.records import Problem
@@ -14,7 +13,7 @@ from dph.rollout.graded import GradedSampler
 from dph.runs.layout import pool_directory
 from dph.runs.progress import ProgressDisplay
 from dph.runs.workbench import Workbench
-from dph.settings import recipe_digest, save_recipe
+from dph.settings import Recipe, changed_settings, load_recipe, recipe_digest, save_recipe
 from dph.tasks.problems import problems_fingerprint
 from dph.training.checkpoints import latest_checkpoint, read_progress
 from dph.training.loop import Actors, Trained, train
@@ -22,6 +21,8 @@ from dph.training.metrics import Metrics
 
 _PLACES = {"path", "train", "databases"}
 _NOT_PART_OF_THE_RESULT = {"checkpoint_every", "keep_checkpoints", "steps"}
+
+_WITH_RESULT = ("seed", "model.", "data.", "sampling.", "presample.", "objective.", "train.")
 
 
 def training_digest(bench: Workbench) -> str:
@@ -48,33 +49,67 @@ def train_stage(bench: Workbench, directory: Path, progress: ProgressDisplay) ->
 
     Raises:
         PoolError: the method needs a pool, and there is none or it does not fit.
-        CheckpointError: the directory holds a run with other settings.
+        CheckpointError: the directory holds a run with other settings, or with more steps.
         TrainingError: training cannot go on.
     """
     recipe, digest = bench.recipe, training_digest(bench)
     checkpoint = latest_checkpoint(directory / "checkpoints")
     if checkpoint is not None:
-        done = read_progress(checkpoint, digest=digest).step
-        if done >= recipe.train.steps:
+        done = _steps_done(checkpoint, digest, recipe, directory)
+        if done == recipe.train.steps:
             return Trained(checkpoint=checkpoint, step=done, stopped=False)
     policy = bench.load_model(checkpoint or recipe.model.path)
     draw = bench.draw(policy)
     pool = _fitting_pool(bench, directory, policy, draw, initial=checkpoint is None)
-    save_recipe(recipe, make_directory(directory) / "recipe.toml")
+    problems = _problems(bench, pool)
+    bench.require_prompts_fit(policy.config, problems, max_tokens=draw.parameters.max_tokens)
     reference = None
     if recipe.objective.needs_reference_model:
         reference = bench.load_model(recipe.model.path).requires_grad_(False)
     with progress.task(f"training {recipe.method}", recipe.train.steps, "steps") as advance:
+
+        def start(step: int) -> None:
+            save_recipe(recipe, directory / "recipe.toml")
+            advance(step, "")
+
         return train(
             recipe,
             directory,
             Actors(policy=policy, tokenizer=bench.tokenizer, reference=reference, draw=draw),
-            _problems(bench, pool),
+            problems,
             pool.rehearsal if pool else (),
             digest=digest,
-            on_start=lambda step: advance(step, ""),
+            on_start=start,
             on_step=lambda metrics: advance(1, _note(metrics)),
         )
+
+
+def _steps_done(checkpoint: Path, digest: str, recipe: Recipe, directory: Path) -> int:
+    try:
+        done = read_progress(checkpoint, digest=digest).step
+    except CheckpointError as error:
+        changed = "; ".join(_changed(directory / "recipe.toml", recipe))
+        raise CheckpointError(f"{error} [{changed}]" if changed else str(error)) from error
+    if done > recipe.train.steps:
+        raise CheckpointError(
+            f"the run in {directory} is at step {done} already, but train.steps = "
+            f"{recipe.train.steps}: ask for {done} or more, or train into another directory (--out)"
+        )
+    return done
+
+
+def _changed(path: Path, recipe: Recipe) -> list[str]:
+    """What the recipe that made a run says otherwise; nothing where it cannot be read."""
+    try:
+        changed = changed_settings(load_recipe(path), recipe)
+    except SettingsError:
+        return []
+    free = {f"train.{key}" for key in _NOT_PART_OF_THE_RESULT}
+    return [
+        f"{key} {how}"
+        for key, how in changed.items()
+        if key.startswith(_WITH_RESULT) and key not in free
+    ]
 
 
 def _note(metrics: Metrics) -> str:

@@ -1,22 +1,23 @@
 """From a recipe to what its stages work with: tokenizer, problems, verifier, sampler."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from dph.errors import DataError
 from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.models.loading import load_model, load_tokenizer
 from dph.models.prompts import encode_prompt, stop_token_ids
 from dph.presampling.manifest import Rule, Source
 from dph.records import Problem
-from dph.rollout.base import SamplingParameters
+from dph.rollout.base import SampleRequest, SamplingParameters
 from dph.rollout.graded import GradedSampler
-from dph.rollout.torch_sampler import TorchSampler
+from dph.rollout.torch_sampler import TorchSampler, check_requests
 from dph.settings import Recipe
 from dph.tasks.problems import load_problems, problems_fingerprint
 from dph.tasks.styles import make_style
@@ -48,6 +49,24 @@ class Workbench:
         data = self.recipe.data
         return encode_prompt(
             self.tokenizer, problem.prompt, chat=data.chat, system_prompt=data.system_prompt
+        )
+
+    def require_prompts_fit(
+        self, config: PreTrainedConfig, problems: Sequence[Problem], *, max_tokens: int
+    ) -> None:
+        """Refuse prompts that cannot be sampled, before anything is written.
+
+        Raises:
+            DataError: a prompt is empty.
+            ModelError: a prompt is a chat, and the tokenizer has no template for it.
+            SettingsError: a prompt and ``max_tokens`` do not fit the model's context.
+        """
+        requests = (
+            SampleRequest(problem_id=p.problem_id, prompt_ids=self.encode(p), samples=1)
+            for p in problems
+        )
+        check_requests(
+            config, requests, SamplingParameters(max_tokens=max_tokens, stop_token_ids=())
         )
 
     def sampler(self, model: PreTrainedModel) -> TorchSampler:
@@ -118,11 +137,14 @@ def open_workbench(recipe: Recipe) -> Iterator[Workbench]:
     Cheap inputs come first, so that a bad one is named before anything heavy is loaded.
 
     Raises:
-        DataError: the problems are missing or malformed.
+        DataError: the problems are missing or malformed, or the databases' directory is missing.
         ModelError: the tokenizer cannot be used.
         SettingsError: the verifier or the style classifier is unknown.
     """
     problems = tuple(load_problems(recipe.data.train))
+    databases = recipe.data.databases
+    if databases is not None and not databases.is_dir():
+        raise DataError(f"data.databases is no directory: {databases}")
     make_style(recipe.data.styles)
     tokenizer = load_tokenizer(recipe.model.path)
     if recipe.model.threads:

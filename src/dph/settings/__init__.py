@@ -1,7 +1,14 @@
 """A recipe: one TOML file and dotted overrides, made into frozen, validated settings."""
 
 from dph.settings.methods import METHODS
-from dph.settings.recipe import load_recipe, recipe_digest, recipe_toml, resolve_recipe, save_recipe
+from dph.settings.recipe import (
+    changed_settings,
+    load_recipe,
+    recipe_digest,
+    recipe_toml,
+    resolve_recipe,
+    save_recipe,
+)
 from dph.settings.schema import (
     DataSettings,
     EvaluationSettings,
@@ -27,6 +34,7 @@ __all__ = [
     "SetSettings",
     "TrackingSettings",
     "TrainingSettings",
+    "changed_settings",
     "load_recipe",
     "recipe_digest",
     "recipe_toml",

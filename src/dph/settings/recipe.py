@@ -75,6 +75,16 @@ def recipe_digest(*sections: BaseModel | Mapping[str, Any] | str | int) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
+def changed_settings(before: Recipe, after: Recipe) -> dict[str, str]:
+    """``was x, now y`` for every dotted key whose value differs."""
+    old, new = (dict(_flat(recipe.model_dump(mode="json"))) for recipe in (before, after))
+    return {
+        key: f"was {old.get(key)!r}, now {new.get(key)!r}"
+        for key in {**old, **new}
+        if old.get(key) != new.get(key)
+    }
+
+
 def known_keys() -> Iterator[tuple[str, str]]:
     """Every dotted key with its meaning; ``*`` stands for the name of an evaluation set."""
     yield from _keys(Recipe, "")
@@ -178,8 +188,17 @@ def _messages(error: ValidationError) -> Iterator[str]:
             yield f"the recipe needs {key}" + _meaning(key)
             continue
         message = item["msg"].removeprefix("Value error, ")
+        message = _IN_TOML.get(item["type"], message)
         own = item["type"] == "value_error"
         yield f"{key}: {message}" if own or not key else f"{key}: {message}, got {item['input']!r}"
+
+
+_IN_TOML = {
+    "tuple_type": "Input should be a list",
+    "model_type": "Input should be a table",
+    "dict_type": "Input should be a table",
+}
+"""What TOML calls them."""
 
 
 def _meaning(key: str) -> str:

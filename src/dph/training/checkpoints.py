@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from dph.errors import CheckpointError, DataError
+from dph.errors import CheckpointError, DataError, TrainingError
 from dph.files import atomic_path, make_directory, read_json, write_json
 from dph.training.order import Position
 
@@ -51,12 +51,15 @@ def save_checkpoint(
 ) -> Path:
     """Write ``step_NNNNNN`` and remove all but the newest ``keep`` checkpoints."""
     path = make_directory(directory) / f"step_{progress.step:06d}"
-    with atomic_path(path) as temporary:
-        temporary.mkdir()
-        model.save_pretrained(temporary)
-        tokenizer.save_pretrained(temporary)
-        save_file(_flat_state(optimizer), temporary / "optimizer.safetensors")
-        write_json(temporary / "trainer.json", {"digest": digest, **asdict(progress)})
+    try:
+        with atomic_path(path) as temporary:
+            temporary.mkdir()
+            model.save_pretrained(temporary)
+            tokenizer.save_pretrained(temporary)
+            save_file(_flat_state(optimizer), temporary / "optimizer.safetensors")
+            write_json(temporary / "trainer.json", {"digest": digest, **asdict(progress)})
+    except SafetensorError as error:  # its way to say that the disk is full
+        raise TrainingError(f"cannot write the checkpoint {path}: {error}") from error
     for old in _in_order(directory)[:-keep]:
         shutil.rmtree(old)
     return path

@@ -76,18 +76,18 @@ def train(
     Everything random is a function of (seed, step), so a run killed at any moment goes on from
     its newest checkpoint and ends with the weights of an uninterrupted one, to the bit on CPU.
 
-    ``on_start`` is called with the steps that are done already, ``on_step`` with each step's
-    metrics.
+    ``on_start`` is called with the steps that are done already, once everything is known to fit
+    together, ``on_step`` with each step's metrics.
 
     Raises:
         PoolError: the stored log-probs are not the policy's.
         TrainingError: the loss is not finite (the batch is saved), or no group holds signal.
     """
     run = _Run(recipe, directory, actors, problems, rehearsal, digest)
-    log = MetricsLog(make_directory(directory) / "metrics.jsonl", step=run.progress.step)
     trackers = open_trackers(recipe.track, recipe, directory)
-    on_start(run.progress.step)
     try:
+        log = MetricsLog(make_directory(directory) / "metrics.jsonl", step=run.progress.step)
+        on_start(run.progress.step)
         with asked_to_stop() as stop:
             while run.progress.step < recipe.train.steps and not stop():
                 metrics = run.step()
