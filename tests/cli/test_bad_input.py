@@ -254,4 +254,10 @@ def test_a_run_says_which_setting_changed_and_never_goes_back(dph, example, tmp_
     code, _, err = dph(*other)
     assert code == 2
     assert err.endswith("(--out) [train.learning_rate was 1e-06, now 0.1]\n")
+    before = sorted((tmp_path / "run").rglob("*"))
+    code, _, err = dph("run", example, "--out", tmp_path / "run", "--set", "sampling.top_p=0.9")
+    assert code == 2
+    assert "sampling.top_p was 1.0, now 0.9; " in err
+    assert "more]" in err
+    assert sorted((tmp_path / "run").rglob("*")) == before
     assert_refused(dph(*words, "--set", "train.steps=2"), "at step 4 already", "train.steps = 2")

@@ -22,6 +22,14 @@ from dph.training.metrics import Metrics
 _PLACES = {"path", "train", "databases"}
 _NOT_PART_OF_THE_RESULT = {"checkpoint_every", "keep_checkpoints", "steps"}
 
+_MOST_NAMED = 4
+_WITHOUT_RESULT = (
+    "data.sets.",
+    "data.verifier_workers",
+    "model.threads",
+    "presample.pool",
+    *(f"train.{key}" for key in sorted(_NOT_PART_OF_THE_RESULT)),
+)
 _WITH_RESULT = ("seed", "model.", "data.", "sampling.", "presample.", "objective.", "train.")
 
 
@@ -54,10 +62,8 @@ def train_stage(bench: Workbench, directory: Path, progress: ProgressDisplay) ->
     """
     recipe, digest = bench.recipe, training_digest(bench)
     checkpoint = latest_checkpoint(directory / "checkpoints")
-    if checkpoint is not None:
-        done = _steps_done(checkpoint, digest, recipe, directory)
-        if done == recipe.train.steps:
-            return Trained(checkpoint=checkpoint, step=done, stopped=False)
+    if checkpoint is not None and steps_done(bench, directory) == recipe.train.steps:
+        return Trained(checkpoint=checkpoint, step=recipe.train.steps, stopped=False)
     policy = bench.load_model(checkpoint or recipe.model.path)
     draw = bench.draw(policy)
     pool = _fitting_pool(bench, directory, policy, draw, initial=checkpoint is None)
@@ -84,12 +90,20 @@ def train_stage(bench: Workbench, directory: Path, progress: ProgressDisplay) ->
         )
 
 
-def _steps_done(checkpoint: Path, digest: str, recipe: Recipe, directory: Path) -> int:
+def steps_done(bench: Workbench, directory: Path) -> int:
+    """How far the run in ``directory`` is; 0 where there is none.
+
+    Raises:
+        CheckpointError: it is a run with other settings, or with more steps.
+    """
+    recipe, checkpoint = bench.recipe, latest_checkpoint(directory / "checkpoints")
+    if checkpoint is None:
+        return 0
     try:
-        done = read_progress(checkpoint, digest=digest).step
+        done = read_progress(checkpoint, digest=training_digest(bench)).step
     except CheckpointError as error:
-        changed = "; ".join(_changed(directory / "recipe.toml", recipe))
-        raise CheckpointError(f"{error} [{changed}]" if changed else str(error)) from error
+        changed = _changed(directory / "recipe.toml", recipe)
+        raise CheckpointError(f"{error} {changed}".rstrip()) from error
     if done > recipe.train.steps:
         raise CheckpointError(
             f"the run in {directory} is at step {done} already, but train.steps = "
@@ -98,18 +112,19 @@ def _steps_done(checkpoint: Path, digest: str, recipe: Recipe, directory: Path) 
     return done
 
 
-def _changed(path: Path, recipe: Recipe) -> list[str]:
-    """What the recipe that made a run says otherwise; nothing where it cannot be read."""
+def _changed(path: Path, recipe: Recipe) -> str:
+    """What the recipe that made a run says otherwise; '' where it cannot be read."""
     try:
         changed = changed_settings(load_recipe(path), recipe)
     except SettingsError:
-        return []
-    free = {f"train.{key}" for key in _NOT_PART_OF_THE_RESULT}
-    return [
+        return ""
+    named = [
         f"{key} {how}"
         for key, how in changed.items()
-        if key.startswith(_WITH_RESULT) and key not in free
+        if key.startswith(_WITH_RESULT) and not key.startswith(_WITHOUT_RESULT)
     ]
+    more = f"; and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+    return f"[{'; '.join(named[:_MOST_NAMED])}{more}]" if named else ""
 
 
 def _note(metrics: Metrics) -> str:
