@@ -22,7 +22,7 @@ def test_a_long_task_is_heard_of_every_half_minute(clock):
             advance(1, "")
     lines = stream.getvalue().splitlines()
     assert len(lines) == 120 / SECONDS_BETWEEN_LINES + 1
-    assert lines[0] == "pre-sampling: 30/120 samples, 1 samples/s, 1 min 30 s left"
+    assert lines[0] == "pre-sampling: 30/120 samples, 1/s, 1 min 30 s left"
 
 
 def test_a_failed_task_does_not_claim_its_end(clock):
@@ -55,3 +55,17 @@ def test_the_display_fits_stderr(monkeypatch):
     assert isinstance(open_progress(), Lines)
     monkeypatch.setattr("sys.stderr", Terminal())
     assert isinstance(open_progress(), Bars)
+
+
+def test_a_step_with_its_metrics_fits_eighty_columns(clock, monkeypatch):
+    stream = io.StringIO()
+    monkeypatch.setattr("dph.cli.progress.SECONDS_BETWEEN_LINES", 1.0)
+    with Lines(stream, clock=clock).task("training dph_f", 120, "steps") as advance:
+        for _ in range(40):
+            clock.now += 12.5
+            advance(1, "reward 0.81, styles 4.3")
+    lines = stream.getvalue().splitlines()
+    assert lines[11] == (
+        "training dph_f: 12/120 steps, 0.08/s, 22 min 30 s left (reward 0.81, styles 4.3)"
+    )
+    assert max(map(len, lines)) <= 80

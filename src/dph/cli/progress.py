@@ -35,7 +35,7 @@ class Lines:
             note = text or note
             if self._clock() - last >= SECONDS_BETWEEN_LINES:
                 last = self._clock()
-                self.say(f"{title}: {meter.done}/{total} {unit}{_speed(meter, unit)}{_tail(note)}")
+                self.say(f"{title}: {meter.done}/{total} {unit}{_speed(meter)}{_tail(note)}")
 
         yield advance
         took = duration(meter.seconds)
@@ -73,7 +73,7 @@ class Bars:
                 nonlocal note
                 meter.advance(amount)
                 note = text or note
-                about = f"{unit}{_speed(meter, unit)}{_tail(note)}"
+                about = f"{unit}{_speed(meter)}{_tail(note)}"
                 bars.update(shown, advance=amount, about=about)
 
             yield advance
@@ -85,11 +85,12 @@ class Bars:
         self._console.print(text)
 
 
-def _speed(meter: Meter, unit: str) -> str:
+def _speed(meter: Meter) -> str:
     rate, left = meter.rate, meter.seconds_left
     if rate is None or left is None:
         return ""
-    return f", {rate:.3g} {unit}/s, {duration(left)} left"
+    speed = f"{rate:.0f}" if rate >= 100 else f"{rate:.2g}"
+    return f", {speed}/s, {duration(left)} left"
 
 
 def _tail(note: str) -> str:

@@ -130,7 +130,7 @@ def _changed(path: Path, recipe: Recipe) -> str:
 def _note(metrics: Metrics) -> str:
     note = f"reward {metrics['reward']:.2f}"
     styles = metrics["effective_styles"]
-    return note if styles is None else f"{note}, effective styles {styles:.1f}"
+    return note if styles is None else f"{note}, styles {styles:.1f}"
 
 
 def _fitting_pool(
