@@ -1,0 +1,213 @@
+"""Grading a file of any length in bounded memory, so that a kill costs little and loses no row.
+
+The rows are graded a chunk at a time, two chunks side by side: while one waits for an answer
+that hangs, the next keeps the workers busy. A finished chunk is a file; the target appears
+under its name only when all are there.
+"""
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from dph.errors import DataError
+from dph.files import atomic_path, sha256
+from dph.grading.parts import GradedParts
+from dph.grading.rows import (
+    Chunk,
+    Columns,
+    column_names,
+    join_parts,
+    read_chunks,
+    read_part,
+    require_suffix,
+    write_part,
+)
+from dph.records import Outcome, Verdict
+
+ADDED = ("reward", "outcome", "reason", "seconds")
+CHUNK_ROWS = 1024
+_CHUNKS_IN_FLIGHT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class GradedRow:
+    """A row's verdict and the seconds that grading it took."""
+
+    verdict: Verdict
+    seconds: float
+
+
+class RowGrader(Protocol):
+    """Grades rows. It is called from several threads at the same time.
+
+    ``required`` names the columns that it reads; a value that is missing or null in one row is
+    the grader's to judge. ``settings`` is JSON, all that its verdicts depend on.
+    """
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The columns that every file must have."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What the verdicts depend on: a job with other settings is another job."""
+        ...
+
+    def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[GradedRow]:
+        """One graded row for each, in order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradeSummary:
+    """What came out; ``seconds`` and ``graded`` leave out what an earlier run had finished."""
+
+    rows: int
+    outcomes: Mapping[Outcome, int]
+    mean_reward: float | None
+    graded: int
+    seconds: float
+
+    @property
+    def rows_per_second(self) -> float | None:
+        """The speed of this run, or None if it had nothing to grade."""
+        return self.graded / self.seconds if self.graded and self.seconds > 0 else None
+
+
+def grade_file(
+    source: Path,
+    target: Path,
+    *,
+    grader: RowGrader,
+    resume: bool = False,
+    on_progress: Callable[[int], None] = lambda _: None,
+    chunk_rows: int = CHUNK_ROWS,
+) -> GradeSummary:
+    """Write the rows of ``source`` with their verdicts to ``target``, in order.
+
+    Args:
+        source: parquet or jsonl.
+        target: parquet or jsonl; it is replaced when all rows are graded.
+        grader: what grades the rows.
+        resume: go on where a killed run of the same job stopped.
+        on_progress: called with the number of rows that were finished, in order.
+        chunk_rows: rows that are graded and kept together.
+
+    Raises:
+        DataError: a file cannot be read or written, lacks a required column or already has one
+            of the added ones, or there is another job to resume.
+    """
+    _check(source, target, grader)
+    started = time.monotonic()
+    job = {"source": sha256(source), "grader": dict(grader.settings), "chunk_rows": chunk_rows}
+    parts = GradedParts(target, job=job, resume=resume)
+    tally = _Tally()
+    for index, (rows, graded) in enumerate(_chunks(source, parts, grader, chunk_rows)):
+        tally.add(parts.path(index), rows, graded)
+        on_progress(rows)
+    with atomic_path(target) as temporary:
+        named = temporary.with_suffix(target.suffix)
+        join_parts([parts.path(index) for index in range(tally.parts)], named)
+        named.replace(temporary)
+    parts.remove()
+    return tally.summary(time.monotonic() - started)
+
+
+class _Tally:
+    """Counts what the parts hold."""
+
+    def __init__(self) -> None:
+        self.parts = self._rows = self._graded = 0
+        self._reward = 0.0
+        self._outcomes: Counter[Outcome] = Counter()
+
+    def add(self, part: Path, rows: int, graded: bool) -> None:
+        rewards, outcomes = read_part(part, ("reward", "outcome"))
+        if len(rewards) != rows:
+            raise DataError(f"{part} has {len(rewards)} rows, its chunk {rows}; start again")
+        self.parts += 1
+        self._rows += rows
+        self._graded += rows if graded else 0
+        self._reward += sum(rewards)
+        self._outcomes.update(Outcome(outcome) for outcome in outcomes)
+
+    def summary(self, seconds: float) -> GradeSummary:
+        return GradeSummary(
+            rows=self._rows,
+            outcomes={outcome: self._outcomes[outcome] for outcome in Outcome},
+            mean_reward=self._reward / self._rows if self._rows else None,
+            graded=self._graded,
+            seconds=seconds,
+        )
+
+
+def _chunks(
+    source: Path, parts: GradedParts, grader: RowGrader, size: int
+) -> Iterator[tuple[int, bool]]:
+    """Grade what is not finished; for each chunk in order its rows and whether it was graded."""
+    running: deque[tuple[int, Future[None] | None]] = deque()
+    with ThreadPoolExecutor(_CHUNKS_IN_FLIGHT, thread_name_prefix="dph-grade") as threads:
+        try:
+            for index, chunk in enumerate(read_chunks(source, size)):
+                task = None
+                if not parts.path(index).exists():
+                    task = threads.submit(_grade_chunk, grader, chunk, parts, index)
+                running.append((len(chunk.rows), task))
+                if len(running) > _CHUNKS_IN_FLIGHT:
+                    yield _finish(*running.popleft())
+            while running:
+                yield _finish(*running.popleft())
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _finish(rows: int, task: Future[None] | None) -> tuple[int, bool]:
+    if task is not None:
+        task.result()
+    return rows, task is not None
+
+
+def _grade_chunk(grader: RowGrader, chunk: Chunk, parts: GradedParts, index: int) -> None:
+    graded = grader.grade_rows(chunk.rows) if chunk.rows else []
+    with parts.writing(index) as path:
+        write_part(path, chunk, _columns(graded))
+
+
+def _columns(graded: Sequence[GradedRow]) -> Columns:
+    return {
+        "reward": (pa.float64(), [row.verdict.reward for row in graded]),
+        "outcome": (pa.string(), [str(row.verdict.outcome) for row in graded]),
+        "reason": (pa.string(), [_printable(row.verdict.reason) for row in graded]),
+        "seconds": (pa.float64(), [row.seconds for row in graded]),
+    }
+
+
+def _printable(text: str) -> str:
+    """Text that can be stored: half of a surrogate pair is escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _check(source: Path, target: Path, grader: RowGrader) -> None:
+    for path in (source, target):
+        require_suffix(path)
+    names = column_names(source)
+    if source.resolve() == target.resolve():
+        raise DataError(f"the output must be another file than the input {source}")
+    if not names and source.suffix == ".jsonl":  # an empty file has no fields to check
+        return
+    if missing := [name for name in grader.required if name not in names]:
+        raise DataError(
+            f"{source} has no column {', '.join(map(repr, missing))}; it has {', '.join(names)}"
+        )
+    if taken := [name for name in ADDED if name in names]:
+        raise DataError(
+            f"{source} already has the column {', '.join(map(repr, taken))}, which grading adds; "
+            "rename or drop it first"
+        )
