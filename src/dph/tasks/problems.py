@@ -28,14 +28,9 @@ def load_problems(path: Path) -> list[Problem]:
         DataError: the file is missing, empty or of another kind, or a row is malformed; the
             message names the file and the line (jsonl) or row (parquet), counted from 1.
     """
-    readers = {".jsonl": _read_jsonl, ".parquet": _read_parquet}
-    if path.suffix not in readers:
-        raise DataError(f"problems are read from .jsonl or .parquet, got {path}")
-    if not path.is_file():
-        raise DataError(f"there is no file {path}")
     problems: list[Problem] = []
     places: dict[str, str] = {}
-    for place, row in readers[path.suffix](path):
+    for place, row in read_rows(path):
         problem = _problem(row, place)
         if problem.problem_id in places:
             raise DataError(
@@ -47,6 +42,20 @@ def load_problems(path: Path) -> list[Problem]:
     if not problems:
         raise DataError(f"{path} holds no problems")
     return problems
+
+
+def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
+    """Each row of a ``.jsonl`` or ``.parquet`` file as JSON, and where it stands for messages.
+
+    Raises:
+        DataError: the file is missing or of another kind, or a row cannot be read.
+    """
+    readers = {".jsonl": _read_jsonl, ".parquet": _read_parquet}
+    if path.suffix not in readers:
+        raise DataError(f"problems are read from .jsonl or .parquet, got {path}")
+    if not path.is_file():
+        raise DataError(f"there is no file {path}")
+    yield from readers[path.suffix](path)
 
 
 def save_problems(path: Path, problems: Sequence[Problem]) -> None:

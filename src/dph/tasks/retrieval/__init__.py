@@ -1,0 +1,1 @@
+"""Which of a database's texts a question may speak of: words, stems and BM25."""

@@ -1,0 +1,111 @@
+"""Questions with gold SQL: what Spider and BIRD have in common."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+
+from dph.errors import DataError
+from dph.files import read_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SQLQuestion:
+    """A question on a database; ``evidence`` is the knowledge that BIRD gives along with it."""
+
+    question_id: str
+    db_id: str
+    question: str
+    gold_sql: str
+    evidence: str = ""
+    difficulty: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SQLSource:
+    """Where a split's questions, schemas and databases lie; None where there are none."""
+
+    questions: list[SQLQuestion]
+    databases: Path | None
+    tables: Path | None
+
+
+def read_rows(path: Path) -> list[Mapping[str, Any]]:
+    """The rows of a ``.json`` (a list of objects) or ``.parquet`` file.
+
+    Raises:
+        DataError: the file is missing or malformed.
+    """
+    if path.suffix == ".json":
+        rows = read_json(path)
+    else:
+        try:
+            rows = pyarrow.parquet.read_table(path).to_pylist()
+        except (OSError, pyarrow.ArrowException) as error:
+            raise DataError(f"cannot read {path} as parquet: {error}") from error
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise DataError(f"{path} does not hold a list of questions")
+    return rows
+
+
+def to_questions(
+    path: Path, *, prefix: str, gold_field: str, number_field: str, start: int = 0
+) -> list[SQLQuestion]:
+    """The questions of a file, with ids ``<prefix>-<number>``.
+
+    Args:
+        path: a ``.json`` or ``.parquet`` file.
+        prefix: of the ids.
+        gold_field: holds the gold SQL of a JSON file; a parquet file has ``gold_sql``.
+        number_field: holds a question's number; without one it is its position in the file.
+        start: number of the first position.
+
+    Raises:
+        DataError: the file is missing, or a row lacks a field.
+    """
+    gold = gold_field if path.suffix == ".json" else "gold_sql"
+    return [
+        _question(
+            row, f"{path}, question {place}", f"{prefix}-{row.get(number_field, place)}", gold
+        )
+        for place, row in enumerate(read_rows(path), start)
+    ]
+
+
+def first_that_exists(
+    directory: Path, names: tuple[str, ...], *, test: Callable[[Path], bool] = Path.is_file
+) -> Path | None:
+    """The first of ``names`` in ``directory`` that is there."""
+    found: Iterator[Path] = (directory / name for name in names if test(directory / name))
+    return next(found, None)
+
+
+def require_layout(directory: Path, names: tuple[str, ...], what: str) -> Path:
+    """The first of ``names`` in ``directory`` that is there.
+
+    Raises:
+        DataError: none is; the message lists them.
+    """
+    if not directory.is_dir():
+        raise DataError(f"there is no directory {directory}")
+    found = first_that_exists(directory, names)
+    if found is None:
+        raise DataError(f"{directory} holds no {what}: looked for {', '.join(names)}")
+    return found
+
+
+def _question(row: Mapping[str, Any], place: str, question_id: str, gold: str) -> SQLQuestion:
+    for field in ("db_id", "question", gold):
+        if not isinstance(row.get(field), str) or not row[field].strip():
+            raise DataError(f"{place}: {field!r} has to be a text, got {row.get(field)!r:.80}")
+    return SQLQuestion(
+        question_id=question_id,
+        db_id=row["db_id"],
+        question=row["question"],
+        gold_sql=row[gold],
+        evidence=row.get("evidence") or "",
+        difficulty=row.get("difficulty"),
+    )
