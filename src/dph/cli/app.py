@@ -11,10 +11,12 @@ from dph import __version__
 from dph.cli.compare import compare
 from dph.cli.evaluate import evaluate
 from dph.cli.failure import INTERRUPTED, exit_code, say_interrupted
+from dph.cli.passk import passk
 from dph.cli.presample import presample
 from dph.cli.quickstart import quickstart
 from dph.cli.recipe import recipe_app
 from dph.cli.run import run
+from dph.cli.tasks import tasks_app
 from dph.cli.train import train
 
 app = typer.Typer(
@@ -25,9 +27,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (quickstart, run, presample, train, evaluate, compare):
+for verb in (quickstart, run, presample, train, evaluate, compare, passk):
     app.command(verb.__name__)(verb)
 app.add_typer(recipe_app, name="recipe")
+app.add_typer(tasks_app, name="tasks")
 
 
 def _print_version(wanted: bool) -> None:

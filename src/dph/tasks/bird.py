@@ -1,10 +1,10 @@
 """BIRD (Li et al. 2023, arXiv:2305.03111) from its official files or from parquet.
 
-Official: ``train.json``, ``dev.json`` or ``mini_dev_sqlite.json`` (fields question, evidence, db_id,
+Official: ``train.json``, ``dev.json`` or ``mini_dev_sqlite.json`` (question, evidence, db_id,
 SQL, and where there are any question_id and difficulty), ``train_tables.json`` or
 ``dev_tables.json``, ``train_databases/`` or ``dev_databases/``.
-Parquet: ``dev.parquet``, ``mini_dev.parquet`` (gold_sql for SQL), and ``dev_schema.parquet``, one row
-a column, for prompts where the databases are not at hand.
+Parquet: ``dev.parquet``, ``mini_dev.parquet`` (gold_sql for SQL), and ``dev_schema.parquet``, one
+row a column, for prompts where the databases are not at hand.
 """
 
 import json
@@ -76,6 +76,7 @@ def read_schema_rows(path: Path) -> dict[str, Schema]:
                 tables=tuple(
                     _table(name, list(columns))
                     for name, columns in groupby(of_database, key=lambda row: row["table"])
+                    if not name.startswith("sqlite_")
                 ),
             )
             for db_id, of_database in groupby(rows, key=lambda row: row["db_id"])

@@ -24,6 +24,7 @@ from dph.verifiers.sql_executor import (
 from dph.verifiers.workers import Reply, ReplyKind, WorkerPool
 
 _GRACE_SECONDS = 1.0
+_AT_ONCE = 256
 
 
 class GoldState(StrEnum):
@@ -66,13 +67,21 @@ class GoldChecker(Closing):
             timeout=timeout + _GRACE_SECONDS,
         )
 
-    def check(self, questions: Sequence[SQLQuestion]) -> list[GoldCheck]:
-        """One check for each question, in order."""
-        requests = [
-            {"database": str(self._databases / database_file(q.db_id)), "sql": q.gold_sql}
-            for q in questions
-        ]
-        return [_check(reply) for reply in self._pool.run(requests)]
+    def check(
+        self, questions: Sequence[SQLQuestion], *, on_done: Callable[[int], None] = lambda _: None
+    ) -> list[GoldCheck]:
+        """One check for each question, in order; ``on_done`` hears how many more there are."""
+        checks: list[GoldCheck] = []
+        for start in range(0, len(questions), _AT_ONCE):
+            replies = self._pool.run(
+                [
+                    {"database": str(self._databases / database_file(q.db_id)), "sql": q.gold_sql}
+                    for q in questions[start : start + _AT_ONCE]
+                ]
+            )
+            checks += [_check(reply) for reply in replies]
+            on_done(len(replies))
+        return checks
 
     def close(self) -> None:
         """Stop the worker processes. Closing twice is harmless."""

@@ -1,0 +1,175 @@
+"""``dph tasks spider|bird|maths``: public data sets as problems."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dph.cli.options import JsonOption
+
+if TYPE_CHECKING:
+    from dph.tasks.sql_questions import SQLSource
+
+tasks_app = typer.Typer(
+    name="tasks",
+    help="Turn Spider, BIRD or mathematics into problems.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+DataOption = Annotated[
+    Path, typer.Option("--data", metavar="DIR", help="The data set's directory, as published.")
+]
+OutOption = Annotated[
+    Path, typer.Option("--out", metavar="FILE", help="Problems, a .jsonl file.", show_default=False)
+]
+DatabasesOption = Annotated[
+    Path | None,
+    typer.Option("--databases", metavar="DIR", help="Databases [default: those in --data]."),
+]
+TablesOption = Annotated[
+    Path | None,
+    typer.Option("--tables", metavar="FILE", help="tables.json [default: the one in --data]."),
+]
+KeepOption = Annotated[
+    bool, typer.Option("--keep-all", help="Do not run the gold queries; drop nothing.")
+]
+WorkersOption = Annotated[
+    int, typer.Option("--workers", min=1, metavar="N", help="Processes that run gold queries.")
+]
+TimeoutOption = Annotated[
+    float, typer.Option("--timeout", metavar="S", help="Seconds for one gold query.")
+]
+
+
+@tasks_app.command("spider")
+def spider(
+    data: DataOption,
+    out: OutOption,
+    split: Annotated[str, typer.Option("--split", help="train or dev.")] = "dev",
+    databases: DatabasesOption = None,
+    tables: TablesOption = None,
+    keep_all: KeepOption = False,
+    workers: WorkersOption = 2,
+    timeout: TimeoutOption = 5.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Write Spider's questions as problems for the sql verifier, with the paper's prompt.
+
+    Questions whose gold query has no rows, only NULL or 0, or does not run are left out.
+    """
+    from dph.tasks.spider import load_spider
+
+    source = _at(load_spider(data, split), databases, tables)
+    _write_sql(source, out, keep_all, workers, timeout, as_json)
+
+
+@tasks_app.command("bird")
+def bird(
+    data: DataOption,
+    out: OutOption,
+    split: Annotated[str, typer.Option("--split", help="train, dev or mini-dev.")] = "dev",
+    databases: DatabasesOption = None,
+    tables: TablesOption = None,
+    keep_all: KeepOption = False,
+    workers: WorkersOption = 2,
+    timeout: TimeoutOption = 30.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Write BIRD's questions as problems for the sql verifier, with the paper's prompt.
+
+    Questions whose gold query has no rows, only NULL or 0, or does not run are left out.
+    """
+    from dph.tasks.bird import load_bird
+
+    source = _at(load_bird(data, split), databases, tables)
+    _write_sql(source, out, keep_all, workers, timeout, as_json)
+
+
+@tasks_app.command("maths")
+def maths(
+    data: Annotated[
+        Path,
+        typer.Option("--data", metavar="PATH", help="Directory of the sets, or any file of yours."),
+    ],
+    out: OutOption,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--set", metavar="NAME", help="A known set, or a name for the file [default: its stem]."
+        ),
+    ] = None,
+    integers: Annotated[
+        bool, typer.Option("--integers", help="Only problems whose answer is a whole number.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write mathematics as problems for the math verifier, with the paper's prompt.
+
+    Known sets are aime24, aime25, amc23, math500, olympiadbench, minerva, college_math, gsm8k and
+    train. A file (.jsonl or .parquet) has problem and answer in each row.
+    """
+    from dph.cli.tasks_output import say_maths
+    from dph.errors import SettingsError
+    from dph.tasks.maths import MATHS_SETS, load_maths, load_maths_set
+    from dph.tasks.problems import save_problems
+
+    if data.is_dir() and name is None:
+        raise SettingsError(f"choose a set of {data}: --set {', '.join(MATHS_SETS)}")
+    if data.is_dir():
+        loaded = load_maths_set(data, str(name), integers=integers)
+    else:
+        loaded = load_maths(data, name=name or data.stem, integers=integers)
+    _require_place(out)
+    save_problems(out, loaded.problems)
+    typer.echo(say_maths(loaded, MATHS_SETS.get(name or ""), out, as_json=as_json))
+
+
+def _at(source: "SQLSource", databases: Path | None, tables: Path | None) -> "SQLSource":
+    """The source with databases and schemas from where the user says."""
+    from dataclasses import replace
+
+    from dph.errors import DataError
+
+    if databases is not None and not databases.is_dir():
+        raise DataError(f"there is no directory of databases {databases}")
+    return replace(source, databases=databases or source.databases, tables=tables or source.tables)
+
+
+def _write_sql(
+    source: "SQLSource", out: Path, keep_all: bool, workers: int, timeout: float, as_json: bool
+) -> None:
+    from dph.cli.progress import open_progress
+    from dph.cli.tasks_output import say_sql
+    from dph.tasks.gold_check import GoldChecker
+    from dph.tasks.problems import save_problems
+    from dph.tasks.sql_problems import sql_problems
+    from dph.tasks.sql_prompt import SQLPrompts
+    from dph.tasks.sql_schemas import schemas_of
+
+    _require_place(out)
+    prompts = SQLPrompts(databases=source.databases, schemas=schemas_of(source.tables))
+    checks = None
+    progress = open_progress()
+    total = len(source.questions)
+    if source.databases is not None and not keep_all:
+        with (
+            GoldChecker(databases=source.databases, workers=workers, timeout=timeout) as checker,
+            progress.task("gold queries", total, "queries") as advance,
+        ):
+            checks = checker.check(source.questions, on_done=lambda n: advance(n, ""))
+    with progress.task("prompts", total, "questions") as advance:
+        made = sql_problems(
+            source.questions, prompts=prompts, checks=checks, on_done=lambda: advance(1, "")
+        )
+    save_problems(out, made.problems)
+    typer.echo(say_sql(made, source, out, checked=checks is not None, as_json=as_json))
+
+
+def _require_place(out: Path) -> None:
+    from dph.errors import DataError
+    from dph.files import make_directory
+
+    if out.suffix != ".jsonl":
+        raise DataError(f"problems are written to .jsonl, got {out}")
+    make_directory(out.parent)
