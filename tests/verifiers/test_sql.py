@@ -9,7 +9,7 @@ import pytest
 from dph.errors import VerifierError
 from dph.records import Outcome, Problem, Verdict
 from dph.verifiers import SQLVerifier, Verifier
-from dph.verifiers.sql import _verdict
+from dph.verifiers.sql import SQLPair, _verdict
 from dph.verifiers.sql_executor import SQLLimits
 from dph.verifiers.workers import Reply, ReplyKind
 
@@ -78,7 +78,7 @@ def outcomes(verdicts):
 
 def test_it_is_a_verifier_with_a_name_and_a_version(verifier):
     assert isinstance(verifier, Verifier)
-    assert (verifier.name, verifier.version) == ("sql", "1")
+    assert (verifier.name, verifier.version) == ("sql", "2 (bird)")
 
 
 def test_the_five_styles_of_the_right_answer_are_correct(verifier, singer_problem):
@@ -213,10 +213,12 @@ def test_after_closing_no_process_is_left_and_grading_is_an_error(singers, singe
         (Reply(ReplyKind.TIMED_OUT, reason="x"), Outcome.TIMED_OUT),
     ],
 )
-def test_how_a_worker_ended_decides_the_outcome(singer_problem, reply, outcome):
-    assert _verdict(reply, singer_problem).outcome is outcome
+def test_how_a_worker_ended_decides_the_outcome(reply, outcome):
+    assert _verdict(reply, SQLPair("db", "SELECT 1", "SELECT 2")).outcome is outcome
 
 
-def test_an_error_of_the_worker_is_an_error_here(singer_problem):
-    with pytest.raises(VerifierError, match="'older than 20': KeyError"):
-        _verdict(Reply(ReplyKind.ERROR, reason="KeyError: 'sql'"), singer_problem)
+def test_an_error_of_the_worker_is_an_error_here():
+    with pytest.raises(VerifierError, match="'SELECT 2': KeyError"):
+        _verdict(
+            Reply(ReplyKind.ERROR, reason="KeyError: 'sql'"), SQLPair("db", "SELECT 1", "SELECT 2")
+        )

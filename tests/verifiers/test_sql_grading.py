@@ -6,11 +6,12 @@ from dph.records import Outcome
 from dph.verifiers import sql_grading
 from dph.verifiers.sql_executor import SQLFailure, SQLLimits
 from dph.verifiers.sql_grading import Gold, GoldCache, SQLGrader, make_sql_grader
+from dph.verifiers.sql_rules import RULES, bird
 
 
 @pytest.fixture
 def grade(singers):
-    grader = SQLGrader(SQLLimits(rows=30))
+    grader = SQLGrader(SQLLimits(rows=30), RULES["bird"])
     stages = []
 
     def call(gold, sql, database=singers):
@@ -56,10 +57,10 @@ def test_blobs_and_texts_differ_and_null_is_not_zero(grade):
 
 def test_the_gold_is_run_once_for_each_state_of_the_database(grade, singers):
     sql = "SELECT count(*) FROM singer"
-    assert grade(sql, sql) == (["CORRECT", ""], ["gold", "prediction"])
-    assert grade(sql, sql) == (["CORRECT", ""], [])
+    assert grade(sql, sql) == (["CORRECT", 1.0, ""], ["gold", "prediction"])
+    assert grade(sql, sql) == (["CORRECT", 1.0, ""], [])
     singers.touch()
-    assert grade(sql, sql) == (["CORRECT", ""], ["gold", "prediction"])
+    assert grade(sql, sql) == (["CORRECT", 1.0, ""], ["gold", "prediction"])
 
 
 def test_a_gold_that_cannot_be_run_is_a_bad_gold(grade, tmp_path):
@@ -68,10 +69,10 @@ def test_a_gold_that_cannot_be_run_is_a_bad_gold(grade, tmp_path):
         ("DELETE FROM singer", "DELETE"),
         ("SELECT 1 FROM singer, singer s", "OVER_LIMIT"),
     ]:
-        (outcome, reason), _ = grade(sql, "SELECT 1")
+        (outcome, _, reason), _ = grade(sql, "SELECT 1")
         assert outcome == "BAD_GOLD"
         assert words in reason
-    (outcome, reason), _ = grade("SELECT 1", "SELECT 1", tmp_path / "none.sqlite")
+    (outcome, _, reason), _ = grade("SELECT 1", "SELECT 1", tmp_path / "none.sqlite")
     assert outcome == "BAD_GOLD"
     assert "none.sqlite" in reason
 
@@ -97,19 +98,19 @@ def test_the_cache_holds_no_more_bytes_than_it_may():
 
 
 def test_out_of_memory_in_the_comparison_is_over_the_limit(grade, monkeypatch):
-    def no_memory(_):
+    def no_memory(*_):
         raise MemoryError
 
     assert grade("SELECT 1", "SELECT 1")[0][0] == "CORRECT"
-    monkeypatch.setattr(sql_grading, "frozenset", no_memory, raising=False)
-    assert grade("SELECT 1", "SELECT 1")[0] == ["OVER_LIMIT", "out of memory"]
+    monkeypatch.setattr(bird, "frozenset", no_memory, raising=False)
+    assert grade("SELECT 1", "SELECT 1")[0] == ["OVER_LIMIT", 0.0, "out of memory"]
     assert grade("SELECT 2", "SELECT 2")[0][0] == "BAD_GOLD"
 
 
 def test_the_factory_takes_the_limits_as_plain_data(monkeypatch, singers):
     limited = []
     monkeypatch.setattr(sql_grading, "limit_memory", limited.append)
-    grader = make_sql_grader(asdict(SQLLimits(rows=1)))
+    grader = make_sql_grader(asdict(SQLLimits(rows=1)) | {"rule": "spider"})
     request = {"database": str(singers), "gold": "SELECT 1", "sql": "SELECT 1 FROM singer"}
     assert limited == [SQLLimits(rows=1)]
     assert grader(request, lambda _: None)[0] == "OVER_LIMIT"

@@ -24,7 +24,9 @@ def serve(handler, options, *requests):
     source = io.BytesIO(b"".join(json.dumps(request).encode() + b"\n" for request in requests))
     sink = io.BytesIO()
     worker.serve(source, sink, {"handler": handler, "options": options, "seconds": 1e9})
-    return [json.loads(line) for line in sink.getvalue().splitlines()]
+    messages = [json.loads(line) for line in sink.getvalue().splitlines()]
+    assert all(0 <= message[2] < 60 for message in messages if message[0] in ("ok", "error"))
+    return [message[:2] for message in messages]
 
 
 @pytest.fixture(autouse=True)

@@ -127,6 +127,7 @@ def verifier_maker(recipe: Recipe) -> Callable[[str], Verifier]:
         databases=data.databases,
         workers=data.verifier_workers,
         timeout=data.verifier_timeout,
+        sql_rule=data.sql_rule,
     )
 
 

@@ -72,6 +72,9 @@ class DataSettings(Section):
     databases: FilePath | None = Field(
         None, description="where relative database paths start (sql)"
     )
+    sql_rule: Literal["spider", "bird", "bird_soft_f1", "strict", "cartesian"] = Field(
+        "bird", description="when two results are equal (sql)"
+    )
     styles: str | None = Field(None, description="style classifier: sql, or module:function")
     chat: bool = Field(
         False, description="wrap a text prompt as a user message of the chat template"

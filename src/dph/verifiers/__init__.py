@@ -25,16 +25,21 @@ __all__ = [
 
 VERIFIERS: Mapping[str, Callable[..., Verifier]] = MappingProxyType(
     {
-        "sql": SQLVerifier,
+        "sql": lambda *, sql_rule, **settings: SQLVerifier(rule=sql_rule, **settings),
         "number": lambda **_: NumberVerifier(),
         "exact": lambda **_: ExactVerifier(),
     }
 )
-"""Each verifier's name, and what makes it of ``databases``, ``workers`` and ``timeout``."""
+"""Each verifier's name, and what makes it of the settings of ``make_verifier``."""
 
 
 def make_verifier(
-    name: str, *, databases: Path | None = None, workers: int = 1, timeout: float = 5.0
+    name: str,
+    *,
+    databases: Path | None = None,
+    workers: int = 1,
+    timeout: float = 5.0,
+    sql_rule: str = "bird",
 ) -> Verifier:
     """The verifier ``name``, or the function that an import path ``module:function`` names.
 
@@ -43,13 +48,14 @@ def make_verifier(
         databases: where the relative paths of databases start (``sql`` alone).
         workers: number of worker processes (``sql`` and functions).
         timeout: seconds for one answer (``sql`` and functions).
+        sql_rule: when two results are equal, a name of ``sql_rules.RULES`` (``sql`` alone).
 
     Raises:
         SettingsError: no verifier has that name, or a setting is out of range.
     """
     settings: dict[str, Any] = {"workers": workers, "timeout": timeout}
     if name in VERIFIERS:
-        return VERIFIERS[name](databases=databases, **settings)
+        return VERIFIERS[name](databases=databases, sql_rule=sql_rule, **settings)
     if is_import_path(name):
         return FunctionVerifier(name, **settings)
     known = ", ".join(VERIFIERS)

@@ -1,25 +1,39 @@
-"""The SQL verifier: a response is right if its SQL returns the gold's rows (BIRD's rule).
+"""The SQL verifier: a response is right if its SQL returns the gold's rows, by one of the rules."""
 
-Source: Li et al., "Can LLM Already Serve as A Database Interface?" (BIRD), execution accuracy:
-``set(predicted rows) == set(gold rows)``.
-"""
-
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from dph.errors import VerifierError
 from dph.records import Outcome, Problem, Verdict
 from dph.verifiers.closing import Closing
 from dph.verifiers.sql_executor import SQLLimits
-from dph.verifiers.sql_extraction import extract_sql
+from dph.verifiers.sql_extraction import DEFAULT_SOURCES, SQLSource, extract_sql
 from dph.verifiers.sql_grading import GOLD_STAGE
+from dph.verifiers.sql_rules import sql_rule
 from dph.verifiers.workers import Reply, ReplyKind, WorkerPool
 
 # Beyond the time limit that the worker keeps itself; then it is killed.
 _GRACE_SECONDS = 1.0
 
 _NO_SQL = Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason="no SQL in the response")
+
+
+@dataclass(frozen=True, slots=True)
+class SQLPair:
+    """A predicted statement, the gold statement, and the path of their database."""
+
+    database: str
+    gold: str
+    predicted: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedSQL:
+    """The verdict on a pair and the seconds it took."""
+
+    verdict: Verdict
+    seconds: float
 
 
 class SQLVerifier(Closing):
@@ -29,29 +43,35 @@ class SQLVerifier(Closing):
 
     Args:
         databases: where relative paths start; by default the current directory.
+        rule: when two results are equal; a name of dph.verifiers.sql_rules.RULES.
+        sources: where a statement is looked for in a response, in this order.
         workers: number of worker processes.
         timeout: seconds for one statement.
         limits: the other limits of a statement; its ``seconds`` are ``timeout``.
 
     Raises:
-        SettingsError: ``workers`` or ``timeout`` is out of range.
+        SettingsError: ``rule`` is unknown, or ``workers`` or ``timeout`` is out of range.
     """
 
     name = "sql"
-    version = "1"
 
     def __init__(
         self,
         *,
         databases: Path | None = None,
+        rule: str = "bird",
+        sources: Sequence[SQLSource] = DEFAULT_SOURCES,
         workers: int = 1,
         timeout: float = 5.0,
         limits: SQLLimits | None = None,
     ) -> None:
+        self.rule = sql_rule(rule).name
+        self.version = f"2 ({rule})"
         self._databases = (databases or Path()).absolute()
+        self._sources = tuple(sources)
         self._pool = WorkerPool(
             handler="dph.verifiers.sql_grading:make_sql_grader",
-            options=asdict(limits or SQLLimits()) | {"seconds": timeout},
+            options=asdict(limits or SQLLimits()) | {"seconds": timeout, "rule": rule},
             workers=workers,
             timeout=timeout + _GRACE_SECONDS,
         )
@@ -63,17 +83,38 @@ class SQLVerifier(Closing):
             VerifierError: a problem has no ``gold_sql`` or ``database``, or a worker failed.
         """
         verdicts = [_NO_SQL] * len(problems)
-        requests: list[Mapping[str, str]] = []
-        indices: list[int] = []
+        pairs: dict[int, SQLPair] = {}
         for index, (problem, response) in enumerate(zip(problems, responses, strict=True)):
             gold, database = _answer(problem, "gold_sql"), _answer(problem, "database")
-            if found := extract_sql(response):
-                path = str(self._databases / database)
-                requests.append({"database": path, "gold": gold, "sql": found.statement})
-                indices.append(index)
-        for index, reply in zip(indices, self._pool.run(requests), strict=True):
-            verdicts[index] = _verdict(reply, problems[index])
+            if found := extract_sql(response, self._sources):
+                pairs[index] = SQLPair(database, gold, found.statement)
+        for index, judged in zip(pairs, self.judge(list(pairs.values())), strict=True):
+            verdicts[index] = judged.verdict
         return verdicts
+
+    def judge(self, pairs: Sequence[SQLPair]) -> list[JudgedSQL]:
+        """A verdict for each pair of statements, in order.
+
+        Raises:
+            VerifierError: a worker failed; not: a statement did.
+        """
+        requests = [
+            {
+                "database": str(self._databases / pair.database),
+                "gold": pair.gold,
+                "sql": pair.predicted,
+            }
+            for pair in pairs
+        ]
+        replies = self._pool.run(requests)
+        return [
+            JudgedSQL(_verdict(reply, pair), reply.seconds)
+            for reply, pair in zip(replies, pairs, strict=True)
+        ]
+
+    def start(self) -> str:
+        """Start a worker now; returns '' or the reason why it cannot."""
+        return self._pool.start()
 
     def close(self) -> None:
         """Stop the worker processes. Closing twice is harmless."""
@@ -90,10 +131,11 @@ def _answer(problem: Problem, field: str) -> str:
     return value
 
 
-def _verdict(reply: Reply, problem: Problem) -> Verdict:
+def _verdict(reply: Reply, pair: SQLPair) -> Verdict:
     match reply.kind:
         case ReplyKind.OK:
-            outcome, reason = Outcome(reply.value[0]), reply.value[1]
+            outcome, reward, reason = reply.value
+            return Verdict(outcome=Outcome(outcome), reward=reward, reason=reason)
         case ReplyKind.TIMED_OUT | ReplyKind.CRASHED if reply.stage == GOLD_STAGE:
             outcome, reason = Outcome.BAD_GOLD, f"the gold SQL failed: {reply.reason}"
         case ReplyKind.TIMED_OUT:
@@ -101,7 +143,6 @@ def _verdict(reply: Reply, problem: Problem) -> Verdict:
         case ReplyKind.CRASHED:
             outcome, reason = Outcome.CRASHED, reply.reason
         case _:
-            raise VerifierError(
-                f"the sql verifier failed on problem {problem.problem_id!r}: {reply.reason}"
-            )
-    return Verdict(outcome=outcome, reward=float(outcome is Outcome.CORRECT), reason=reason)
+            what = f"{pair.predicted!r:.80}"
+            raise VerifierError(f"the sql verifier failed on {what}: {reply.reason}")
+    return Verdict(outcome=outcome, reward=0.0, reason=reason)

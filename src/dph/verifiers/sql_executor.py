@@ -13,12 +13,14 @@ import resource
 import sqlite3
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from dph.records import Outcome
+from dph.verifiers.sql_rules.base import Row
 from dph.verifiers.sql_tokens import first_word
 
 _READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
@@ -28,8 +30,8 @@ _SIZED = frozenset({str, bytes})
 _STEPS_PER_CHECK = 10_000
 _FETCH = 256
 _CELL_BYTES = 16
-
-Row = tuple[Any, ...]
+_STATEMENTS = ("SELECT", "WITH", "VALUES")
+_SKIPPED = "; \t\n\r\f"  # before a statement, by SQLite too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,18 +71,21 @@ def limit_memory(limits: SQLLimits) -> None:
     connection.close()
 
 
-def execute_sql(uri: str, sql: str, limits: SQLLimits) -> SQLResult | SQLFailure:
-    """Run one SELECT or WITH statement on a fresh, read-only connection to ``database_uri(...)``.
+def execute_sql(
+    uri: str, sql: str, limits: SQLLimits, *, text_errors: str = "surrogateescape"
+) -> SQLResult | SQLFailure:
+    """Run one SELECT, WITH or VALUES on a fresh, read-only connection to ``database_uri(...)``.
 
-    Text that is not UTF-8 comes back with surrogate escapes; nothing is ever written.
+    ``text_errors`` says what becomes of text that is not UTF-8; nothing is ever written.
     """
-    if (keyword := first_word(sql)) not in ("SELECT", "WITH"):
+    if (keyword := first_word(sql.lstrip(_SKIPPED))) not in _STATEMENTS:
         got = f"got {keyword}" if keyword else "got none"
         return SQLFailure(Outcome.INVALID, f"only a SELECT or WITH statement may run, {got}")
     deadline = time.monotonic() + limits.seconds
     connection: sqlite3.Connection | None = None
     try:
         connection = _connect(uri, limits, deadline)
+        connection.text_factory = _decoder(text_errors)
         return _fetch(connection, sql, limits)
     except MemoryError:
         return SQLFailure(Outcome.OVER_LIMIT, "out of memory")
@@ -112,7 +117,6 @@ def database_state(database: Path) -> tuple[int, int] | None:
 
 def _connect(uri: str, limits: SQLLimits, deadline: float) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=0)
-    connection.text_factory = _decode
     for pragma in _SETUP:
         connection.execute(pragma)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.value_bytes)
@@ -150,8 +154,9 @@ def _authorize(action: int, first: str | None, second: str | None, *_: str | Non
     return sqlite3.SQLITE_DENY
 
 
-def _decode(text: bytes) -> str:
-    return text.decode("utf-8", "surrogateescape")
+@lru_cache(maxsize=8)
+def _decoder(errors: str) -> Callable[[bytes], str]:
+    return lambda text: text.decode("utf-8", errors)
 
 
 def _failure(error: sqlite3.Error, limits: SQLLimits, *, timed_out: bool) -> SQLFailure:

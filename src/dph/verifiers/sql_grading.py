@@ -12,7 +12,6 @@ from typing import Any
 
 from dph.records import Outcome
 from dph.verifiers.sql_executor import (
-    Row,
     SQLFailure,
     SQLLimits,
     SQLResult,
@@ -21,6 +20,7 @@ from dph.verifiers.sql_executor import (
     execute_sql,
     limit_memory,
 )
+from dph.verifiers.sql_rules import SQLRule, sql_rule
 
 GOLD_STAGE = "gold"
 PREDICTION_STAGE = "prediction"
@@ -33,9 +33,9 @@ GoldKey = tuple[str, tuple[int, int], str]
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """The distinct rows that a gold statement returned, and where it was run."""
+    """What the rule keeps of a gold result, about how big it is, and where it was run."""
 
-    rows: frozenset[Row]
+    kept: Any
     size: int
     uri: str
 
@@ -66,18 +66,19 @@ class GoldCache:
 
 
 class SQLGrader:
-    """Grades requests ``{"database", "gold", "sql"}``; answers ``[outcome, reason]``."""
+    """Grades requests ``{"database", "gold", "sql"}``; answers ``[outcome, reward, reason]``."""
 
-    def __init__(self, limits: SQLLimits) -> None:
+    def __init__(self, limits: SQLLimits, rule: SQLRule) -> None:
         self._limits = limits
+        self._rule = rule
         self._golds = GoldCache()
 
-    def __call__(self, request: Mapping[str, str], stage: Stage) -> list[str]:
+    def __call__(self, request: Mapping[str, str], stage: Stage) -> list[Any]:
         """Grade one prediction. ``stage`` tells the parent what is being run."""
         database = _path(request["database"])
         state = database_state(database)
         if state is None:
-            return [Outcome.BAD_GOLD, f"there is no database {database}"]
+            return [Outcome.BAD_GOLD, 0.0, f"there is no database {database}"]
         key = (request["database"], state, request["gold"])
         gold = self._golds.get(key)
         if gold is None:
@@ -86,43 +87,38 @@ class SQLGrader:
             self._golds.put(key, gold)
             stage(PREDICTION_STAGE)
         if isinstance(gold, SQLFailure):
-            return [Outcome.BAD_GOLD, f"the gold SQL failed: {gold.outcome}: {gold.reason}"]
-        predicted = execute_sql(gold.uri, request["sql"], self._limits)
+            return [Outcome.BAD_GOLD, 0.0, f"the gold SQL failed: {gold.outcome}: {gold.reason}"]
+        predicted = self._run(gold.uri, self._rule.rewrite_prediction(request["sql"]))
         if isinstance(predicted, SQLFailure):
-            return [predicted.outcome, predicted.reason]
-        return _compare(predicted, gold)
+            return [predicted.outcome, 0.0, predicted.reason]
+        try:
+            result = self._rule.compare(predicted.rows, gold.kept)
+        except MemoryError:
+            return [Outcome.OVER_LIMIT, 0.0, "out of memory"]
+        outcome = Outcome.CORRECT if result.reward == 1.0 else Outcome.WRONG
+        return [outcome, result.reward, result.reason]
 
     def _run_gold(self, database: Path, sql: str) -> Gold | SQLFailure:
         uri = database_uri(database)
-        result = execute_sql(uri, sql, self._limits)
+        result = self._run(uri, self._rule.rewrite_gold(sql))
         if isinstance(result, SQLFailure):
             return result
-        rows = _distinct(result)
-        return rows if isinstance(rows, SQLFailure) else Gold(rows, result.size, uri)
+        try:
+            return Gold(self._rule.keep(result.rows, sql), result.size, uri)
+        except MemoryError:
+            return SQLFailure(Outcome.OVER_LIMIT, "out of memory")
+
+    def _run(self, uri: str, sql: str) -> SQLResult | SQLFailure:
+        return execute_sql(uri, sql, self._limits, text_errors=self._rule.text_errors)
 
 
 def make_sql_grader(options: Mapping[str, Any]) -> SQLGrader:
-    """The worker's handler; ``options`` are the fields of SQLLimits."""
-    limits = SQLLimits(**options)
+    """The worker's handler; ``options`` are the fields of SQLLimits and the rule's name."""
+    fields = dict(options)
+    rule = sql_rule(fields.pop("rule"))
+    limits = SQLLimits(**fields)
     limit_memory(limits)
-    return SQLGrader(limits)
-
-
-def _compare(predicted: SQLResult, gold: Gold) -> list[str]:
-    """BIRD's execution match: the same set of rows, columns in the same order."""
-    rows = _distinct(predicted)
-    if isinstance(rows, SQLFailure):
-        return [rows.outcome, rows.reason]
-    if rows == gold.rows:
-        return [Outcome.CORRECT, ""]
-    return [Outcome.WRONG, f"{len(rows)} distinct rows, the gold has {len(gold.rows)}"]
-
-
-def _distinct(result: SQLResult) -> frozenset[Row] | SQLFailure:
-    try:
-        return frozenset(result.rows)
-    except MemoryError:
-        return SQLFailure(Outcome.OVER_LIMIT, "out of memory")
+    return SQLGrader(limits, rule)
 
 
 def _size(gold: Gold | SQLFailure) -> int:

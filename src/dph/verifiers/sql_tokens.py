@@ -93,6 +93,16 @@ def first_word(text: str) -> str:
     return word.group().upper() if word else ""
 
 
+def is_blank(text: str) -> bool:
+    """Whether a text holds nothing but blanks and comments.
+
+    >>> is_blank(" -- nothing")
+    True
+    """
+    blank = _SPACE_OR_COMMENT.match(text)
+    return not text or (blank is not None and blank.end() == len(text))
+
+
 def _next(text: str, position: int, unclosed: set[str]) -> tuple[TokenKind, int]:
     if word := _WORD.match(text, position):
         return TokenKind.WORD, word.end()

@@ -5,7 +5,10 @@ One JSON value a line on stdin and stdout:
 * parent: ``{"handler": "module:factory", "options": {...}, "parent": pid, "seconds": s}``
 * child: ``["ready"]``, or ``["failed", reason]`` and it exits
 * parent: a request, any JSON value; the next may follow at once
-* child: any number of ``["stage", name]``, then ``["ok", value]`` or ``["error", reason]``
+* child: any number of ``["stage", name]``, then ``["ok", value, seconds]`` or
+  ``["error", reason, seconds]``
+* child: ``["retire", reason]`` after a reply if it has come to hold too much memory. It answers
+  nothing more; the parent replaces it.
 
 ``factory(options)`` returns the handler, called as ``handler(request, stage)``. What the handler
 prints goes to stderr, whatever writes it. The child ends when its stdin closes or its parent
@@ -19,6 +22,7 @@ import select
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from dph.errors import DphError
@@ -27,6 +31,10 @@ from dph.import_path import load_callable
 _PARENT_CHECK_MILLISECONDS = 2000
 _REASON_CHARACTERS = 1000
 _CPU_MARGIN_SECONDS = 30
+_MEMORY_GROWTH = 256_000_000
+"""What a worker may hold more than at its start; the allocator does not give back all it got."""
+_LONG_SECONDS = 0.02
+"""A request that is shorter cannot have come to hold that much."""
 
 Handler = Callable[[Any, Callable[[str], None]], Any]
 
@@ -61,17 +69,40 @@ def serve(source: BinaryIO, sink: BinaryIO, hello: dict[str, Any]) -> None:
         send("failed", _describe(error))
         return
     send("ready")
+    enough = resident_bytes() + _MEMORY_GROWTH
     for line in source:
         _limit_processor_time(hello["seconds"])
-        sink.write(_answer(handler, json.loads(line), stage))
+        answer, seconds = _answer(handler, json.loads(line), stage)
+        sink.write(answer)
         sink.flush()
+        if seconds > _LONG_SECONDS and resident_bytes() > enough:
+            send("retire", f"it holds {resident_bytes()} bytes")
+            return
 
 
-def _answer(handler: Handler, request: Any, stage: Callable[[str], None]) -> bytes:
+def resident_bytes() -> int:
+    """The memory that this process occupies; 0 where the system does not tell."""
     try:
-        return json.dumps(["ok", handler(request, stage)]).encode() + b"\n"
+        pages = Path("/proc/self/statm").read_bytes().split()[1]
+    except OSError:
+        return 0
+    return int(pages) * resource.getpagesize()
+
+
+def _answer(handler: Handler, request: Any, stage: Callable[[str], None]) -> tuple[bytes, float]:
+    """The answer as a line, and the seconds it took."""
+    started = time.perf_counter()
+    try:
+        kind, content = "ok", handler(request, stage)
+        seconds = time.perf_counter() - started
+        return _line(kind, content, seconds), seconds
     except (Exception, SystemExit) as error:  # noqa: BLE001 - told to the parent, which raises
-        return json.dumps(["error", _describe(error)]).encode() + b"\n"
+        seconds = time.perf_counter() - started
+        return _line("error", _describe(error), seconds), seconds
+
+
+def _line(kind: str, content: Any, seconds: float) -> bytes:
+    return json.dumps([kind, content, round(seconds, 6)]).encode() + b"\n"
 
 
 def _describe(error: BaseException) -> str:

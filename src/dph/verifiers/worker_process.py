@@ -31,12 +31,16 @@ class ReplyKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The handler's ``value``, or the ``reason`` why there is none and the ``stage`` it was at."""
+    """The handler's ``value``, or the ``reason`` why there is none and the ``stage`` it was at.
+
+    ``seconds`` is the time that the handler took, or had taken when its worker ended.
+    """
 
     kind: ReplyKind
     value: Any = None
     reason: str = ""
     stage: str = ""
+    seconds: float = 0.0
 
 
 class WorkerProcess:
@@ -45,6 +49,8 @@ class WorkerProcess:
     def __init__(
         self, handler: str, options: Mapping[str, Any], *, seconds: float, start_seconds: float
     ) -> None:
+        self.retired = False
+        """Whether the child wants to be replaced: it holds too much memory."""
         self._seconds = seconds
         self._start_seconds = start_seconds
         self._buffer = b""
@@ -79,28 +85,32 @@ class WorkerProcess:
     def exchange(self, lines: Sequence[bytes]) -> list[Reply]:
         """Send requests and return the replies, one for each.
 
-        If the worker dies or goes over its limit, the replies end with the one that says so,
-        the requests after that one were not answered, and the worker has to be killed.
+        If the worker dies or goes over its limit, the replies end with the one that says so. The
+        requests after that one were not answered, and the worker has to be killed; the same
+        holds when it is ``retired``.
         """
         self._pending = memoryview(b"".join(lines))
         replies: list[Reply] = []
-        stage = ""
+        stage, since = "", time.monotonic()
         while len(replies) < len(lines):
             message = self._next_message(time.monotonic() + self._seconds)
-            if message is None:
-                reason = f"killed after {self._seconds:g} s"
-                return [*replies, Reply(ReplyKind.TIMED_OUT, reason=reason, stage=stage)]
             if not message:
-                return [*replies, Reply(ReplyKind.CRASHED, stage=stage)]
-            kind, content = message
+                seconds = time.monotonic() - since
+                if message is None:
+                    reason = f"killed after {self._seconds:g} s"
+                    last = Reply(ReplyKind.TIMED_OUT, reason=reason, stage=stage, seconds=seconds)
+                else:
+                    last = Reply(ReplyKind.CRASHED, stage=stage, seconds=seconds)
+                return [*replies, last]
+            kind, content, *took = message
             if kind == "stage":
                 stage = content
-                continue
-            stage = ""
-            if kind == "ok":
-                replies.append(Reply(ReplyKind.OK, value=content))
+            elif kind == "retire":
+                self.retired = True
+                return replies
             else:
-                replies.append(Reply(ReplyKind.ERROR, reason=content))
+                replies.append(_reply(kind, content, took[0]))
+                stage, since = "", time.monotonic()
         return replies
 
     def kill(self) -> None:
@@ -155,6 +165,12 @@ class WorkerProcess:
             pass
         except BrokenPipeError:  # it is gone: reading says so
             self._pending = memoryview(b"")
+
+
+def _reply(kind: str, content: Any, seconds: float) -> Reply:
+    if kind == "ok":
+        return Reply(ReplyKind.OK, value=content, seconds=seconds)
+    return Reply(ReplyKind.ERROR, reason=content, seconds=seconds)
 
 
 def encode(value: Any) -> bytes:

@@ -1,10 +1,11 @@
 """A pool of worker processes that can be killed: untrusted or endless work stays out of here.
 
 A worker that goes over its time limit is killed and replaced; a worker that dies is replaced.
-Either costs the one request it was busy with; the others are run by the next worker. No signal
-handlers, no forks of this process, no pickles: it works the same from any thread, from
-``asyncio.to_thread`` and inside other frameworks' workers. A process that was forked from this
-one has to make a pool of its own.
+Either costs the one request it was busy with; the others are run by the next worker. One that
+has come to hold too much memory is replaced between two requests. No signal handlers, no forks
+of this process, no pickles: it works the same from any thread, from ``asyncio.to_thread`` and
+inside other frameworks' workers. A process that was forked from this one has to make a pool of
+its own.
 """
 
 import os
@@ -188,7 +189,10 @@ class _Work:
                 replies = [Reply(ReplyKind.FAILED, reason=reason)] * len(jobs)
             else:
                 replies = worker.exchange([job.line for job in jobs])
-                if replies[-1].kind in (ReplyKind.CRASHED, ReplyKind.TIMED_OUT):
+                if worker.retired:
+                    self._discard(worker)
+                    worker = None
+                elif replies[-1].kind in (ReplyKind.CRASHED, ReplyKind.TIMED_OUT):
                     ending = self._discard(worker)
                     worker = None
                     if replies[-1].kind is ReplyKind.CRASHED:
