@@ -11,6 +11,7 @@ from dph import __version__
 from dph.cli.compare import compare
 from dph.cli.evaluate import evaluate
 from dph.cli.failure import INTERRUPTED, exit_code, say_interrupted
+from dph.cli.grade import grade_app
 from dph.cli.passk import passk
 from dph.cli.presample import presample
 from dph.cli.quickstart import quickstart
@@ -30,6 +31,7 @@ app = typer.Typer(
 for verb in (quickstart, run, presample, train, evaluate, compare, passk):
     app.command(verb.__name__)(verb)
 app.add_typer(recipe_app, name="recipe")
+app.add_typer(grade_app, name="grade")
 app.add_typer(tasks_app, name="tasks")
 
 

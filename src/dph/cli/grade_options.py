@@ -1,0 +1,26 @@
+"""The options that every ``dph grade`` verb has."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+SourceOption = Annotated[
+    Path, typer.Option("--input", metavar="FILE", help="Answers: parquet or jsonl.")
+]
+TargetOption = Annotated[
+    Path,
+    typer.Option(
+        "--out", metavar="FILE", help="The rows with reward, outcome, reason, seconds added."
+    ),
+]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option("--workers", min=1, metavar="N", help="Worker processes [default: one a core]."),
+]
+TimeoutOption = Annotated[
+    float, typer.Option("--timeout", metavar="S", help="Seconds that one answer may take.")
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Go on where a killed run of the same command stopped.")
+]

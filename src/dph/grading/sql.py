@@ -1,0 +1,111 @@
+"""Rows of text-to-SQL answers: ``db_id``, ``gold_sql``, and ``pred_sql`` or ``response``."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from dph.errors import DataError
+from dph.grading.stream import GradedRow
+from dph.records import Outcome, Verdict
+from dph.verifiers.closing import Closing
+from dph.verifiers.sql import SQLPair, SQLVerifier
+from dph.verifiers.sql_extraction import extract_sql
+from dph.verifiers.sql_tokens import is_blank
+
+AnswerColumn = Literal["pred_sql", "response"]
+_FILES = (".sqlite", ".sqlite3", ".db")
+
+
+def answer_column(columns: Sequence[str]) -> AnswerColumn:
+    """Which column holds the answers: ``pred_sql`` if it is there, else ``response``."""
+    return "response" if "response" in columns and "pred_sql" not in columns else "pred_sql"
+
+
+def database_path(db_id: str) -> str:
+    """Where a database lies below the directory of databases.
+
+    >>> database_path("pets_1"), database_path("/data/pets.sqlite")
+    ('pets_1/pets_1.sqlite', '/data/pets.sqlite')
+    """
+    return db_id if Path(db_id).suffix in _FILES else f"{db_id}/{db_id}.sqlite"
+
+
+class SQLRowGrader(Closing):
+    """Grades rows by one of the SQL rules.
+
+    Args:
+        databases: holds ``<db_id>/<db_id>.sqlite``; a ``db_id`` that names a file is its path.
+        rule: a name of dph.verifiers.sql_rules.RULES.
+        answers: the column of the answers. ``pred_sql`` is run as it is; from a ``response`` the
+            statement is extracted first.
+        workers: worker processes.
+        timeout: seconds for one statement.
+
+    Raises:
+        DataError: ``databases`` is no directory.
+        SettingsError: the rule is unknown, or a number is out of range.
+    """
+
+    def __init__(
+        self,
+        *,
+        databases: Path,
+        rule: str = "bird",
+        answers: AnswerColumn = "pred_sql",
+        workers: int = 1,
+        timeout: float = 5.0,
+    ) -> None:
+        if not databases.is_dir():
+            raise DataError(f"the databases are no directory: {databases}")
+        self._verifier = SQLVerifier(
+            databases=databases, rule=rule, workers=workers, timeout=timeout
+        )
+        self._answers = answers
+        self.required = ("db_id", "gold_sql", answers)
+        self.settings: Mapping[str, Any] = {
+            "verifier": f"sql {self._verifier.version}",
+            "databases": str(databases.resolve()),
+            "answers": answers,
+            "timeout": timeout,
+        }
+
+    def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[GradedRow]:
+        """One graded row for each, in order; what is no text is BAD_GOLD or NO_ANSWER.
+
+        Raises:
+            VerifierError: a worker failed; not: a statement did.
+        """
+        graded: list[GradedRow | None] = []
+        pairs: dict[int, SQLPair] = {}
+        for index, row in enumerate(rows):
+            found = self._pair(row)
+            if isinstance(found, SQLPair):
+                pairs[index] = found
+            graded.append(None if isinstance(found, SQLPair) else GradedRow(found, 0.0))
+        for index, judged in zip(pairs, self._verifier.judge(list(pairs.values())), strict=True):
+            graded[index] = GradedRow(judged.verdict, judged.seconds)
+        return [row for row in graded if row is not None]
+
+    def close(self) -> None:
+        """Stop the worker processes. Closing twice is harmless."""
+        self._verifier.close()
+
+    def _pair(self, row: Mapping[str, Any]) -> SQLPair | Verdict:
+        for name in ("db_id", "gold_sql"):
+            value = row.get(name)
+            if not isinstance(value, str) or not value:
+                return _verdict(Outcome.BAD_GOLD, f"{name} is no text: {value!r:.80}")
+        answer = row.get(self._answers)
+        if not isinstance(answer, str):
+            return _verdict(Outcome.NO_ANSWER, f"{self._answers} is no text: {answer!r:.80}")
+        statement: str | None = answer
+        if self._answers == "response":
+            found = extract_sql(answer)
+            statement = found.statement if found else None
+        if statement is None or is_blank(statement):
+            return _verdict(Outcome.NO_ANSWER, f"no SQL in {self._answers}")
+        return SQLPair(database_path(row["db_id"]), row["gold_sql"], statement)
+
+
+def _verdict(outcome: Outcome, reason: str) -> Verdict:
+    return Verdict(outcome=outcome, reward=0.0, reason=reason)
