@@ -54,6 +54,8 @@ class ExampleValues:
             with closing(_connect(database)) as connection:
                 for table, column in _columns(connection):
                     self._first[table.lower(), column.lower()] = _first(connection, table, column)
+                    if table == "sqlite_sequence":  # shown where a schema lists it, not searched
+                        continue
                     for number, text in enumerate(_texts(connection, table, column)):
                         if 0 < len(text) <= _LONGEST_TEXT:
                             self._texts.append(StoredText(table, column, text))
@@ -114,7 +116,6 @@ def _columns(connection: sqlite3.Connection) -> list[tuple[str, str]]:
     return [
         (table, column)
         for (table,) in rows
-        if table != "sqlite_sequence"
         for (column,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
     ]
 

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from heapq import nsmallest
 from math import log
 
 from dph.tasks.retrieval.words import terms
@@ -40,5 +41,4 @@ class BM25:
             weight = log(1 + (self._filled - len(postings) + 0.5) / (len(postings) + 0.5))
             for document, count in postings:
                 scores[document] += wanted * weight * count / (count + self._norms[document])
-        ranked = sorted(scores, key=lambda d: (-round(scores[d], _DIGITS), self._keys[d]))
-        return ranked[:limit]
+        return nsmallest(limit, scores, key=lambda d: (-round(scores[d], _DIGITS), self._keys[d]))

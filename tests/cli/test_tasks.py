@@ -1,0 +1,114 @@
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dph.tasks import load_problems
+from tasks.zoo import write_bird, write_spider
+
+
+def test_spider_becomes_problems_and_says_what_was_dropped(dph, tmp_path):
+    (tmp_path / "data").mkdir()
+    write_spider(tmp_path / "data")
+    code, out, _ = dph(
+        "tasks", "spider", "--data", tmp_path / "data", "--out", tmp_path / "p.jsonl"
+    )
+    assert code == 0
+    assert "1 problems of 4 questions" in out
+    assert "dropped 1: gold no rows (spider-dev-1)" in out
+    assert "dropped 1: gold only NULL or 0 (spider-dev-2)" in out
+    assert "dropped 1: gold does not run (spider-dev-3)" in out
+    (problem,) = load_problems(tmp_path / "p.jsonl")
+    assert problem.answer["database"] == "zoo/zoo.sqlite"
+    assert "How many lions?" in problem.prompt
+
+
+def test_bird_as_json_names_every_dropped_question(dph, tmp_path):
+    write_bird(tmp_path)
+    words = ("tasks", "bird", "--data", tmp_path, "--out", tmp_path / "new" / "p.jsonl", "--json")
+    code, out, _ = dph(*words)
+    content = json.loads(out)
+    assert code == 0
+    assert (content["questions"], content["problems"], content["checked"]) == (4, 1, True)
+    assert [each["why"] for each in content["dropped_problems"]] == [
+        "no rows",
+        "only NULL or 0",
+        "does not run",
+    ]
+    assert "nothing" in content["dropped_problems"][2]["reason"]
+    (problem,) = load_problems(tmp_path / "new" / "p.jsonl")
+    assert "lions are kind = 'lion'\nHow many lions?" in problem.prompt
+
+
+def test_keep_all_drops_nothing_and_says_so(dph, tmp_path):
+    write_spider(tmp_path)
+    words = ("tasks", "spider", "--data", tmp_path, "--out", tmp_path / "p.jsonl", "--keep-all")
+    code, out, _ = dph(*words)
+    assert code == 0
+    assert "4 problems of 4 questions" in out
+    assert "no gold query was run" in out
+
+
+def test_databases_and_schemas_may_lie_elsewhere(dph, tmp_path):
+    write_spider(tmp_path)
+    (tmp_path / "database").rename(tmp_path / "db")
+    (tmp_path / "tables.json").rename(tmp_path / "t.json")
+    words = (
+        "tasks",
+        "spider",
+        "--data",
+        tmp_path,
+        "--split",
+        "train",
+        "--out",
+        tmp_path / "p.jsonl",
+    )
+    code, out, _ = dph(*words, "--databases", tmp_path / "db", "--tables", tmp_path / "t.json")
+    assert code == 0
+    assert "1 problems of 4 questions" in out
+
+
+def test_mathematics_from_a_file(dph, tmp_path):
+    rows = [{"problem": "p", "answer": "1"}, {"problem": "q", "answer": "x"}, {"problem": "r"}]
+    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    words = ("tasks", "maths", "--data", tmp_path / "own.jsonl", "--out", tmp_path / "p.jsonl")
+    code, out, _ = dph(*words, "--integers")
+    assert code == 0
+    assert "1 problems of 3 rows" in out
+    assert "dropped 1: the answer is no whole number" in out
+    assert load_problems(tmp_path / "p.jsonl")[0].problem_id == "own-0"
+
+
+def test_a_known_set_brings_its_numbers_of_samples(dph, tmp_path):
+    pq.write_table(pa.table({"problem": ["p"], "answer": ["1"]}), tmp_path / "aime24.parquet")
+    words = ("tasks", "maths", "--data", tmp_path, "--set", "aime24", "--out", tmp_path / "p.jsonl")
+    assert "evaluate.samples = 64, evaluate.k = [64]" in dph(*words)[1]
+    content = json.loads(dph(*words, "--json")[1])
+    assert (content["problems"], content["samples"], content["k"]) == (1, 64, [64])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["spider", "--data", ".", "--out", "p.jsonl"], "looked for dev.json, dev.parquet"),
+        (["spider", "--data", "gone", "--out", "p.jsonl"], "there is no directory gone"),
+        (["spider", "--data", "zoo", "--out", "p.json"], "written to .jsonl, got p.json"),
+        (["spider", "--data", "zoo", "--split", "test", "--out", "p.jsonl"], "got 'test'"),
+        (["spider", "--data", "zoo", "--databases", "gone", "--out", "p.jsonl"], "databases gone"),
+        (["spider", "--data", "zoo", "--tables", "gone", "--out", "p.jsonl"], "cannot read gone"),
+        (["bird", "--data", "zoo", "--split", "train", "--out", "p.jsonl"], "train.json"),
+        (["maths", "--data", "zoo", "--out", "p.jsonl"], "choose a set of zoo: --set aime24"),
+        (["maths", "--data", "zoo", "--set", "x", "--out", "p.jsonl"], "got 'x'"),
+        (["maths", "--data", "gone.jsonl", "--out", "p.jsonl"], "there is no file gone.jsonl"),
+    ],
+)
+def test_bad_input_is_one_line(dph, tmp_path, monkeypatch, words, message):
+    (tmp_path / "zoo").mkdir()
+    write_spider(tmp_path / "zoo")
+    monkeypatch.chdir(tmp_path)
+    code, out, err = dph("tasks", *words)
+    assert (code, out) == (2, "")
+    assert err.splitlines()[-1].startswith("dph: error: ")
+    assert message in err
+    assert not (tmp_path / "p.jsonl").exists()

@@ -1,0 +1,16 @@
+"""Real public data, which is not part of the repository: ``../shared/data``, or ``$DPH_DATA``."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+def shared_data(name: str) -> Path:
+    """The directory or file ``name`` of the data; the test is skipped where it is not there."""
+    home = os.environ.get("DPH_DATA")
+    root = Path(home) if home else Path(__file__).parents[2] / "shared" / "data"
+    path = root / name
+    if not path.exists():
+        pytest.skip(f"needs {path}")
+    return path

@@ -1,0 +1,46 @@
+import json
+
+import pytest
+
+from dph.errors import DataError
+from dph.tasks.sql_questions import read_rows, require_layout, to_questions
+
+ROW = {"db_id": "zoo", "question": "How many?", "query": "SELECT 1"}
+
+
+def write(tmp_path, rows):
+    path = tmp_path / "dev.json"
+    path.write_text(json.dumps(rows))
+    return path
+
+
+def questions(path):
+    return to_questions(path, prefix="p", gold_field="query", number_field="id")
+
+
+def test_ids_are_the_files_own_numbers_or_positions(tmp_path):
+    found = questions(write(tmp_path, [ROW, ROW | {"id": 7}]))
+    assert [question.question_id for question in found] == ["p-0", "p-7"]
+
+
+@pytest.mark.parametrize("field", ["db_id", "question", "query"])
+@pytest.mark.parametrize("value", [None, "", " ", 3])
+def test_a_row_without_a_field_is_named(tmp_path, field, value):
+    path = write(tmp_path, [ROW, ROW | {field: value}])
+    with pytest.raises(DataError, match=f"question 1: '{field}' has to be a text"):
+        questions(path)
+
+
+def test_what_holds_no_rows_is_refused(tmp_path):
+    with pytest.raises(DataError, match="list of questions"):
+        read_rows(write(tmp_path, {"a": 1}))
+    (tmp_path / "dev.parquet").write_text("no")
+    with pytest.raises(DataError, match="as parquet"):
+        read_rows(tmp_path / "dev.parquet")
+
+
+def test_a_directory_of_another_layout_is_refused(tmp_path):
+    with pytest.raises(DataError, match="holds no questions: looked for a, b"):
+        require_layout(tmp_path, ("a", "b"), "questions")
+    with pytest.raises(DataError, match="there is no directory"):
+        require_layout(tmp_path / "gone", ("a",), "questions")
