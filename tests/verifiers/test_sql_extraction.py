@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph.verifiers.sql_extraction import extract_sql
+from dph.verifiers.sql_extraction import SQLSource, extract_sql
 
 STYLES = [
     ("plain: ", "SELECT name FROM singer WHERE age > 20"),
@@ -102,4 +102,127 @@ def test_the_preamble_and_the_statement_are_parts_of_the_response(text):
 def test_hostile_responses_are_read_in_time_that_grows_with_their_length(piece):
     started = time.perf_counter()
     extract_sql(piece * (150_000 // len(piece)))
+    assert time.perf_counter() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("~~~sql\nSELECT 1\n~~~", "SELECT 1"),
+        ("~~~\nSELECT 1\n~~~\nso", "SELECT 1"),
+        ("about ~~~ 3\n```sql\nSELECT 1\n```", "SELECT 1"),
+        ("~~~sql\nSELECT '```'\n~~~", "SELECT '```'"),
+        ("````sql\nSELECT 1\n````", "SELECT 1"),
+        ("```sqlite3\nSELECT 1\n```", "SELECT 1"),
+        ("```PostgreSQL\nSELECT 1\n```", "SELECT 1"),
+        ("```sql\nSELECT 1\n```sql\nSELECT 2\n```", "SELECT 2"),  # the first was never closed
+        ("```\r\nselect 1\r\n```\r\n", "select 1"),
+        ("```sql\nSELECT 1\n\n~~~", "SELECT 1\n\n~~~"),
+    ],
+)
+def test_fences_of_both_kinds_and_dialects_are_read(response, expected):
+    assert statement(response) == expected
+
+
+PLACEHOLDERS = [
+    "-- Your SQL query",
+    "-- your sql here\n/* only this */",
+    "...",
+    "…",
+    "<your SQL query here>",
+    "[Your SQL]",
+    "your query goes here",
+    "SELECT ...",
+    "SELECT ... FROM ...",
+    "INSERT YOUR SQL HERE",
+]
+
+
+@pytest.mark.parametrize("placeholder", PLACEHOLDERS)
+def test_the_instructions_own_placeholder_is_no_answer(placeholder):
+    block = f"```sql\n{placeholder}\n```"
+    assert extract_sql(block) is None
+    assert statement(f"```sql\nSELECT 1\n```\nin the format\n{block}") == "SELECT 1"
+    assert statement(f"in the format\n{block}\nI say:\nSELECT 2") == "SELECT 2"
+    answer = f"<answer>{placeholder}</answer>"
+    assert extract_sql(answer) is None
+    assert statement(f"<answer>SELECT 1</answer> like {answer}") == "SELECT 1"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "-- singers\nSELECT 1",
+        "SELECT '...'",
+        "SELECT your, query FROM here",
+        "INSERT INTO query VALUES (1)",
+        "SELECT 1 -- your SQL query",
+    ],
+)
+def test_sql_that_looks_a_little_like_a_placeholder_is_sql(sql):
+    assert statement(f"```sql\n{sql}\n```") == sql
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("<answer>SELECT 1</answer>", "SELECT 1"),
+        ("```sql\nSELECT 1\n```\n<answer>\nSELECT 2;\n</answer>", "SELECT 2"),
+        ("<answer>```sql\nSELECT 1\n```</answer> ```sql\nSELECT 2\n```", "SELECT 1"),
+        ("<ANSWER>SELECT 1", "SELECT 1"),
+        ("<answer>SELECT 1<answer>SELECT 2</answer>", "SELECT 2"),
+        ("<answer>SELECT 1</answer><answer>none</answer>", "SELECT 1"),
+        ("<answer>42</answer>\n```sql\nSELECT 1\n```", "SELECT 1"),
+        ("</answer> SELECT 1", "SELECT 1"),
+    ],
+)
+def test_an_answer_element_comes_before_anything_else(response, expected):
+    assert statement(response) == expected
+
+
+CALL = '<tool_call>{"name": "run", "arguments": %s}</tool_call>'
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        (CALL % '{"sql": "SELECT 1"}', "SELECT 1"),
+        (CALL % '{"db": "x", "query": "SELECT \\"a\\"\\n"}', 'SELECT "a"'),
+        (CALL % '"{\\"sql\\": \\"SELECT 1\\"}"', "SELECT 1"),
+        (CALL % '{"sql": "SELECT 1"}' + CALL % '{"sql": "SELECT 2"}', "SELECT 2"),
+        (CALL % '{"sql": "SELECT 1"}' + CALL % '{"path": "x"}', "SELECT 1"),
+        ('<tool_call>{"sql_query": "SELECT 1"}', "SELECT 1"),
+        ('{"name": "run", "parameters": {"statement": "SELECT 1"}}', "SELECT 1"),
+        (CALL % '{"sql": "SELECT 1"}' + "\n```sql\nSELECT 2\n```", "SELECT 2"),
+        (CALL % '{"sql": "..."}' + "\nso SELECT 2", "SELECT 2"),
+        ("<tool_call>{broken</tool_call> SELECT 2", "SELECT 2"),
+        ('<tool_call>["SELECT 1"]</tool_call>\nSELECT 2', "SELECT 2"),
+        (CALL % "7" + "\nSELECT 2", "SELECT 2"),
+    ],
+)
+def test_a_tool_call_holds_the_statement_as_an_argument(response, expected):
+    assert statement(response) == expected
+
+
+def test_only_the_named_places_are_looked_at_in_the_order_given():
+    response = "<answer>SELECT 1</answer>\n```sql\nSELECT 2\n```\nSELECT 3\n" + (
+        CALL % '{"sql": "SELECT 4"}'
+    )
+    for source, sql in [("answer", 1), ("fenced", 2), ("tool_call", 4)]:
+        assert extract_sql(response, [SQLSource(source)]).statement == f"SELECT {sql}"
+    both = [SQLSource.TOOL_CALL, SQLSource.ANSWER]
+    assert extract_sql(response, both).statement == "SELECT 4"
+    assert extract_sql("SELECT 1", [SQLSource.FENCED]) is None
+    assert extract_sql(response, []) is None
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["~~~\n", "<answer>", "<answer>SELECT", "<tool_call>{", "your sql ", "[" * 50, "...", "-- x\n"],
+)
+def test_hostile_elements_are_read_in_time_that_grows_with_their_length(piece):
+    text = piece * (150_000 // len(piece))
+    started = time.perf_counter()
+    for response in (text, f"```sql\n{text}\n```", f"<answer>{text}</answer>"):
+        extract_sql(response)
     assert time.perf_counter() - started < 5

@@ -3,14 +3,14 @@ import pytest
 from dph.verifiers.sql_rules.cartesian import CARTESIAN
 
 
-def reward(predicted, gold):
-    return CARTESIAN.compare(predicted, CARTESIAN.keep(gold, "SELECT 1 ORDER BY 1")).reward
+def reward(predicted, gold, sql="SELECT 1"):
+    return CARTESIAN.compare(predicted, CARTESIAN.keep(gold, sql)).reward
 
 
 @pytest.mark.parametrize(
     ("predicted", "gold", "expected"),
     [
-        ([("a", 1), ("b", 2)], [(2, "b"), (1, "a")], 1.0),  # Spider's rule, never ordered
+        ([("a", 1), ("b", 2)], [(2, "b"), (1, "a")], 1.0),  # Spider's rule
         ([(1, "x")], [(1, "a")], 0.8 * 1 / 4),
         ([(1, "a", "z")], [(1, "a")], 0.8 * 4 / 6),
         ([(1,)], [(1, "a")], 0.8 * 1 / 2),
@@ -27,3 +27,8 @@ def reward(predicted, gold):
 )
 def test_matched_columns_over_the_product(predicted, gold, expected):
     assert reward(predicted, gold) == pytest.approx(min(expected, 0.8) if expected != 1.0 else 1.0)
+
+
+def test_rows_in_another_order_than_the_golds_earn_only_the_partial_credit():
+    assert reward([(2,), (1,)], [(1,), (2,)], "SELECT a FROM t ORDER BY a") == 0.8
+    assert reward([(2,), (1,)], [(1,), (2,)]) == 1.0

@@ -1,7 +1,7 @@
 """The DPH-RL paper's reward with partial credit for columns.
 
 Source: Li et al., "The Choice of Divergence" (arXiv:2509.07430), its SQL reward: 1 for a match by
-Spider's rule without regard to the order of rows. Otherwise 0.8 * m^2 / (g * p) for g gold and p
+Spider's rule. Otherwise 0.8 * m^2 / (g * p) for g gold and p
 predicted columns, m of the gold's with a predicted column of the same distinct values.
 
 Easy to game: the order of rows, their number and how values belong together in rows never count
@@ -39,9 +39,9 @@ def compare(predicted: Rows, gold: CartesianGold) -> Comparison:
     return Comparison(reward, f"{matched} of {len(gold.columns)} columns are right")
 
 
-def keep(rows: Rows, _: str) -> CartesianGold:
-    """The gold's rows without their order, and its columns' values."""
-    return CartesianGold(SpiderGold(rows, ordered=False), _columns(rows))
+def keep(rows: Rows, sql: str) -> CartesianGold:
+    """What Spider's rule keeps, and the values of the gold's columns."""
+    return CartesianGold(spider.keep(rows, sql), _columns(rows))
 
 
 def _columns(rows: Rows) -> list[frozenset[object]]:
