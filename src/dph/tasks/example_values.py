@@ -1,6 +1,6 @@
 """Example values for a prompt: the first of each column, and those that the question speaks of.
 
-**Source**: the prompts of OmniSQL (arXiv:2503.02240), which the paper trains on. Texts of the
+**Source**: the prompts of OmniSQL (arXiv:2503.02240), which the paper's follow. Texts of the
 database are ranked by BM25 for every run of words of the question, and those of which more than
 85% stand in the question are shown before the first two values of a column.
 """
