@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from dph.errors import VerifierError
+from dph.errors import SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
 from dph.verifiers import SQLVerifier, Verifier
 from dph.verifiers.sql import SQLPair, _verdict
 from dph.verifiers.sql_executor import SQLLimits
+from dph.verifiers.sql_extraction import SQLSource
 from dph.verifiers.workers import Reply, ReplyKind
 
 from .conftest import children_of
@@ -222,3 +223,35 @@ def test_an_error_of_the_worker_is_an_error_here():
         _verdict(
             Reply(ReplyKind.ERROR, reason="KeyError: 'sql'"), SQLPair("db", "SELECT 1", "SELECT 2")
         )
+
+
+@pytest.mark.parametrize("timeout", [0, -1.0, float("nan"), float("inf")])
+def test_a_time_limit_is_a_positive_number(timeout):
+    with pytest.raises(SettingsError, match="timeout must be a positive number"):
+        SQLVerifier(timeout=timeout)
+
+
+def test_the_rule_is_a_setting_and_part_of_the_version(singers, singer_problem):
+    response = (
+        "SELECT name FROM singer WHERE age > 20 UNION ALL SELECT name FROM singer WHERE age > 20"
+    )
+    for rule, outcome in [("bird", Outcome.CORRECT), ("strict", Outcome.WRONG)]:
+        with SQLVerifier(databases=singers.parent, rule=rule) as verifier:
+            assert verifier.version == f"2 ({rule})"
+            assert outcomes(verifier.grade([singer_problem], [response])) == [outcome]
+    with pytest.raises(SettingsError, match="no SQL rule 'none'"):
+        SQLVerifier(rule="none")
+
+
+def test_a_partial_reward_is_wrong(singers, singer_problem):
+    with SQLVerifier(databases=singers.parent, rule="bird_soft_f1") as verifier:
+        (verdict,) = verifier.grade([singer_problem], ["SELECT name, 1 FROM singer WHERE age > 20"])
+    assert verdict.outcome is Outcome.WRONG
+    assert verdict.reward == pytest.approx(2 / 3)
+    assert verdict.reason == "soft F1 0.6667"
+
+
+def test_only_the_sources_that_are_asked_for_are_read(singers, singer_problem):
+    with SQLVerifier(databases=singers.parent, sources=[SQLSource.FENCED]) as verifier:
+        verdicts = verifier.grade([singer_problem] * 2, [GOOD[0], f"```sql\n{GOOD[0][7:]}\n```"])
+    assert outcomes(verdicts) == [Outcome.NO_ANSWER, Outcome.CORRECT]

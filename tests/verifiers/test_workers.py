@@ -345,3 +345,37 @@ def test_no_worker_outlives_its_parent(user_module, ending):
     assert parent.returncode in (-signal.SIGKILL, 0, 1)
     assert pids
     assert all(gone(pid) for pid in pids)
+
+
+GREEDY = """
+    held = []
+
+    def make(options):
+        return handle
+
+    def handle(request, stage):
+        if request:
+            import os, time
+            held.append(b"x" * request)
+            time.sleep(0.03)
+        import os
+        return os.getpid()
+"""
+
+
+def test_a_worker_that_holds_too_much_is_replaced_and_no_request_is_lost(user_module):
+    with WorkerPool(handler=f"{user_module(GREEDY)}:make", options={}) as pool:
+        requests = [0, 1000, 300_000_000, 0, 0]
+        replies = pool.run(requests)
+        assert kinds(replies) == ["OK"] * 5
+        pids = [reply.value for reply in replies]
+        assert pids[0] == pids[1] == pids[2] != pids[3] == pids[4]
+        assert gone(pids[0])
+        assert 0.03 <= replies[2].seconds < 10
+        last, after = pool.run([300_000_000])[0].value, pool.run([0])[0].value
+        assert last == pids[4] != after
+
+
+def test_the_seconds_of_a_request_that_was_killed_are_told(make_pool):
+    (reply,) = make_pool(timeout=0.3).run([("sleep", 60)])
+    assert 0.3 <= reply.seconds < 10

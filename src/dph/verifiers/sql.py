@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from dph.errors import VerifierError
+from dph.errors import SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
 from dph.verifiers.closing import Closing
 from dph.verifiers.sql_executor import SQLLimits
@@ -65,6 +65,8 @@ class SQLVerifier(Closing):
         timeout: float = 5.0,
         limits: SQLLimits | None = None,
     ) -> None:
+        if not 0 < timeout < 1e6:
+            raise SettingsError(f"timeout must be a positive number of seconds, got {timeout}")
         self.rule = sql_rule(rule).name
         self.version = f"2 ({rule})"
         self._databases = (databases or Path()).absolute()

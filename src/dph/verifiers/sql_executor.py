@@ -110,7 +110,7 @@ def database_state(database: Path) -> tuple[int, int] | None:
     """What changes when the file does (time of change, size), or None if it is not there."""
     try:
         status = database.stat()
-    except OSError:
+    except (OSError, ValueError):  # the latter: a NUL in its name
         return None
     return status.st_mtime_ns, status.st_size
 

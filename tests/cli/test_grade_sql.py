@@ -1,0 +1,156 @@
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dph.cli import main
+from dph.cli.grade_run import default_workers, summary_text
+from dph.grading import GradeSummary
+from dph.records import Outcome
+
+GOLD = "SELECT count(*) FROM singer"
+SLOW = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x FROM r) SELECT count(*) FROM r"
+
+
+@pytest.fixture
+def databases(tmp_path):
+    path = tmp_path / "databases" / "singers" / "singers.sqlite"
+    path.parent.mkdir(parents=True)
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE singer AS SELECT 'x' AS name")
+    connection.commit()
+    connection.close()
+    return tmp_path / "databases"
+
+
+def write(path, predictions, column="pred_sql"):
+    rows = [{"db_id": "singers", "gold_sql": GOLD, column: sql} for sql in predictions]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def read(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def arguments(source, databases, target, *more):
+    words = ["grade", "sql", "--input", source, "--databases", databases, "--out", target, *more]
+    return [str(word) for word in words]
+
+
+def test_rows_come_out_with_their_verdicts_and_a_summary_is_printed(tmp_path, databases, capsys):
+    source = write(tmp_path / "in.jsonl", ["SELECT 1", "SELECT 2", "SELECT nope", None])
+    target = tmp_path / "out.jsonl"
+    assert main(arguments(source, databases, target, "--rule", "spider", "--workers", 1)) == 0
+    rows = read(target)
+    assert [row["outcome"] for row in rows] == ["CORRECT", "WRONG", "INVALID", "NO_ANSWER"]
+    assert [row["reward"] for row in rows] == [1.0, 0.0, 0.0, 0.0]
+    assert rows[2]["reason"] == "no such column: nope"
+    output = capsys.readouterr()
+    assert "CORRECT             1    25.0%" in output.out
+    assert "4 rows, mean reward 0.2500" in output.out
+    assert "rows/s" in output.out
+    assert "grade: 4/4 rows" in output.err
+
+
+def test_json_is_one_document(tmp_path, databases, capsys):
+    source = write(tmp_path / "in.jsonl", ["```sql\nSELECT 1\n```", "no idea"], "response")
+    target = tmp_path / "out.parquet"
+    assert main(arguments(source, databases, target, "--json", "--timeout", 3)) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["rows"] == document["graded_now"] == 2
+    assert document["mean_reward"] == 0.5
+    assert document["outcomes"]["CORRECT"] == document["outcomes"]["NO_ANSWER"] == 1
+    assert set(document["outcomes"]) == {outcome.value for outcome in Outcome}
+    assert document["rows_per_second"] > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (["--rule", "birds"], "'birds' is not one of"),
+        (["--workers", "0"], "greater than or equal to 1"),
+        (["--timeout", "0"], "timeout must be a positive"),
+        (["--databases", "nowhere"], "no directory: nowhere"),
+        (["--input", "none.jsonl"], "cannot read none.jsonl"),
+        (["--input", "in.csv"], "must end in one of"),
+        (["--out", "out.txt"], "must end in one of"),
+    ],
+)
+def test_bad_input_is_named_in_one_line(tmp_path, databases, capsys, monkeypatch, change, words):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "in.jsonl", ["SELECT 1"])
+    assert main(arguments("in.jsonl", databases, "out.jsonl", *change)) == 2
+    error = [line for line in capsys.readouterr().err.splitlines() if "error" in line]
+    assert len(error) == 1
+    assert words in error[0]
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_column_that_is_missing_is_named(tmp_path, databases, capsys):
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"db_id": "singers", "answer": "SELECT 1"}\n')
+    assert main(arguments(source, databases, tmp_path / "out.jsonl")) == 2
+    assert "no column 'gold_sql', 'pred_sql'; it has db_id, answer" in capsys.readouterr().err
+
+
+def _descendants(pid):
+    found = set()
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in task.read_text().split():
+            found |= {int(child)} | _descendants(int(child))
+    return found
+
+
+@pytest.mark.slow
+def test_a_killed_command_goes_on_and_leaves_no_process(tmp_path, databases, capsys):
+    predictions = ["SELECT 1"] * 3000 + [SLOW] + ["SELECT 2"] * 1000
+    source, target = write(tmp_path / "in.jsonl", predictions), tmp_path / "out.jsonl"
+    words = arguments(source, databases, target, "--timeout", 4)
+    command = subprocess.Popen(
+        [sys.executable, "-c", "import sys; from dph.cli import main; main(sys.argv[1:])", *words],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    parts = tmp_path / ".out.jsonl.parts"
+    deadline = time.monotonic() + 30
+    while not (parts / "000001.jsonl").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    workers = _descendants(command.pid)
+    command.send_signal(signal.SIGKILL)
+    command.wait()
+    assert workers
+    assert not target.exists()
+    deadline = time.monotonic() + 10
+    while any(Path(f"/proc/{pid}").exists() for pid in workers) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
+    assert main(arguments(source, databases, target, "--resume", "--timeout", 0.5)) == 2
+    assert "another grader" in capsys.readouterr().err
+    write(source, predictions)  # the same bytes are the same input
+    source.touch()
+    assert main(arguments(source, databases, target, "--resume", "--timeout", 4, "--json")) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["rows"] == 4001
+    assert document["graded_now"] <= 4001 - 2048
+    outcomes = [row["outcome"] for row in read(target)]
+    assert outcomes == ["CORRECT"] * 3000 + ["TIMED_OUT"] + ["WRONG"] * 1000
+
+
+def test_there_is_a_worker_a_core():
+    assert 1 <= default_workers() <= (os.cpu_count() or 1)
+
+
+def test_what_an_earlier_run_had_finished_is_said():
+    outcomes = dict.fromkeys(Outcome, 0) | {Outcome.CORRECT: 3, Outcome.WRONG: 1}
+    summary = GradeSummary(rows=4, outcomes=outcomes, mean_reward=0.75, graded=0, seconds=0.5)
+    text = summary_text(summary, Path("out.jsonl"))
+    assert "4 rows (4 of them by an earlier run), mean reward 0.7500, 0.5 s -> out.jsonl" in text
+    assert "TIMED_OUT" not in text
