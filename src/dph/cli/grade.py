@@ -2,6 +2,7 @@
 
 import typer
 
+from dph.cli.grade_math import grade_math
 from dph.cli.grade_sql import grade_sql
 
 grade_app = typer.Typer(
@@ -11,3 +12,4 @@ grade_app = typer.Typer(
     rich_markup_mode=None,
 )
 grade_app.command("sql")(grade_sql)
+grade_app.command("math")(grade_math)

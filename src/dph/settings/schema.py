@@ -64,7 +64,9 @@ class DataSettings(Section):
         description="jsonl or parquet of problems (problem_id, prompt, answer ...)"
     )
     sets: dict[str, SetSettings] = Field({}, description="evaluation sets by name")
-    verifier: str = Field("exact", description="sql, number, exact, or module:function of your own")
+    verifier: str = Field(
+        "exact", description="sql, math, math_qwen, number, exact, or module:function of your own"
+    )
     verifier_workers: Positive = Field(1, description="worker processes of the verifier")
     verifier_timeout: float = Field(
         5.0, gt=0, description="seconds an answer may take to be graded"

@@ -10,6 +10,7 @@ from dph.import_path import is_import_path
 from dph.verifiers.base import Verifier
 from dph.verifiers.exact import ExactVerifier
 from dph.verifiers.function import FunctionVerifier
+from dph.verifiers.mathematics import MathQwenVerifier, MathVerifier
 from dph.verifiers.number import NumberVerifier
 from dph.verifiers.sql import SQLVerifier
 
@@ -17,6 +18,8 @@ __all__ = [
     "VERIFIERS",
     "ExactVerifier",
     "FunctionVerifier",
+    "MathQwenVerifier",
+    "MathVerifier",
     "NumberVerifier",
     "SQLVerifier",
     "Verifier",
@@ -26,6 +29,10 @@ __all__ = [
 VERIFIERS: Mapping[str, Callable[..., Verifier]] = MappingProxyType(
     {
         "sql": lambda *, sql_rule, **settings: SQLVerifier(rule=sql_rule, **settings),
+        "math": lambda *, workers, timeout, **_: MathVerifier(workers=workers, timeout=timeout),
+        "math_qwen": lambda *, workers, timeout, **_: MathQwenVerifier(
+            workers=workers, timeout=timeout
+        ),
         "number": lambda **_: NumberVerifier(),
         "exact": lambda **_: ExactVerifier(),
     }
@@ -46,8 +53,8 @@ def make_verifier(
     Args:
         name: a key of VERIFIERS or an import path.
         databases: where the relative paths of databases start (``sql`` alone).
-        workers: number of worker processes (``sql`` and functions).
-        timeout: seconds for one answer (``sql`` and functions).
+        workers: number of worker processes (``sql``, ``math``, ``math_qwen`` and functions).
+        timeout: seconds for one answer (``sql``, ``math``, ``math_qwen`` and functions).
         sql_rule: when two results are equal, a name of ``sql_rules.RULES`` (``sql`` alone).
 
     Raises:

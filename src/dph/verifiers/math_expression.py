@@ -1,0 +1,150 @@
+r"""Answers as sympy expressions, read and compared by the package math-verify.
+
+Its time limits, which are signals, are switched off: this runs in a worker that can be killed.
+Two of its habits are undone: differences below 1e-15 count as none (so that 2^-60 equals 2^-57),
+and decimals below 1e-6 are all equal. Here expressions also have to agree to a relative 1e-4
+where a decimal was written, and to 1e-9 where none was.
+"""
+
+import contextlib
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+from latex2sympy2_extended.math_normalization import normalize_latex
+from math_verify.grader import verify
+from math_verify.parser import LatexExtractionConfig, parse, parse_latex_cached
+
+_NORMALIZATION = LatexExtractionConfig().normalization_config
+_DIGITS = 30
+# What sympy sums or integrates numerically, for as long as it takes.
+_ENDLESS = (sympy.Sum, sympy.Product, sympy.Integral, sympy.Limit, sympy.Derivative)
+_EXACT_TOLERANCE = 1e-9
+_DECIMAL_TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What math-verify may compare of an answer: an expression, its text, or both."""
+
+    values: tuple[Any, ...]
+
+
+def read_latex(text: str) -> Reading:
+    """Read an answer that is known to be LaTeX, such as what a box holds."""
+    normalized = normalize_latex(text, _NORMALIZATION)
+    # math-verify meets what its parser cannot read, whatever that raises, by the text alone.
+    with contextlib.suppress(Exception):
+        return Reading((parse_latex_cached(normalized), normalized))
+    return Reading((normalized,))
+
+
+def read_text(text: str) -> Reading:
+    """Find and read the answer in running text."""
+    return Reading(tuple(parse(text, parsing_timeout=None)))
+
+
+def readings_equal(answer: Reading, gold: Reading) -> bool:
+    """Whether math-verify takes the answer as right, and the numbers bear it out."""
+    if _hopeless(answer.values[0], gold.values[0]):
+        return False
+    if not verify(list(gold.values), list(answer.values), timeout_seconds=None):
+        return False
+    one, other = answer.values[0], gold.values[0]
+    return isinstance(one, str) or isinstance(other, str) or not numerically_differ(one, other)
+
+
+def _hopeless(answer: Any, gold: Any) -> bool:
+    """Whether the two are surely not the same and math-verify need not be asked, which is slow."""
+    one, other = _right_side(answer), _right_side(gold)
+    if isinstance(one, sympy.Set) != isinstance(other, sympy.Set):
+        single, several = (other, one) if isinstance(one, sympy.Set) else (one, other)
+        return _is_value(single) and not isinstance(several, sympy.FiniteSet)
+    if not (_is_value(one) and _is_value(other)) or _has_percent(one) or _has_percent(other):
+        return False
+    values = _value(one), _value(other)
+    if values[0] is None or values[1] is None:
+        return False
+    return bool(abs(values[0] - values[1]) > 1e-3 * max(1, abs(values[0]), abs(values[1])))
+
+
+def _is_value(expression: Any) -> bool:
+    return isinstance(expression, sympy.Expr) and not isinstance(expression, sympy.Symbol)
+
+
+def numerically_differ(answer: Any, gold: Any) -> bool:
+    """Whether two expressions, or their parts, have values that are surely not the same.
+
+    Symbols get fixed values. Where the values cannot be had, the answer is no.
+    """
+    pairs = _pairs(_right_side(answer), _right_side(gold))
+    return any(_values_differ(one, other) for one, other in pairs)
+
+
+def _right_side(expression: Any) -> Any:
+    return expression.rhs if isinstance(expression, sympy.Eq) else expression
+
+
+def _pairs(answer: Any, gold: Any) -> Iterator[tuple[Any, Any]]:
+    """The numbers to compare: entries, end points, elements by size, or the two themselves."""
+    if isinstance(answer, sympy.MatrixBase) and isinstance(gold, sympy.MatrixBase):
+        if answer.shape == gold.shape:
+            yield from zip(answer.flat(), gold.flat(), strict=True)
+    elif isinstance(answer, sympy.Interval) and isinstance(gold, sympy.Interval):
+        yield from ((answer.start, gold.start), (answer.end, gold.end))
+    elif isinstance(answer, sympy.FiniteSet) and isinstance(gold, sympy.FiniteSet):
+        parts = [_by_size(collection) for collection in (answer, gold)]
+        if len(parts[0]) == len(parts[1]):
+            yield from zip(*parts, strict=True)
+    elif isinstance(answer, sympy.Tuple) and isinstance(gold, sympy.Tuple):
+        if len(answer) == len(gold):
+            yield from zip(answer, gold, strict=True)
+    elif isinstance(answer, sympy.Expr) and isinstance(gold, sympy.Expr):
+        yield answer, gold
+
+
+def _by_size(collection: Any) -> list[Any]:
+    """The elements by their values; none if one has no real value."""
+    values = [(_value(element), element) for element in collection.args]
+    if any(value is None or not value.is_real for value, _ in values):
+        return []
+    return [element for _, element in sorted(values, key=lambda pair: float(pair[0]))]
+
+
+def _values_differ(answer: Any, gold: Any) -> bool:
+    if not (isinstance(answer, sympy.Expr) and isinstance(gold, sympy.Expr)):
+        return False
+    if answer.free_symbols != gold.free_symbols or _has_percent(answer) != _has_percent(gold):
+        return False
+    one, other = _value(answer), _value(gold)
+    if one is None or other is None:
+        return False
+    decimal = answer.has(sympy.Float) or gold.has(sympy.Float)
+    tolerance = _DECIMAL_TOLERANCE if decimal else _EXACT_TOLERANCE
+    return bool(abs(one - other) > tolerance * max(abs(one), abs(other)))
+
+
+def _has_percent(expression: Any) -> bool:
+    return bool(expression.has(sympy.core.expr.UnevaluatedExpr))
+
+
+def _value(expression: Any) -> Any:
+    """A finite complex number, or None; each symbol has a value of its own between 1 and 2."""
+    if not isinstance(expression, sympy.Expr) or expression.has(*_ENDLESS):
+        return None
+    symbols = expression.free_symbols
+    places = {symbol: _place(symbol.name) for symbol in symbols}
+    # sympy may fail to evaluate what math-verify could compare; then there is no objection.
+    with contextlib.suppress(Exception):
+        value = expression.evalf(_DIGITS, subs=places)
+        if value.is_number and value.is_finite:
+            return value
+    return None
+
+
+def _place(name: str) -> Any:
+    """A number between 1 and 2 that depends on a symbol's name alone."""
+    # A float: exact fractions grow without bound in powers.
+    return sympy.Float(1 + (zlib.crc32(name.encode()) % 9973 + 1) / 9974, _DIGITS)
