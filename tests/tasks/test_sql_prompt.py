@@ -13,8 +13,8 @@ from dph.tasks.sql_prompt import SQLPrompts, sql_prompt
 from shared_data import shared_data
 from tasks.zoo import SCHEMA_TEXT, TABLES, write_database
 
-# The indices that the published files have and the rebuilt ones lack. SQLite reads a column from
-# an index that holds it, in the order of the index, so they decide which two values come first.
+# The published files seem to have indices that the rebuilt ones lack. SQLite reads a column from an
+# index that holds it, in the order of the index, so they decide which two values come first.
 MISSING_INDICES = {
     "world_1": "CREATE INDEX i ON city (CountryCode);"
     "CREATE INDEX j ON countrylanguage (CountryCode)",
