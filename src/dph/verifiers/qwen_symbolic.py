@@ -7,6 +7,7 @@ over the syntax tree takes its place; the LaTeX parser understands nearly all be
 
 import ast
 import contextlib
+import math
 import operator
 from collections.abc import Callable
 from functools import lru_cache
@@ -28,7 +29,7 @@ _RELATIVE_TOLERANCE = 1e-4
 
 def is_close(one: float, other: float) -> bool:
     """Within 1e-4 of the larger, the tool's tolerance for numbers."""
-    return abs(one - other) <= _RELATIVE_TOLERANCE * max(abs(one), abs(other))
+    return math.isclose(one, other, rel_tol=_RELATIVE_TOLERANCE)
 
 
 def symbolically_equal(answer: str, gold: str) -> bool:
