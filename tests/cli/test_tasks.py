@@ -112,3 +112,13 @@ def test_bad_input_is_one_line(dph, tmp_path, monkeypatch, words, message):
     assert err.splitlines()[-1].startswith("dph: error: ")
     assert message in err
     assert not (tmp_path / "p.jsonl").exists()
+
+
+def test_without_databases_nothing_is_checked_and_the_report_says_so(dph, tmp_path):
+    write_bird(tmp_path)
+    (tmp_path / "dev_databases").rename(tmp_path / "elsewhere")
+    code, out, _ = dph("tasks", "bird", "--data", tmp_path, "--out", tmp_path / "p.jsonl")
+    assert code == 0
+    assert "4 problems of 4 questions" in out
+    assert "there are no databases" in out
+    assert "CREATE TABLE animal" in load_problems(tmp_path / "p.jsonl")[0].prompt
