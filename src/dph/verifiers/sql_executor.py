@@ -39,7 +39,7 @@ class SQLLimits:
     """What one statement may use. ``result_bytes`` counts text, blobs and 16 bytes a cell."""
 
     seconds: float = 5.0
-    rows: int = 100_000
+    rows: int = 500_000
     value_bytes: int = 1_000_000
     result_bytes: int = 64_000_000
     sql_bytes: int = 200_000
