@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dph.presampling.manifest import Manifest, read_manifest
-from dph.presampling.pool import require_fit, require_free
+from dph.presampling.pool import require_fit, require_free, require_whole
 from dph.presampling.presample import ReferenceForward, presample
 from dph.runs.layout import pool_directory
 from dph.runs.progress import ProgressDisplay
@@ -26,6 +26,7 @@ def presample_stage(bench: Workbench, directory: Path, progress: ProgressDisplay
     if (path / "manifest.json").exists():
         manifest = read_manifest(path / "manifest.json")
         require_fit(path, manifest, source, rule)
+        require_whole(path, manifest)
         return manifest
     bench.require_prompts_fit(model.config, bench.problems, max_tokens=draw.parameters.max_tokens)
     reference = ReferenceForward(
