@@ -12,7 +12,7 @@ from dph.errors import SettingsError
 from dph.evaluation.document import evaluation_document
 from dph.evaluation.evaluate import EvaluationSet, evaluate, total_answers
 from dph.evaluation.samples_file import comparable_scores, read_samples
-from dph.files import make_directory, write_json
+from dph.files import only_writer, write_json
 from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.models.loading import load_config
 from dph.rollout.base import SamplingParameters
@@ -55,9 +55,11 @@ def evaluate_stage(
             bench.require_prompts_fit(
                 weights.config, chosen.problems, max_tokens=chosen.draw.parameters.max_tokens
             )
-        make_directory(directory)
         total = total_answers(sets, samples=settings.samples)
-        with progress.task(f"evaluating {directory.name}", total, "samples") as advance:
+        with (
+            only_writer(directory),
+            progress.task(f"evaluating {directory.name}", total, "samples") as advance,
+        ):
             table = evaluate(
                 directory / SAMPLES_FILE,
                 sets,

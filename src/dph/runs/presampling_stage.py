@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from dph.files import only_writer
 from dph.presampling.manifest import Manifest, read_manifest
 from dph.presampling.pool import require_fit, require_free, require_whole
 from dph.presampling.presample import ReferenceForward, presample
@@ -36,7 +37,7 @@ def presample_stage(bench: Workbench, directory: Path, progress: ProgressDisplay
         dtype=recipe.model.dtype,
     )
     total = len(bench.problems) * (source.samples + 1)
-    with progress.task("pre-sampling", total, "samples") as advance:
+    with only_writer(path.parent), progress.task("pre-sampling", total, "samples") as advance:
         return presample(
             bench.problems,
             path,
