@@ -24,7 +24,7 @@ from dph.reporting.student_t import t_quantile
 from dph.training.tracking import read_metrics
 
 METHODS = (
-    "grpo,dapo,rkl@0.01,rkl@0.03,rkl@0.3,alpha,dph_f,dph_js,dph_js_definition,"
+    "grpo,dapo,rkl@0.01,rkl@0.03,rkl@0.3,alpha,dph_f,dph_f@1,dph_js,dph_js_definition,"
     "dph_f@0,grpo+slow,dph_f+slow"
 )
 START, END = "<!-- table: begin -->", "<!-- table: end -->"
