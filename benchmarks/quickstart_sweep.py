@@ -5,8 +5,9 @@
 Each contender (a method at a strength, see dph.quickstart.recipes) is trained on every seed. Its
 score is the mean, over seeds and over in_domain and cross_domain, of greedy + pass@16: right at
 the first try and right within many tries count alike. The strength with the best score is
-chosen. Results go to DIR/sweep.jsonl, a line a contender and seed; what is there already is not
-run again, and with --table nothing is run at all.
+chosen; scores less than half a point apart are a tie, which the larger strength wins. Results go
+to DIR/sweep.jsonl, a line a contender and seed; what is there already is not run again, and with
+--table nothing is run at all.
 """
 
 import argparse
@@ -31,6 +32,7 @@ GRID = {
     "dph_js_definition": [0.3, 1.0, 3.0],
 }
 SETS = ("in_domain", "cross_domain")
+TIE = 0.005
 START, END = "<!-- sweep: begin -->", "<!-- sweep: end -->"
 
 
@@ -122,11 +124,15 @@ def _table(rows: list[dict[str, object]]) -> str:
 
 
 def _chosen(scores: dict[str, float]) -> list[str]:
-    """The best contender of each method."""
+    """The best contender of each method; the last (strongest) of those within TIE of it."""
     by_method: dict[str, list[str]] = {}
     for contender in scores:
         by_method.setdefault(contender.partition("@")[0], []).append(contender)
-    return [max(contenders, key=scores.__getitem__) for contenders in by_method.values()]
+    chosen = []
+    for contenders in by_method.values():
+        top = max(scores[contender] for contender in contenders)
+        chosen.append([c for c in contenders if scores[c] > top - TIE][-1])
+    return chosen
 
 
 def _replace(path: Path, table: str) -> None:

@@ -19,7 +19,7 @@ STRENGTHS = {
     "dapo": None,
     "rkl": 0.03,
     "alpha": 1.0,
-    "dph_f": 0.3,
+    "dph_f": 1.0,
     "dph_js": 1.0,
     "dph_js_definition": 1.0,
 }
