@@ -5,8 +5,9 @@
 Each contender (a method at a strength, see dph.quickstart.recipes) is trained on every seed. Its
 score is the mean, over seeds and over in_domain and cross_domain, of greedy + pass@16: right at
 the first try and right within many tries count alike. The strength with the best score is
-chosen. Results go to DIR/sweep.jsonl, a line a contender and seed; what is there already is not
-run again.
+chosen; scores less than half a point apart are a tie, which the larger strength wins. Results go
+to DIR/sweep.jsonl, a line a contender and seed; what is there already is not run again, and with
+--table nothing is run at all.
 """
 
 import argparse
@@ -31,6 +32,7 @@ GRID = {
     "dph_js_definition": [0.3, 1.0, 3.0],
 }
 SETS = ("in_domain", "cross_domain")
+TIE = 0.005
 START, END = "<!-- sweep: begin -->", "<!-- sweep: end -->"
 
 
@@ -50,6 +52,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="100,101,102")
     parser.add_argument("--jobs", type=int, default=2, help="seeds run side by side")
     parser.add_argument("--only", type=int, help=argparse.SUPPRESS)  # the child's seed
+    parser.add_argument("--table", action="store_true", help="only read what is there")
     parser.add_argument("--write", type=Path, help="page whose table is replaced")
     parser.add_argument("--contenders", default=",".join(labels()))
     arguments = parser.parse_args()
@@ -64,8 +67,9 @@ def main() -> None:
         return
     arguments.out.mkdir(parents=True, exist_ok=True)
     seeds = [int(seed) for seed in arguments.seeds.split(",")]
-    with ThreadPoolExecutor(arguments.jobs) as pool:
-        list(pool.map(lambda seed: _in_a_process(arguments, seed), seeds))
+    if not arguments.table:
+        with ThreadPoolExecutor(arguments.jobs) as pool:
+            list(pool.map(lambda seed: _in_a_process(arguments, seed), seeds))
     rows = _rows(arguments.out, seeds, contenders)
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     (arguments.out / "sweep.jsonl").write_text(lines, encoding="utf-8")
@@ -106,21 +110,29 @@ def _table(rows: list[dict[str, object]]) -> str:
         found = [row for row in rows if row["contender"] == contender]
         names = [name for name in found[0] if name not in ("contender", "seed")]
         means[contender] = {n: fmean(float(str(row[n])) for row in found) for n in names}
-    best: dict[str, str] = {}
-    for contender, values in means.items():
-        method = contender.partition("@")[0]
-        if method not in best or values["score"] > means[best[method]]["score"]:
-            best[method] = contender
+    best = _chosen({contender: values["score"] for contender, values in means.items()})
     names = list(next(iter(means.values())))
     lines = [
         f"| | {' | '.join(name.replace('_', ' ').replace('.', ': ') for name in names)} |",
         f"|---|{'---:|' * len(names)}",
     ]
     for contender, values in means.items():
-        name = f"**`{contender}`**" if contender in best.values() else f"`{contender}`"
+        name = f"**`{contender}`**" if contender in best else f"`{contender}`"
         lines.append(f"| {name} | {' | '.join(f'{values[n]:.3f}' for n in names)} |")
     seeds = sorted({int(str(row["seed"])) for row in rows})
     return "\n".join([*lines, "", f"Means over seeds {seeds}; the choice is in bold.", ""])
+
+
+def _chosen(scores: dict[str, float]) -> list[str]:
+    """The best contender of each method; the last (strongest) of those within TIE of it."""
+    by_method: dict[str, list[str]] = {}
+    for contender in scores:
+        by_method.setdefault(contender.partition("@")[0], []).append(contender)
+    chosen = []
+    for contenders in by_method.values():
+        top = max(scores[contender] for contender in contenders)
+        chosen.append([c for c in contenders if scores[c] > top - TIE][-1])
+    return chosen
 
 
 def _replace(path: Path, table: str) -> None:

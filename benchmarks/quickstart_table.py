@@ -24,7 +24,8 @@ from dph.reporting.student_t import t_quantile
 from dph.training.tracking import read_metrics
 
 METHODS = (
-    "grpo,dapo,rkl@0.01,rkl@0.3,alpha,dph_f,dph_js,dph_js_definition,dph_f@0,grpo+slow,dph_f+slow"
+    "grpo,dapo,rkl@0.01,rkl@0.03,rkl@0.3,alpha,dph_f,dph_f@0.3,dph_js,dph_js_definition,"
+    "dph_f@0,grpo+slow,dph_f+slow"
 )
 START, END = "<!-- table: begin -->", "<!-- table: end -->"
 
@@ -114,6 +115,25 @@ def _table(summaries: Sequence[dict[str, Any]], labels: Sequence[str], seeds: Se
             "",
         ]
     )
+
+
+def _cost(out: Path, labels: Sequence[str], seeds: Sequence[int]) -> str:
+    """What each method used up, from its metrics.jsonl."""
+    columns = ["samples drawn", "rows with a gradient", "groups without signal", "seconds"]
+    rows = []
+    for label in labels:
+        name = label.replace("@", "_").replace("+", "_")
+        runs = [read_metrics(out / f"seed_{seed}" / name / "metrics.jsonl") for seed in seeds]
+        drawn = fmean(sum(m["tokens"] / m["completion_tokens"] for m in run) for run in runs)
+        used = fmean(sum(m["rows"] for m in run) for run in runs)
+        flat = 100 * fmean(m["zero_variance"] for run in runs for m in run)
+        seconds = fmean(sum(m["seconds"] for m in run) for run in runs)
+        rows.append(
+            _row(f"`{label}`", [f"{drawn:.0f}", f"{used:.0f}", f"{flat:.0f}%", f"{seconds:.0f}"])
+        )
+    head = [_row("", columns), _row("---", ["---:"] * len(columns))]
+    which = "What one training run used (DPH also drew 5400 samples once, to fill its pool):"
+    return "\n".join(["", which, "", *head, *rows, ""])
 
 
 def _cell(of: Callable[[Any], float], items: Sequence[Any], *, signed: bool = False) -> str:

@@ -1,9 +1,19 @@
 import hashlib
+import subprocess
+import sys
 
 import pytest
 
 from dph.errors import DataError
-from dph.files import atomic_path, make_directory, read_json, sha256, write_json, write_text
+from dph.files import (
+    atomic_path,
+    make_directory,
+    only_writer,
+    read_json,
+    sha256,
+    write_json,
+    write_text,
+)
 
 
 def names(directory):
@@ -80,3 +90,15 @@ def test_a_directory_under_a_file_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="cannot write into the directory"):
         make_directory(tmp_path / "file" / "run")
+
+
+def test_only_one_process_writes_into_a_directory(tmp_path):
+    code = (
+        "import sys, pathlib; from dph.files import only_writer\n"
+        "with only_writer(pathlib.Path(sys.argv[1])): pass"
+    )
+    second = [sys.executable, "-c", code, str(tmp_path / "run")]
+    with only_writer(tmp_path / "run"):
+        refused = subprocess.run(second, capture_output=True, text=True, check=False)
+        assert "another dph process is writing into" in refused.stderr
+    assert subprocess.run(second, check=False).returncode == 0

@@ -3,7 +3,7 @@ import os.path
 import pytest
 
 from dph.errors import SettingsError
-from dph.import_path import is_import_path, load_callable
+from dph.import_path import is_import_path, load_callable, source_fingerprint
 
 
 @pytest.mark.parametrize("path", ["a:b", "a.b:c", "a:b.c", "_a1:b"])
@@ -41,3 +41,8 @@ def test_a_module_that_exits_is_a_setting_to_correct(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(SettingsError, match="SystemExit: 5"):
         load_callable("my_exiting_module:f")
+
+
+def test_a_module_without_a_file_has_no_fingerprint():
+    assert source_fingerprint("sys") == source_fingerprint("no_such_module_x") == ""
+    assert source_fingerprint("no_such_package_x.y") == ""

@@ -1,6 +1,7 @@
 """Writing files so that a killed process never leaves half of one: temporary name, then rename."""
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -83,6 +84,26 @@ def make_directory(path: Path) -> Path:
     except OSError as error:
         raise DataError(f"cannot write into the directory {path}: {error.strerror}") from error
     return path
+
+
+@contextlib.contextmanager
+def only_writer(directory: Path) -> Iterator[None]:
+    """Hold ``directory`` (made if need be) for this process; whoever comes second is refused.
+
+    The lock is the operating system's and ends with the process, however that ends.
+
+    Raises:
+        DataError: another process holds it, or it cannot be written.
+    """
+    with (make_directory(directory) / ".lock").open("a", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise DataError(
+                f"another dph process is writing into {directory}; wait for it, or choose another "
+                "directory"
+            ) from error
+        yield
 
 
 def _flush(path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from dph.errors import PoolError
 from dph.presampling.partition import histogram, partition
+from dph.presampling.parts import Parts
 from dph.presampling.pool import load_pool, require_fit
 from dph.presampling.presample import presample
 from dph.records import Outcome, Verdict
@@ -242,3 +243,12 @@ def test_problems_that_could_not_be_graded_are_told(
     assert caplog.messages == [
         "1 problem(s): the gold answer cannot be graded, for example '3': no such table"
     ]
+
+
+def test_a_damaged_piece_is_made_again(pool_of, tmp_path, caplog):
+    pool_of(tmp_path / "whole" / "pool")
+    parts = Parts(tmp_path / "pool.partial", digest="d")
+    parts.write(0, pq.read_table(tmp_path / "whole" / "pool" / "samples.parquet"))
+    (tmp_path / "pool.partial" / "000000.parquet").write_text("cut")
+    assert parts.read(0) is None
+    assert "is damaged: it is made again" in caplog.text

@@ -209,3 +209,12 @@ def test_a_gold_that_failed_for_one_model_does_not_stop_the_comparison(make_reci
             bench, tmp_path / "e", Silent(), model=tmp_path / "model", base=tmp_path / "base"
         )
     assert document["sets"]["dev"]["problems"] == 5
+
+
+def test_a_damaged_pool_is_told_by_pre_sampling_too(make_recipe, tmp_path):
+    with open_workbench(make_recipe()) as bench:
+        presample_stage(bench, tmp_path / "run", Silent())
+        with (tmp_path / "run" / "pool" / "rehearsal.parquet").open("ab") as file:
+            file.write(b"x")
+        with pytest.raises(PoolError, match="remove the pool and pre-sample again"):
+            presample_stage(bench, tmp_path / "run", Silent())

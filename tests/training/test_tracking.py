@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from dph.errors import SettingsError
+from dph.errors import DataError, SettingsError
 from dph.settings import TrackingSettings, resolve_recipe
 from dph.training.tracking import MetricsLog, open_trackers, read_metrics
 
@@ -71,3 +71,11 @@ def test_a_missing_tracker_names_the_extra(tmp_path, recipe):
 def test_metrics_are_plain_json(tmp_path):
     MetricsLog(tmp_path / "m.jsonl", step=0).write({"step": 1, "tokens": 3})
     assert json.loads((tmp_path / "m.jsonl").read_text()) == {"step": 1, "tokens": 3}
+
+
+@pytest.mark.parametrize("line", ["garbage", "[]", "{}", '{"step": null}'])
+def test_a_damaged_line_of_metrics_is_named(tmp_path, line):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1}\n' + line + '\n{"step": 3}\n')
+    with pytest.raises(DataError, match=r"metrics\.jsonl, line 2 is damaged"):
+        read_metrics(path)

@@ -56,7 +56,7 @@ def test_the_function_gets_response_and_problem_and_decides(verifier, path):
         Verdict(outcome=Outcome.INVALID, reward=0.25, reason="a quarter"),
         Verdict(outcome=Outcome.CORRECT, reward=1.0),
     ]
-    assert (verifier.name, verifier.version) == (path, "1")
+    assert verifier.name == path
 
 
 @pytest.mark.parametrize(("response", "outcome"), [("hang", "TIMED_OUT"), ("die", "CRASHED")])
@@ -113,3 +113,15 @@ def test_a_module_in_the_current_directory_is_found(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with FunctionVerifier("task_beside_the_recipe:f") as verifier:
         assert verifier.grade([PROBLEM], ["a"])[0].outcome is Outcome.CORRECT
+
+
+def test_the_version_changes_with_the_file_of_the_function(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    versions = []
+    for answer in ("True", "False", "True"):
+        source = f"def grade(response, problem):\n    return {answer}\n"
+        (tmp_path / "my_changing_grader.py").write_text(source)
+        with FunctionVerifier("my_changing_grader:grade") as verifier:
+            versions.append(verifier.version)
+    assert versions[0] == versions[2] != versions[1]
+    assert all(version.startswith("1 ") for version in versions)

@@ -11,8 +11,12 @@ from dph.errors import DphError, TrainingError, VerifierError
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
-_OUTSIDE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
-"""What the system refuses through no fault of ours: a full disk, a directory without rights."""
+_OUTSIDE = {
+    *(errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM),
+    *(errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG),
+}
+"""What the system refuses through no fault of ours: a full disk, a directory without rights, a
+file where a directory should be."""
 
 _USAGE_ERROR = typer.BadParameter.__mro__[1]
 """click's UsageError, wherever this version of typer keeps it."""

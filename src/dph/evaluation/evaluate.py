@@ -16,6 +16,7 @@ from dph.evaluation.samples_file import (
     write_samples,
 )
 from dph.files import make_directory
+from dph.import_path import source_fingerprint
 from dph.presampling.parts import Parts
 from dph.records import Problem
 from dph.rollout.graded import GradedSampler
@@ -152,11 +153,10 @@ def _name_of(style: Callable[[str], str | None] | None) -> str | None:
     if style is None:
         return None
     kind = type(style)
-    return (
-        getattr(style, "__module__", kind.__module__)
-        + ":"
-        + getattr(style, "__qualname__", kind.__qualname__)
-    )
+    module = getattr(style, "__module__", kind.__module__)
+    name = f"{module}:{getattr(style, '__qualname__', kind.__qualname__)}"
+    own = module.partition(".")[0] == "dph"  # a user's may change while its name does not
+    return name if own else f"{name} {source_fingerprint(module)}"
 
 
 def _require_valid(sets: Sequence[EvaluationSet], samples: int) -> None:

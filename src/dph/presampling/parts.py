@@ -34,9 +34,13 @@ class Parts:
             return None
 
     def read(self, index: int) -> pa.Table | None:
-        """The piece ``index``, or None if it is not finished."""
+        """The piece ``index``, or None if it is not finished (or damaged, with a warning)."""
         path = self._path(index)
-        return pq.read_table(path) if path.exists() else None
+        try:
+            return pq.read_table(path) if path.exists() else None
+        except (OSError, pa.ArrowException):
+            logger.warning("%s is damaged: it is made again", path)
+            return None
 
     def write(self, index: int, table: pa.Table) -> None:
         """Keep the piece ``index``; with the first one the directory appears."""

@@ -133,15 +133,7 @@ def load_pool(path: Path) -> Pool:
         PoolError: a file is missing or is not the one that was written.
     """
     manifest = read_manifest(path / "manifest.json")
-    for name, expected in manifest.files.items():
-        file = path / name
-        if not file.is_file():
-            raise PoolError(f"the pool {path} is damaged: {name} is missing; pre-sample again")
-        if sha256(file) != expected:
-            raise PoolError(
-                f"the pool {path} is damaged: {name} is not the file that was written "
-                "(SHA-256 differs); pre-sample again"
-            )
+    require_whole(path, manifest)
     exploration = pq.read_table(path / "exploration.parquet", schema=EXPLORATION).to_pylist()
     rehearsal = pq.read_table(path / "rehearsal.parquet", schema=REHEARSAL).to_pylist()
     return Pool(
@@ -149,6 +141,26 @@ def load_pool(path: Path) -> Pool:
         exploration=tuple(_problem(row) for row in exploration),
         rehearsal=tuple(_sample(row) for row in rehearsal),
     )
+
+
+def require_whole(path: Path, manifest: Manifest) -> None:
+    """Compare every file of a pool with its SHA-256.
+
+    Raises:
+        PoolError: a file is missing or is not the one that was written.
+    """
+    for name, expected in manifest.files.items():
+        file = path / name
+        if not file.is_file():
+            raise PoolError(
+                f"the pool {path} is damaged: {name} is missing; remove the pool and pre-sample "
+                "again"
+            )
+        if sha256(file) != expected:
+            raise PoolError(
+                f"the pool {path} is damaged: {name} is not the file that was written "
+                "(SHA-256 differs); remove the pool and pre-sample again"
+            )
 
 
 def require_fit(pool_path: Path, found: Manifest, expected: Source, rule: Rule) -> None:

@@ -17,9 +17,9 @@ from dph.settings import METHODS, Recipe, resolve_recipe
 STRENGTHS = {
     "grpo": None,
     "dapo": None,
-    "rkl": 0.01,
-    "alpha": 0.3,
-    "dph_f": 0.3,
+    "rkl": 0.03,
+    "alpha": 1.0,
+    "dph_f": 1.0,
     "dph_js": 1.0,
     "dph_js_definition": 1.0,
 }

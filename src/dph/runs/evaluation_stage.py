@@ -6,13 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from transformers import PreTrainedModel
 
 from dph.errors import SettingsError
 from dph.evaluation.document import evaluation_document
 from dph.evaluation.evaluate import EvaluationSet, evaluate, total_answers
 from dph.evaluation.samples_file import comparable_scores, read_samples
-from dph.files import make_directory, write_json
+from dph.files import only_writer, write_json
 from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.models.loading import load_config
 from dph.rollout.base import SamplingParameters
@@ -49,33 +50,10 @@ def evaluate_stage(
     settings = bench.recipe.evaluate
     if not bench.recipe.data.sets:
         raise SettingsError("the recipe names no evaluation set (data.sets.<name> = <path>)")
-    weights = bench.load_model(model)
-    with _evaluation_sets(bench, weights) as sets:
-        for chosen in sets:
-            bench.require_prompts_fit(
-                weights.config, chosen.problems, max_tokens=chosen.draw.parameters.max_tokens
-            )
-        make_directory(directory)
-        total = total_answers(sets, samples=settings.samples)
-        with progress.task(f"evaluating {directory.name}", total, "samples") as advance:
-            table = evaluate(
-                directory / SAMPLES_FILE,
-                sets,
-                model=recipe_digest(
-                    weight_fingerprint(weights),
-                    tokenizer_fingerprint(bench.tokenizer),
-                    bench.recipe.model.dtype,
-                ),
-                samples=settings.samples,
-                seed=derived_seed(settings.seed, "evaluation"),  # not the draws of pre-sampling
-                on_progress=lambda amount: advance(amount, ""),
-            )
-    tables = (
-        {directory: table}
-        if base is None
-        else {directory: table, base: read_samples(base / SAMPLES_FILE)}
-    )
-    scores = comparable_scores({str(place): found for place, found in tables.items()})
+    tables = {str(directory): _samples(bench, directory, progress, model)}
+    if base is not None:
+        tables[str(base)] = read_samples(base / SAMPLES_FILE)
+    scores = comparable_scores(tables)
     document = evaluation_document(
         str(model),
         settings.samples,
@@ -87,6 +65,32 @@ def evaluate_stage(
     )
     write_json(directory / EVALUATION_FILE, document)
     return document
+
+
+def _samples(bench: Workbench, directory: Path, progress: ProgressDisplay, model: Path) -> pa.Table:
+    """The samples of a model on every set, drawn and graded or found."""
+    settings, weights = bench.recipe.evaluate, bench.load_model(model)
+    fingerprint = recipe_digest(
+        weight_fingerprint(weights),
+        tokenizer_fingerprint(bench.tokenizer),
+        bench.recipe.model.dtype,
+    )
+    with _evaluation_sets(bench, weights) as sets:
+        for chosen in sets:
+            bench.require_prompts_fit(
+                weights.config, chosen.problems, max_tokens=chosen.draw.parameters.max_tokens
+            )
+        total = total_answers(sets, samples=settings.samples)
+        title = f"evaluating {directory.name}"
+        with only_writer(directory), progress.task(title, total, "samples") as advance:
+            return evaluate(
+                directory / SAMPLES_FILE,
+                sets,
+                model=fingerprint,
+                samples=settings.samples,
+                seed=derived_seed(settings.seed, "evaluation"),  # not the draws of pre-sampling
+                on_progress=lambda amount: advance(amount, ""),
+            )
 
 
 def require_evaluable(bench: Workbench) -> None:

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from dph.files import only_writer
 from dph.presampling.manifest import Manifest, read_manifest
-from dph.presampling.pool import require_fit, require_free
+from dph.presampling.pool import require_fit, require_free, require_whole
 from dph.presampling.presample import ReferenceForward, presample
 from dph.runs.layout import pool_directory
 from dph.runs.progress import ProgressDisplay
@@ -26,6 +27,7 @@ def presample_stage(bench: Workbench, directory: Path, progress: ProgressDisplay
     if (path / "manifest.json").exists():
         manifest = read_manifest(path / "manifest.json")
         require_fit(path, manifest, source, rule)
+        require_whole(path, manifest)
         return manifest
     bench.require_prompts_fit(model.config, bench.problems, max_tokens=draw.parameters.max_tokens)
     reference = ReferenceForward(
@@ -35,7 +37,7 @@ def presample_stage(bench: Workbench, directory: Path, progress: ProgressDisplay
         dtype=recipe.model.dtype,
     )
     total = len(bench.problems) * (source.samples + 1)
-    with progress.task("pre-sampling", total, "samples") as advance:
+    with only_writer(path.parent), progress.task("pre-sampling", total, "samples") as advance:
         return presample(
             bench.problems,
             path,

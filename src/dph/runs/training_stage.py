@@ -42,6 +42,7 @@ def training_digest(bench: Workbench) -> str:
     return recipe_digest(
         directory_fingerprint(Path(recipe.model.path)),
         problems_fingerprint(bench.problems),
+        {"verifier": bench.verifier.name, "version": bench.verifier.version},
         recipe.model.model_dump(mode="json", exclude={"threads", *_PLACES}),
         recipe.data.model_dump(mode="json", exclude={"sets", "verifier_workers", *_PLACES}),
         recipe.sampling,

@@ -7,6 +7,7 @@ Deviations from arXiv:2509.07430:
 3. Old log-probs are the sampler's where sampler and trainer compute in the same precision.
 """
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from pathlib import Path
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from dph.errors import SettingsError, TrainingError
-from dph.files import make_directory
+from dph.files import only_writer
 from dph.presampling.pool import RehearsalSample
 from dph.records import Problem
 from dph.rollout.graded import GradedSampler
@@ -85,22 +86,19 @@ def train(
     """
     run = _Run(recipe, directory, actors, problems, rehearsal, digest)
     trackers = open_trackers(recipe.track, recipe, directory)
-    try:
-        log = MetricsLog(make_directory(directory) / "metrics.jsonl", step=run.progress.step)
+    with contextlib.closing(trackers), only_writer(directory), asked_to_stop() as stop:
+        log = MetricsLog(directory / "metrics.jsonl", step=run.progress.step)
         on_start(run.progress.step)
-        with asked_to_stop() as stop:
-            while run.progress.step < recipe.train.steps and not stop():
-                metrics = run.step()
-                log.write(metrics)
-                trackers.log(metrics, step=run.progress.step)
-                on_step(metrics)
-                if run.checkpoint_is_due() or stop():
-                    run.save()
-    finally:
-        trackers.close()
-    step = run.progress.step
-    checkpoint = run.save() if run.checkpoint is None or run.saved_step != step else run.checkpoint
-    return Trained(checkpoint=checkpoint, step=step, stopped=step < recipe.train.steps)
+        while run.progress.step < recipe.train.steps and not stop():
+            metrics = run.step()
+            log.write(metrics)
+            trackers.log(metrics, step=run.progress.step)
+            on_step(metrics)
+            if run.checkpoint_is_due() or stop():
+                run.save()
+        if run.saved_step != run.progress.step:  # asked to stop between two steps
+            run.save()
+    return run.result()
 
 
 class _Run:
@@ -194,6 +192,11 @@ class _Run:
             raise TrainingError(f"step {step}: {error}; its rows are in {path}") from error
         self.schedule.step()
         return report
+
+    def result(self) -> Trained:
+        """Where it ended."""
+        step, checkpoint = self.progress.step, self.checkpoint or self.save()
+        return Trained(checkpoint=checkpoint, step=step, stopped=step < self.recipe.train.steps)
 
     def checkpoint_is_due(self) -> bool:
         """At every ``checkpoint_every``-th step and at the last."""

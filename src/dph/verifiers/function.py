@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dph.errors import SettingsError, VerifierError
+from dph.import_path import source_fingerprint
 from dph.records import Outcome, Problem, Verdict
 from dph.verifiers.closing import Closing
 from dph.verifiers.workers import Reply, ReplyKind, WorkerPool
@@ -13,6 +14,7 @@ class FunctionVerifier(Closing):
     """Calls ``function(response, problem)``, which returns a bool, a number in [0, 1] or a Verdict.
 
     The function runs in worker processes and is killed when it takes longer than ``timeout``.
+    ``version`` changes with the file that holds it, but not with what that file imports.
 
     Args:
         path: import path ``module:function``; the current directory is searched, too.
@@ -36,6 +38,8 @@ class FunctionVerifier(Closing):
         if reason := self._pool.start():
             self.close()
             raise SettingsError(f"the verifier {path!r} cannot be used: {reason}")
+        # Verdicts of an earlier version of the function must not pass for those of this one.
+        self.version = f"{self.version} {source_fingerprint(path.partition(':')[0])}".rstrip()
 
     def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
         """One verdict for each pair, in order.
