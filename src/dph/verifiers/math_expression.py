@@ -58,7 +58,7 @@ def readings_equal(answer: Reading, gold: Reading) -> bool:
 
 def _hopeless(answer: Any, gold: Any) -> bool:
     """Whether the two are surely not the same and math-verify need not be asked, which is slow."""
-    one, other = _right_side(answer), _right_side(gold)
+    one, other = _sides(answer, gold)
     if isinstance(one, sympy.Set) != isinstance(other, sympy.Set):
         single, several = (other, one) if isinstance(one, sympy.Set) else (one, other)
         return _is_value(single) and not isinstance(several, sympy.FiniteSet)
@@ -79,12 +79,17 @@ def numerically_differ(answer: Any, gold: Any) -> bool:
 
     Symbols get fixed values. Where the values cannot be had, the answer is no.
     """
-    pairs = _pairs(_right_side(answer), _right_side(gold))
+    pairs = _pairs(*_sides(answer, gold))
     return any(_values_differ(one, other) for one, other in pairs)
 
 
-def _right_side(expression: Any) -> Any:
-    return expression.rhs if isinstance(expression, sympy.Eq) else expression
+def _sides(answer: Any, gold: Any) -> tuple[Any, Any]:
+    """What has to be equal: the right sides of ``x = ...``, two equations as they are."""
+    both = isinstance(answer, sympy.Eq) and isinstance(gold, sympy.Eq)
+    if both and answer.lhs != gold.lhs:
+        return answer, gold
+    one, other = (side.rhs if isinstance(side, sympy.Eq) else side for side in (answer, gold))
+    return one, other
 
 
 def _pairs(answer: Any, gold: Any) -> Iterator[tuple[Any, Any]]:
