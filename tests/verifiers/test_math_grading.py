@@ -71,6 +71,11 @@ WRONG = [
     (r"\boxed{2^{-57}x}", "2^{-60}x"),
     (r"\boxed{x+1}", "x"),
     (r"\boxed{B}", "A"),
+    (r"\boxed{4:30 \text{ a.m.}}", r"4:30 \text{ p.m.}"),
+    (r"\boxed{52_8}", "52_9"),
+    (r"\boxed{\pm 5}", "5"),
+    (r"\boxed{5 \pmod 7}", "5"),
+    ("The answer is 4, 5, 6, or 7", "5"),
     (r"\boxed{\text{west}}", r"\text{east}"),
     (r"\boxed{[0,1] \cup [2,3]}", "7"),
     ("the answer is 6", "5"),
@@ -121,3 +126,13 @@ def test_boxes_of_a_gold_are_its_answer():
 
 def test_what_needs_sympy_is_not_judged_cheaply():
     assert judge_cheaply("x+1", "1+x") is None
+
+
+def test_what_sympy_raises_is_invalid_and_no_error(monkeypatch):
+    def fail(*_):
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr("dph.verifiers.math_grading.readings_equal", fail)
+    fresh = MathGrader(phrases=(), any_expression=False)
+    verdict = fresh({"response": r"\boxed{x+9}", "gold": "x+8"}, lambda _: None)
+    assert verdict == (Outcome.INVALID, "RecursionError: too deep")

@@ -22,3 +22,12 @@ def test_a_response_is_graded(response, gold, outcome):
 
 def test_a_boxed_gold_is_found():
     assert qwen_gold(r"thus $\boxed{x=5}$") == "5"
+
+
+def test_what_sympy_raises_is_invalid_and_no_error(monkeypatch):
+    def fail(*_):
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr("dph.verifiers.qwen_grading.qwen_equal", fail)
+    verdict = QwenGrader()({"response": r"\boxed{x+9}", "gold": "x+8"}, lambda _: None)
+    assert verdict == (Outcome.INVALID, "RecursionError: too deep")
