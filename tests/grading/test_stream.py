@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -266,3 +267,31 @@ def test_a_kill_loses_no_row(tmp_path):
     grade_file(source, target, grader=again, resume=True, chunk_rows=4)
     assert [row["n"] for row in read(target)] == [row["n"] for row in rows]
     assert len(again.graded) < 40
+
+
+def test_an_interruption_waits_for_no_answer_and_keeps_what_is_finished(tmp_path):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    write(source, 12)
+    released = threading.Event()
+
+    class Waits(EvenIsRight):
+        def grade_rows(self, rows):
+            if rows[0]["n"] >= 4:
+                released.wait(timeout=60)
+            return super().grade_rows(rows)
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        grade_file(source, target, grader=Waits(), chunk_rows=4, on_progress=interrupt)
+    assert time.monotonic() - started < 30
+    released.set()
+    again = EvenIsRight()
+    for thread in threading.enumerate():
+        if thread.name.startswith("dph-grade"):
+            thread.join()
+    grade_file(source, target, grader=again, chunk_rows=4, resume=True)
+    assert 0 not in again.graded
+    assert len(read(target)) == 12

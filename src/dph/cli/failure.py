@@ -45,7 +45,8 @@ def exit_code(error: BaseException) -> int:
 
 def say_interrupted() -> int:
     """Say how to go on, and return the exit code."""
-    print("dph: interrupted; the same command goes on where it stopped", file=sys.stderr)  # noqa: T201
+    where = "the same command goes on where it stopped (grade: with --resume)"
+    print(f"dph: interrupted; {where}", file=sys.stderr)  # noqa: T201
     return INTERRUPTED
 
 

@@ -153,19 +153,22 @@ def _chunks(
 ) -> Iterator[tuple[int, bool]]:
     """Grade what is not finished; for each chunk in order its rows and whether it was graded."""
     running: deque[tuple[int, Future[None] | None]] = deque()
-    with ThreadPoolExecutor(_CHUNKS_IN_FLIGHT, thread_name_prefix="dph-grade") as threads:
-        try:
-            for index, chunk in enumerate(read_chunks(source, size)):
-                task = None
-                if not parts.path(index).exists():
-                    task = threads.submit(_grade_chunk, grader, chunk, parts, index)
-                running.append((len(chunk.rows), task))
-                if len(running) > _CHUNKS_IN_FLIGHT:
-                    yield _finish(*running.popleft())
-            while running:
+    threads = ThreadPoolExecutor(_CHUNKS_IN_FLIGHT, thread_name_prefix="dph-grade")
+    try:
+        for index, chunk in enumerate(read_chunks(source, size)):
+            task = None
+            if not parts.path(index).exists():
+                task = threads.submit(_grade_chunk, grader, chunk, parts, index)
+            running.append((len(chunk.rows), task))
+            if len(running) > _CHUNKS_IN_FLIGHT:
                 yield _finish(*running.popleft())
-        finally:
-            threads.shutdown(wait=False, cancel_futures=True)
+        while running:
+            yield _finish(*running.popleft())
+    except Exception:  # the chunk beside the one that failed may be finished, and is kept
+        threads.shutdown(wait=True, cancel_futures=True)
+        raise
+    finally:  # Ctrl-C waits for nothing: whoever owns the grader closes it
+        threads.shutdown(wait=False, cancel_futures=True)
 
 
 def _finish(rows: int, task: Future[None] | None) -> tuple[int, bool]:

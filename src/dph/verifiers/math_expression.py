@@ -6,6 +6,7 @@ and decimals below 1e-6 are all equal. Here expressions also have to agree to a 
 where a decimal was written, and to 1e-9 where none was.
 """
 
+import cmath
 import contextlib
 import zlib
 from collections.abc import Iterator
@@ -34,9 +35,10 @@ class Reading:
 
 def read_latex(text: str) -> Reading:
     """Read an answer that is known to be LaTeX, such as what a box holds."""
-    normalized = normalize_latex(text, _NORMALIZATION)
+    normalized = text
     # math-verify meets what its parser cannot read, whatever that raises, by the text alone.
     with contextlib.suppress(Exception):
+        normalized = normalize_latex(text, _NORMALIZATION)
         return Reading((parse_latex_cached(normalized), normalized))
     return Reading((normalized,))
 
@@ -58,16 +60,16 @@ def readings_equal(answer: Reading, gold: Reading) -> bool:
 
 def _hopeless(answer: Any, gold: Any) -> bool:
     """Whether the two are surely not the same and math-verify need not be asked, which is slow."""
-    one, other = _right_side(answer), _right_side(gold)
+    one, other = _sides(answer, gold)
     if isinstance(one, sympy.Set) != isinstance(other, sympy.Set):
         single, several = (other, one) if isinstance(one, sympy.Set) else (one, other)
         return _is_value(single) and not isinstance(several, sympy.FiniteSet)
     if not (_is_value(one) and _is_value(other)) or _has_percent(one) or _has_percent(other):
         return False
-    values = _value(one), _value(other)
-    if values[0] is None or values[1] is None:
+    first, second = _value(one), _value(other)
+    if first is None or second is None:
         return False
-    return bool(abs(values[0] - values[1]) > 1e-3 * max(1, abs(values[0]), abs(values[1])))
+    return abs(first - second) > 1e-3 * max(1, abs(first), abs(second))
 
 
 def _is_value(expression: Any) -> bool:
@@ -79,12 +81,17 @@ def numerically_differ(answer: Any, gold: Any) -> bool:
 
     Symbols get fixed values. Where the values cannot be had, the answer is no.
     """
-    pairs = _pairs(_right_side(answer), _right_side(gold))
+    pairs = _pairs(*_sides(answer, gold))
     return any(_values_differ(one, other) for one, other in pairs)
 
 
-def _right_side(expression: Any) -> Any:
-    return expression.rhs if isinstance(expression, sympy.Eq) else expression
+def _sides(answer: Any, gold: Any) -> tuple[Any, Any]:
+    """What has to be equal: the right sides of ``x = ...``, two equations as they are."""
+    both = isinstance(answer, sympy.Eq) and isinstance(gold, sympy.Eq)
+    if both and answer.lhs != gold.lhs:
+        return answer, gold
+    one, other = (side.rhs if isinstance(side, sympy.Eq) else side for side in (answer, gold))
+    return one, other
 
 
 def _pairs(answer: Any, gold: Any) -> Iterator[tuple[Any, Any]]:
@@ -107,10 +114,13 @@ def _pairs(answer: Any, gold: Any) -> Iterator[tuple[Any, Any]]:
 
 def _by_size(collection: Any) -> list[Any]:
     """The elements by their values; none if one has no real value."""
-    values = [(_value(element), element) for element in collection.args]
-    if any(value is None or not value.is_real for value, _ in values):
-        return []
-    return [element for _, element in sorted(values, key=lambda pair: float(pair[0]))]
+    sized: list[tuple[float, Any]] = []
+    for element in collection.args:
+        value = _value(element)
+        if value is None or value.imag:
+            return []
+        sized.append((value.real, element))
+    return [element for _, element in sorted(sized, key=lambda pair: pair[0])]
 
 
 def _values_differ(answer: Any, gold: Any) -> bool:
@@ -123,14 +133,14 @@ def _values_differ(answer: Any, gold: Any) -> bool:
         return False
     decimal = answer.has(sympy.Float) or gold.has(sympy.Float)
     tolerance = _DECIMAL_TOLERANCE if decimal else _EXACT_TOLERANCE
-    return bool(abs(one - other) > tolerance * max(abs(one), abs(other)))
+    return abs(one - other) > tolerance * max(abs(one), abs(other))
 
 
 def _has_percent(expression: Any) -> bool:
     return bool(expression.has(sympy.core.expr.UnevaluatedExpr))
 
 
-def _value(expression: Any) -> Any:
+def _value(expression: Any) -> complex | None:
     """A finite complex number, or None; each symbol has a value of its own between 1 and 2."""
     if not isinstance(expression, sympy.Expr) or expression.has(*_ENDLESS):
         return None
@@ -138,8 +148,8 @@ def _value(expression: Any) -> Any:
     places = {symbol: _place(symbol.name) for symbol in symbols}
     # sympy may fail to evaluate what math-verify could compare; then there is no objection.
     with contextlib.suppress(Exception):
-        value = expression.evalf(_DIGITS, subs=places)
-        if value.is_number and value.is_finite:
+        value = complex(expression.evalf(_DIGITS, subs=places))
+        if cmath.isfinite(value):
             return value
     return None
 

@@ -9,7 +9,7 @@ from dph.records import Outcome
 from dph.verifiers.bounded_cache import BoundedCache
 from dph.verifiers.math_answer import LONGEST_ANSWER, Place, find_answer, has_box, last_boxes
 from dph.verifiers.math_expression import Reading, read_latex, read_text, readings_equal
-from dph.verifiers.math_number import numbers_equal, read_number
+from dph.verifiers.math_number import bases_differ, numbers_equal, read_number
 from dph.verifiers.math_spelling import clean_answer, same_spelling, trim_answer
 from dph.verifiers.math_units import units_differ
 from dph.verifiers.memory_limit import limit_address_space
@@ -47,6 +47,13 @@ class MathGrader:
 
     def __call__(self, request: Mapping[str, str], stage: Stage) -> Judgement:
         """Grade one response. ``stage`` tells the parent what is being read."""
+        # Whatever sympy raises on the way is the answer's doing, not the verifier's.
+        try:
+            return self._grade(request, stage)
+        except Exception as error:  # noqa: BLE001
+            return Outcome.INVALID, f"{type(error).__name__}: {error}"[:200]
+
+    def _grade(self, request: Mapping[str, str], stage: Stage) -> Judgement:
         response, gold = request["response"], gold_answer(request["gold"])
         if reason := _too_large(gold):
             return Outcome.BAD_GOLD, f"the gold answer is {reason}"
@@ -127,7 +134,8 @@ def judge_cheaply(answer: str, gold: str) -> Judgement | None:
     letter, choice = _CHOICE_GOLD.fullmatch(wanted), _CHOICE.fullmatch(same_spelling(cleaned))
     if letter and choice:
         return _CORRECT if letter[1] == choice[1] else _wrong(answer, gold)
-    return _wrong(answer, gold) if units_differ(cleaned, wanted) else None
+    differ = units_differ(cleaned, wanted) or bases_differ(cleaned, wanted)
+    return _wrong(answer, gold) if differ else None
 
 
 def _wrong(answer: str, gold: str) -> Judgement:

@@ -12,6 +12,7 @@ _DIGITS = 200
 
 _INTEGER = r"(?:[0-9]{1,3}(?:(?:,|\{,\})[0-9]{3})++|[0-9]++)"
 _DECIMAL = rf"(?:{_INTEGER}(?:\.[0-9]*+)?|\.[0-9]++)"
+_BASED = re.compile(r"(?P<digits>[0-9A-Za-z]++)_\{?(?P<base>[0-9]++)\}?")
 _NUMBER = re.compile(
     rf"(?P<sign>[+-]?) ?(?:\\\$)? ?(?:"
     rf"\\frac ?\{{ ?(?P<minus_top>[+-]?)(?P<top>{_DECIMAL}) ?\}} ?"
@@ -65,6 +66,16 @@ def numbers_equal(answer: Number, gold: Number) -> bool:
     if answer.value.denominator == gold.value.denominator == 1:
         return False
     return _equal(_meant(answer), _meant(gold), rounded=rounded)
+
+
+def bases_differ(answer: str, gold: str) -> bool:
+    """Whether both are digits with a base, such as ``52_8``, and not the same.
+
+    >>> bases_differ("52_8", "52_9"), bases_differ("52", "52_8")
+    (True, False)
+    """
+    one, other = _BASED.fullmatch(answer), _BASED.fullmatch(gold)
+    return one is not None and other is not None and one.groups() != other.groups()
 
 
 def _meant(number: Number) -> Fraction:

@@ -15,7 +15,9 @@ _NEEDLESS_BLANK = re.compile(r"(?<![0-9A-Za-z]) | (?![0-9A-Za-z])")
 _FRACTION = re.compile(r"\\[dtc]frac(?![a-zA-Z])")
 _SHORT_FRACTION = re.compile(r"\\frac\s*([0-9])\s*([0-9])(?![0-9])")
 _WORDS = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname)\{([^{}]*)\}")
-_PERCENT = re.compile(r"\s*\\?%|\s*\b(?:percent|percentage|pct)$")
+_PERCENT = re.compile(
+    r"\s*\\?%|\s*\\text\{\s*(?:percent|\\?%)\s*\}$|\s*\b(?:percent|percentage|pct)$"
+)
 _EDGES_LEFT = re.compile(r"(?:\s|~|(?<!\\)\$|\\(?:[,;:!> ]|q?quad(?![a-zA-Z])))++")
 _LAST_MARKS = " \t\n.,;:~$"
 

@@ -1,4 +1,4 @@
-"""Units of measure: 10 m is not 10 cm, though 10 may stand for either."""
+"""Units of measure: 10 m is not 10 cm, though 10 may stand for either; am is not pm."""
 
 import re
 
@@ -35,6 +35,8 @@ _UNITS = {
             "dollar",
             "deg degree",
             "rad radian",
+            "am",
+            "pm",
             "Hz hertz",
             "kHz kilohertz",
             "MHz megahertz",
@@ -61,7 +63,7 @@ def unit_of(text: str) -> tuple[str, str] | None:
     >>> unit_of(r"10 \text{ cm}^2"), unit_of("5 dollars"), unit_of("3x")
     (('cm', '2'), ('dollar', '1'), None)
     """
-    found = _TRAILING.search(text[-40:])
+    found = _TRAILING.search(text[-40:].replace(".", ""))
     unit = _known(found["unit"]) if found else None
     return (unit, found["power"] or "1") if found and unit else None
 

@@ -114,10 +114,6 @@ class SQLVerifier(Closing):
             for reply, pair in zip(replies, pairs, strict=True)
         ]
 
-    def start(self) -> str:
-        """Start a worker now; returns '' or the reason why it cannot."""
-        return self._pool.start()
-
     def close(self) -> None:
         """Stop the worker processes. Closing twice is harmless."""
         self._pool.close()

@@ -81,9 +81,8 @@ def _pairable(ones: Rows, others: Rows) -> bool:
     """Whether rows that differ in nothing but numbers can be paired: a perfect matching."""
     if len(ones) != len(others):
         return False
-    place = next((i for i, cell in enumerate(ones[0]) if _is_number(cell)), None)
-    if place is None:  # they have no number, and equal ones are gone already
-        return False
+    # There is one: rows without any number that agree in the rest are equal, and gone already.
+    place = next(i for i, cell in enumerate(ones[0]) if _is_number(cell))
     others = sorted(others, key=lambda row: row[place])
     firsts = [row[place] for row in others]
     partners: dict[int, int] = {}

@@ -1,0 +1,42 @@
+import json
+
+import pytest
+
+from dph.cli import main
+from dph.cli.grade_math import MathVerifierName
+from dph.verifiers import VERIFIERS
+
+pytest.importorskip("math_verify")
+
+
+def write(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def grade(source, target, *more):
+    words = ["grade", "math", "--input", source, "--out", target, "--workers", 1, *more]
+    code = main([str(word) for word in words])
+    return code, [json.loads(line) for line in target.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(("verifier", "rewards"), [("math", [1, 0, 0]), ("math_qwen", [1, 1, 0])])
+def test_rows_come_out_with_their_verdicts(tmp_path, capsys, verifier, rewards):
+    answers = [r"\boxed{5.}", r"\boxed{500}", "nothing"]
+    source = write(tmp_path / "in.jsonl", [{"gold": "5", "response": text} for text in answers])
+    code, rows = grade(source, tmp_path / "out.jsonl", "--verifier", verifier)
+    assert code == 0
+    assert [row["reward"] for row in rows] == rewards
+    assert rows[2]["outcome"] == "NO_ANSWER"
+    assert set(rows[0]) == {"gold", "response", "reward", "outcome", "reason", "seconds"}
+    assert "3 rows, mean reward" in capsys.readouterr().out
+
+
+def test_a_file_without_the_columns_is_bad_input(tmp_path, capsys):
+    source = write(tmp_path / "in.jsonl", [{"answer": "5"}])
+    assert main(["grade", "math", "--input", str(source), "--out", str(tmp_path / "o.jsonl")]) == 2
+    assert "has no column 'gold', 'response'" in capsys.readouterr().err
+
+
+def test_the_names_are_those_of_the_registry():
+    assert {name.value for name in MathVerifierName} <= set(VERIFIERS)

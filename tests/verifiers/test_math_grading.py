@@ -1,0 +1,138 @@
+import pytest
+
+from dph.records import Outcome
+from dph.verifiers.math_answer import PHRASES
+
+pytest.importorskip("math_verify")
+
+from dph.verifiers.math_grading import MathGrader, gold_answer, judge_cheaply
+
+
+@pytest.fixture(scope="module")
+def grader():
+    return MathGrader(phrases=PHRASES, any_expression=True)
+
+
+@pytest.fixture
+def grade(grader):
+    return lambda response, gold: grader({"response": response, "gold": gold}, lambda _: None)[0]
+
+
+RIGHT = [
+    (r"\boxed{9.}", "9"),
+    (r"\boxed{\frac{\sqrt{2}}{2}}", r"\frac{1}{\sqrt{2}}"),
+    (r"\boxed{0.5}", r"\frac12"),
+    (r"\boxed{\frac{2}{4}}", "1/2"),
+    (r"\boxed{1{,}000}", "1000"),
+    (r"\boxed{x = 5}", "5"),
+    (r"\boxed{5}", "x=5"),
+    (r"\boxed{10 \text{ cm}}", "10"),
+    (r"\boxed{30^\circ}", "30"),
+    (r"\boxed{28\%}", "28"),
+    (r"\boxed{[0, 1)}", "[0,1)"),
+    (r"\boxed{\{2, 1\}}", r"\{1,2\}"),
+    (r"\boxed{2} and \boxed{1}", "1, 2"),
+    (r"\boxed{\frac{1}{2}} or \boxed{0.5}", "1/2"),
+    (r"\boxed{\begin{pmatrix} 1 \\ 2 \end{pmatrix}}", r"\begin{pmatrix}1\\2\end{pmatrix}"),
+    (r"\boxed{(x+1)^2}", "x^2+2x+1"),
+    (r"\boxed{2x = 4y}", "x=2y"),
+    (r"\boxed{\text{(B)}}", "B"),
+    (r"\boxed{C) 5 apples}", "C"),
+    (r"\boxed{\text{east}}", "east"),
+    ("The answer is 5 apples.", "5"),
+    ("The final answer is $x^2$.", "x^2"),
+    ("so 3 + 4 = 7", "7"),
+    (r"\boxed{\pi}", r"\pi"),
+    (r"\boxed{1.414214}", r"\sqrt{2}"),
+]
+
+WRONG = [
+    (r"\boxed{500}", "5"),
+    (r"\boxed{0.05}", "5"),
+    (r"\boxed{6}", "5"),
+    (r"\boxed{5.05}", "5"),
+    (r"\boxed{-5}", "5"),
+    (r"\boxed{500\%}", r"5\%"),
+    (r"\boxed{1} or \boxed{2}", "2"),
+    (r"\boxed{1, 2}", "2"),
+    (r"\boxed{2 \text{ or } 3}", "2"),
+    (r"\boxed{0.0000003}", "0.00000001"),
+    (r"\boxed{2^{-57}}", "2^{-60}"),
+    (r"\boxed{100\sqrt{2}}", r"\sqrt{2}"),
+    (r"\boxed{\sqrt{2}+1}", r"\sqrt{2}"),
+    (r"\boxed{1.4283}", r"\sqrt{2}"),
+    (r"\boxed{10 \text{ m}}", r"10 \text{ cm}"),
+    (r"\boxed{(0,1]}", "[0,1]"),
+    (r"\boxed{(1,2)}", "(2,1)"),
+    (r"\boxed{\{1,2,3\}}", r"\{1,2\}"),
+    (r"\boxed{\{2^{-57}, 1\}}", r"\{2^{-60}, 1\}"),
+    (r"\boxed{[2^{-57}, 1]}", "[2^{-60}, 1]"),
+    (r"\boxed{\begin{pmatrix}1\\3\end{pmatrix}}", r"\begin{pmatrix}1\\2\end{pmatrix}"),
+    (r"\boxed{2^{-57}x}", "2^{-60}x"),
+    (r"\boxed{x+1}", "x"),
+    (r"\boxed{B}", "A"),
+    (r"\boxed{4:30 \text{ a.m.}}", r"4:30 \text{ p.m.}"),
+    (r"\boxed{52_8}", "52_9"),
+    (r"\boxed{\pm 5}", "5"),
+    (r"\boxed{5 \pmod 7}", "5"),
+    ("The answer is 4, 5, 6, or 7", "5"),
+    (r"\boxed{\text{west}}", r"\text{east}"),
+    (r"\boxed{[0,1] \cup [2,3]}", "7"),
+    ("the answer is 6", "5"),
+]
+
+
+@pytest.mark.parametrize(("response", "gold"), RIGHT)
+def test_a_right_answer_is_right_however_it_is_written(grade, response, gold):
+    assert grade(response, gold) == Outcome.CORRECT
+
+
+@pytest.mark.parametrize(("response", "gold"), WRONG)
+def test_a_wrong_answer_near_the_gold_is_wrong(grade, response, gold):
+    assert grade(response, gold) == Outcome.WRONG
+
+
+@pytest.mark.parametrize("response", ["", "I do not know.", r"\boxed{5", r"\boxed{}", r"\boxed{.}"])
+def test_no_answer_is_told_from_a_wrong_one(grade, response):
+    assert grade(response, "5") == Outcome.NO_ANSWER
+
+
+def test_without_any_expression_a_bare_number_is_no_answer():
+    strict = MathGrader(phrases=(), any_expression=False)
+    request = {"response": "so it is 5", "gold": "5"}
+    assert strict(request, lambda _: None)[0] == Outcome.NO_ANSWER
+
+
+@pytest.mark.parametrize("gold", ["", " $ $ ", "(" * 60 + "1" + ")" * 60, "9" * 6000])
+def test_a_gold_that_cannot_be_read_is_bad(grade, gold):
+    assert grade(r"\boxed{5}", gold) == Outcome.BAD_GOLD
+
+
+@pytest.mark.parametrize("answer", ["(" * 60 + "1" + ")" * 60, "[" * 2000])
+def test_an_answer_nested_too_deeply_is_over_the_limit(grade, answer):
+    assert grade(rf"\boxed{{{answer}}}", "5") == Outcome.OVER_LIMIT
+
+
+def test_reading_a_gold_is_a_stage_of_its_own_and_done_once(grader):
+    stages = []
+    for answer in ("7z+1", "7z+2"):
+        grader({"response": rf"\boxed{{{answer}}}", "gold": "7z+3"}, stages.append)
+    assert stages == ["gold", "answer"]
+
+
+def test_boxes_of_a_gold_are_its_answer():
+    assert gold_answer(r"so $x=\boxed{\frac{1}{2}}$.") == r"\frac{1}{2}"
+
+
+def test_what_needs_sympy_is_not_judged_cheaply():
+    assert judge_cheaply("x+1", "1+x") is None
+
+
+def test_what_sympy_raises_is_invalid_and_no_error(monkeypatch):
+    def fail(*_):
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr("dph.verifiers.math_grading.readings_equal", fail)
+    fresh = MathGrader(phrases=(), any_expression=False)
+    verdict = fresh({"response": r"\boxed{x+9}", "gold": "x+8"}, lambda _: None)
+    assert verdict == (Outcome.INVALID, "RecursionError: too deep")
