@@ -1,10 +1,10 @@
 """The quickstart table of the README: several seeds, intervals over seeds, paired differences.
 
-    python benchmarks/quickstart_table.py --out DIR [--seeds 0,1,2,3,4,5] [--write README.md]
+    python benchmarks/quickstart_table.py --out DIR [--seeds 0,1,2,3] [--write README.md]
 
 Runs `dph quickstart` for every seed (what is done already is kept), then writes DIR/table.md.
-"a ± b" is the mean over seeds and half the width of its 95% t-interval. With --write the part of
-that file between the two table markers is replaced.
+"a ± b" is the mean over seeds and half the width of its 95% t-interval. With --write and --details
+the parts of those files between the markers are replaced (README.md, docs/quickstart-world.md).
 """
 
 import argparse
@@ -27,7 +27,6 @@ METHODS = (
     "grpo,dapo,rkl@0.01,rkl@0.03,rkl@0.3,alpha,dph_f,dph_f@0.3,dph_js,dph_js_definition,"
     "dph_f@0,grpo+slow,dph_f+slow"
 )
-START, END = "<!-- table: begin -->", "<!-- table: end -->"
 
 Sets = dict[str, Any]
 Value = Callable[[Sets], float]
@@ -47,10 +46,11 @@ def main() -> None:
     """Run the seeds, write the table and the picture."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seeds", default="0,1,2,3,4,5")
+    parser.add_argument("--seeds", default="0,1,2,3")
     parser.add_argument("--methods", default=METHODS)
     parser.add_argument("--jobs", type=int, default=2, help="seeds run side by side")
     parser.add_argument("--write", type=Path, help="file whose table is replaced")
+    parser.add_argument("--details", type=Path, help="file whose detailed tables are replaced")
     parser.add_argument("--picture", type=Path, help="where the picture over all seeds goes")
     arguments = parser.parse_args()
     seeds = [int(seed) for seed in arguments.seeds.split(",")]
@@ -60,11 +60,15 @@ def main() -> None:
         json.loads((arguments.out / f"seed_{seed}" / "summary.json").read_text()) for seed in seeds
     ]
     labels = arguments.methods.split(",")
-    text = _table(summaries, labels, seeds) + _cost(arguments.out, labels, seeds)
-    write_text(arguments.out / "table.md", text)
-    print(text)
+    models = _models(summaries, labels)
+    table = _table(models, seeds)
+    details = _differences(models) + _cost(arguments.out, labels, seeds)
+    write_text(arguments.out / "table.md", f"{table}\n{details}")
+    print(table, details, sep="\n")
     if arguments.write:
-        _replace_table(arguments.write, text)
+        _replace(arguments.write, "table", table)
+    if arguments.details:
+        _replace(arguments.details, "details", details)
     if arguments.picture:
         _picture(arguments, summaries, seeds)
 
@@ -76,45 +80,35 @@ def _quickstart(arguments: argparse.Namespace, seed: int) -> None:
     subprocess.run([*dph, *options, *out], check=True, stdout=subprocess.DEVNULL)
 
 
-def _table(summaries: Sequence[dict[str, Any]], labels: Sequence[str], seeds: Sequence[int]) -> str:
-    models: dict[str, list[Sets]] = {"base": [s["base"]["sets"] for s in summaries]}
-    models |= {label: [s["methods"][label]["sets"] for s in summaries] for label in labels}
+def _models(summaries: Sequence[dict[str, Any]], labels: Sequence[str]) -> dict[str, list[Sets]]:
+    """The sets of every model, seed by seed."""
+    base = {"base": [s["base"]["sets"] for s in summaries]}
+    return base | {label: [s["methods"][label]["sets"] for s in summaries] for label in labels}
+
+
+def _table(models: dict[str, list[Sets]], seeds: Sequence[int]) -> str:
     rows = [
-        _row(f"`{label}`", [_cell(of, sets) for of in COLUMNS.values()])
+        _row(f"`{label}`", [_cell([of(s) for s in sets]) for of in COLUMNS.values()])
         for label, sets in models.items()
     ]
-    baseline = models["grpo"]
-    paired = [
+    which = f"Seeds {', '.join(map(str, seeds))}"
+    head = f"{which}: mean ± half of the 95% t-interval over seeds, in per cent but for styles."
+    return "\n".join([head, "", *_head(list(COLUMNS)), *rows, ""])
+
+
+def _differences(models: dict[str, list[Sets]]) -> str:
+    rows = [
         _row(
-            f"`{label}` - `grpo`",
+            f"`{label}`",
             [
-                _cell(
-                    lambda pair, of=of: of(pair[0]) - of(pair[1]),
-                    list(zip(sets, baseline, strict=True)),
-                    signed=True,
-                )  # type: ignore[misc]
+                _cell([of(s) - of(g) for s, g in zip(sets, models["grpo"], strict=True)], "+")
                 for of in COLUMNS.values()
             ],
         )
         for label, sets in models.items()
-        if label not in ("base", "grpo")
+        if label != "grpo"
     ]
-    head = [_row("", list(COLUMNS)), _row("---", ["---:"] * len(COLUMNS))]
-    which = f"Seeds {', '.join(map(str, seeds))}"
-    return "\n".join(
-        [
-            f"{which}, mean ± half of the 95% t-interval over seeds; per cent, but for styles:",
-            "",
-            *head,
-            *rows,
-            "",
-            "The same, each minus GRPO of the same seed:",
-            "",
-            *head,
-            *paired,
-            "",
-        ]
-    )
+    return "\n".join(["Minus GRPO of the same seed:", "", *_head(list(COLUMNS)), *rows, ""])
 
 
 def _cost(out: Path, labels: Sequence[str], seeds: Sequence[int]) -> str:
@@ -131,28 +125,30 @@ def _cost(out: Path, labels: Sequence[str], seeds: Sequence[int]) -> str:
         rows.append(
             _row(f"`{label}`", [f"{drawn:.0f}", f"{used:.0f}", f"{flat:.0f}%", f"{seconds:.0f}"])
         )
-    head = [_row("", columns), _row("---", ["---:"] * len(columns))]
     which = "What one training run used (DPH also drew 5400 samples once, to fill its pool):"
-    return "\n".join(["", which, "", *head, *rows, ""])
+    return "\n".join(["", which, "", *_head(columns), *rows, ""])
 
 
-def _cell(of: Callable[[Any], float], items: Sequence[Any], *, signed: bool = False) -> str:
-    values = [of(item) for item in items]
+def _cell(values: Sequence[float], sign: str = "") -> str:
     half = t_quantile(0.975, len(values) - 1) * stdev(values) / len(values) ** 0.5
-    return f"{fmean(values):+.1f} ± {half:.1f}" if signed else f"{fmean(values):.1f} ± {half:.1f}"
+    return f"{fmean(values):{sign}.1f} ± {half:.1f}"
+
+
+def _head(columns: Sequence[str]) -> list[str]:
+    return [_row("", columns), _row("---", ["---:"] * len(columns))]
 
 
 def _row(name: str, cells: Sequence[str]) -> str:
     return f"| {name} | {' | '.join(cells)} |"
 
 
-def _replace_table(path: Path, table: str) -> None:
-    text = path.read_text(encoding="utf-8")
-    before, _, rest = text.partition(START)
-    _, found, after = rest.partition(END)
-    if not found:
-        raise SystemExit(f"{path} has no {START} ... {END}")
-    write_text(path, f"{before}{START}\n{table}{END}{after}")
+def _replace(path: Path, name: str, text: str) -> None:
+    start, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    page = path.read_text(encoding="utf-8")
+    before, found, rest = page.partition(start)
+    if not found or end not in rest:
+        raise SystemExit(f"{path} has no {start} ... {end}")
+    write_text(path, f"{before}{start}\n{text}{end}{rest.partition(end)[2]}")
 
 
 def _picture(
