@@ -22,6 +22,8 @@ _DEEPEST = 50
 _CHOICE = re.compile(r"\(?([A-J])\)?(?:[.:)].*)?", re.DOTALL)
 _CHOICE_GOLD = re.compile(r"\(?([A-J])\)?")
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
+_PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{4,}")
+_SENTENCE = 4
 _BRACKETS = re.compile(r"[{}()\[\]]")
 
 Stage = Callable[[str], None]
@@ -73,6 +75,8 @@ class MathGrader:
     def _judge(self, answer: str, gold: str, stage: Stage) -> Judgement:
         """Judge an answer that stands alone."""
         judgement = judge_cheaply(answer, gold) or self._judged.get((answer, gold))
+        if judgement is None and max(_prose_words(answer), _prose_words(gold)) >= _SENTENCE:
+            return _wrong(answer, gold)
         if judgement is None:
             judgement = self._compare(read_latex, answer, gold, stage)
             self._judged.put((answer, gold), judgement)
@@ -136,6 +140,11 @@ def judge_cheaply(answer: str, gold: str) -> Judgement | None:
         return _CORRECT if letter[1] == choice[1] else _wrong(answer, gold)
     differ = units_differ(cleaned, wanted) or bases_differ(cleaned, wanted)
     return _wrong(answer, gold) if differ else None
+
+
+def _prose_words(text: str) -> int:
+    """Long words outside commands; a sentence is met by its spelling alone, no parser reads it."""
+    return len(_PROSE.findall(text))
 
 
 def _wrong(answer: str, gold: str) -> Judgement:
