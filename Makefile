@@ -5,7 +5,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: quickstart test lint check format clean
+.PHONY: quickstart test fuzz lint check format clean
 
 quickstart: $(STAMP)
 	$(BIN)/dph quickstart
@@ -13,6 +13,10 @@ quickstart: $(STAMP)
 test: $(STAMP)
 	$(BIN)/coverage erase
 	$(BIN)/python -m pytest --cov --cov-branch --cov-report=term:skip-covered --cov-fail-under=90
+
+# The graders against ten thousand generated answers and more: minutes, so not part of `make test`.
+fuzz: $(STAMP)
+	DPH_FUZZ=full $(BIN)/python -m pytest -k generated tests/verifiers
 
 lint: $(STAMP)
 	$(BIN)/ruff check
