@@ -12,6 +12,7 @@ from dph.records import Outcome, Problem, Verdict
 from dph.rollout.base import SamplingParameters
 from dph.rollout.graded import GradedSampler
 from dph.rollout.torch_sampler import TorchSampler
+from letter_grader import grade, style_of
 
 __all__ = [
     "make_draw",
@@ -39,16 +40,11 @@ class LetterVerifier:
                 reward=float(right),
             )
             for p, r in zip(problems, responses, strict=True)
-            for right in [r[:1] in tuple(p.answer["answer"])]
+            for right in [grade(r, p)]
         ]
 
     def close(self):
         pass
-
-
-def style_of(text):
-    """Short and long answers are the two styles."""
-    return "short" if len(text.split()) < 2 else "long"
 
 
 @pytest.fixture(scope="session")

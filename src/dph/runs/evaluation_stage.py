@@ -129,9 +129,10 @@ def _evaluation_set(
     settings: SetSettings,
     stack: ExitStack,
 ) -> EvaluationSet:
+    training = bench.draw(weights)
     draw = replace(
-        bench.draw(weights),
-        parameters=_parameters(bench, bench.draw(weights).parameters),
+        training,
+        parameters=_parameters(bench, training.parameters),
         verifier=_verifier(bench, settings, stack),
         style=_style(bench, settings),
     )
