@@ -1,6 +1,6 @@
 import pytest
 
-from dph.errors import VerifierError
+from dph.errors import DataError
 from dph.records import Outcome, Problem
 from dph.verifiers import ExactVerifier
 
@@ -26,5 +26,5 @@ def test_only_the_same_text_is_correct(answer, response, outcome):
 
 
 def test_a_problem_without_an_answer_is_an_error_that_names_it():
-    with pytest.raises(VerifierError, match="'answer' in problem 'e'"):
+    with pytest.raises(DataError, match="'answer' in problem 'e'"):
         ExactVerifier().grade([Problem(problem_id="e", prompt="?")], ["x"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from dph.errors import SettingsError, VerifierError
+from dph.errors import DataError, SettingsError, VerifierError
 from dph.records import Outcome, Problem
 from dph.verifiers import mathematics
 from dph.verifiers.mathematics import MathPair, MathQwenVerifier, MathVerifier
@@ -74,7 +74,7 @@ def test_problems_are_graded_by_their_answer(verifier):
 
 
 def test_a_problem_without_an_answer_is_an_error_that_names_it(verifier):
-    with pytest.raises(VerifierError, match="needs 'answer' in problem 'p'"):
+    with pytest.raises(DataError, match="needs 'answer' in problem 'p'"):
         verifier.grade([Problem(problem_id="p", prompt="?", answer={})], ["5"])
 
 

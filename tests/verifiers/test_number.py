@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph.errors import VerifierError
+from dph.errors import DataError
 from dph.records import Outcome, Problem
 from dph.verifiers import NumberVerifier
 from dph.verifiers.number import last_number
@@ -110,7 +110,7 @@ def test_hostile_text_is_read_in_time_that_grows_with_its_length(piece):
 
 def test_a_problem_without_an_answer_is_an_error_that_names_it():
     problem = Problem(problem_id="n 1", prompt="?", answer={"gold": 3})
-    with pytest.raises(VerifierError, match=r"'answer' in problem 'n 1'.*gold"):
+    with pytest.raises(DataError, match=r"'answer' in problem 'n 1'.*gold"):
         NumberVerifier().grade([problem], ["3"])
 
 

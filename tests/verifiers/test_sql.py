@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dph.errors import SettingsError, VerifierError
+from dph.errors import DataError, SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
 from dph.verifiers import SQLVerifier, Verifier
 from dph.verifiers.sql import SQLPair, _verdict
@@ -155,7 +155,7 @@ def test_memory_that_a_statement_asks_for_is_limited(singers, singer_problem):
 @pytest.mark.parametrize("answer", [{}, {"gold_sql": "SELECT 1"}, {"gold_sql": 3, "database": "x"}])
 def test_a_problem_without_its_fields_is_an_error_that_names_them(verifier, answer):
     problem = Problem(problem_id="p 7", prompt="?", answer=answer)
-    with pytest.raises(VerifierError, match=r"'(gold_sql|database)' in problem 'p 7'"):
+    with pytest.raises(DataError, match=r"'(gold_sql|database)' in problem 'p 7'"):
         verifier.grade([problem], ["SELECT 1"])
 
 

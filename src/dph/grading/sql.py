@@ -10,7 +10,6 @@ from dph.records import Outcome, Verdict
 from dph.verifiers.closing import Closing
 from dph.verifiers.sql import SQLPair, SQLVerifier
 from dph.verifiers.sql_extraction import extract_sql
-from dph.verifiers.sql_tokens import is_blank
 
 AnswerColumn = Literal["pred_sql", "response"]
 _FILES = (".sqlite", ".sqlite3", ".db")
@@ -24,17 +23,20 @@ def answer_column(columns: Sequence[str]) -> AnswerColumn:
 def database_path(db_id: str) -> str:
     """Where a database lies below the directory of databases.
 
-    >>> database_path("pets_1"), database_path("/data/pets.sqlite")
-    ('pets_1/pets_1.sqlite', '/data/pets.sqlite')
+    >>> database_path("pets_1"), database_path("/data/pets"), database_path("old/pets.db")
+    ('pets_1/pets_1.sqlite', '/data/pets', 'old/pets.db')
     """
-    return db_id if Path(db_id).suffix in _FILES else f"{db_id}/{db_id}.sqlite"
+    path = Path(db_id)
+    is_file = path.is_absolute() or path.suffix in _FILES
+    return db_id if is_file else f"{db_id}/{db_id}.sqlite"
 
 
 class SQLRowGrader(Closing):
     """Grades rows by one of the SQL rules.
 
     Args:
-        databases: holds ``<db_id>/<db_id>.sqlite``; a ``db_id`` that names a file is its path.
+        databases: holds ``<db_id>/<db_id>.sqlite``; a ``db_id`` that is
+            absolute or ends like a database file is its path.
         rule: a name of dph.verifiers.sql_rules.RULES.
         answers: the column of the answers. ``pred_sql`` is run as it is; from a ``response`` the
             statement is extracted first.
@@ -98,13 +100,12 @@ class SQLRowGrader(Closing):
         answer = row.get(self._answers)
         if not isinstance(answer, str):
             return _verdict(Outcome.NO_ANSWER, f"{self._answers} is no text: {answer!r:.80}")
-        statement: str | None = answer
-        if self._answers == "response":
-            found = extract_sql(answer)
-            statement = found.statement if found else None
-        if statement is None or is_blank(statement):
-            return _verdict(Outcome.NO_ANSWER, f"no SQL in {self._answers}")
-        return SQLPair(database_path(row["db_id"]), row["gold_sql"], statement)
+        database, gold = database_path(row["db_id"]), row["gold_sql"]
+        if self._answers == "pred_sql":
+            return SQLPair(database, gold, answer, whole=True)
+        if found := extract_sql(answer):
+            return SQLPair(database, gold, found.statement)
+        return _verdict(Outcome.NO_ANSWER, "no SQL in the response")
 
 
 def _verdict(outcome: Outcome, reason: str) -> Verdict:

@@ -21,6 +21,7 @@ class Verifier(Protocol):
         """One verdict for each pair, in order.
 
         Raises:
+            DataError: a problem lacks what the verifier needs.
             VerifierError: the verifier itself broke.
         """
         ...

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dph.errors import VerifierError
+from dph.errors import DataError
 from dph.records import Outcome, Problem, Verdict
 from dph.verifiers.closing import Closing
 
@@ -17,7 +17,7 @@ class ExactVerifier(Closing):
         """One verdict for each pair, in order.
 
         Raises:
-            VerifierError: a problem has no ``answer``.
+            DataError: a problem has no ``answer``.
         """
         pairs = zip(problems, responses, strict=True)
         return [_grade(problem, response.strip()) for problem, response in pairs]
@@ -25,7 +25,7 @@ class ExactVerifier(Closing):
 
 def _grade(problem: Problem, response: str) -> Verdict:
     if problem.answer.get("answer") is None:
-        raise VerifierError(
+        raise DataError(
             f"the exact verifier needs 'answer' in problem {problem.problem_id!r}, "
             f"its fields are {sorted(problem.answer)}"
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from dph.errors import SettingsError, VerifierError
+from dph.errors import DataError, SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
 from dph.verifiers.closing import Closing
 from dph.verifiers.math_answer import PHRASES
@@ -58,7 +58,8 @@ class _PooledVerifier(Closing):
         """One verdict for each pair, in order.
 
         Raises:
-            VerifierError: a problem has no ``answer``, or a worker failed.
+            DataError: a problem has no ``answer``.
+            VerifierError: a worker failed.
         """
         pairs = [
             MathPair(self._gold(problem), response)
@@ -83,7 +84,7 @@ class _PooledVerifier(Closing):
     def _gold(self, problem: Problem) -> str:
         gold = problem.answer.get("answer")
         if gold is None:
-            raise VerifierError(
+            raise DataError(
                 f"the {self.name} verifier needs 'answer' in problem {problem.problem_id!r}, "
                 f"its fields are {sorted(problem.answer)}"
             )

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dph.errors import VerifierError
+from dph.errors import DataError
 from dph.records import Outcome, Problem, Verdict
 from dph.verifiers.closing import Closing
 
@@ -41,7 +41,7 @@ class NumberVerifier(Closing):
         """One verdict for each pair, in order.
 
         Raises:
-            VerifierError: a problem has no ``answer``.
+            DataError: a problem has no ``answer``.
         """
         pairs = zip(problems, responses, strict=True)
         return [_grade(problem, response) for problem, response in pairs]
@@ -100,7 +100,7 @@ def _grade(problem: Problem, response: str) -> Verdict:
 
 def _gold(problem: Problem) -> Fraction | None:
     if "answer" not in problem.answer:
-        raise VerifierError(
+        raise DataError(
             f"the number verifier needs 'answer' in problem {problem.problem_id!r}, "
             f"its fields are {sorted(problem.answer)}"
         )

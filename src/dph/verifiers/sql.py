@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from dph.errors import SettingsError, VerifierError
+from dph.errors import DataError, SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
 from dph.verifiers.closing import Closing
 from dph.verifiers.sql_executor import SQLLimits
@@ -21,11 +21,16 @@ _NO_SQL = Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason="no SQL in the r
 
 @dataclass(frozen=True, slots=True)
 class SQLPair:
-    """A predicted statement, the gold statement, and the path of their database."""
+    """A predicted statement, the gold statement, and the path of their database.
+
+    ``whole`` says that ``predicted`` is all that was answered: if it is nothing at all, the
+    verdict is NO_ANSWER, or what the official evaluator of the rule makes of it.
+    """
 
     database: str
     gold: str
     predicted: str
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +81,15 @@ class SQLVerifier(Closing):
             options=asdict(limits or SQLLimits()) | {"seconds": timeout, "rule": rule},
             workers=workers,
             timeout=timeout + _GRACE_SECONDS,
+            shared_stage=GOLD_STAGE,
         )
 
     def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
         """One verdict for each pair, in order.
 
         Raises:
-            VerifierError: a problem has no ``gold_sql`` or ``database``, or a worker failed.
+            DataError: a problem has no ``gold_sql`` or ``database``.
+            VerifierError: a worker failed.
         """
         verdicts = [_NO_SQL] * len(problems)
         pairs: dict[int, SQLPair] = {}
@@ -105,10 +112,11 @@ class SQLVerifier(Closing):
                 "database": str(self._databases / pair.database),
                 "gold": pair.gold,
                 "sql": pair.predicted,
+                "whole": pair.whole,
             }
             for pair in pairs
         ]
-        replies = self._pool.run(requests)
+        replies = self._pool.run(requests, keys=[(pair.database, pair.gold) for pair in pairs])
         return [
             JudgedSQL(_verdict(reply, pair), reply.seconds)
             for reply, pair in zip(replies, pairs, strict=True)
@@ -122,7 +130,7 @@ class SQLVerifier(Closing):
 def _answer(problem: Problem, field: str) -> str:
     value = problem.answer.get(field)
     if not isinstance(value, str) or not value:
-        raise VerifierError(
+        raise DataError(
             f"the sql verifier needs a text {field!r} in problem {problem.problem_id!r}, "
             f"got {value!r}; its fields are {sorted(problem.answer)}"
         )

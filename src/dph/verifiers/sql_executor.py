@@ -9,11 +9,13 @@ but for a few); no temporary files (``temp_store``); a time limit through the pr
 limits on rows, on the size of a value, on the whole result, and on the memory of the process.
 """
 
+import os
+import re
 import resource
 import sqlite3
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -28,18 +30,23 @@ _FORBIDDEN_FUNCTIONS = frozenset({"load_extension", "fts3_tokenizer", "readfile"
 _SETUP = ("PRAGMA query_only=ON", "PRAGMA temp_store=MEMORY")
 _SIZED = frozenset({str, bytes})
 _STEPS_PER_CHECK = 10_000
-_FETCH = 256
+_FIRST_ROWS, _MOST_ROWS = 16, 256
+_BATCH_BYTES = 1_000_000
 _CELL_BYTES = 16
 _STATEMENTS = ("SELECT", "WITH", "VALUES")
-_SKIPPED = "; \t\n\r\f"  # before a statement, by SQLite too
+# What SQLite, too, reads over before a statement; U+FEFF is a byte order mark.
+_SKIPPED = re.compile(r"(?:[; \t\n\r\f\ufeff]++|--[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?)*+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SQLLimits:
-    """What one statement may use. ``result_bytes`` counts text, blobs and 16 bytes a cell."""
+    """What one statement may use. ``result_bytes`` counts text, blobs and 16 bytes a cell.
+
+    Of a rule that compares sets of rows, ``rows`` and ``result_bytes`` count each row once.
+    """
 
     seconds: float = 5.0
-    rows: int = 500_000
+    rows: int = 1_000_000
     value_bytes: int = 1_000_000
     result_bytes: int = 64_000_000
     sql_bytes: int = 200_000
@@ -62,6 +69,14 @@ class SQLFailure:
     reason: str
 
 
+class _LimitError(Exception):
+    """The statement is over one of its limits."""
+
+    def __init__(self, failure: SQLFailure) -> None:
+        super().__init__(failure.reason)
+        self.failure = failure
+
+
 def limit_memory(limits: SQLLimits) -> None:
     """Limit this process's memory and, at half of that, SQLite's."""
     if sys.platform == "linux":  # elsewhere RLIMIT_AS is missing or refuses any value
@@ -72,13 +87,19 @@ def limit_memory(limits: SQLLimits) -> None:
 
 
 def execute_sql(
-    uri: str, sql: str, limits: SQLLimits, *, text_errors: str = "surrogateescape"
+    uri: str,
+    sql: str,
+    limits: SQLLimits,
+    *,
+    text_errors: str = "surrogateescape",
+    distinct: bool = False,
 ) -> SQLResult | SQLFailure:
     """Run one SELECT, WITH or VALUES on a fresh, read-only connection to ``database_uri(...)``.
 
-    ``text_errors`` says what becomes of text that is not UTF-8; nothing is ever written.
+    ``text_errors`` says what becomes of text that is not UTF-8; ``distinct`` keeps the first of
+    equal rows only. Nothing is ever written.
     """
-    if (keyword := first_word(sql.lstrip(_SKIPPED))) not in _STATEMENTS:
+    if (keyword := first_word(sql[_start(sql) :])) not in _STATEMENTS:
         got = f"got {keyword}" if keyword else "got none"
         return SQLFailure(Outcome.INVALID, f"only a SELECT or WITH statement may run, {got}")
     deadline = time.monotonic() + limits.seconds
@@ -86,7 +107,10 @@ def execute_sql(
     try:
         connection = _connect(uri, limits, deadline)
         connection.text_factory = _decoder(text_errors)
-        return _fetch(connection, sql, limits)
+        cursor = connection.execute(sql)
+        return (_fetch_distinct if distinct else _fetch)(cursor, limits, deadline)
+    except _LimitError as error:
+        return error.failure
     except MemoryError:
         return SQLFailure(Outcome.OVER_LIMIT, "out of memory")
     except sqlite3.Error as error:
@@ -98,12 +122,21 @@ def execute_sql(
             connection.close()
 
 
+def holds_no_statement(sql: str) -> bool:
+    """Whether SQLite has nothing to run in a text: blanks, comments and semicolons.
+
+    >>> [holds_no_statement(sql) for sql in (" ; -- why", "/* never closed", "SELECT")]
+    [True, True, False]
+    """
+    return _start(sql) == len(sql)
+
+
 def database_uri(database: Path) -> str:
     """How to open a database only for reading."""
     # Without a journal beside it the file is at rest, and reading a WAL database in any other
     # way than immutable would create files next to it.
     at_rest = not any(Path(f"{database}{suffix}").exists() for suffix in ("-wal", "-journal"))
-    return f"file:{quote(str(database))}?mode=ro{'&immutable=1' if at_rest else ''}"
+    return f"file:{quote(os.fsencode(database))}?mode=ro{'&immutable=1' if at_rest else ''}"
 
 
 def database_state(database: Path) -> tuple[int, int] | None:
@@ -127,19 +160,59 @@ def _connect(uri: str, limits: SQLLimits, deadline: float) -> sqlite3.Connection
     return connection
 
 
-def _fetch(connection: sqlite3.Connection, sql: str, limits: SQLLimits) -> SQLResult | SQLFailure:
-    cursor = connection.execute(sql)
+def _start(sql: str) -> int:
+    skipped = _SKIPPED.match(sql)
+    return skipped.end() if skipped else 0
+
+
+def _fetch(cursor: sqlite3.Cursor, limits: SQLLimits, deadline: float) -> SQLResult:
     rows: list[Row] = []
     size = 0
-    while batch := cursor.fetchmany(_FETCH):
+    for batch in _batches(cursor, limits, deadline):
         rows += batch
-        size += _CELL_BYTES * len(batch) * len(batch[0])
-        size += sum([len(value) for row in batch for value in row if type(value) in _SIZED])
-        if len(rows) > limits.rows:
-            return SQLFailure(Outcome.OVER_LIMIT, f"more than {limits.rows} rows")
-        if size > limits.result_bytes:
-            return SQLFailure(Outcome.OVER_LIMIT, f"more than {limits.result_bytes} bytes")
+        size += _bytes(batch)
+        _check(len(rows), size, limits)
     return SQLResult(rows, size)
+
+
+def _fetch_distinct(cursor: sqlite3.Cursor, limits: SQLLimits, deadline: float) -> SQLResult:
+    rows: dict[Row, None] = {}
+    size = 0
+    for batch in _batches(cursor, limits, deadline):
+        if new := [row for row in batch if row not in rows]:
+            rows.update(dict.fromkeys(new))
+            size += _bytes(new)
+            _check(len(rows), size, limits)
+    return SQLResult(list(rows), size)
+
+
+def _batches(cursor: sqlite3.Cursor, limits: SQLLimits, deadline: float) -> Iterator[list[Row]]:
+    """The rows, about a megabyte of them at a time, so that no limit is missed by much."""
+    rows = _FIRST_ROWS
+    while batch := cursor.fetchmany(rows):
+        yield batch
+        if len(batch) < rows:
+            return
+        if time.monotonic() >= deadline:
+            raise _LimitError(_late(limits))
+        rows = min(max(_BATCH_BYTES * len(batch) // _bytes(batch), 1), _MOST_ROWS)
+
+
+def _bytes(rows: list[Row]) -> int:
+    texts = sum([len(value) for row in rows for value in row if type(value) in _SIZED])
+    return _CELL_BYTES * len(rows) * len(rows[0]) + texts
+
+
+def _check(rows: int, size: int, limits: SQLLimits) -> None:
+    if rows > limits.rows:
+        raise _LimitError(SQLFailure(Outcome.OVER_LIMIT, f"more than {limits.rows} rows"))
+    if size > limits.result_bytes:
+        reason = f"more than {limits.result_bytes} bytes"
+        raise _LimitError(SQLFailure(Outcome.OVER_LIMIT, reason))
+
+
+def _late(limits: SQLLimits) -> SQLFailure:
+    return SQLFailure(Outcome.TIMED_OUT, f"over {limits.seconds:g} s")
 
 
 def _authorize(action: int, first: str | None, second: str | None, *_: str | None) -> int:
@@ -162,7 +235,7 @@ def _decoder(errors: str) -> Callable[[bytes], str]:
 def _failure(error: sqlite3.Error, limits: SQLLimits, *, timed_out: bool) -> SQLFailure:
     code = getattr(error, "sqlite_errorcode", None)
     if code == sqlite3.SQLITE_INTERRUPT and timed_out:
-        return SQLFailure(Outcome.TIMED_OUT, f"over {limits.seconds:g} s")
+        return _late(limits)
     if code == sqlite3.SQLITE_AUTH:
         return SQLFailure(Outcome.INVALID, f"only reading is allowed ({error})")
     # sqlite3 raises a DataError for a value and for a statement that is too long.

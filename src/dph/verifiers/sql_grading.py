@@ -18,6 +18,7 @@ from dph.verifiers.sql_executor import (
     database_state,
     database_uri,
     execute_sql,
+    holds_no_statement,
     limit_memory,
 )
 from dph.verifiers.sql_rules import SQLRule, sql_rule
@@ -66,14 +67,18 @@ class GoldCache:
 
 
 class SQLGrader:
-    """Grades requests ``{"database", "gold", "sql"}``; answers ``[outcome, reward, reason]``."""
+    """Grades requests ``{"database", "gold", "sql"}``; answers ``[outcome, reward, reason]``.
+
+    With ``"whole": true`` the statement is all that was answered: NO_ANSWER if it is nothing,
+    unless the rule takes that for an empty result and the gold's is empty, too.
+    """
 
     def __init__(self, limits: SQLLimits, rule: SQLRule) -> None:
         self._limits = limits
         self._rule = rule
         self._golds = GoldCache()
 
-    def __call__(self, request: Mapping[str, str], stage: Stage) -> list[Any]:
+    def __call__(self, request: Mapping[str, Any], stage: Stage) -> list[Any]:
         """Grade one prediction. ``stage`` tells the parent what is being run."""
         database = _path(request["database"])
         state = database_state(database)
@@ -88,6 +93,8 @@ class SQLGrader:
             stage(PREDICTION_STAGE)
         if isinstance(gold, SQLFailure):
             return [Outcome.BAD_GOLD, 0.0, f"the gold SQL failed: {gold.outcome}: {gold.reason}"]
+        if request.get("whole") and holds_no_statement(request["sql"]):
+            return self._grade_nothing(gold)
         predicted = self._run(gold.uri, self._rule.rewrite_prediction(request["sql"]))
         if isinstance(predicted, SQLFailure):
             return [predicted.outcome, 0.0, predicted.reason]
@@ -97,6 +104,11 @@ class SQLGrader:
             return [Outcome.OVER_LIMIT, 0.0, "out of memory"]
         outcome = Outcome.CORRECT if result.reward == 1.0 else Outcome.WRONG
         return [outcome, result.reward, result.reason]
+
+    def _grade_nothing(self, gold: Gold) -> list[Any]:
+        if self._rule.nothing_is_empty and self._rule.compare([], gold.kept).reward == 1.0:
+            return [Outcome.CORRECT, 1.0, ""]
+        return [Outcome.NO_ANSWER, 0.0, "no SQL in the answer"]
 
     def _run_gold(self, database: Path, sql: str) -> Gold | SQLFailure:
         uri = database_uri(database)
@@ -109,7 +121,13 @@ class SQLGrader:
             return SQLFailure(Outcome.OVER_LIMIT, "out of memory")
 
     def _run(self, uri: str, sql: str) -> SQLResult | SQLFailure:
-        return execute_sql(uri, sql, self._limits, text_errors=self._rule.text_errors)
+        return execute_sql(
+            uri,
+            sql,
+            self._limits,
+            text_errors=self._rule.text_errors,
+            distinct=self._rule.distinct,
+        )
 
 
 def make_sql_grader(options: Mapping[str, Any]) -> SQLGrader:

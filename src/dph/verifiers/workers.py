@@ -12,17 +12,19 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from dph.errors import SettingsError, VerifierError
+from dph.verifiers.bounded_cache import BoundedCache
 from dph.verifiers.closing import Closing
 from dph.verifiers.worker_process import Reply, ReplyKind, WorkerProcess, encode
 
 __all__ = ["Reply", "ReplyKind", "WorkerPool"]
 
 _LARGEST_BATCH = 32
+_LOST_KEYS = 4096
 
 
 class WorkerPool(Closing):
@@ -35,6 +37,8 @@ class WorkerPool(Closing):
         workers: number of processes. They start with the first request.
         timeout: seconds that one request, or one stage of it, may take.
         start_timeout: seconds that a worker may take to get ready.
+        shared_stage: a stage that requests of the same key have in common. Once a worker had to
+            be killed or died in it, they all get that reply, and no other worker is lost to it.
 
     Raises:
         SettingsError: ``workers`` or a time limit is out of range.
@@ -48,17 +52,22 @@ class WorkerPool(Closing):
         workers: int = 1,
         timeout: float = 5.0,
         start_timeout: float = 120.0,
+        shared_stage: str = "",
     ) -> None:
         if workers < 1:
             raise SettingsError(f"workers must be at least 1, got {workers}")
         if not 0 < timeout < 1e6:
             raise SettingsError(f"timeout must lie in (0, 1e6) seconds, got {timeout}")
-        self._work = _Work(handler, dict(options), workers, timeout, start_timeout)
+        self._work = _Work(handler, dict(options), workers, timeout, start_timeout, shared_stage)
         # Runs when the pool is collected and when the interpreter exits.
         self._finalizer = weakref.finalize(self, self._work.close)
 
-    def run(self, requests: Sequence[Any]) -> list[Reply]:
+    def run(
+        self, requests: Sequence[Any], *, keys: Sequence[Hashable] | None = None
+    ) -> list[Reply]:
         """One reply for each request, in order; blocks until all are there.
+
+        ``keys`` says which requests have their shared stage in common, by default none.
 
         Raises:
             VerifierError: the pool is closed, or belongs to the process this one was forked from.
@@ -66,7 +75,10 @@ class WorkerPool(Closing):
         batch = _Batch(len(requests))
         if requests:
             lines = [encode(request) for request in requests]
-            self._work.submit([_Job(line, index, batch) for index, line in enumerate(lines)])
+            each = zip(lines, keys or [None] * len(lines), strict=True)
+            self._work.submit(
+                [_Job(line, index, batch, key) for index, (line, key) in enumerate(each)]
+            )
             try:
                 batch.done.wait()
             except BaseException:  # Ctrl-C: nobody wants the rest any more
@@ -96,12 +108,13 @@ class _Batch:
 class _Job:
     """One request and where its reply belongs."""
 
-    __slots__ = ("batch", "index", "line")
+    __slots__ = ("batch", "index", "key", "line")
 
-    def __init__(self, line: bytes, index: int, batch: _Batch) -> None:
+    def __init__(self, line: bytes, index: int, batch: _Batch, key: Hashable = None) -> None:
         self.line = line
         self.index = index
         self.batch = batch
+        self.key = key
 
 
 class _Work:
@@ -117,12 +130,15 @@ class _Work:
         workers: int,
         timeout: float,
         start_timeout: float,
+        shared_stage: str,
     ) -> None:
         self._handler = handler
         self._options = options
         self._workers = workers
         self._timeout = timeout
         self._start_timeout = start_timeout
+        self._shared_stage = shared_stage
+        self._lost: BoundedCache[Hashable, Reply] = BoundedCache(_LOST_KEYS)
         self._owner = os.getpid()
         # Re-entrant: the collector may run close() in a thread that holds it.
         self._changed = threading.Condition(threading.RLock())
@@ -204,17 +220,30 @@ class _Work:
     def _take(self) -> list[_Job]:
         """The next jobs, a fair share of the queue; empty when the pool is closed."""
         with self._changed:
-            while not self._queue and not self._closed:
-                self._changed.wait()
-            rounds = 1 if self._workers == 1 else 2 * self._workers
-            size = min(-(-len(self._queue) // rounds), _LARGEST_BATCH)
-            return [self._queue.popleft() for _ in range(size)]
+            while True:
+                while not self._queue and not self._closed:
+                    self._changed.wait()
+                rounds = 1 if self._workers == 1 else 2 * self._workers
+                size = min(-(-len(self._queue) // rounds), _LARGEST_BATCH)
+                jobs = [self._queue.popleft() for _ in range(size)]
+                open_jobs = [job for job in jobs if not self._is_lost(job)]
+                if open_jobs or not jobs:
+                    return open_jobs
+
+    def _is_lost(self, job: _Job) -> bool:
+        """Whether the job's shared stage has cost a worker; then it is answered."""
+        if job.key is None or (reply := self._lost.get(job.key)) is None:
+            return False
+        _deliver(job, reply)
+        return True
 
     def _finish(self, jobs: Sequence[_Job], replies: Sequence[Reply]) -> None:
         """Deliver the replies; jobs that were not answered go back to the front of the queue."""
         with self._changed:
             for job, reply in zip(jobs, replies, strict=False):
                 ended = self._closed and reply.kind is ReplyKind.CRASHED
+                if reply.stage and reply.stage == self._shared_stage and job.key is not None:
+                    self._lost.put(job.key, replace(reply, seconds=0.0))
                 _deliver(job, _CLOSED if ended else reply)
             for job in reversed(jobs[len(replies) :]):
                 if self._closed:

@@ -35,6 +35,9 @@ class SQLRule:
         rewrite_gold: the gold statement as it is run.
         rewrite_prediction: the predicted statement as it is run.
         text_errors: how text that is not UTF-8 is decoded (an error handler of ``bytes.decode``).
+        distinct: whether only the first of equal rows counts, on both sides.
+        nothing_is_empty: whether the official evaluator takes a prediction without any statement
+            for one with an empty result.
     """
 
     name: str
@@ -43,6 +46,8 @@ class SQLRule:
     rewrite_gold: Callable[[str], str] = as_it_is
     rewrite_prediction: Callable[[str], str] = as_it_is
     text_errors: str = "surrogateescape"
+    distinct: bool = False
+    nothing_is_empty: bool = False
 
 
 def sizes(predicted: int, gold: int, what: str) -> str:

@@ -8,12 +8,12 @@ FN, each divided by c; a row without a partner counts 1 as FP or FN. F1 = 2 P R 
 The order of rows counts even where the gold has none, and a row cut to its easy columns scores.
 """
 
-from dph.verifiers.sql_rules.base import MATCH, Comparison, Row, Rows, SQLRule
+from dph.verifiers.sql_rules.base import MATCH, Comparison, Rows, SQLRule
 
 
 def compare(predicted: Rows, gold: Rows) -> Comparison:
     """The F1 of cells; two empty results score 1."""
-    rows = _distinct(predicted)
+    rows = list(dict.fromkeys(predicted))
     if not rows and not gold:
         return MATCH
     true, only_predicted, only_gold = 0.0, 0.0, 0.0
@@ -36,8 +36,10 @@ def _f1(true: float, only_predicted: float, only_gold: float) -> float:
     return 2 * precision * recall / both if both > 0 else 0.0
 
 
-def _distinct(rows: Rows) -> list[Row]:
-    return list(dict.fromkeys(rows))
-
-
-BIRD_SOFT_F1 = SQLRule(name="bird_soft_f1", keep=lambda rows, _: _distinct(rows), compare=compare)
+BIRD_SOFT_F1 = SQLRule(
+    name="bird_soft_f1",
+    keep=lambda rows, _: list(dict.fromkeys(rows)),
+    compare=compare,
+    distinct=True,
+    nothing_is_empty=True,
+)

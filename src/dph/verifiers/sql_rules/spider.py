@@ -12,6 +12,7 @@ permutation of the columns. Its quirks are kept:
 * ``> =``, ``< =``, ``! =`` are joined, ``YEAR(CURDATE())`` is 2020, and a predicted ``value``
   between two blanks is 1.
 * Bytes that are not UTF-8 are dropped from text.
+* A prediction without any statement has an empty result.
 
 Differs from the evaluator: it draws 20 rows to narrow the permutations down and tries what is
 left; here they are searched column by column, which ends with the same answer, sooner.
@@ -148,4 +149,5 @@ SPIDER = SQLRule(
     rewrite_gold=rewrite_gold,
     rewrite_prediction=rewrite_prediction,
     text_errors="ignore",
+    nothing_is_empty=True,
 )
