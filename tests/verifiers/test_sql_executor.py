@@ -1,7 +1,9 @@
 import hashlib
 import math
+import os
 import sqlite3
 import time
+import tracemalloc
 
 import pytest
 
@@ -118,6 +120,38 @@ def test_more_rows_than_allowed_are_over_the_limit(singers):
     assert run(singers, sql, rows=215) == SQLFailure(Outcome.OVER_LIMIT, "more than 215 rows")
 
 
+def test_of_equal_rows_one_is_counted_if_the_others_do_not_matter(singers):
+    sql = "SELECT a.name, 'é' FROM singer a, singer, singer c"
+    limits = SQLLimits(rows=6, result_bytes=6 * (8 + 1 + 2 * 16))
+    result = execute_sql(database_uri(singers), sql, limits, distinct=True)
+    assert result == SQLResult([(f"singer {i}", "é") for i in range(1, 7)], limits.result_bytes)
+    assert run(singers, sql, rows=6).outcome is Outcome.OVER_LIMIT
+    sql = "SELECT a.id, c.id FROM singer a, singer c"
+    result = execute_sql(database_uri(singers), sql, limits, distinct=True)
+    assert result == SQLFailure(Outcome.OVER_LIMIT, "more than 6 rows")
+
+
+def test_big_rows_are_counted_before_they_fill_the_memory(singers):
+    sql = "SELECT zeroblob(999000) FROM singer a, singer b, singer c, singer d"
+    tracemalloc.start()
+    assert run(singers, sql, result_bytes=2_000_000).outcome is Outcome.OVER_LIMIT
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 20_000_000
+
+
+def test_slow_rows_are_timed_out_between_two_batches(singers):
+    # One row is a call of one C function, which SQLite does not interrupt.
+    sql = "SELECT hex(randomblob(400000)) FROM singer a, singer b, singer c, singer d"
+    assert run(singers, sql, seconds=0.05) == SQLFailure(Outcome.TIMED_OUT, "over 0.05 s")
+
+
+def test_what_sqlite_reads_over_may_stand_before_a_statement(singers):
+    for before in ("\ufeff", ";", "-- a\n; /* b **/ ;", "\t\r\n\f", "\ufeff--\n\ufeff"):
+        assert run(singers, f"{before}SELECT 1").rows == [(1,)], before
+        assert run(singers, f"{before}DROP TABLE singer").outcome is Outcome.INVALID
+
+
 def test_more_bytes_than_allowed_are_over_the_limit(singers):
     sql = "SELECT zeroblob(1000), 'é' FROM singer"  # 6 * (1000 + 1 + 2 * 16)
     assert run(singers, sql, result_bytes=6198).size == 6198
@@ -177,6 +211,33 @@ def test_a_wal_database_is_read_without_a_file_beside_it(tmp_path):
     assert "immutable" in database_uri(path)
     assert run(path, "SELECT x FROM t").rows == [(7,)]
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a?mode=rwc&x=.sqlite",
+        "a%00%2e.sqlite",
+        "file:a.sqlite",
+        "a'b\"c;d.sqlite",
+        "漢 字.sqlite",
+        "\udcff.sqlite",
+        "a\nb.sqlite",
+    ],
+)
+def test_a_name_is_only_a_name(tmp_path, name):
+    path = tmp_path / "folder # 1" / name
+    path.parent.mkdir()
+    assert run(path, "SELECT 1").outcome is Outcome.INVALID
+    assert list(path.parent.iterdir()) == []
+    connection = sqlite3.connect(os.fsencode(path))
+    connection.execute("CREATE TABLE t AS SELECT 7 AS x")
+    connection.commit()
+    connection.close()
+    assert run(path, "SELECT x FROM t").rows == [(7,)]
+    link = tmp_path / "link.sqlite"
+    link.symlink_to(path)
+    assert run(link, "SELECT x FROM t").rows == [(7,)]
 
 
 def test_the_state_of_a_database_changes_with_the_file(singers, tmp_path):

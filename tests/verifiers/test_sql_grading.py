@@ -37,7 +37,8 @@ def test_rows_are_compared_as_sets_with_their_columns_in_order(grade):
         ("SELECT name, age FROM singer LIMIT 5", "WRONG"),
         ("SELECT name, missing FROM singer", "INVALID"),
         ("SELECT name, age FROM singer, odd", "CORRECT"),  # 6 * 5 = 30 rows
-        ("SELECT 1 FROM singer, singer s", "OVER_LIMIT"),  # 36
+        ("SELECT s.name, s.age FROM singer s, singer, singer t", "CORRECT"),  # 216, 6 distinct
+        ("SELECT s.id, singer.id FROM singer, singer s", "OVER_LIMIT"),  # 36 distinct
     ]:
         assert grade(names, sql)[0][0] == outcome, sql
 
@@ -67,7 +68,7 @@ def test_a_gold_that_cannot_be_run_is_a_bad_gold(grade, tmp_path):
     for sql, words in [
         ("SELECT missing FROM singer", "no such column"),
         ("DELETE FROM singer", "DELETE"),
-        ("SELECT 1 FROM singer, singer s", "OVER_LIMIT"),
+        ("SELECT s.id, singer.id FROM singer, singer s", "OVER_LIMIT"),
     ]:
         (outcome, _, reason), _ = grade(sql, "SELECT 1")
         assert outcome == "BAD_GOLD"
@@ -75,6 +76,41 @@ def test_a_gold_that_cannot_be_run_is_a_bad_gold(grade, tmp_path):
     (outcome, _, reason), _ = grade("SELECT 1", "SELECT 1", tmp_path / "none.sqlite")
     assert outcome == "BAD_GOLD"
     assert "none.sqlite" in reason
+
+
+@pytest.mark.parametrize("nothing", ["", " \n", "-- a\n", "/* never closed", ";", "\ufeff", ";--"])
+@pytest.mark.parametrize(
+    ("rule", "outcome"),
+    [
+        ("spider", "CORRECT"),
+        ("bird", "CORRECT"),
+        ("bird_soft_f1", "CORRECT"),
+        ("strict", "NO_ANSWER"),
+        ("cartesian", "NO_ANSWER"),
+    ],
+)
+def test_a_whole_answer_of_nothing_is_an_empty_result_where_the_official_tool_takes_it_for_one(
+    singers, rule, outcome, nothing
+):
+    grader = SQLGrader(SQLLimits(), RULES[rule])
+
+    def judge(gold, **more):
+        request = {"database": str(singers), "gold": gold, "sql": nothing} | more
+        return grader(request, lambda _: None)
+
+    empty = "SELECT name FROM singer WHERE age > 100"
+    reward = float(outcome == "CORRECT")
+    assert judge(empty, whole=True)[:2] == [outcome, reward]
+    assert judge("SELECT name FROM singer", whole=True)[:2] == ["NO_ANSWER", 0.0]
+    assert judge("SELECT nothing", whole=True)[0] == "BAD_GOLD"
+    assert judge(empty)[:2] == ["INVALID", 0.0]
+
+
+def test_comparing_many_rows_is_a_stage_of_its_own(grade, monkeypatch):
+    monkeypatch.setattr(sql_grading, "_MANY_ROWS", 5)
+    sql = "SELECT id FROM singer"
+    assert grade(sql, sql)[1] == ["gold", "prediction", "comparison"]
+    assert grade(sql, f"{sql} LIMIT 5")[1] == []
 
 
 def test_the_cache_drops_the_least_recently_used_when_it_has_too_many():

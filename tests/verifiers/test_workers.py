@@ -68,6 +68,7 @@ def make_pool(user_module):
             workers=workers,
             timeout=timeout,
             start_timeout=start_timeout,
+            shared_stage="sleeping",
         )
         pools.append(pool)
         return pool
@@ -138,6 +139,20 @@ def test_a_worker_over_its_limit_is_killed_and_the_others_in_flight_are_answered
     assert "0.5 s" in replies[10].reason
     pool.close()
     assert all(gone(pid) for pid in pids)
+
+
+def test_a_shared_stage_that_costs_a_worker_costs_no_other(make_pool):
+    pool = make_pool(timeout=0.4)
+    requests = [("sleep", 60), ("echo", 1), ("sleep", 61), ("sleep", 0), ("sleep", 62)]
+    started = time.monotonic()
+    replies = pool.run(requests, keys=["bad", "bad", "bad", "good", "bad"])
+    again = pool.run([("sleep", 63)], keys=["bad"])
+    assert time.monotonic() - started < 30
+    assert kinds(replies + again) == [*["TIMED_OUT"] * 3, "OK", *["TIMED_OUT"] * 2]
+    assert {reply.stage for reply in replies if reply.kind.name == "TIMED_OUT"} == {"sleeping"}
+    assert replies[0].seconds >= 0.4
+    assert replies[4].seconds == again[0].seconds == 0
+    assert kinds(pool.run([("echo", 1), ("sleep", 0)])) == ["OK", "OK"]  # of no key
 
 
 def test_the_limit_is_for_each_request_and_not_for_the_batch(make_pool):

@@ -179,7 +179,7 @@ def _fetch_distinct(cursor: sqlite3.Cursor, limits: SQLLimits, deadline: float) 
     rows: dict[Row, None] = {}
     size = 0
     for batch in _batches(cursor, limits, deadline):
-        if new := [row for row in batch if row not in rows]:
+        if new := [row for row in dict.fromkeys(batch) if row not in rows]:
             rows.update(dict.fromkeys(new))
             size += _bytes(new)
             _check(len(rows), size, limits)

@@ -25,6 +25,10 @@ from dph.verifiers.sql_rules import SQLRule, sql_rule
 
 GOLD_STAGE = "gold"
 PREDICTION_STAGE = "prediction"
+COMPARISON_STAGE = "comparison"
+
+# To compare that many takes time, which is not the statement's: the time limit starts again.
+_MANY_ROWS = 10_000
 
 _path = lru_cache(maxsize=4096)(Path)
 
@@ -98,6 +102,8 @@ class SQLGrader:
         predicted = self._run(gold.uri, self._rule.rewrite_prediction(request["sql"]))
         if isinstance(predicted, SQLFailure):
             return [predicted.outcome, 0.0, predicted.reason]
+        if len(predicted.rows) > _MANY_ROWS:
+            stage(COMPARISON_STAGE)
         try:
             result = self._rule.compare(predicted.rows, gold.kept)
         except MemoryError:

@@ -134,3 +134,9 @@ def test_rows_that_agree_column_by_column_may_still_differ():
     gold = [(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0)]
     odd = [(1, 1, 1), (1, 0, 0), (0, 1, 0), (0, 0, 1)]
     assert not columns_match(list(zip(*gold, strict=True)), list(zip(*odd, strict=True)))
+
+
+def test_one_predicted_column_does_not_stand_for_two_of_the_gold():
+    assert not columns_match([(1, 2), (1, 2)], [(1, 2), (3, 3)])
+    assert not columns_match([(1, 2), (2, 1), (3, 3)], [(1, 2), (3, 3), (4, 4)])
+    assert columns_match([(1, 2), (1, 2), (3, 3)], [(3, 3), (2, 1), (2, 1)])

@@ -1,6 +1,7 @@
 """What a rule of comparison is: the gold's rows and the prediction's in, a reward out."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +49,15 @@ class SQLRule:
     text_errors: str = "surrogateescape"
     distinct: bool = False
     nothing_is_empty: bool = False
+
+
+def bag(items: Iterable[Hashable]) -> dict[Hashable, int]:
+    """How often each item is there.
+
+    A plain dict: two Counters are compared item by item in Python, which takes seconds for a
+    result of half a million rows.
+    """
+    return dict(Counter(items))
 
 
 def sizes(predicted: int, gold: int, what: str) -> str:

@@ -19,13 +19,14 @@ left; here they are searched column by column, which ends with the same answer, 
 """
 
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from dph.verifiers.sql_rules.base import MATCH, Comparison, Row, Rows, SQLRule, sizes
+from dph.verifiers.sql_rules.base import MATCH, Comparison, Row, Rows, SQLRule, bag, sizes
 
 _THIS_YEAR = re.compile(r"YEAR\s*\(\s*CURDATE\s*\(\s*\)\s*\)\s*", re.IGNORECASE)
+# Half of the time of a comparison goes into the key that rows are sorted by.
+_TYPE_TEXT: dict[type, str] = {kind: str(kind) for kind in (int, float, str, bytes, type(None))}
 _SPLIT_OPERATORS = (("> =", ">="), ("< =", "<="), ("! =", "!="))
 
 
@@ -74,7 +75,7 @@ def compare(predicted: Rows, gold: SpiderGold) -> Comparison:
 
 def columns_match_in_order(gold: Sequence[Row], predicted: Sequence[Row]) -> bool:
     """Whether the columns are the same ones, each a tuple of its cells from top to bottom."""
-    return Counter(gold) == Counter(predicted)
+    return bag(gold) == bag(predicted)
 
 
 def columns_match(gold: Sequence[Row], predicted: Sequence[Row]) -> bool:
@@ -83,7 +84,13 @@ def columns_match(gold: Sequence[Row], predicted: Sequence[Row]) -> bool:
     A depth-first search: column by column of the gold, every predicted column that holds the same
     bag of cells and keeps the bags of row beginnings equal.
     """
-    bags = [Counter(column) for column in predicted]
+    bags = [bag(column) for column in predicted]
+    gold_bags = [bag(column) for column in gold]
+    places = [[i for i, each in enumerate(bags) if each == wanted] for wanted in gold_bags]
+    if all(len(place) == 1 for place in places):  # one permutation at most
+        order = [place for (place,) in places]
+        permuted = zip(*[predicted[place] for place in order], strict=True)
+        return len(set(order)) == len(order) and bag(permuted) == bag(zip(*gold, strict=True))
     start = (0,) * len(gold[0])
     return _extend(gold, predicted, bags, start, start, frozenset())
 
@@ -91,7 +98,7 @@ def columns_match(gold: Sequence[Row], predicted: Sequence[Row]) -> bool:
 def _extend(
     gold: Sequence[Row],
     predicted: Sequence[Row],
-    bags: Sequence[Counter[object]],
+    bags: Sequence[dict[Hashable, int]],
     gold_begins: Row,
     begins: Row,
     used: frozenset[int],
@@ -103,17 +110,17 @@ def _extend(
     if len(used) == len(gold):
         return True
     column = gold[len(used)]
-    bag = Counter(column)
+    wanted_bag = bag(column)
     gold_pairs = list(zip(gold_begins, column, strict=True))
-    wanted = Counter(gold_pairs)
+    wanted = bag(gold_pairs)
     numbers = {pair: number for number, pair in enumerate(wanted)}
     tried: set[Row] = set()
     for index, candidate in enumerate(predicted):
-        if index in used or bags[index] != bag or candidate in tried:
+        if index in used or bags[index] != wanted_bag or candidate in tried:
             continue
         tried.add(candidate)
         pairs = list(zip(begins, candidate, strict=True))
-        if Counter(pairs) == wanted and _extend(
+        if bag(pairs) == wanted and _extend(
             gold,
             predicted,
             bags,
@@ -139,7 +146,7 @@ def _unordered(row: Row) -> Row:
 
 
 def _text_and_type(cell: object) -> str:
-    return f"{cell}{type(cell)}"
+    return f"{cell}{_TYPE_TEXT[type(cell)]}"
 
 
 SPIDER = SQLRule(

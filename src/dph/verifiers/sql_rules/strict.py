@@ -69,6 +69,8 @@ def rows_equal(one: Row, other: Row) -> bool:
 def bags_equal(ones: Rows, others: Rows) -> bool:
     """Whether the rows can be paired so that each pair is equal."""
     left, right = Counter(ones), Counter(others)
+    if dict.__eq__(left, right):  # Counters are compared in Python, and slowly
+        return True
     missing, extra = left - right, right - left
     groups: defaultdict[Row, tuple[Rows, Rows]] = defaultdict(lambda: ([], []))
     for side, rows in enumerate((missing, extra)):
