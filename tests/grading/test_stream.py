@@ -295,3 +295,66 @@ def test_an_interruption_waits_for_no_answer_and_keeps_what_is_finished(tmp_path
     grade_file(source, target, grader=again, chunk_rows=4, resume=True)
     assert 0 not in again.graded
     assert len(read(target)) == 12
+
+
+@pytest.mark.parametrize("out", [".parquet", ".jsonl"])
+@pytest.mark.parametrize("into", [".parquet", ".jsonl"])
+def test_earlier_verdicts_are_left_out_if_that_is_wanted(tmp_path, into, out):
+    source, graded, target = (tmp_path / name for name in (f"a{into}", f"b{out}", f"c{out}"))
+    rows = write(source, 20)
+    grade_file(source, graded, grader=EvenIsRight(), chunk_rows=8)
+    with pytest.raises(DataError, match="--replace"):
+        grade_file(graded, target, grader=EvenIsRight(), chunk_rows=8)
+    grade_file(graded, target, grader=EvenIsRight(), chunk_rows=8, replace=True)
+    assert read(target) == expected(rows)
+    assert list(read(target)[0]) == ["n", "text", "reward", "outcome", "reason", "seconds"]
+    assert read(graded) == expected(rows)
+
+
+def test_a_verdict_that_only_a_later_row_has_is_not_lost(tmp_path):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text('{"n": 1}\n{"n": 2}\n{"n": 3, "reason": "mine"}\n')
+    with pytest.raises(DataError, match="already has the column 'reason'"):
+        grade_file(source, target, grader=EvenIsRight(), chunk_rows=2)
+    assert not target.exists()
+    grade_file(source, target, grader=EvenIsRight(), chunk_rows=2, resume=True, replace=True)
+    assert [row["reason"] for row in read(target)] == ["no", "", "no"]
+
+
+def test_a_column_that_is_there_twice_is_refused(tmp_path):
+    source = tmp_path / "in.parquet"
+    pq.write_table(pa.Table.from_arrays([pa.array([1])] * 3, names=["n", "x", "x"]), source)
+    with pytest.raises(DataError, match="column 'x' more than once"):
+        grade_file(source, tmp_path / "out.jsonl", grader=EvenIsRight())
+
+
+def test_a_second_run_with_the_same_output_is_refused_and_does_no_harm(tmp_path):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    rows = write(source, 12)
+
+    class StartsAnother(EvenIsRight):
+        def grade_rows(self, rows):
+            for resume in (True, False):
+                with pytest.raises(DataError, match="another dph process is writing"):
+                    grade_file(source, target, grader=EvenIsRight(), resume=resume)
+            return super().grade_rows(rows)
+
+    grade_file(source, target, grader=StartsAnother(), chunk_rows=4)
+    assert read(target) == expected(rows)
+    assert sorted(tmp_path.iterdir()) == [source, target]
+
+
+def test_what_cannot_be_written_leaves_no_half_file(tmp_path):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.parquet"
+    source.write_text('{"n": 2, "text": "a"}\n{"n": 4, "text": ["a"]}\n')
+    with pytest.raises(DataError, match=r"write to a \.jsonl file"):
+        grade_file(source, target, grader=EvenIsRight(), chunk_rows=1)
+    left = sorted(path.name for path in tmp_path.rglob("*"))
+    assert left == [
+        ".lock",
+        ".out.parquet.parts",
+        "000000.parquet",
+        "000001.parquet",
+        "in.jsonl",
+        "job.json",
+    ]

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from dph.cli.grade_options import (
+    ReplaceOption,
     ResumeOption,
     SourceOption,
     TargetOption,
@@ -35,6 +36,7 @@ def grade_math(
     workers: WorkersOption = None,
     timeout: TimeoutOption = 5.0,
     resume: ResumeOption = False,
+    replace: ReplaceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Grade rows of gold and response (the answer is found in it). Needs dph-rl[math].
@@ -46,4 +48,4 @@ def grade_math(
 
     workers = workers or default_workers()
     with MathRowGrader(verifier=verifier.value, workers=workers, timeout=timeout) as grader:
-        run_grading(source, target, grader=grader, resume=resume, as_json=as_json)
+        run_grading(source, target, grader=grader, resume=resume, replace=replace, as_json=as_json)

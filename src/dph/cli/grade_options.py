@@ -21,6 +21,10 @@ WorkersOption = Annotated[
 TimeoutOption = Annotated[
     float, typer.Option("--timeout", metavar="S", help="Seconds that one answer may take.")
 ]
+ReplaceOption = Annotated[
+    bool,
+    typer.Option("--replace", help="Leave out the verdicts of an earlier grading of the input."),
+]
 ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Go on where a killed run of the same command stopped.")
 ]

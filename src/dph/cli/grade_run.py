@@ -19,7 +19,7 @@ def default_workers() -> int:
 
 
 def run_grading(
-    source: Path, target: Path, *, grader: "RowGrader", resume: bool, as_json: bool
+    source: Path, target: Path, *, grader: "RowGrader", resume: bool, replace: bool, as_json: bool
 ) -> None:
     """Grade ``source`` into ``target`` and print what came out."""
     from dph.grading import grade_file
@@ -31,6 +31,7 @@ def run_grading(
             target,
             grader=grader,
             resume=resume,
+            replace=replace,
             on_progress=lambda rows: advance(rows, ""),
         )
     if as_json:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from dph.cli.grade_options import (
+    ReplaceOption,
     ResumeOption,
     SourceOption,
     TargetOption,
@@ -43,6 +44,7 @@ def grade_sql(
     workers: WorkersOption = None,
     timeout: TimeoutOption = 5.0,
     resume: ResumeOption = False,
+    replace: ReplaceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Grade rows of db_id, gold_sql and pred_sql (run as it is) or response (SQL is extracted).
@@ -62,4 +64,4 @@ def grade_sql(
         timeout=timeout,
     )
     with grader:
-        run_grading(source, target, grader=grader, resume=resume, as_json=as_json)
+        run_grading(source, target, grader=grader, resume=resume, replace=replace, as_json=as_json)

@@ -25,6 +25,17 @@ class Chunk:
     rows: list[dict[str, Any]]
     table: pa.Table | None = None
 
+    def without(self, names: Sequence[str]) -> "Chunk":
+        """The same rows without these columns."""
+        rows = [
+            {name: value for name, value in row.items() if name not in names} for row in self.rows
+        ]
+        if self.table is None:
+            return Chunk(rows)
+        return Chunk(
+            rows, self.table.drop_columns([n for n in self.table.column_names if n in names])
+        )
+
 
 def require_suffix(path: Path) -> None:
     """Refuse a file that is neither parquet nor jsonl by its name.

@@ -7,7 +7,7 @@ under its name only when all are there.
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +16,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from dph.errors import DataError
-from dph.files import atomic_path, sha256
-from dph.grading.parts import GradedParts
+from dph.files import only_writer, sha256
+from dph.grading.parts import GradedParts, atomic_file, parts_directory
 from dph.grading.rows import (
     Chunk,
     Columns,
@@ -87,6 +87,7 @@ def grade_file(
     *,
     grader: RowGrader,
     resume: bool = False,
+    replace: bool = False,
     on_progress: Callable[[int], None] = lambda _: None,
     chunk_rows: int = CHUNK_ROWS,
 ) -> GradeSummary:
@@ -97,26 +98,28 @@ def grade_file(
         target: parquet or jsonl; it is replaced when all rows are graded.
         grader: what grades the rows.
         resume: go on where a killed run of the same job stopped.
+        replace: leave out the verdicts that ``source`` holds already.
         on_progress: called with the number of rows that were finished, in order.
         chunk_rows: rows that are graded and kept together.
 
     Raises:
         DataError: a file cannot be read or written, lacks a required column or already has one
-            of the added ones, or there is another job to resume.
+            of the added ones, there is another job to resume, or another process is writing
+            the same target.
     """
-    _check(source, target, grader)
+    _check(source, target, grader, replace=replace)
     started = time.monotonic()
     job = {"source": sha256(source), "grader": dict(grader.settings), "chunk_rows": chunk_rows}
-    parts = GradedParts(target, job=job, resume=resume)
-    tally = _Tally()
-    for index, (rows, graded) in enumerate(_chunks(source, parts, grader, chunk_rows)):
-        tally.add(parts.path(index), rows, graded)
-        on_progress(rows)
-    with atomic_path(target) as temporary:
-        named = temporary.with_suffix(target.suffix)
-        join_parts([parts.path(index) for index in range(tally.parts)], named)
-        named.replace(temporary)
-    parts.remove()
+    with only_writer(parts_directory(target)):
+        parts = GradedParts(target, job=job, resume=resume)
+        tally = _Tally()
+        chunks = _unjudged(source, read_chunks(source, chunk_rows), replace=replace)
+        for index, (rows, graded) in enumerate(_chunks(chunks, parts, grader)):
+            tally.add(parts.path(index), rows, graded)
+            on_progress(rows)
+        with atomic_file(target) as temporary:
+            join_parts([parts.path(index) for index in range(tally.parts)], temporary)
+        parts.remove()
     return tally.summary(time.monotonic() - started)
 
 
@@ -148,14 +151,23 @@ class _Tally:
         )
 
 
+def _unjudged(source: Path, chunks: Iterable[Chunk], *, replace: bool) -> Iterator[Chunk]:
+    """The chunks without the verdicts of an earlier grading; only if ``replace`` are there any."""
+    for chunk in chunks:
+        found = {name for row in chunk.rows for name in ADDED if name in row}
+        if found and not replace:
+            _refuse_verdicts(source, found)
+        yield chunk.without(ADDED) if found else chunk
+
+
 def _chunks(
-    source: Path, parts: GradedParts, grader: RowGrader, size: int
+    chunks: Iterable[Chunk], parts: GradedParts, grader: RowGrader
 ) -> Iterator[tuple[int, bool]]:
     """Grade what is not finished; for each chunk in order its rows and whether it was graded."""
     running: deque[tuple[int, Future[None] | None]] = deque()
     threads = ThreadPoolExecutor(_CHUNKS_IN_FLIGHT, thread_name_prefix="dph-grade")
     try:
-        for index, chunk in enumerate(read_chunks(source, size)):
+        for index, chunk in enumerate(chunks):
             task = None
             if not parts.path(index).exists():
                 task = threads.submit(_grade_chunk, grader, chunk, parts, index)
@@ -197,7 +209,7 @@ def _printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _check(source: Path, target: Path, grader: RowGrader) -> None:
+def _check(source: Path, target: Path, grader: RowGrader, *, replace: bool) -> None:
     for path in (source, target):
         require_suffix(path)
     names = column_names(source)
@@ -209,8 +221,15 @@ def _check(source: Path, target: Path, grader: RowGrader) -> None:
         raise DataError(
             f"{source} has no column {', '.join(map(repr, missing))}; it has {', '.join(names)}"
         )
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise DataError(f"{source} has the column {', '.join(map(repr, twice))} more than once")
+    if not replace:
+        _refuse_verdicts(source, names)
+
+
+def _refuse_verdicts(source: Path, names: Collection[str]) -> None:
     if taken := [name for name in ADDED if name in names]:
         raise DataError(
             f"{source} already has the column {', '.join(map(repr, taken))}, which grading adds; "
-            "rename or drop it first"
+            "grade with --replace to leave the earlier verdicts out, or rename it"
         )
