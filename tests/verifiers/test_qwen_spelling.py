@@ -39,6 +39,10 @@ from dph.verifiers.qwen_spelling import qwen_spelling
         (r"5\mbox{ cm}", "5"),
         ("", ""),
         ("$", ""),
+        # The order of the units: "s" goes before "s ." could take the sign along.
+        (r"\frac{1}{s + a}", r"\frac{1}{+}"),
+        (r"- a \pi", r"-\pi"),
+        ("d . ", "d"),
     ],
 )
 def test_a_spelling_is_the_tools(text, spelling):

@@ -81,7 +81,7 @@ def _replaced(text: str, pairs: tuple[tuple[str, str], ...]) -> str:
 def _without_text_at_end(text: str) -> str:
     r"""Everything from the first ``\\text{`` on goes when the last character closes a brace."""
     before, text_mark, _ = text.partition("\\text{")
-    return before.strip() or text if text_mark and text.endswith("}") else text
+    return (before if text_mark and text.endswith("}") else text).strip() or text
 
 
 def _word_as_digits(words: str, otherwise: str) -> str:

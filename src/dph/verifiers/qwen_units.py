@@ -1,34 +1,28 @@
 """The words that the Qwen2.5-Math evaluation tool drops as units, wherever they stand alone.
 
 Some are no units at all (``ratio``, ``way``, ``no change``, single letters): leaving them out is
-a part of the tool's behaviour.
+a part of the tool's behaviour, and so is the order in which they go. A point in them stands for
+any character, as it does in the tool.
 """
 
 import re
 from functools import cache
 
-_WORDS = (
-    "acre am apple are by coin cube cubic day decrease deg degree east excess feet gain gallon "
-    "hectare hour inch inches increase less liter litre loss man mark men meter metre mile minute "
-    "monkey month more noon number ohm per percent pie pm prime profit pure ratio rise rounds "
-    "rupee sec second soldier square tile toy unit way west woman women yard year"
-)
-_SHORT = (
-    "a ab bc c cc cm d deg dm ft g gal gm h hr kg km kmh kmph l lb lt m min mm mp mph mt mtr "
-    "o rd rs s sq st t th yr minw"
-)
-_PHRASES = ("no change", "profit of rs", "sq inch", "sq m", "cu cm", "cm 2", "pi sq m", " m east")
-_ODD = ("Surface", "m sqaure", "\u03c0 r 2", "\u00b0 f", "\u220f cm \u00b3")
-# A point in these stands for any character, as it does in the tool.
-_DOTTED = (
-    *(f"{letter} ." for letter in "abcdefghqs"),
-    *("a . m", "p . m", "sq . m", "cu . m", "rs ."),
+_IN_ORDER = (
+    "east|degree|mph|kmph|ft|m sqaure| m east|sq m|deg|mile|q .|monkey|prime|ratio|"
+    "profit of rs|rd|o|gm|p . m|lb|tile|per|dm|lt|gain|ab|way|west|a .|b .|c .|d .|e .|f .|"
+    "g .|h .|t|a|h|no change|men|soldier|pie|bc|excess|st|inches|noon|percent|by|gal|kmh|c|"
+    "acre|rise|a . m|th|\u03c0 r 2|sq|mark|l|toy|coin|sq . m|gallon|\u00b0 f|profit|minw|yr|"
+    "women|feet|am|pm|hr|cu cm|square|are|rupee|rounds|cubic|cc|mtr|s|ohm|number|day|hour|minute|min|"
+    "second|man|woman|sec|cube|mt|sq inch|mp|\u220f cm \u00b3|hectare|more|unit|"
+    "cu . m|cm 2|rs .|rs|kg|g|month|km|m|cm|mm|apple|liter|loss|yard|pure|year|increase|decrease|d|less|Surface|"
+    "litre|pi sq m|s .|metre|meter|inch"
 )
 
 
 @cache
 def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    singular = (*_ODD, *_PHRASES, *_DOTTED, *sorted((_WORDS + " " + _SHORT).split(), reverse=True))
+    singular = _IN_ORDER.split("|")
     units = dict.fromkeys((*singular, *(f"{unit}s" for unit in singular)))
     return tuple((unit.partition(" .")[0], re.compile(rf"(^|\W){unit}($|\W)")) for unit in units)
 
