@@ -1,9 +1,11 @@
 import hashlib
 import math
 import os
+import shutil
 import sqlite3
 import time
 import tracemalloc
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +17,7 @@ from dph.verifiers.sql_executor import (
     database_state,
     database_uri,
     execute_sql,
+    why_unreadable,
 )
 
 
@@ -213,6 +216,42 @@ def test_a_wal_database_is_read_without_a_file_beside_it(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_log_beside_a_database_is_read_and_nothing_there_changes(tmp_path):
+    path, live = tmp_path / "copy.sqlite", tmp_path / "live.sqlite"
+    writer = sqlite3.connect(live, isolation_level=None)
+    writer.execute("PRAGMA journal_mode=WAL")
+    writer.execute("CREATE TABLE t AS SELECT 7 AS x")
+    for suffix in ("", "-wal", "-shm"):
+        shutil.copy(f"{live}{suffix}", f"{path}{suffix}")
+    assert run(live, "SELECT x FROM t").rows == [(7,)]
+    before = files(tmp_path)
+    assert run(path, "SELECT x FROM t").rows == [(7,)]  # as a killed writer leaves it
+    assert why_unreadable(path) == ""
+    assert files(tmp_path) == before
+    Path(f"{path}-shm").unlink()
+    before = files(tmp_path)
+    assert "open it once for writing" in why_unreadable(path)
+    assert run(path, "SELECT x FROM t").outcome is Outcome.INVALID
+    assert files(tmp_path) == before
+    writer.close()
+
+
+def test_an_unfinished_transaction_is_not_rolled_back(tmp_path):
+    path, live = tmp_path / "copy.sqlite", tmp_path / "live.sqlite"
+    writer = sqlite3.connect(live, isolation_level=None)
+    writer.execute("CREATE TABLE t AS SELECT 7 AS x")
+    writer.execute("PRAGMA cache_size=1")
+    writer.execute("BEGIN")
+    for _ in range(20):
+        writer.execute("INSERT INTO t VALUES (zeroblob(5000))")
+    for suffix in ("", "-journal"):
+        shutil.copy(f"{live}{suffix}", f"{path}{suffix}")
+    before = files(tmp_path)
+    assert run(path, "SELECT x FROM t").outcome is Outcome.INVALID
+    assert files(tmp_path) == before
+    writer.close()
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -247,6 +286,9 @@ def test_the_state_of_a_database_changes_with_the_file(singers, tmp_path):
     connection.close()
     assert database_state(singers) != before
     assert database_state(tmp_path / "none") is None
+    assert database_state(tmp_path) is None
+    os.mkfifo(tmp_path / "pipe")
+    assert database_state(tmp_path / "pipe") is None
 
 
 def test_running_out_of_memory_is_over_the_limit(singers, monkeypatch):

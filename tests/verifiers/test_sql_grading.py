@@ -76,6 +76,12 @@ def test_a_gold_that_cannot_be_run_is_a_bad_gold(grade, tmp_path):
     (outcome, _, reason), _ = grade("SELECT 1", "SELECT 1", tmp_path / "none.sqlite")
     assert outcome == "BAD_GOLD"
     assert "none.sqlite" in reason
+    path = tmp_path / "log.sqlite"
+    path.touch()
+    (tmp_path / "log.sqlite-wal").write_bytes(b"x")
+    (outcome, _, reason), _ = grade("SELECT 1", "SELECT 1", path)
+    assert outcome == "BAD_GOLD"
+    assert "-wal" in reason
 
 
 @pytest.mark.parametrize("nothing", ["", " \n", "-- a\n", "/* never closed", ";", "\ufeff", ";--"])

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from stat import S_ISREG
 from urllib.parse import quote
 
 from dph.records import Outcome
@@ -132,11 +133,19 @@ def holds_no_statement(sql: str) -> bool:
 
 
 def database_uri(database: Path) -> str:
-    """How to open a database only for reading."""
-    # Without a journal beside it the file is at rest, and reading a WAL database in any other
-    # way than immutable would create files next to it.
-    at_rest = not any(Path(f"{database}{suffix}").exists() for suffix in ("-wal", "-journal"))
-    return f"file:{quote(os.fsencode(database))}?mode=ro{'&immutable=1' if at_rest else ''}"
+    """How to open a database only for reading, and nothing beside it for writing."""
+    # At rest there is nothing beside the file, and reading a WAL database in any other way than
+    # immutable would create files there; with a log, its index is only read, too.
+    at_rest = not (Path(f"{database}-journal").exists() or _size(f"{database}-wal"))
+    how = "immutable=1" if at_rest else "readonly_shm=1"
+    return f"file:{quote(os.fsencode(database))}?mode=ro&{how}"
+
+
+def why_unreadable(database: Path) -> str:
+    """Why a database cannot be read without a change beside it, or ''."""
+    if _size(f"{database}-wal") and not Path(f"{database}-shm").exists():
+        return "its -wal file cannot be read without a -shm file; open it once for writing"
+    return ""
 
 
 def database_state(database: Path) -> tuple[int, int] | None:
@@ -145,7 +154,15 @@ def database_state(database: Path) -> tuple[int, int] | None:
         status = database.stat()
     except (OSError, ValueError):  # the latter: a NUL in its name
         return None
-    return status.st_mtime_ns, status.st_size
+    # To open a pipe would wait for its other end.
+    return (status.st_mtime_ns, status.st_size) if S_ISREG(status.st_mode) else None
+
+
+def _size(path: str) -> int:
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        return 0
 
 
 def _connect(uri: str, limits: SQLLimits, deadline: float) -> sqlite3.Connection:

@@ -20,6 +20,7 @@ from dph.verifiers.sql_executor import (
     execute_sql,
     holds_no_statement,
     limit_memory,
+    why_unreadable,
 )
 from dph.verifiers.sql_rules import SQLRule, sql_rule
 
@@ -117,6 +118,8 @@ class SQLGrader:
         return [Outcome.NO_ANSWER, 0.0, "no SQL in the answer"]
 
     def _run_gold(self, database: Path, sql: str) -> Gold | SQLFailure:
+        if reason := why_unreadable(database):
+            return SQLFailure(Outcome.INVALID, reason)
         uri = database_uri(database)
         result = self._run(uri, self._rule.rewrite_gold(sql))
         if isinstance(result, SQLFailure):
