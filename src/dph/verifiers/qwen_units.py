@@ -13,9 +13,10 @@ _IN_ORDER = (
     "profit of rs|rd|o|gm|p . m|lb|tile|per|dm|lt|gain|ab|way|west|a .|b .|c .|d .|e .|f .|"
     "g .|h .|t|a|h|no change|men|soldier|pie|bc|excess|st|inches|noon|percent|by|gal|kmh|c|"
     "acre|rise|a . m|th|\u03c0 r 2|sq|mark|l|toy|coin|sq . m|gallon|\u00b0 f|profit|minw|yr|"
-    "women|feet|am|pm|hr|cu cm|square|are|rupee|rounds|cubic|cc|mtr|s|ohm|number|day|hour|minute|min|"
-    "second|man|woman|sec|cube|mt|sq inch|mp|\u220f cm \u00b3|hectare|more|unit|"
-    "cu . m|cm 2|rs .|rs|kg|g|month|km|m|cm|mm|apple|liter|loss|yard|pure|year|increase|decrease|d|less|Surface|"
+    "women|feet|am|pm|hr|cu cm|square|are|rupee|rounds|cubic|cc|mtr|s|ohm|number|day|hour|"
+    "minute|min|second|man|woman|sec|cube|mt|sq inch|mp|\u220f cm \u00b3|hectare|more|unit|"
+    "cu . m|cm 2|rs .|rs|kg|g|month|km|m|cm|mm|apple|liter|loss|"
+    "yard|pure|year|increase|decrease|d|less|Surface|"
     "litre|pi sq m|s .|metre|meter|inch"
 )
 
