@@ -358,3 +358,21 @@ def test_what_cannot_be_written_leaves_no_half_file(tmp_path):
         "in.jsonl",
         "job.json",
     ]
+
+
+def test_an_output_that_is_a_directory_stays_one(tmp_path):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    write(source, 3)
+    (target / "inside").mkdir(parents=True)
+    with pytest.raises(DataError, match="is a directory"):
+        grade_file(source, target, grader=EvenIsRight())
+    assert (target / "inside").is_dir()
+
+
+def test_text_of_a_table_that_is_not_utf_8_is_named(tmp_path):
+    source = tmp_path / "in.parquet"
+    offsets, data = pa.array([b"\xff"], pa.binary()).buffers()[1:]
+    text = pa.Array.from_buffers(pa.string(), 1, [None, offsets, data])
+    pq.write_table(pa.table({"n": [1], "text": text}), source)
+    with pytest.raises(DataError, match="not UTF-8"):
+        grade_file(source, tmp_path / "out.parquet", grader=EvenIsRight())

@@ -99,6 +99,8 @@ ATTACKS = {
     "columns": ("SELECT 1" + ",1" * 90_000, REFUSED),
     "subqueries": ("SELECT * FROM (" * 10_000 + "SELECT 1" + ")" * 10_000, REFUSED),
     "long statement": ("SELECT '" + "x" * 1_000_000 + "'", OVER),
+    "very long statement": ("SELECT '" + "x" * 30_000_000 + "'", OVER),
+    "endless comments": ("/* " * 10_000_000, OVER),
     "doubling": (f"{DOUBLING} SELECT count(*) FROM c39", ENDED),
     "zeroblob": ("SELECT zeroblob(2000000000)", OVER),
     "randomblob": ("SELECT randomblob(1000000000)", OVER),

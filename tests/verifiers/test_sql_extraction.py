@@ -226,3 +226,11 @@ def test_hostile_elements_are_read_in_time_that_grows_with_their_length(piece):
     for response in (text, f"```sql\n{text}\n```", f"<answer>{text}</answer>"):
         extract_sql(response)
     assert time.perf_counter() - started < 5
+
+
+def test_the_end_of_an_endless_response_is_searched():
+    fence = "```sql\nSELECT 1\n```"
+    started = time.monotonic()
+    assert extract_sql("{" * 20_000_000 + fence).statement == "SELECT 1"
+    assert extract_sql(fence + "(" * 20_000_000) is None
+    assert time.monotonic() - started < 20

@@ -166,7 +166,11 @@ def _parquet(source: Path, size: int) -> Iterator[Chunk]:
     with _open_parquet(source) as file:
         for batch in file.iter_batches(batch_size=size):
             table = pa.Table.from_batches([batch], schema=file.schema_arrow)
-            yield Chunk(table.to_pylist(), table)
+            try:
+                rows = table.to_pylist()
+            except UnicodeDecodeError as error:
+                raise DataError(f"{source} has text that is not UTF-8: {error}") from error
+            yield Chunk(rows, table)
 
 
 def _jsonl(source: Path, size: int) -> Iterator[Chunk]:

@@ -212,6 +212,8 @@ def _printable(text: str) -> str:
 def _check(source: Path, target: Path, grader: RowGrader, *, replace: bool) -> None:
     for path in (source, target):
         require_suffix(path)
+    if target.is_dir():
+        raise DataError(f"the output {target} is a directory")
     names = column_names(source)
     if source.resolve() == target.resolve():
         raise DataError(f"the output must be another file than the input {source}")

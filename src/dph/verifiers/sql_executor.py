@@ -100,6 +100,8 @@ def execute_sql(
     ``text_errors`` says what becomes of text that is not UTF-8; ``distinct`` keeps the first of
     equal rows only. Nothing is ever written.
     """
+    if is_too_long(sql, limits):
+        return SQLFailure(Outcome.OVER_LIMIT, f"more than {limits.sql_bytes} bytes of SQL")
     if (keyword := first_word(sql[_start(sql) :])) not in _STATEMENTS:
         got = f"got {keyword}" if keyword else "got none"
         return SQLFailure(Outcome.INVALID, f"only a SELECT or WITH statement may run, {got}")
@@ -121,6 +123,11 @@ def execute_sql(
     finally:
         if connection is not None:
             connection.close()
+
+
+def is_too_long(sql: str, limits: SQLLimits) -> bool:
+    """Whether a statement is longer than SQLite may be given, and not worth to be looked at."""
+    return len(sql) > limits.sql_bytes
 
 
 def holds_no_statement(sql: str) -> bool:

@@ -40,6 +40,7 @@ class SQLSource(StrEnum):
 
 
 DEFAULT_SOURCES = tuple(SQLSource)
+_LONGEST = 250_000
 
 
 def extract_sql(
@@ -47,9 +48,12 @@ def extract_sql(
 ) -> ExtractedSQL | None:
     """The SQL of a response by the module's rules, or None if there is none.
 
+    Of a longer one the last 250,000 characters are searched: no answer takes more than a second.
+
     >>> extract_sql("steps: keep age > 20 ; SELECT name FROM singer ;").statement
     'SELECT name FROM singer'
     """
+    response = response[-_LONGEST:]
     found = (_FINDERS[source](response) for source in sources)
     return next((statement for statement in found if statement is not None), None)
 

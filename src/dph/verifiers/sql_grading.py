@@ -19,6 +19,7 @@ from dph.verifiers.sql_executor import (
     database_uri,
     execute_sql,
     holds_no_statement,
+    is_too_long,
     limit_memory,
     why_unreadable,
 )
@@ -98,7 +99,7 @@ class SQLGrader:
             stage(PREDICTION_STAGE)
         if isinstance(gold, SQLFailure):
             return [Outcome.BAD_GOLD, 0.0, f"the gold SQL failed: {gold.outcome}: {gold.reason}"]
-        if request.get("whole") and holds_no_statement(request["sql"]):
+        if request.get("whole") and self._is_nothing(request["sql"]):
             return self._grade_nothing(gold)
         predicted = self._run(gold.uri, self._rule.rewrite_prediction(request["sql"]))
         if isinstance(predicted, SQLFailure):
@@ -111,6 +112,9 @@ class SQLGrader:
             return [Outcome.OVER_LIMIT, 0.0, "out of memory"]
         outcome = Outcome.CORRECT if result.reward == 1.0 else Outcome.WRONG
         return [outcome, result.reward, result.reason]
+
+    def _is_nothing(self, sql: str) -> bool:
+        return not is_too_long(sql, self._limits) and holds_no_statement(sql)
 
     def _grade_nothing(self, gold: Gold) -> list[Any]:
         if self._rule.nothing_is_empty and self._rule.compare([], gold.kept).reward == 1.0:
