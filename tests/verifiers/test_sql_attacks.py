@@ -139,6 +139,44 @@ ATTACKS = {
     "thirty tables": ("SELECT count(*) FROM " + ",".join(f"singer s{i}" for i in range(30)), LATE),
     "instr": ("SELECT instr(hex(zeroblob(499999)), hex(zeroblob(249999)) || '1')", LATE),
     "like": ("SELECT hex(zeroblob(20000)) LIKE '" + "%0" * 20 + "%1'", LATE | WRONG),
+    "table function": ("SELECT name FROM pragma_table_info('singer')", INVALID),
+    "database list": ("SELECT file FROM pragma_database_list", INVALID),
+    "pages": ("SELECT data FROM sqlite_dbpage", INVALID),
+    "series": ("SELECT value FROM generate_series(1, 1000000000)", INVALID),
+    "files": ("SELECT * FROM fsdir('/etc')", INVALID),
+    "archive": ("SELECT * FROM zipfile('/etc/x.zip')", INVALID),
+    "sqlite_master": (
+        "WITH x AS (SELECT 1) UPDATE sqlite_master SET sql = '' RETURNING 1",
+        INVALID,
+    ),
+    "space without width": ("SELECT\u200b name FROM singer WHERE age > 20", INVALID),
+    "no-break space": ("SELECT\u00a0name FROM singer WHERE age > 20", INVALID),
+    "full width": ("\uff33\uff25\uff2c\uff25\uff23\uff34 name FROM singer WHERE age > 20", INVALID),
+    "another alphabet": ("SELECT n\u0430me FROM singer WHERE age > 20", INVALID),
+    "byte order marks": ("\ufeff;\ufeff DROP TABLE singer", INVALID),
+    "quines": ("WITH a AS (SELECT * FROM b), b AS (SELECT * FROM a) SELECT * FROM a", INVALID),
+    "half of a pair": ("SELECT char(55296, 0, 65534)", WRONG),
+    "chance": ("SELECT random(), date('now')", WRONG),
+    "no width of printf": (
+        "SELECT printf('%.300000000f', 1e300), printf('%,.999999f', 1e300)",
+        WRONG,
+    ),
+    "list": (f"SELECT name FROM singer WHERE id IN ({','.join(map(str, range(30_000)))})", WRONG),
+    "values": ("VALUES " + ",".join(["(1)"] * 40_000), WRONG),
+    "deep json": ("SELECT json_extract('{}', '" + "$.a" * 40_000 + "')", WRONG | INVALID),
+    "cases": ("SELECT " + "CASE WHEN 1 THEN " * 3000 + "1" + " END" * 3000, REFUSED),
+    "columns of joins": ("SELECT * FROM " + ",".join(f"singer s{i}" for i in range(60)), ENDED),
+    "chain of replace": (
+        "SELECT replace(replace(replace(hex(zeroblob(300)), '0', hex(zeroblob(300))), '0', "
+        "hex(zeroblob(300))), '0', '0123456789')",
+        OVER,
+    ),
+    "quote": ("SELECT quote(zeroblob(900000))", OVER),
+    "search and replace": (
+        "SELECT replace(hex(zeroblob(450000)), hex(zeroblob(200000)) || '1', 'x')",
+        LATE,
+    ),
+    "wide rows": ("SELECT " + ",".join(["randomblob(999000)"] * 1999), OVER | LATE),
     "glob": ("SELECT hex(zeroblob(20000)) GLOB '" + "*0" * 20 + "*1'", LATE | WRONG),
 }
 
@@ -200,7 +238,7 @@ def test_the_whole_table_changes_no_file_leaves_no_process_and_gives_its_memory_
     mixed, places = [], []
     for index, sql in enumerate(good):
         places.append(len(mixed))
-        mixed += [sql, *attacks[index : index + 1]]
+        mixed += [sql, *attacks[index::100]]
     limits = SQLLimits(memory_bytes=600_000_000)
     with SQLVerifier(rule=rule, workers=2, timeout=0.5, limits=limits) as verifier:
         verdicts = [j.verdict for j in verifier.judge([pair(singers, sql) for sql in mixed])]
@@ -208,7 +246,6 @@ def test_the_whole_table_changes_no_file_leaves_no_process_and_gives_its_memory_
         workers = children_of(os.getpid()) - others
         assert 1 <= len(workers) <= 2
         assert all(_resident(worker) < 400_000_000 for worker in workers)
-    assert len(attacks) < len(good)
     assert {verdicts[place].outcome for place in places} == {Outcome.CORRECT}
     assert state(tmp_path) == before
     assert children_of(os.getpid()) == others
