@@ -4,7 +4,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dph.rollout.choice import choose, nucleus
+from dph.rollout.choice import choose
+from dph.rollout.nucleus import nucleus
 
 logits_strategy = st.lists(st.floats(-8, 8, width=32), min_size=1, max_size=20)
 
