@@ -1,0 +1,68 @@
+"""Rows of results: what a comparison says, one JSON object a line."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks.speed.machine import machine_name
+from benchmarks.speed.runs import Row, Run
+from benchmarks.speed.timing import Timing
+from dph.files import write_text
+
+KEY = ("bench", "case", "threads", "device", "dtype")
+"""A new row replaces the old one that agrees with it in these."""
+
+
+def make_row(
+    bench: str,
+    case: str,
+    run: Run,
+    *,
+    shape: str,
+    ours: Timing,
+    peer: str,
+    peer_timing: Timing,
+    **more: object,
+) -> Row:
+    """A row: medians and ranges of both sides (seconds), and ratio = peer / ours."""
+    return {
+        "bench": bench,
+        "case": case,
+        "shape": shape,
+        "threads": run.threads,
+        "device": run.device,
+        "dtype": run.dtype,
+        "ours_s": _short(ours.median),
+        "ours_range": [_short(x) for x in ours.range],
+        "peer": peer,
+        "peer_s": _short(peer_timing.median),
+        "peer_range": [_short(x) for x in peer_timing.range],
+        "ratio": _short(peer_timing.median / ours.median),
+        "repeats": len(ours.seconds),
+        **{name: _short(x) if isinstance(x, float) else x for name, x in more.items()},
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": machine_name(run.device),
+    }
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a file; none if it is not there."""
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+def merge_rows(old: Sequence[Row], new: Sequence[Row]) -> list[Row]:
+    """Both, where a new row takes the place of the old one with the same key."""
+    merged = {tuple(row.get(name) for name in KEY): row for row in [*old, *new]}
+    return list(merged.values())
+
+
+def write_rows(path: Path, rows: Sequence[Row]) -> None:
+    """Write the file anew, atomically."""
+    write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.4g}")

@@ -1,0 +1,60 @@
+"""What the suite consists of."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """A module with ``measure(case, run)``, its cases, and whether it needs TRL."""
+
+    module: str
+    cases: tuple[str, ...]
+    needs_trl: bool = False
+    threads: tuple[int, ...] | None = None
+    """Only with these; None: with all that were asked for."""
+
+
+SUITE: Mapping[str, Bench] = {
+    "full_step": Bench(
+        module="benchmarks.speed.full_step", cases=("long", "stops", "short"), needs_trl=True
+    ),
+    "sampling": Bench(module="benchmarks.speed.sampling", cases=("full", "early", "long")),
+    "presampling": Bench(module="benchmarks.speed.presampling", cases=("stops",)),
+    "overheads": Bench(module="benchmarks.speed.overheads", cases=("short", "stops", "long")),
+    "head": Bench(module="benchmarks.speed.head", cases=("large",)),
+    "quickstart_step": Bench(module="benchmarks.speed.quickstart_step", cases=("quickstart",)),
+    "growth": Bench(
+        module="benchmarks.speed.growth",
+        cases=("prompt", "samples", "completion", "vocabulary", "hidden"),
+        needs_trl=True,
+        threads=(1,),
+    ),
+}
+
+
+def selected(only: str, *, without_trl: bool = False) -> list[tuple[str, str]]:
+    """The benches and cases that ``only`` names (all, if it is empty), in the suite's order.
+
+    >>> selected("sampling/early,head")
+    [('sampling', 'early'), ('head', 'large')]
+
+    Raises:
+        ValueError: a name is unknown.
+    """
+    known = [
+        (name, case)
+        for name, bench in SUITE.items()
+        if not (without_trl and bench.needs_trl)
+        for case in bench.cases
+    ]
+    wanted = [name.strip() for name in only.split(",") if name.strip()]
+    names = {name for name, _ in known} | {f"{name}/{case}" for name, case in known}
+    for name in wanted:
+        if name not in names:
+            raise ValueError(f"no bench {name!r}; known: {', '.join(sorted(names))}")
+    return [
+        (name, case)
+        for name, case in known
+        if not wanted or name in wanted or f"{name}/{case}" in wanted
+    ]
