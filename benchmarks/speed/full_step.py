@@ -8,20 +8,20 @@ from statistics import fmean
 from benchmarks.speed.flops import forward_flops, groups_of, update_flops
 from benchmarks.speed.machine import matmul_rate
 from benchmarks.speed.memory import measure_peak
-from benchmarks.speed.ours import Ours, StepTime, scored
+from benchmarks.speed.ours import Ours, scored
 from benchmarks.speed.peer_trl import (
     FirstStep,
     PeerSettings,
     Steps,
     make_trainer,
-    rows_of,
     run_trl,
 )
 from benchmarks.speed.rows import make_row
 from benchmarks.speed.runs import Row, Run
 from benchmarks.speed.shapes import FULL_STEP
-from benchmarks.speed.timing import Timing, relative_error
+from benchmarks.speed.timing import StepTime, Timing, relative_error
 from benchmarks.speed.world import World, build_model
+from dph.training.rows import PolicyRow
 
 PEER = "TRL GRPOTrainer"
 
@@ -119,6 +119,27 @@ def gradient_error(world: World, first: FirstStep) -> float:
         old = scored(ours.forward, [r.prompt_ids for r in rows], [r.completion_ids for r in rows])
         groups.append([replace(r, old_logprobs=x) for r, x in zip(rows, old, strict=True)])
     return relative_error(ours.gradients(groups), first.gradients)
+
+
+def rows_of(first: FirstStep) -> list[list[PolicyRow]]:
+    """The rollout of the peer's first step as our groups; old log-probs are filled in later."""
+    rows = []
+    for batch in first.micro_batches:
+        for index, advantage in enumerate(batch["advantages"].tolist()):
+            prompt = batch["prompt_ids"][index][batch["prompt_mask"][index].bool()]
+            completion = batch["completion_ids"][index][batch["completion_mask"][index].bool()]
+            rows.append(
+                PolicyRow(
+                    prompt_ids=tuple(prompt.tolist()),
+                    completion_ids=tuple(completion.tolist()),
+                    advantage=advantage,
+                    old_logprobs=(),
+                )
+            )
+    groups: dict[tuple[int, ...], list[PolicyRow]] = {}
+    for row in rows:
+        groups.setdefault(row.prompt_ids, []).append(row)
+    return list(groups.values())
 
 
 def _flops(world: World, both: SideBySide) -> dict[str, float]:

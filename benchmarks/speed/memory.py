@@ -26,9 +26,15 @@ class Peak:
 
 
 def measure_peak(side: str, case: str, run: Run) -> Peak:
-    """The peak of ``side`` in a new process (see benchmarks.speed.peak)."""
+    """The peak of ``side`` in a new process (see benchmarks.speed.peak).
+
+    Raises:
+        RuntimeError: the process failed; the message is its own.
+    """
     command = [sys.executable, "-m", "benchmarks.speed.peak", side, case, json.dumps(asdict(run))]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{side}/{case}: {done.stderr}")
     return Peak(**json.loads(done.stdout.splitlines()[-1]))
 
 

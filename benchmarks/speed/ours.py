@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 
 from benchmarks.speed.runs import Run
 from benchmarks.speed.shapes import FULL_STEP
-from benchmarks.speed.timing import synchronize
+from benchmarks.speed.timing import StepTime, synchronize
 from benchmarks.speed.world import (
     PAD,
     World,
@@ -73,14 +73,6 @@ class GradesAll:
         """The completions of the sampler inside."""
         drawn = self.sampler.sample(requests, parameters, seed=seed, **others)
         return [[replace(completion, finished=True) for completion in group] for group in drawn]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepTime:
-    """Seconds of one step: the whole and its update."""
-
-    step: float
-    update: float
 
 
 class Ours:

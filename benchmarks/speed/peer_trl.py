@@ -16,12 +16,10 @@ from datasets import Dataset
 from transformers import PreTrainedModel, PrinterCallback, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from benchmarks.speed.ours import StepTime
 from benchmarks.speed.runs import Run
 from benchmarks.speed.shapes import FULL_STEP
-from benchmarks.speed.timing import synchronize
+from benchmarks.speed.timing import StepTime, synchronize
 from benchmarks.speed.world import World, build_model, build_tokenizer, make_prompts, rewards
-from dph.training.rows import PolicyRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,24 +186,3 @@ def _config(world: World, scratch: Path, settings: PeerSettings) -> GRPOConfig:
         disable_tqdm=True,
         seed=0,
     )
-
-
-def rows_of(first: FirstStep) -> list[list[PolicyRow]]:
-    """The rollout of the peer's first step as our groups; old log-probs are filled in later."""
-    rows = []
-    for batch in first.micro_batches:
-        for index, advantage in enumerate(batch["advantages"].tolist()):
-            prompt = batch["prompt_ids"][index][batch["prompt_mask"][index].bool()]
-            completion = batch["completion_ids"][index][batch["completion_mask"][index].bool()]
-            rows.append(
-                PolicyRow(
-                    prompt_ids=tuple(prompt.tolist()),
-                    completion_ids=tuple(completion.tolist()),
-                    advantage=advantage,
-                    old_logprobs=(),
-                )
-            )
-    groups: dict[tuple[int, ...], list[PolicyRow]] = {}
-    for row in rows:
-        groups.setdefault(row.prompt_ids, []).append(row)
-    return list(groups.values())

@@ -26,6 +26,14 @@ class Timing:
         return min(self.seconds), max(self.seconds)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTime:
+    """Seconds of one step: the whole and its update."""
+
+    step: float
+    update: float
+
+
 def synchronize() -> None:
     """Wait for the GPU, if there is one."""
     if torch.cuda.is_initialized():
