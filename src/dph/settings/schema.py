@@ -105,6 +105,10 @@ class SamplingSettings(Section):
         (), description="more stop tokens beside the end-of-sequence token (text of one token each)"
     )
     max_rows: Positive = Field(256, description="completions decoded side by side")
+    cache_tokens: Positive = Field(
+        262144,
+        description="tokens the cache may hold: each prompt once, and max_tokens a completion",
+    )
 
 
 class PresamplingSettings(Section):
@@ -224,7 +228,11 @@ class TrainingSettings(Section):
     max_grad_norm: float = Field(1.0, gt=0, description="gradients are scaled down to this norm")
     microbatch_tokens: Positive = Field(
         16384,
-        description="padded tokens of one forward pass; gradients accumulate to the mini-batch",
+        description="tokens computed in one forward pass; gradients accumulate to the mini-batch",
+    )
+    shared_prompts: Literal["auto", "always", "never"] = Field(
+        "auto",
+        description="run each prompt once for all its completions: where it is faster, or as said",
     )
     old_logprobs: Literal["auto", "sampler", "recompute"] = Field(
         "auto",
