@@ -1,12 +1,14 @@
 """Running a model with an attention function of our own, through transformers' public registry."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor, nn
 from transformers import AttentionInterface, PreTrainedConfig, PreTrainedModel
+
+from dph.errors import ModelError
 
 _NAME = "dph"
 
@@ -25,7 +27,12 @@ class Attend(Protocol):
     ) -> Tensor: ...
 
 
-_current: ContextVar[Attend] = ContextVar("dph_attention")
+class _Running(NamedTuple):
+    configs: list[PreTrainedConfig]
+    attend: Attend
+
+
+_current: ContextVar[_Running | None] = ContextVar("dph_attention", default=None)
 
 
 @contextmanager
@@ -36,16 +43,32 @@ def attending(model: PreTrainedModel, attend: Attend) -> Iterator[None]:
     function. Layers that bypass the registry keep their own attention, so whoever uses this
     checks the result once (a model is not required to use the registry).
     """
-    configs = _configs(model)
-    before = [config._attn_implementation for config in configs]
-    token = _current.set(attend)
+    with _running(_Running(_configs(model), attend)):
+        yield
+
+
+def checkpoint_contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+    """For the forward and for the recomputation of a checkpointed layer: the same attention.
+
+    The backward pass recomputes after `attending` was left; without this, as ``context_fn`` of
+    ``torch.utils.checkpoint``, it would use the model's own attention.
+    """
+    running = _current.get()
+    again = nullcontext() if running is None else _running(running)
+    return nullcontext(), again
+
+
+@contextmanager
+def _running(running: _Running) -> Iterator[None]:
+    before = [config._attn_implementation for config in running.configs]
+    token = _current.set(running)
     try:
-        for config in configs:
+        for config in running.configs:
             config._attn_implementation = _NAME
         yield
     finally:
         # Parents come first: setting one sets its parts, which then get their own back.
-        for config, name in zip(configs, before, strict=True):
+        for config, name in zip(running.configs, before, strict=True):
             config._attn_implementation = name
         _current.reset(token)
 
@@ -53,7 +76,10 @@ def attending(model: PreTrainedModel, attend: Attend) -> Iterator[None]:
 def _attend(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, _mask: object, **options: Any
 ) -> tuple[Tensor, None]:
-    return _current.get()(module, query, key, value, **options), None
+    running = _current.get()
+    if running is None:
+        raise ModelError("a layer's attention was called outside of the forward it belongs to")
+    return running.attend(module, query, key, value, **options), None
 
 
 AttentionInterface.register(_NAME, _attend)

@@ -1,7 +1,7 @@
 """The training forward: log-probs of completions under a model, differentiable."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from dph.errors import DataError, ModelError
+from dph.errors import ModelError
+from dph.models.attention_context import attending
+from dph.models.packed_attention import PackedAttention
+from dph.models.packing import check_rows, pack
+from dph.models.sharing import Sharing, packs
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +31,11 @@ class CompletionScores:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Rows of prompt and completion, padded on the right, and where the scores come from."""
+    """What the model is given, and where the scores come from."""
 
     ids: Int[Tensor, "rows length"]
+    options: dict[str, Tensor]
+    attention: AbstractContextManager[None]
     mask: Bool[Tensor, "rows tokens"]
     sources: Int[Tensor, "scored"]
     """Flat positions in ``ids`` whose hidden states predict the completion tokens."""
@@ -44,19 +50,26 @@ def completion_scores(
     temperature: float,
     pad_id: int,
     with_entropy: bool = False,
+    sharing: Sharing = "auto",
 ) -> CompletionScores:
     """Log-probs at ``temperature`` of every completion token, in one forward.
 
     Equation: logprobs[r, t] = log softmax(logits[r, t] / temperature)[completions[r][t]]
-    Computed as: one causal forward over rows padded on the right, where no real token can see the
-    padding, so that attention needs no mask; the LM head on completion positions only; the softmax
-    in float32.
+    Computed as: one causal forward, of packed rows in which each prompt stands once, or of rows
+    padded on the right, where no real token can see the padding, so that attention needs no mask;
+    the LM head on completion positions only; the softmax in float32. ``sharing`` decides between
+    the two, "auto" by their modelled time.
 
     Raises:
         DataError: a prompt is empty, or there are not as many prompts as completions.
-        ModelError: the model returns logits of an unexpected shape.
+        ModelError: the model returns logits of an unexpected shape, or cannot run packed rows
+            although ``sharing`` is "always".
     """
-    layout = _lay_out(prompts, completions, pad_id=pad_id, device=model.device)
+    check_rows(prompts, completions)
+    if packs(model, prompts, completions, sharing):
+        layout = _packed(model, prompts, completions)
+    else:
+        layout = _padded(model, prompts, completions, pad_id=pad_id)
     logits = _completion_logits(model, layout)
     if temperature != 1:  # else a copy of the largest tensor there is
         logits = logits / temperature
@@ -69,20 +82,29 @@ def completion_scores(
     return CompletionScores(_spread(chosen, layout.mask), entropy, layout.mask)
 
 
-def _lay_out(
+def _packed(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    completions: Sequence[Sequence[int]],
+) -> _Layout:
+    rows = pack(prompts, completions, device=model.device)
+    return _Layout(
+        ids=rows.ids[None],
+        options={"position_ids": rows.positions[None]},
+        attention=attending(model, PackedAttention(rows)),
+        mask=rows.mask,
+        sources=rows.sources,
+        targets=rows.targets,
+    )
+
+
+def _padded(
+    model: PreTrainedModel,
     prompts: Sequence[Sequence[int]],
     completions: Sequence[Sequence[int]],
     *,
     pad_id: int,
-    device: torch.device,
 ) -> _Layout:
-    if len(prompts) != len(completions) or not prompts:
-        raise DataError(
-            "need one prompt for each completion and at least one, got "
-            f"{len(prompts)} prompts and {len(completions)} completions"
-        )
-    if not all(prompts):
-        raise DataError(f"row {[bool(ids) for ids in prompts].index(False)} has an empty prompt")
     rows = [[*prompt, *completion] for prompt, completion in zip(prompts, completions, strict=True)]
     width = max(map(len, rows))
     ids = torch.tensor([row + [pad_id] * (width - len(row)) for row in rows])
@@ -92,10 +114,12 @@ def _lay_out(
     mask = columns < counts[:, None]
     targets = (torch.arange(len(rows))[:, None] * width + before[:, None] + columns)[mask]
     return _Layout(
-        ids=ids.to(device),
-        mask=mask.to(device),
-        sources=(targets - 1).to(device),
-        targets=ids.flatten()[targets].to(device),
+        ids=ids.to(model.device),
+        options={},
+        attention=nullcontext(),
+        mask=mask.to(model.device),
+        sources=(targets - 1).to(model.device),
+        targets=ids.flatten()[targets].to(model.device),
     )
 
 
@@ -108,12 +132,14 @@ def _completion_logits(
     (softcapping, scaling) is done to them as well. A model that bypasses its head module
     gives full logits, from which the positions are taken.
     """
-    with _only_at(model.get_output_embeddings(), layout.sources, layout.ids.shape):
+    head = model.get_output_embeddings()
+    with _only_at(head, layout.sources, layout.ids.shape), layout.attention:
         logits: Tensor = model(
             input_ids=layout.ids,
             # Says that every token counts, padding too: the causal mask alone hides it.
             attention_mask=torch.ones_like(layout.ids),
             use_cache=False,
+            **layout.options,
         ).logits
     if logits.shape[:2] == (1, len(layout.sources)):
         selected = logits[0]

@@ -25,6 +25,7 @@ def mean_reference_gap(samples: Sequence[RehearsalSample], forward: Forward) -> 
         pad_id=forward.pad_id,
         token_budget=forward.token_budget,
         dtype=forward.dtype,
+        sharing=forward.sharing,
     )
     gaps = [
         abs(now - stored)

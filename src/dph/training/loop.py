@@ -233,6 +233,7 @@ def _forward(recipe: Recipe, actors: Actors) -> Forward:
         dtype=recipe.model.dtype,
         token_budget=recipe.train.microbatch_tokens,
         max_tokens=recipe.sampling.max_tokens,
+        sharing=recipe.train.shared_prompts,
     )
 
 

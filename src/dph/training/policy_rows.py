@@ -100,4 +100,5 @@ def _scored(
         pad_id=forward.pad_id,
         token_budget=forward.token_budget,
         dtype=forward.dtype,
+        sharing=forward.sharing,
     )

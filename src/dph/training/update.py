@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 from dph.divergences import Divergence, make_divergence
 from dph.models.autocast import autocast
 from dph.models.logprobs import CompletionScores, completion_scores
-from dph.models.microbatches import microbatches
+from dph.models.sharing import Sharing, plan_microbatches
 from dph.objectives import LossBatch, MixedLoss, mixed_loss, row_weights
 from dph.presampling.pool import RehearsalSample
 from dph.settings import ObjectiveSettings
@@ -28,6 +28,7 @@ class Forward:
     dtype: str
     token_budget: int
     max_tokens: int
+    sharing: Sharing = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,12 +125,18 @@ def _accumulate(
     weighted: Sequence[WeightedRow], forward: Forward, objective: ObjectiveSettings
 ) -> dict[str, float]:
     divergence = chosen_divergence(objective)
-    lengths = [len(w.row.prompt_ids) + len(w.row.completion_ids) for w in weighted]
     terms = dict.fromkeys(TERMS, 0.0)
     forward.model.train()
-    for indices in microbatches(lengths, token_budget=forward.token_budget):
-        rows = [weighted[i] for i in indices]
-        loss = _microbatch_loss(rows, forward, objective, divergence)
+    batches = plan_microbatches(
+        forward.model,
+        [w.row.prompt_ids for w in weighted],
+        [w.row.completion_ids for w in weighted],
+        token_budget=forward.token_budget,
+        sharing=forward.sharing,
+    )
+    for batch in batches:
+        rows = [weighted[i] for i in batch.rows]
+        loss = _microbatch_loss(rows, batch.sharing, forward, objective, divergence)
         if not torch.isfinite(loss.total):
             raise NonFiniteLossError("loss", rows)
         torch.autograd.backward(loss.total)
@@ -140,6 +147,7 @@ def _accumulate(
 
 def _microbatch_loss(
     rows: Sequence[WeightedRow],
+    sharing: Sharing,
     forward: Forward,
     objective: ObjectiveSettings,
     divergence: Divergence | None,
@@ -151,6 +159,7 @@ def _microbatch_loss(
             [w.row.completion_ids for w in rows],
             temperature=forward.temperature,
             pad_id=forward.pad_id,
+            sharing=sharing,
         )
     return mixed_loss(
         _loss_batch(rows, scores),

@@ -1,0 +1,182 @@
+"""Which models can run packed rows: asked of the config, then of the model itself, once."""
+
+import inspect
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache, PreTrainedModel
+from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+
+from dph.errors import ModelError
+from dph.models.attention_context import attending
+from dph.models.packed_attention import PackedAttention
+from dph.models.packing import PackedRows, pack
+
+_LOG = logging.getLogger(__name__)
+
+_PROMPTS = ((3, 1, 4, 1, 5), (3, 1, 4, 1, 5), (9, 2))
+_COMPLETIONS = ((2, 6, 5), (3, 5), (8, 9, 7))
+_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3}
+_COARSE_TOLERANCE = 5e-2
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """Whether a model runs packed rows, and how long they may be."""
+
+    refusal: str | None
+    """Why it does not; None where it does."""
+    window: float
+    """Tokens that every layer attends to at least."""
+
+
+_known: WeakKeyDictionary[PreTrainedModel, tuple[Any, Support]] = WeakKeyDictionary()
+
+
+def packing_support(model: PreTrainedModel) -> Support:
+    """Whether packed rows give this model's own values, and with checkpointing its gradients.
+
+    Computed as: static checks, then three short rows packed and one by one. That finds ALiBi,
+    attention sinks, attention outside of transformers' registry, and whatever else is special.
+    Remembered for as long as the model's mode stays the same; a refusal is logged once.
+    """
+    checkpointing = model.training and _checkpoints(model)
+    mode = (checkpointing, model.training and _dropout(model) > 0)
+    known = _known.get(model)
+    if known is None or known[0] != mode:
+        known = (mode, _support(model, checkpointing=checkpointing))
+        _known[model] = known
+        if known[1].refusal:
+            _LOG.warning(
+                "%s: prompts are not shared in the training forward: %s",
+                type(model).__name__,
+                known[1].refusal,
+            )
+    return known[1]
+
+
+def run_packed(model: PreTrainedModel, rows: PackedRows) -> Any:
+    """The model's output on packed rows.
+
+    Raises:
+        ModelError: a layer's attention is something else than packed rows can have.
+    """
+    with attending(model, PackedAttention(rows)):
+        return model(
+            input_ids=rows.ids[None],
+            position_ids=rows.positions[None],
+            attention_mask=torch.ones_like(rows.ids)[None],
+            use_cache=False,
+        )
+
+
+def _support(model: PreTrainedModel, *, checkpointing: bool) -> Support:
+    window = min(map(_reach, DynamicCache(config=model.config).layers), default=torch.inf)
+    refusal = _static_refusal(model, window)
+    if refusal is None:
+        with _evaluating(model), torch.autocast(model.device.type, enabled=False):
+            refusal = _refusal_of_values(model)
+    if refusal is None and checkpointing:
+        with torch.autocast(model.device.type, enabled=False):
+            refusal = _refusal_of_gradients(model)
+    return Support(refusal, window)
+
+
+def _static_refusal(model: PreTrainedModel, window: float) -> str | None:
+    if "position_ids" not in inspect.signature(model.forward).parameters:
+        return "its forward takes no position_ids"
+    if window < max(map(len, _PROMPTS)) + max(map(len, _COMPLETIONS)):
+        return "a layer does not attend to all tokens"
+    if model.training and _dropout(model) > 0:
+        return "it trains with dropout"
+    return None
+
+
+def _reach(layer: Any) -> float:
+    if type(layer) is DynamicSlidingWindowLayer:
+        return float(layer.sliding_window)
+    return torch.inf if type(layer) is DynamicLayer else 0.0
+
+
+def _dropout(model: PreTrainedModel) -> float:
+    rates = vars(model.config.get_text_config())
+    return max((r for name, r in rates.items() if "drop" in name and isinstance(r, float)), default=0)
+
+
+def _checkpoints(model: PreTrainedModel) -> bool:
+    return any(getattr(module, "gradient_checkpointing", False) for module in model.modules())
+
+
+def _refusal_of_values(model: PreTrainedModel) -> str | None:
+    rows = _probe_rows(model)
+    with torch.no_grad():
+        try:
+            packed = run_packed(model, rows).logits[0].index_select(0, rows.sources)
+        except (ModelError, KeyError, TypeError, RuntimeError) as error:
+            return str(error)
+        plain = torch.cat([_alone(model, row) for row in range(len(_PROMPTS))])
+    return None if _close(packed, plain) else "packed rows change its values"
+
+
+def _refusal_of_gradients(model: PreTrainedModel) -> str | None:
+    """Layers are computed again in the backward pass: is it with the attention of packed rows?"""
+    rows = _probe_rows(model)
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    with torch.enable_grad():
+        logits = run_packed(model, rows).logits[0].index_select(0, rows.sources)
+        plain = torch.cat([_alone(model, row) for row in range(len(_PROMPTS))])
+        gradients = []
+        for values in (logits, plain):
+            score = torch.log_softmax(values.float(), dim=-1).gather(1, rows.targets[:, None])
+            try:
+                gradients.append(torch.autograd.grad(score.sum(), parameters, allow_unused=True))
+            except (ModelError, RuntimeError) as error:
+                return f"under its gradient checkpointing, {error}"
+    pairs = [(a, b) for a, b in zip(*gradients, strict=True) if a is not None and b is not None]
+    largest = max((float(b.abs().max()) for _, b in pairs), default=0.0)
+    if all(_close(a, b, scale=largest) for a, b in pairs):
+        return None
+    return "its gradient checkpointing recomputes with another attention"
+
+
+def _alone(model: PreTrainedModel, row: int) -> Tensor:
+    ids = torch.tensor([*_PROMPTS[row], *_COMPLETIONS[row]], device=model.device)
+    ids = ids % model.config.get_text_config().vocab_size
+    logits: Tensor = model(
+        input_ids=ids[None], attention_mask=torch.ones_like(ids)[None], use_cache=False
+    ).logits
+    return logits[0, len(_PROMPTS[row]) - 1 : -1]
+
+
+def _probe_rows(model: PreTrainedModel) -> PackedRows:
+    vocabulary = model.config.get_text_config().vocab_size
+    prompts, completions = (
+        [[token % vocabulary for token in row] for row in rows]
+        for rows in (_PROMPTS, _COMPLETIONS)
+    )
+    return pack(prompts, completions, device=model.device)
+
+
+def _close(ours: Tensor, theirs: Tensor, *, scale: float | None = None) -> bool:
+    tolerance = _TOLERANCE.get(theirs.dtype, _COARSE_TOLERANCE)
+    # Lost weights give NaN both ways; whoever uses the values says so when it meets them.
+    ours, theirs = ours.detach().double().nan_to_num(), theirs.detach().double().nan_to_num()
+    largest = float(theirs.abs().max()) if scale is None else scale
+    return float((ours - theirs).abs().max()) <= tolerance * (1 + largest)
+
+
+@contextmanager
+def _evaluating(model: PreTrainedModel) -> Iterator[None]:
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode

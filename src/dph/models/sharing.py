@@ -1,0 +1,109 @@
+"""Whether rows share their prompts in the training forward: by what either way would cost."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from transformers import PreTrainedModel
+
+from dph.errors import ModelError
+from dph.models.microbatches import microbatches, packed_microbatches
+from dph.models.packing import packed_tokens, rows_by_prompt
+from dph.models.packing_support import packing_support
+
+Sharing = Literal["auto", "always", "never"]
+
+_ATTENTION_SLOWNESS = 2.0
+"""Time of a floating-point operation in attention over one in a matrix product."""
+_CALL = 1.5e7
+"""Operations of a matrix product that take as long as the kernel calls of one more bundle."""
+
+
+@dataclass(frozen=True, slots=True)
+class Microbatch:
+    """Rows of one forward pass."""
+
+    rows: list[int]
+    packed: bool
+
+    @property
+    def sharing(self) -> Sharing:
+        """The setting that makes ``completion_scores`` do as planned."""
+        return "always" if self.packed else "never"
+
+
+def plan_microbatches(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    completions: Sequence[Sequence[int]],
+    *,
+    token_budget: int,
+    sharing: Sharing,
+) -> list[Microbatch]:
+    """Every row in one micro-batch, each of at most ``token_budget`` computed tokens.
+
+    A single row that is longer gets its own.
+
+    Raises:
+        SettingsError: ``token_budget`` is below 1.
+        ModelError: ``sharing`` is "always", but the model cannot.
+    """
+    packed = packs(model, prompts, completions, sharing)
+    if packed:
+        batches = packed_microbatches(prompts, completions, token_budget=token_budget)
+    else:
+        lengths = [len(p) + len(c) for p, c in zip(prompts, completions, strict=True)]
+        batches = microbatches(lengths, token_budget=token_budget)
+    return [Microbatch(rows, packed) for rows in batches]
+
+
+def packs(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    completions: Sequence[Sequence[int]],
+    sharing: Sharing,
+) -> bool:
+    """Whether these rows run packed.
+
+    Raises:
+        ModelError: ``sharing`` is "always", but the model cannot.
+    """
+    if sharing == "never" or not prompts:
+        return False
+    if sharing == "auto" and not _packed_is_cheaper(model, prompts, completions):
+        return False
+    support = packing_support(model)
+    longest = max(len(p) + len(c) for p, c in zip(prompts, completions, strict=True))
+    refusal = support.refusal
+    if refusal is None and longest > support.window:
+        refusal = f"a row has {longest} tokens, a layer attends to the last {support.window:g}"
+    if sharing == "always" and refusal is not None:
+        raise ModelError(
+            f'prompts cannot be shared in the forward of {type(model).__name__}: {refusal}; '
+            'set train.shared_prompts to "auto" or "never"'
+        )
+    return refusal is None
+
+
+def _packed_is_cheaper(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    completions: Sequence[Sequence[int]],
+) -> bool:
+    """Compare modelled times, in operations of matrix products.
+
+    Plain: every row as long as the longest. Packed: each token once, and two more kernel calls a
+    layer for each group.
+    """
+    config = model.config.get_text_config()
+    weights = 2 * sum(p.numel() for p in model.parameters() if p.dim() > 1)
+    pair = 4 * config.hidden_size * config.num_hidden_layers * _ATTENTION_SLOWNESS
+    width = max(len(p) + len(c) for p, c in zip(prompts, completions, strict=True))
+    plain = len(prompts) * (width * weights + width**2 / 2 * pair)
+    packed = 0.0
+    for rows in rows_by_prompt(prompts):
+        prompt, lengths = len(prompts[rows[0]]), [len(completions[row]) for row in rows]
+        tokens = packed_tokens(prompt, lengths)
+        pairs = prompt**2 / 2 + sum(prompt * n + n**2 / 2 for n in lengths)
+        packed += tokens * weights + pairs * pair + _CALL * config.num_hidden_layers / 3
+    return packed < plain
