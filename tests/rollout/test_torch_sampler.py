@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from dph.errors import DataError, ModelError, SettingsError
-from dph.rollout.base import Sampler, SampleRequest, SamplingParameters
+from dph.rollout.base import Sampler, SampleRequest, SamplingParameters, StreamingSampler
 from dph.rollout.torch_sampler import TorchSampler
 from tiny_models import FAMILIES, build_model, build_tokenizer
 
@@ -267,3 +267,52 @@ def test_what_does_not_fit_is_refused_at_construction(make_model, tokenizer):
     model.config.is_encoder_decoder = True
     with pytest.raises(ModelError, match="encoder-decoder"):
         TorchSampler(model, tokenizer)
+
+
+def test_completions_are_handed_over_as_they_finish(make_model, tokenizer):
+    seen, counts = [], []
+    sampler = TorchSampler(make_model(), tokenizer, max_rows=6)
+    assert isinstance(sampler, StreamingSampler)
+    requests = ragged_requests()
+    results = sampler.sample(
+        requests,
+        PLAIN,
+        seed=0,
+        on_completion=lambda position, completion: seen.append((position, completion)),
+        on_progress=lambda _: counts.append(len(seen)),
+    )
+    drawn = [(position, c) for position, group in enumerate(results) for c in group]
+    assert sorted(seen, key=drawn.index) == drawn
+    assert len(counts) > 3
+    assert counts[-1] == len(drawn)
+
+
+@pytest.mark.parametrize("family", ["llama", "bloom"])
+def test_tokens_do_not_depend_on_the_size_of_the_cache(make_model, tokenizer, family):
+    model, requests = make_model(family), ragged_requests()
+    whole = TorchSampler(model, tokenizer).sample(requests, PLAIN, seed=1)
+    small = TorchSampler(model, tokenizer, cache_tokens=80).sample(requests, PLAIN, seed=1)
+    assert tokens_of(small) == tokens_of(whole)
+
+
+def test_a_prompt_that_does_not_fit_into_the_cache_is_refused(make_model, tokenizer):
+    sampler = TorchSampler(make_model(), tokenizer, cache_tokens=20)
+    with pytest.raises(SettingsError, match="13 tokens and max_tokens = 12 .* cache_tokens = 20"):
+        sampler.sample(ragged_requests(), PLAIN, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("family", "tokens"), [("llama", 14), ("bloom", 18), ("mistral_window", 18)]
+)
+def test_prompts_are_padded_only_where_they_cannot_be_shared(make_model, tokenizer, family, tokens):
+    model = make_model(family)
+    sampler = TorchSampler(model, tokenizer)
+    requests = [SampleRequest(problem_id=str(n), prompt_ids=(5,) * n, samples=2) for n in (6, 5, 3)]
+    parameters = SamplingParameters(max_tokens=1, stop_token_ids=())
+    sampler.sample(requests, parameters, seed=0)  # asks whether the model shares prompts
+    passes = []
+    model.register_forward_pre_hook(
+        lambda _m, _a, options: passes.append(options["input_ids"].numel()), with_kwargs=True
+    )
+    sampler.sample(requests, parameters, seed=0)
+    assert passes == [tokens]

@@ -11,7 +11,8 @@ from dph.errors import ModelError
 from dph.rollout.shared_forward import SharedForward
 from dph.rollout.waves import Row, Wave
 
-_PROMPTS = ((3, 1, 4, 1, 5), (9, 2))
+_PROMPTS = ((3, 1, 4), (5,))
+"""Shorter than any window worth asking about."""
 _TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-6}
 _COARSE_TOLERANCE = 5e-2
 
@@ -45,7 +46,8 @@ def shares_prompts(model: PreTrainedModel) -> bool:
             return False
         for row in rows:
             ids = [*prompts[row.prompt], int(after[row.sample_index])]
-            logits = model(input_ids=torch.tensor([ids], device=model.device)).logits[0]
+            alone = torch.tensor([ids], device=model.device)
+            logits = model(input_ids=alone, attention_mask=torch.ones_like(alone)).logits[0]
             ours = torch.stack([first[row.sample_index], second[row.sample_index]])
             if not _close(ours, logits[-2:]):
                 return False
