@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from transformers import PreTrainedModel
@@ -19,6 +19,7 @@ from benchmarks.speed.world import (
     make_prompts,
     reward,
 )
+from dph.models.sharing import Sharing
 from dph.presampling.pool import RehearsalSample
 from dph.records import Completion, Outcome, Problem, Verdict
 from dph.rollout.base import SampleRequest, SamplingParameters
@@ -36,7 +37,7 @@ from dph.training.update import Forward, update
 GRPO = ObjectiveSettings()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class EvenWords:
     """The reward of the world as a verifier."""
 
@@ -52,7 +53,7 @@ class EvenWords:
         """Nothing to stop."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class GradesAll:
     """A sampler whose completions all count as finished.
 
@@ -61,6 +62,7 @@ class GradesAll:
     """
 
     sampler: TorchSampler
+    streams: Literal[True] = True
 
     def sample(
         self,
@@ -68,10 +70,18 @@ class GradesAll:
         parameters: SamplingParameters,
         *,
         seed: int,
-        **others: Any,
+        on_progress: Callable[[int], None] | None = None,
+        on_completion: Callable[[int, Completion], None] | None = None,
     ) -> list[list[Completion]]:
         """The completions of the sampler inside."""
-        drawn = self.sampler.sample(requests, parameters, seed=seed, **others)
+
+        def hand_over(position: int, completion: Completion) -> None:
+            if on_completion:
+                on_completion(position, replace(completion, finished=True))
+
+        drawn = self.sampler.sample(
+            requests, parameters, seed=seed, on_progress=on_progress, on_completion=hand_over
+        )
         return [[replace(completion, finished=True) for completion in group] for group in drawn]
 
 
@@ -86,7 +96,7 @@ class Ours:
         objective: ObjectiveSettings = GRPO,
         reference: PreTrainedModel | None = None,
         rehearsal_rows: int = 0,
-        shared_prompts: str = "auto",
+        shared_prompts: Sharing = "auto",
     ) -> None:
         self.world, self.model, self.objective = world, model, objective
         shape = world.shape
@@ -213,9 +223,10 @@ def make_draw(world: World, model: PreTrainedModel) -> GradedSampler:
     )
 
 
-def make_forward(world: World, model: PreTrainedModel, *, shared_prompts: str = "auto") -> Forward:
+def make_forward(
+    world: World, model: PreTrainedModel, *, shared_prompts: Sharing = "auto"
+) -> Forward:
     """How the update scores its rows."""
-    del shared_prompts
     return Forward(
         model=model,
         pad_id=PAD,
@@ -223,6 +234,7 @@ def make_forward(world: World, model: PreTrainedModel, *, shared_prompts: str = 
         dtype=world.dtype,
         token_budget=microbatch_tokens(world),
         max_tokens=world.shape.completion,
+        sharing=shared_prompts,
     )
 
 
@@ -238,6 +250,7 @@ def scored(
         pad_id=forward.pad_id,
         token_budget=forward.token_budget,
         dtype=forward.dtype,
+        sharing=forward.sharing,
     )
 
 

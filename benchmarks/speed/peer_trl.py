@@ -157,7 +157,7 @@ def prepare(side: str, case: str, run: Run) -> Callable[[], object]:
     settings = PeerSettings(steps=1, checkpointing=side == "trl_checkpointed")
     scratch = Path(tempfile.mkdtemp(prefix="dph-bench-"))
     trainer = make_trainer(world, build_model(world), scratch, settings)
-    return trainer.train
+    return lambda: trainer.train()
 
 
 def _config(world: World, scratch: Path, settings: PeerSettings) -> GRPOConfig:

@@ -9,14 +9,16 @@ from benchmarks.speed.runs import Row, Run
 from benchmarks.speed.shapes import QUICKSTART, QUICKSTART_STEP
 from benchmarks.speed.timing import interleaved
 from benchmarks.speed.world import build_model
+from dph.models.sharing import Sharing
 
 
 def measure(case: str, run: Run) -> list[Row]:
     """Steps of both settings in turn."""
     world = run.world(QUICKSTART_STEP[case], QUICKSTART)
+    settings: tuple[Sharing, ...] = ("auto", "never")
     sides = {
         sharing: Ours(world, build_model(world), shared_prompts=sharing).step
-        for sharing in ("auto", "never")
+        for sharing in settings
     }
     times = interleaved(sides, repeats=3 * run.repeats)
     return [

@@ -56,7 +56,7 @@ def stop_probability(mean: float, longest: int) -> float:
     **Equation**: (1 - (1 - q)^longest) / q = mean, a geometric length cut at ``longest``.
 
     >>> round(stop_probability(20, 64), 4)
-    0.0479
+    0.0478
 
     Raises:
         ValueError: ``mean`` does not lie in (1, longest).
@@ -76,7 +76,7 @@ def stop_probability(mean: float, longest: int) -> float:
 LONG = Shape(prompt=800, completion=64, prompts=2)
 STOPS = Shape(prompt=256, completion=64, prompts=4, mean=20)
 SHORT = Shape(prompt=30, completion=48, prompts=8)
-MANY_STOPS = Shape(prompt=220, completion=64, prompts=16, mean=12)
+MANY_STOPS = Shape(prompt=220, completion=64, prompts=8, mean=12)
 MANY_SHORT = Shape(prompt=30, completion=48, prompts=16)
 TINY = Shape(prompt=12, completion=6, prompts=2, samples=4)
 """For a smoke run."""

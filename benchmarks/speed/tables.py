@@ -130,7 +130,8 @@ def refresh_readme(path: Path, rows: Sequence[Row]) -> None:
         pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
         if not pattern.search(text):
             raise DataError(f"{path} has no part between {begin} and {end}")
-        text = pattern.sub(lambda _, c=content, b=begin, e=end: f"{b}\n{c}\n{e}", text)
+        before, after = pattern.split(text)
+        text = f"{before}{begin}\n{content}\n{end}{after}"
     write_text(path, text)
 
 

@@ -70,4 +70,4 @@ def relative_error(ours: Sequence[torch.Tensor], peer: Sequence[torch.Tensor]) -
     pairs = list(zip(ours, peer, strict=True))
     difference = sum(float((a.double() - b.double()).square().sum()) for a, b in pairs)
     size = sum(float(b.double().square().sum()) for _, b in pairs)
-    return (difference / size) ** 0.5
+    return float((difference / size) ** 0.5)
