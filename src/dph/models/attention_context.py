@@ -24,7 +24,9 @@ class Attend(Protocol):
 
     def __call__(
         self, module: nn.Module, query: Tensor, key: Tensor, value: Tensor, **options: Any
-    ) -> Tensor: ...
+    ) -> Tensor:
+        """The mixed values."""
+        ...
 
 
 class _Running(NamedTuple):

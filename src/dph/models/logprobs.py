@@ -14,7 +14,12 @@ from dph.errors import ModelError
 from dph.models.attention_context import attending
 from dph.models.packed_attention import PackedAttention
 from dph.models.packing import check_rows, pack
+from dph.models.plain_head import plain_head
+from dph.models.selected_logprobs import selected_logprobs_and_entropy
 from dph.models.sharing import Sharing, packs
+
+_LOGITS_AT_ONCE = 2**24
+"""Logits above which they are computed in blocks: 64 MiB, of which the plain form holds three."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,8 @@ def completion_scores(
     Equation: logprobs[r, t] = log softmax(logits[r, t] / temperature)[completions[r][t]]
     Computed as: one causal forward, of packed rows in which each prompt stands once, or of rows
     padded on the right, where no real token can see the padding, so that attention needs no mask;
-    the LM head on completion positions only; the softmax in float32. ``sharing`` decides between
+    the LM head on completion positions only, in blocks where the logits would be large; the
+    softmax in float32. ``sharing`` decides between
     the two, "auto" by their modelled time.
 
     Raises:
@@ -70,16 +76,36 @@ def completion_scores(
         layout = _packed(model, prompts, completions)
     else:
         layout = _padded(model, prompts, completions, pad_id=pad_id)
-    logits = _completion_logits(model, layout)
-    if temperature != 1:  # else a copy of the largest tensor there is
-        logits = logits / temperature
-    table = torch.log_softmax(logits, dim=-1)
-    chosen = table.gather(1, layout.targets[:, None])[:, 0]
-    entropy = None
-    if with_entropy:
-        with torch.no_grad():
-            entropy = _spread(-(table.exp() * table).sum(dim=-1), layout.mask)
-    return CompletionScores(_spread(chosen, layout.mask), entropy, layout.mask)
+    head = _head_for_blocks(model, len(layout.targets))
+    if head is not None:
+        hidden = _completion_hidden(model, layout)
+        chosen, entropy = selected_logprobs_and_entropy(
+            hidden, head, layout.targets, temperature, with_entropy=with_entropy
+        )
+    else:
+        logits = _completion_logits(model, layout)
+        if temperature != 1:  # else a copy of the largest tensor there is
+            logits = logits / temperature
+        table = torch.log_softmax(logits, dim=-1)
+        chosen = table.gather(1, layout.targets[:, None])[:, 0]
+        entropy = _entropy(table) if with_entropy else chosen
+    return CompletionScores(
+        logprobs=_spread(chosen, layout.mask),
+        entropy=_spread(entropy, layout.mask) if with_entropy else None,
+        mask=layout.mask,
+    )
+
+
+@torch.no_grad()
+def _entropy(table: Float[Tensor, "scored vocabulary"]) -> Float[Tensor, "scored"]:
+    return -(table.exp() * table).sum(dim=-1)
+
+
+def _head_for_blocks(model: PreTrainedModel, scored: int) -> nn.Linear | None:
+    """The head, where its logits would be large and nothing is done to them afterwards."""
+    if scored * model.config.get_text_config().vocab_size <= _LOGITS_AT_ONCE:
+        return None
+    return plain_head(model)
 
 
 def _packed(
@@ -121,6 +147,18 @@ def _padded(
         sources=(targets - 1).to(model.device),
         targets=ids.flatten()[targets].to(model.device),
     )
+
+
+def _completion_hidden(model: PreTrainedModel, layout: _Layout) -> Float[Tensor, "scored size"]:
+    """What the head sees of the scored positions."""
+    with layout.attention:
+        hidden: Tensor = model.base_model(
+            input_ids=layout.ids,
+            attention_mask=torch.ones_like(layout.ids),
+            use_cache=False,
+            **layout.options,
+        ).last_hidden_state
+    return hidden.flatten(0, 1).index_select(0, layout.sources)
 
 
 def _completion_logits(

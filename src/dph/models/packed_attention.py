@@ -98,8 +98,9 @@ class _Attention(torch.autograd.Function):
         )
         scoring = Scoring(scaling, softcap, causal=True)
         for table in plan.causal:
-            parts = (table.take(x) for x in (query, key, value))
-            own, own_sum = _forward(kernel, *parts, scoring)
+            own, own_sum = _forward(
+                kernel, table.take(query), table.take(key), table.take(value), scoring
+            )
             table.put(out, own)
             table.put(log_sum, own_sum)
         for some in plan.shared:
@@ -121,16 +122,22 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(
-        ctx: Any, grad: Float[Tensor, "tokens heads size"]
-    ) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad: Float[Tensor, "tokens heads size"]) -> tuple[Tensor | None, ...]:
         query, key, value, out, log_sum = ctx.saved_tensors
         grad = _dense(grad)
         grads = tuple(x.new_empty(x.shape) for x in (query, key, value))
         scoring = Scoring(ctx.scaling, ctx.softcap, causal=True)
         for table in ctx.plan.causal:
-            parts = (table.take(x) for x in (query, key, value, out, log_sum))
-            own = _backward(ctx.kernel, table.take(grad, fill=0.0), *parts, scoring)
+            own = _backward(
+                ctx.kernel,
+                table.take(grad, fill=0.0),
+                table.take(query),
+                table.take(key),
+                table.take(value),
+                table.take(out),
+                table.take(log_sum),
+                scoring,
+            )
             for whole, part in zip(grads, own, strict=True):
                 table.put(whole, part)
         for some in ctx.plan.shared:
@@ -184,7 +191,7 @@ def _grouped(x: Tensor, kv_heads: int, heads: int) -> Tensor:
     """One sequence's query heads as a batch of key-value heads, so that keys need no copy."""
     if x.shape[0] > 1 or heads == kv_heads:
         return x
-    return x[0].unflatten(0, (kv_heads, heads // kv_heads))
+    return x[0].view(kv_heads, heads // kv_heads, *x.shape[2:])
 
 
 def _repeated(key: Tensor, value: Tensor, heads: int) -> tuple[Tensor, Tensor]:

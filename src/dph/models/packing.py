@@ -86,9 +86,7 @@ def check_rows(prompts: Sequence[Ids], completions: Sequence[Ids]) -> None:
         raise DataError(f"row {row} has an empty prompt")
 
 
-def pack(
-    prompts: Sequence[Ids], completions: Sequence[Ids], *, device: torch.device
-) -> PackedRows:
+def pack(prompts: Sequence[Ids], completions: Sequence[Ids], *, device: torch.device) -> PackedRows:
     """Lay rows out.
 
     Raises:

@@ -2,8 +2,6 @@
 
 import inspect
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -15,6 +13,7 @@ from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from dph.errors import ModelError
 from dph.models.attention_context import attending
+from dph.models.evaluating import evaluating
 from dph.models.packed_attention import PackedAttention
 from dph.models.packing import PackedRows, pack
 
@@ -80,7 +79,7 @@ def _support(model: PreTrainedModel, *, checkpointing: bool) -> Support:
     window = min(map(_reach, DynamicCache(config=model.config).layers), default=torch.inf)
     refusal = _static_refusal(model, window)
     if refusal is None:
-        with _evaluating(model), torch.autocast(model.device.type, enabled=False):
+        with evaluating(model), torch.autocast(model.device.type, enabled=False):
             refusal = _refusal_of_values(model)
     if refusal is None and checkpointing:
         with torch.autocast(model.device.type, enabled=False):
@@ -106,7 +105,9 @@ def _reach(layer: Any) -> float:
 
 def _dropout(model: PreTrainedModel) -> float:
     rates = vars(model.config.get_text_config())
-    return max((r for name, r in rates.items() if "drop" in name and isinstance(r, float)), default=0)
+    return max(
+        (r for name, r in rates.items() if "drop" in name and isinstance(r, float)), default=0
+    )
 
 
 def _checkpoints(model: PreTrainedModel) -> bool:
@@ -157,8 +158,7 @@ def _alone(model: PreTrainedModel, row: int) -> Tensor:
 def _probe_rows(model: PreTrainedModel) -> PackedRows:
     vocabulary = model.config.get_text_config().vocab_size
     prompts, completions = (
-        [[token % vocabulary for token in row] for row in rows]
-        for rows in (_PROMPTS, _COMPLETIONS)
+        [[token % vocabulary for token in row] for row in rows] for rows in (_PROMPTS, _COMPLETIONS)
     )
     return pack(prompts, completions, device=model.device)
 
@@ -169,14 +169,3 @@ def _close(ours: Tensor, theirs: Tensor, *, scale: float | None = None) -> bool:
     ours, theirs = ours.detach().double().nan_to_num(), theirs.detach().double().nan_to_num()
     largest = float(theirs.abs().max()) if scale is None else scale
     return float((ours - theirs).abs().max()) <= tolerance * (1 + largest)
-
-
-@contextmanager
-def _evaluating(model: PreTrainedModel) -> Iterator[None]:
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes:
-            module.training = mode

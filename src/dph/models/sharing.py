@@ -15,8 +15,8 @@ Sharing = Literal["auto", "always", "never"]
 
 _ATTENTION_SLOWNESS = 2.0
 """Time of a floating-point operation in attention over one in a matrix product."""
-_CALL = 1.5e7
-"""Operations of a matrix product that take as long as the kernel calls of one more bundle."""
+_GROUP = 2e6
+"""Operations of a matrix product that take as long as a group's own kernel calls in a layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +48,12 @@ def plan_microbatches(
         SettingsError: ``token_budget`` is below 1.
         ModelError: ``sharing`` is "always", but the model cannot.
     """
-    packed = packs(model, prompts, completions, sharing)
-    if packed:
-        batches = packed_microbatches(prompts, completions, token_budget=token_budget)
-    else:
-        lengths = [len(p) + len(c) for p, c in zip(prompts, completions, strict=True)]
-        batches = microbatches(lengths, token_budget=token_budget)
-    return [Microbatch(rows, packed) for rows in batches]
+    lengths = [len(p) + len(c) for p, c in zip(prompts, completions, strict=True)]
+    padded = microbatches(lengths, token_budget=token_budget)
+    if not _packs(model, prompts, completions, sharing, padded):
+        return [Microbatch(rows, packed=False) for rows in padded]
+    packed = packed_microbatches(prompts, completions, token_budget=token_budget)
+    return [Microbatch(rows, packed=True) for rows in packed]
 
 
 def packs(
@@ -63,14 +62,24 @@ def packs(
     completions: Sequence[Sequence[int]],
     sharing: Sharing,
 ) -> bool:
-    """Whether these rows run packed.
+    """Whether these rows run packed when they are all there is in a forward.
 
     Raises:
         ModelError: ``sharing`` is "always", but the model cannot.
     """
+    return _packs(model, prompts, completions, sharing, [list(range(len(prompts)))])
+
+
+def _packs(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    completions: Sequence[Sequence[int]],
+    sharing: Sharing,
+    padded: Sequence[Sequence[int]],
+) -> bool:
     if sharing == "never" or not prompts:
         return False
-    if sharing == "auto" and not _packed_is_cheaper(model, prompts, completions):
+    if sharing == "auto" and not _packed_is_cheaper(model, prompts, completions, padded):
         return False
     support = packing_support(model)
     longest = max(len(p) + len(c) for p, c in zip(prompts, completions, strict=True))
@@ -79,7 +88,7 @@ def packs(
         refusal = f"a row has {longest} tokens, a layer attends to the last {support.window:g}"
     if sharing == "always" and refusal is not None:
         raise ModelError(
-            f'prompts cannot be shared in the forward of {type(model).__name__}: {refusal}; '
+            f"prompts cannot be shared in the forward of {type(model).__name__}: {refusal}; "
             'set train.shared_prompts to "auto" or "never"'
         )
     return refusal is None
@@ -89,21 +98,30 @@ def _packed_is_cheaper(
     model: PreTrainedModel,
     prompts: Sequence[Sequence[int]],
     completions: Sequence[Sequence[int]],
+    padded: Sequence[Sequence[int]],
 ) -> bool:
-    """Compare modelled times, in operations of matrix products.
+    """Compare modelled times, in operations of matrix products of a forward pass.
 
-    Plain: every row as long as the longest. Packed: each token once, and two more kernel calls a
-    layer for each group.
+    Padded: every row as long as the longest of its micro-batch. Packed: each token once, and
+    some more kernel calls a layer for each group. The head costs the same both ways.
     """
     config = model.config.get_text_config()
-    weights = 2 * sum(p.numel() for p in model.parameters() if p.dim() > 1)
-    pair = 4 * config.hidden_size * config.num_hidden_layers * _ATTENTION_SLOWNESS
-    width = max(len(p) + len(c) for p, c in zip(prompts, completions, strict=True))
-    plain = len(prompts) * (width * weights + width**2 / 2 * pair)
+    layers = config.num_hidden_layers
+    token = 2 * _layer_weights(model)
+    pair = 4 * config.hidden_size * layers * _ATTENTION_SLOWNESS
+    plain = 0.0
+    for rows in padded:
+        width = max(len(prompts[row]) + len(completions[row]) for row in rows)
+        plain += len(rows) * (width * token + width**2 / 2 * pair)
     packed = 0.0
     for rows in rows_by_prompt(prompts):
         prompt, lengths = len(prompts[rows[0]]), [len(completions[row]) for row in rows]
-        tokens = packed_tokens(prompt, lengths)
         pairs = prompt**2 / 2 + sum(prompt * n + n**2 / 2 for n in lengths)
-        packed += tokens * weights + pairs * pair + _CALL * config.num_hidden_layers / 3
+        packed += packed_tokens(prompt, lengths) * token + pairs * pair + layers * _GROUP
     return packed < plain
+
+
+def _layer_weights(model: PreTrainedModel) -> int:
+    embeddings = (model.get_input_embeddings(), model.get_output_embeddings())
+    left_out = {id(p) for part in embeddings if part is not None for p in part.parameters()}
+    return sum(p.numel() for p in model.parameters() if p.dim() > 1 and id(p) not in left_out)

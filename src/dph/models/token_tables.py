@@ -44,7 +44,7 @@ class TokenTable:
             table = values.index_select(0, self.padding.index)
             if fill is not None:
                 table.index_fill_(0, self.padding.empty, fill)
-        return table.unflatten(0, (self.count, self.length)).transpose(1, 2)
+        return table.view(self.count, self.length, *table.shape[1:]).transpose(1, 2)
 
     def put(
         self,
@@ -55,7 +55,7 @@ class TokenTable:
         flat = table.transpose(1, 2)
         if self.padding is None:
             span = values[self.start : self.start + self.count * self.length]
-            span.unflatten(0, (self.count, self.length)).copy_(flat)
+            span.view(flat.shape).copy_(flat)
         else:
             real = flat.flatten(0, 1).index_select(0, self.padding.places)
             values.index_copy_(0, self.padding.tokens, real)
@@ -69,7 +69,7 @@ class TokenTable:
         flat = table.transpose(1, 2)
         if self.padding is None:
             span = values[self.start : self.start + self.count * self.length]
-            span.unflatten(0, (self.count, self.length)).add_(flat)
+            span.view(flat.shape).add_(flat)
         else:
             real = flat.flatten(0, 1).index_select(0, self.padding.places)
             values.index_add_(0, self.padding.tokens, real)
