@@ -7,7 +7,6 @@ from statistics import fmean
 
 from benchmarks.speed.flops import forward_flops, groups_of, update_flops
 from benchmarks.speed.machine import matmul_rate
-from benchmarks.speed.memory import measure_peak
 from benchmarks.speed.ours import Ours, scored
 from benchmarks.speed.peer_trl import (
     FirstStep,
@@ -16,6 +15,7 @@ from benchmarks.speed.peer_trl import (
     make_trainer,
     run_trl,
 )
+from benchmarks.speed.profile import spent_in_update
 from benchmarks.speed.rows import make_row
 from benchmarks.speed.runs import Row, Run
 from benchmarks.speed.shapes import FULL_STEP
@@ -46,7 +46,7 @@ class SideBySide:
 
 
 def measure(case: str, run: Run) -> list[Row]:
-    """The step and its update at one shape; memory in processes of its own."""
+    """The step and its update at one shape."""
     world = run.world(FULL_STEP[case])
     both = side_by_side(world, run)
     rate = matmul_rate(run.device, run.dtype)
@@ -71,7 +71,7 @@ def measure(case: str, run: Run) -> list[Row]:
                 matmul_gflops=rate / 1e9,
             )
         )
-    rows[0] |= _memory(case, run)
+    rows[1]["spent"] = spent_in_update(world)
     return rows
 
 
@@ -149,18 +149,3 @@ def _flops(world: World, both: SideBySide) -> dict[str, float]:
     steps = len(both.our_lengths) / shape.rows
     update = update_flops(world.size, groups) / steps
     return {"step": forward_flops(world.size, groups) / steps + update, "update": update}
-
-
-def _memory(case: str, run: Run) -> Row:
-    """Peaks of both processes, imports and weights included, and what the steps added."""
-    ours, peer = measure_peak("ours", case, run), measure_peak("trl", case, run)
-    checkpointed = measure_peak("trl_checkpointed", case, run)
-    return {
-        "ours_peak_mib": round(ours.peak),
-        "peer_peak_mib": round(peer.peak),
-        "peak_share": round(ours.peak / peer.peak, 3),
-        "ours_added_mib": round(ours.added),
-        "peer_added_mib": round(peer.added),
-        "peer_checkpointed_peak_mib": round(checkpointed.peak),
-        "peer_checkpointed_added_mib": round(checkpointed.added),
-    }

@@ -10,7 +10,7 @@ from benchmarks.speed.rows import make_row
 from benchmarks.speed.runs import Row, Run
 from benchmarks.speed.shapes import FIVE_MILLION, ModelSize, Shape
 
-BASE = Shape(prompt=256, completion=32, prompts=1)
+BASE = Shape(prompt=128, completion=32, prompts=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,10 @@ class Curve:
 
 
 CURVES: Mapping[str, Curve] = {
-    "samples": Curve((4, 8, 16, 32), shape=lambda n: replace(BASE, samples=n)),
-    "prompt": Curve((64, 128, 256, 512, 768), shape=lambda n: replace(BASE, prompt=n)),
-    "completion": Curve((8, 16, 32, 64, 128), shape=lambda n: replace(BASE, completion=n)),
-    "vocabulary": Curve(
-        (1024, 4096, 16384, 65536), size=lambda n: replace(FIVE_MILLION, vocabulary=n)
-    ),
+    "samples": Curve((4, 16, 32), shape=lambda n: replace(BASE, samples=n)),
+    "prompt": Curve((64, 256, 512, 768), shape=lambda n: replace(BASE, prompt=n)),
+    "completion": Curve((8, 32, 128), shape=lambda n: replace(BASE, completion=n)),
+    "vocabulary": Curve((1024, 8192, 65536), size=lambda n: replace(FIVE_MILLION, vocabulary=n)),
     "hidden": Curve(
         (128, 256, 512), size=lambda n: replace(FIVE_MILLION, hidden=n, intermediate=11 * n // 4)
     ),

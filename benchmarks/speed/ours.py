@@ -129,15 +129,17 @@ class Ours:
         rollout = self._roll_out()
         synchronize()
         sampled = time.perf_counter()
-        rows = policy_rows(rollout.groups, self.forward, self.scorers, objective=self.objective)
-        for minibatch in split_minibatches(rows, self.rehearsal, 1):
-            self.learn(minibatch)
+        self.learn(self._minibatch(rollout))
         synchronize()
         ended = time.perf_counter()
         self.lengths += [
             len(graded.completion.token_ids) for g in rollout.groups for graded in g.completions
         ]
         return StepTime(step=ended - started, update=ended - sampled)
+
+    def next_minibatch(self) -> Minibatch:
+        """A new rollout as one mini-batch."""
+        return self._minibatch(self._roll_out())
 
     def learn(self, minibatch: Minibatch) -> None:
         """One optimizer step."""
@@ -160,6 +162,11 @@ class Ours:
         self.learn(Minibatch(groups=tuple(map(tuple, groups)), rehearsal=()))
         handle.remove()
         return found
+
+    def _minibatch(self, rollout: Collected) -> Minibatch:
+        rows = policy_rows(rollout.groups, self.forward, self.scorers, objective=self.objective)
+        (minibatch,) = split_minibatches(rows, self.rehearsal, 1)
+        return minibatch
 
     def _roll_out(self) -> Collected:
         self.steps += 1

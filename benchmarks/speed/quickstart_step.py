@@ -3,6 +3,8 @@
 The quickstart has short prompts and a model of 0.36 million weights, where sharing may cost.
 """
 
+from collections.abc import Callable
+
 from benchmarks.speed.ours import Ours
 from benchmarks.speed.rows import make_row
 from benchmarks.speed.runs import Row, Run
@@ -16,7 +18,7 @@ def measure(case: str, run: Run) -> list[Row]:
     """Steps of both settings in turn."""
     world = run.world(QUICKSTART_STEP[case], QUICKSTART)
     settings: tuple[Sharing, ...] = ("auto", "never")
-    sides = {
+    sides: dict[str, Callable[[], object]] = {
         sharing: Ours(world, build_model(world), shared_prompts=sharing).step
         for sharing in settings
     }

@@ -26,6 +26,24 @@ def make_row(
     **more: object,
 ) -> Row:
     """A row: medians and ranges of both sides (seconds), and ratio = peer / ours."""
+    return describe(
+        bench,
+        case,
+        run,
+        shape=shape,
+        ours_s=ours.median,
+        ours_range=[_short(x) for x in ours.range],
+        peer=peer,
+        peer_s=peer_timing.median,
+        peer_range=[_short(x) for x in peer_timing.range],
+        ratio=peer_timing.median / ours.median,
+        repeats=len(ours.seconds),
+        **more,
+    )
+
+
+def describe(bench: str, case: str, run: Run, *, shape: str, **measured: object) -> Row:
+    """A row: what was measured, how, on what and when."""
     return {
         "bench": bench,
         "case": case,
@@ -33,14 +51,7 @@ def make_row(
         "threads": run.threads,
         "device": run.device,
         "dtype": run.dtype,
-        "ours_s": _short(ours.median),
-        "ours_range": [_short(x) for x in ours.range],
-        "peer": peer,
-        "peer_s": _short(peer_timing.median),
-        "peer_range": [_short(x) for x in peer_timing.range],
-        "ratio": _short(peer_timing.median / ours.median),
-        "repeats": len(ours.seconds),
-        **{name: _short(x) if isinstance(x, float) else x for name, x in more.items()},
+        **{name: _short(x) if isinstance(x, float) else x for name, x in measured.items()},
         "date": datetime.now(UTC).date().isoformat(),
         "machine": machine_name(run.device),
     }

@@ -95,6 +95,6 @@ QWEN2 = ModelSize(
 TINY_MODEL = ModelSize(vocabulary=64, hidden=32, layers=2, heads=4, kv_heads=2, intermediate=48)
 
 FULL_STEP = {"long": LONG, "stops": STOPS, "short": SHORT}
-SAMPLING = {"full": MANY_SHORT, "early": MANY_STOPS, "long": LONG}
-PRESAMPLING = {"stops": Shape(prompt=256, completion=64, prompts=16, samples=9, mean=20)}
+SAMPLING = {"full": MANY_SHORT, "early": MANY_STOPS}
+PRESAMPLING = {"stops": Shape(prompt=256, completion=64, prompts=8, samples=9, mean=20)}
 QUICKSTART_STEP = {"quickstart": Shape(prompt=40, completion=40, prompts=32, samples=8, mean=25)}

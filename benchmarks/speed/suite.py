@@ -19,7 +19,8 @@ SUITE: Mapping[str, Bench] = {
     "full_step": Bench(
         module="benchmarks.speed.full_step", cases=("long", "stops", "short"), needs_trl=True
     ),
-    "sampling": Bench(module="benchmarks.speed.sampling", cases=("full", "early", "long")),
+    "step_memory": Bench(module="benchmarks.speed.step_memory", cases=("long",), needs_trl=True),
+    "sampling": Bench(module="benchmarks.speed.sampling", cases=("full", "early")),
     "presampling": Bench(module="benchmarks.speed.presampling", cases=("stops",)),
     "overheads": Bench(module="benchmarks.speed.overheads", cases=("short", "stops", "long")),
     "head": Bench(module="benchmarks.speed.head", cases=("large",)),

@@ -36,6 +36,10 @@ def _number(name: str, form: str = ".3g", scale: float = 1) -> Cell:
     return lambda row: format(row[name] * scale, form) if name in row else ""
 
 
+def _spent(row: Row) -> str:
+    return ", ".join(f"{kind} {100 * share:.0f}" for kind, share in row["spent"].items())
+
+
 _TIMES: Mapping[str, Cell] = {
     "threads": lambda row: str(row["threads"]),
     "ours, s": _seconds("ours"),
@@ -46,7 +50,7 @@ _LENGTHS: Mapping[str, Cell] = {
 }
 _FLOOR: Mapping[str, Cell] = {
     "floor, s": _number("floor_s"),
-    "floor / ours": _number("useful_share", ".0f", 100),
+    "floor / ours, %": _number("useful_share", ".0f", 100),
 }
 _SHAPE: Mapping[str, Cell] = {"shape": lambda row: row["shape"]}
 _OVERHEAD: Mapping[str, Cell] = {
@@ -66,17 +70,18 @@ TABLES: Mapping[str, Mapping[str, Cell]] = {
         "gradient difference": _number("gradient_error", ".1e"),
         **_FLOOR,
     },
-    "memory": {
+    "step_memory": {
         **_SHAPE,
         "threads": lambda row: str(row["threads"]),
         "ours, MiB": _number("ours_peak_mib", "d"),
         "TRL, MiB": _number("peer_peak_mib", "d"),
-        "ours / TRL": _number("peak_share", ".2f"),
-        "added by the steps: ours": _number("ours_added_mib", "d"),
-        "TRL": _number("peer_added_mib", "d"),
-        "TRL with gradient checkpointing": _number("peer_checkpointed_added_mib", "d"),
+        "ours / TRL": lambda row: f"**{row['peak_share']:.2f}** (wanted <= 0.5)",
+        "TRL with checkpointing, MiB": _number("peer_checkpointed_peak_mib", "d"),
+        "of it added by the steps": lambda row: " / ".join(
+            str(row[f"{side}_added_mib"]) for side in ("ours", "peer", "peer_checkpointed")
+        ),
     },
-    "update": {**_SHAPE, **_TIMES, "peer / ours": _ratio, **_FLOOR},
+    "update": {**_SHAPE, **_TIMES, "peer / ours": _ratio, **_FLOOR, "our time, %": _spent},
     "sampling": {**_SHAPE, **_TIMES, "peer / ours": _ratio, **_LENGTHS, **_FLOOR},
     "presampling": {**_SHAPE, **_TIMES, "peer / ours": _ratio},
     "rehearsal_overhead": _OVERHEAD,
@@ -104,8 +109,7 @@ TABLES: Mapping[str, Mapping[str, Cell]] = {
 def table(name: str, rows: Sequence[Row]) -> str:
     """One table; for a GPU that is not there, a line that says so."""
     columns = TABLES[name]
-    bench = "full_step" if name == "memory" else name
-    chosen = [row for row in rows if row["bench"] == bench]
+    chosen = [row for row in rows if row["bench"] == name]
     lines = [_line(list(columns)), _line(["---"] * len(columns))]
     for device in ("cpu", "cuda"):
         found = [row for row in chosen if row["device"] == device]
@@ -161,6 +165,8 @@ def slope_line(rows: Sequence[Row]) -> str:
 
 def row_line(row: Row) -> str:
     """A row for the terminal."""
+    if "ours_s" not in row:
+        return f"{row['bench']}/{row['case']}: ratio {row['ratio']:.2f}"
     return (
         f"{row['bench']}/{row['case']}: ours {row['ours_s']:.4g} s, {row['peer']} "
         f"{row['peer_s']:.4g} s, ratio {row['ratio']:.2f}"
