@@ -13,6 +13,8 @@ from benchmarks.speed.rows import make_row
 from benchmarks.speed.runs import Row, Run
 from benchmarks.speed.timing import interleaved, relative_error
 
+SIZES = {"large": (2048, 128_256, 256), "wide": (512, 128_256, 1024)}
+"""Tokens, vocabulary, hidden size. Wide: the matrix products take most of the time."""
 PEER = "log_softmax of all logits"
 LogProbs = Float[Tensor, "tokens"]
 
@@ -33,7 +35,7 @@ def measure(case: str, run: Run) -> list[Row]:
     Raises:
         RuntimeError: log-probs or gradients differ by more than the run tolerates.
     """
-    inputs = _inputs(run)
+    inputs = _inputs(case, run)
     results = [_results(_SIDES[side], inputs) for side in ("head", "plain_head")]
     error = max(relative_error([a], [b]) for a, b in zip(*results, strict=True))
     if not error <= run.gradient_tolerance:
@@ -66,8 +68,7 @@ def measure(case: str, run: Run) -> list[Row]:
 
 def prepare(side: str, case: str, run: Run) -> Callable[[], object]:
     """For a measurement of memory: forward and backward once."""
-    del case
-    return _work(side, _inputs(run))
+    return _work(side, _inputs(case, run))
 
 
 def plain_logprobs(inputs: Inputs) -> LogProbs:
@@ -87,8 +88,8 @@ _SIDES: Mapping[str, Callable[[Inputs], LogProbs]] = {
 }
 
 
-def _inputs(run: Run) -> Inputs:
-    tokens, words, hidden = (64, 1000, 16) if run.quick else (2048, 128_256, 256)
+def _inputs(case: str, run: Run) -> Inputs:
+    tokens, words, hidden = (64, 1000, 16) if run.quick else SIZES[case]
     torch.manual_seed(0)
     states = torch.randn(tokens, hidden, device=run.device, requires_grad=True)
     return Inputs(

@@ -23,7 +23,7 @@ SUITE: Mapping[str, Bench] = {
     "sampling": Bench(module="benchmarks.speed.sampling", cases=("full", "early")),
     "presampling": Bench(module="benchmarks.speed.presampling", cases=("stops",)),
     "overheads": Bench(module="benchmarks.speed.overheads", cases=("short", "stops", "long")),
-    "head": Bench(module="benchmarks.speed.head", cases=("large",)),
+    "head": Bench(module="benchmarks.speed.head", cases=("large", "wide")),
     "quickstart_step": Bench(module="benchmarks.speed.quickstart_step", cases=("quickstart",)),
     "growth": Bench(
         module="benchmarks.speed.growth",
@@ -37,7 +37,7 @@ SUITE: Mapping[str, Bench] = {
 def selected(only: str, *, without_trl: bool = False) -> list[tuple[str, str]]:
     """The benches and cases that ``only`` names (all, if it is empty), in the suite's order.
 
-    >>> selected("sampling/early,head")
+    >>> selected("sampling/early,head/large")
     [('sampling', 'early'), ('head', 'large')]
 
     Raises:
