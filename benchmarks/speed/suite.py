@@ -22,7 +22,9 @@ SUITE: Mapping[str, Bench] = {
     "step_memory": Bench(module="benchmarks.speed.step_memory", cases=("long",), needs_trl=True),
     "sampling": Bench(module="benchmarks.speed.sampling", cases=("full", "early")),
     "presampling": Bench(module="benchmarks.speed.presampling", cases=("stops",)),
-    "overheads": Bench(module="benchmarks.speed.overheads", cases=("short", "stops", "long")),
+    "overheads": Bench(
+        module="benchmarks.speed.overheads", cases=("short", "stops", "long", "stops_apart")
+    ),
     "head": Bench(module="benchmarks.speed.head", cases=("large", "wide")),
     "quickstart_step": Bench(module="benchmarks.speed.quickstart_step", cases=("quickstart",)),
     "growth": Bench(
