@@ -182,6 +182,9 @@ class ObjectiveSettings(Section):
         description="soft overlong penalty over this last share of max_tokens; 0: off",
     )
     overlong_penalty: float = Field(1.0, ge=0, description="penalty of a completion at max_tokens")
+    overlong_filter: bool = Field(
+        False, description="leave completions that were cut off at max_tokens out of the loss"
+    )
 
     @model_validator(mode="after")
     def _terms_fit_together(self) -> Self:
