@@ -56,12 +56,12 @@ def test_rows_attend_as_with_caches_of_their_own_through_any_series_of_steps(len
 
 def test_memory_is_each_prompt_once_and_the_capacity_of_each_row():
     both = Together((9, 7, 6, 5, 5), [0, 0, 1, 2, 2, 3, 4, 4])
-    assert both.cache.tokens == 5 * 9 + 8 * 6
+    assert both.cache.tokens == 5 * 64 + 8 * 6
     both.step()
     both.keep([2, 3, 4, 5])
-    assert both.cache.tokens == 5 * 9 + 4 * 6  # three of five prompts are still needed
+    assert both.cache.tokens == 5 * 64 + 4 * 6  # three of five prompts are still needed
     both.keep([0, 3])
-    assert both.cache.tokens == 2 * 7 + 2 * 6
+    assert both.cache.tokens == 2 * 64 + 2 * 6
     layer = both.cache.layers[0]
-    assert layer.prompt_keys.shape == (2, 2, 7, 4)
+    assert layer.prompt_keys.shape == (2, 2, 64, 4)
     assert layer.keys.shape == layer.values.shape == (2, 2, 6, 4)

@@ -3,7 +3,7 @@ import torch
 
 from dph.errors import ModelError
 from dph.rollout import shared_forward as module
-from dph.rollout.shared_forward import SharedForward
+from dph.rollout.shared_forward import LEAST_ROWS, SharedForward
 from dph.rollout.waves import Row, Wave
 from tiny_models import build_model
 
@@ -45,6 +45,7 @@ def test_waves_of_different_ages_in_one_forward_equal_each_row_alone(family):
 def test_prompts_are_prefilled_in_parts_of_bounded_size(monkeypatch):
     model = build_model("llama")
     monkeypatch.setattr(module, "PREFILL_TOKENS", 6)
+    monkeypatch.setattr(module, "LEAST_ROWS", 1)
     sizes = []
     model.register_forward_pre_hook(
         lambda _m, _a, options: sizes.append(options["input_ids"].numel()), with_kwargs=True
@@ -66,7 +67,7 @@ def test_only_the_last_position_of_each_prompt_reaches_the_head():
     forward = SharedForward(model, max_tokens=3)
     with torch.no_grad(), forward.active():
         forward.start(wave_of((3, 4, 5), (6, 7)))
-    assert shapes == [(1, 2, 48)]
+    assert shapes == [(1, LEAST_ROWS, 48)]
 
 
 def test_the_model_attends_as_before_afterwards_also_after_an_error():

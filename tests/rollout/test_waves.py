@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dph.errors import SettingsError
 from dph.rollout.base import SampleRequest
-from dph.rollout.waves import Room, Waiting
+from dph.rollout.waves import Room, Waiting, padded_width
 
 MAX_TOKENS = 3
 PLENTY = 10**6
@@ -39,7 +39,7 @@ def waves_of(requests, *, rows, tokens=PLENTY, shared=True):
     return waves
 
 
-@given(requests_strategy, st.integers(1, 12), st.integers(7, 40), st.booleans())
+@given(requests_strategy, st.integers(1, 12), st.integers(67, 300), st.booleans())
 def test_every_sample_is_in_exactly_one_wave_with_its_own_prompt(requests, rows, tokens, shared):
     waves = waves_of(requests, rows=rows, tokens=tokens, shared=shared)
     drawn = Counter((row.request, row.sample_index) for wave in waves for row in wave.rows)
@@ -56,11 +56,12 @@ def test_every_sample_is_in_exactly_one_wave_with_its_own_prompt(requests, rows,
             assert wave.prompts[row.prompt] == requests[row.request].prompt_ids
 
 
-@given(requests_strategy, st.integers(1, 12), st.integers(7, 40), st.booleans())
+@given(requests_strategy, st.integers(1, 12), st.integers(67, 300), st.booleans())
 def test_a_wave_keeps_to_the_rows_and_the_padded_tokens(requests, rows, tokens, shared):
     for wave in waves_of(requests, rows=rows, tokens=tokens, shared=shared):
-        prompts, width, count = len(wave.prompts), len(wave.prompts[0]), len(wave.rows)
-        held = (prompts if shared else count) * width + count * MAX_TOKENS
+        prompts, count = len(wave.prompts), len(wave.rows)
+        width = len(wave.prompts[0])
+        held = (prompts if shared else count) * padded_width(width) + count * MAX_TOKENS
         assert 1 <= count <= rows
         assert held <= tokens
         assert all(len(prompt) <= width <= 2 * len(prompt) for prompt in wave.prompts)
@@ -117,6 +118,7 @@ def test_prompts_of_very_different_lengths_are_not_padded_to_each_other():
 
 def test_a_row_that_cannot_fit_is_refused_before_anything_is_drawn():
     request = SampleRequest(problem_id="p", prompt_ids=(1,) * 5, samples=1)
-    with pytest.raises(SettingsError, match=r"5 tokens and max_tokens = 3 .* cache_tokens = 7"):
-        Waiting([request], limit=Room(rows=1, tokens=7), max_tokens=MAX_TOKENS)
-    Waiting([request], limit=Room(rows=1, tokens=8), max_tokens=MAX_TOKENS)
+    message = r"5 tokens \(padded to 64\) and max_tokens = 3 do not fit into cache_tokens = 66"
+    with pytest.raises(SettingsError, match=message):
+        Waiting([request], limit=Room(rows=1, tokens=66), max_tokens=MAX_TOKENS)
+    Waiting([request], limit=Room(rows=1, tokens=67), max_tokens=MAX_TOKENS)

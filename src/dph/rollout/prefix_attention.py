@@ -49,9 +49,13 @@ def attend(
 def merge(first: Part, second: Part) -> Float[Tensor, "batch heads queries value"]:
     """Attention over the keys of both parts.
 
-    Equation: out = w first.out + (1 - w) second.out, w = sigmoid(first.log_sum - second.log_sum).
+    Equation: out = w first.out + (1 - w) second.out, w = 1 / (1 + exp(second.log_sum -
+    first.log_sum)).
+    Computed as: exp of a contiguous tensor, not sigmoid, which rounds the last elements of a
+    tensor differently on a CPU: a row's tokens would depend on its place in the batch.
     """
-    weight = torch.sigmoid(first.log_sum - second.log_sum)[..., None].to(first.out.dtype)
+    gap = (second.log_sum - first.log_sum).contiguous()
+    weight = (1 / (1 + gap.exp()))[..., None].to(first.out.dtype)
     return torch.lerp(second.out, first.out, weight)
 
 
@@ -87,9 +91,13 @@ class Sharing(NamedTuple):
 
 
 def sharing_of(prompt_of_row: Int[Tensor, "rows"], *, prompts: int) -> Sharing:
-    """The sharing of rows that are sorted by prompt."""
+    """The sharing of rows that are sorted by prompt.
+
+    Widths are even: a CPU kernel rounds a single last query differently from the same query beside
+    another, and a row's tokens would depend on how many others are left.
+    """
     counts = torch.bincount(prompt_of_row, minlength=prompts)
-    width = int(counts.max())
+    width = -(-int(counts.max()) // 2) * 2
     if width * prompts == len(prompt_of_row):
         return Sharing(prompts, width)
     first = counts.cumsum(0) - counts

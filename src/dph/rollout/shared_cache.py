@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from dph.rollout.prefix_attention import attend, attend_prompts, merge, sharing_of
-from dph.rollout.waves import Wave
+from dph.rollout.waves import Wave, padded_width
 
 _COMPACT_PROMPTS_BELOW = 0.5
 
@@ -31,7 +31,7 @@ class SharedCache:
         self.capacity = capacity
         self.used = 0
         self.lengths = torch.tensor([len(prompt) for prompt in wave.prompts], device=device)
-        self.width = max(map(len, wave.prompts))
+        self.width = padded_width(max(map(len, wave.prompts)))
         self.prompt_of_row = torch.tensor([row.prompt for row in wave.rows], device=device)
         self.positions = self.lengths.index_select(0, self.prompt_of_row)
         self.layers: dict[int, _Layer] = {}
@@ -123,7 +123,7 @@ class SharedCache:
         if len(needed) < _COMPACT_PROMPTS_BELOW * len(self.lengths):
             self.prompt_of_row = renumbered
             self.lengths = self.lengths.index_select(0, needed)
-            self.width = int(self.lengths.max())
+            self.width = padded_width(int(self.lengths.max()))
             for layer in self.layers.values():
                 layer.prompt_keys = layer.prompt_keys[needed, :, : self.width]
                 layer.prompt_values = layer.prompt_values[needed, :, : self.width]

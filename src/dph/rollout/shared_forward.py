@@ -7,16 +7,20 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn.functional import pad
 from transformers import PreTrainedModel
 
 from dph.errors import ModelError
 from dph.models.attention_context import Attend, attending
 from dph.rollout.prefix_attention import attend_causally
 from dph.rollout.shared_cache import SharedCache
-from dph.rollout.waves import Wave
+from dph.rollout.waves import Wave, padded_width
 
 PREFILL_TOKENS = 8192
 """Prompt tokens of one forward; a longer prompt has one of its own."""
+LEAST_ROWS = 16
+"""Matrix products of fewer rows round differently on a CPU, so that a row's tokens would depend on
+how many others are left; a forward of fewer tokens is filled up."""
 
 
 class SharedForward:
@@ -33,11 +37,12 @@ class SharedForward:
         self.model = model
         self.max_tokens = max_tokens
         self._attend: Attend
+        self._real = 0
 
     @contextmanager
     def active(self) -> Iterator[None]:
         """The model attends as this object says; needed around everything else."""
-        with attending(self.model, lambda *a, **options: self._attend(*a, **options)):
+        with attending(self.model, self._attend_real):
             yield
 
     def start(self, wave: Wave) -> tuple[SharedCache, Float[Tensor, "rows vocabulary"]]:
@@ -82,7 +87,7 @@ class SharedForward:
     ) -> Float[Tensor, "prompts vocabulary"]:
         device = self.model.device
         lengths = torch.tensor([len(ids) for ids in prompts], device=device)
-        width = max(map(len, prompts))
+        width = padded_width(max(map(len, prompts)))
         columns = torch.arange(width, device=device).expand(len(prompts), -1)
         real = columns < lengths[:, None]
         places = None if bool(real.all()) else real.flatten().nonzero()[:, 0]
@@ -108,13 +113,32 @@ class SharedForward:
         ids = torch.tensor([token for prompt in prompts for token in prompt], device=device)
         return self._run(ids, columns[real], keep=lengths.cumsum(0) - 1)
 
-    def _run(self, tokens: Tensor, positions: Tensor, **keep: Tensor) -> Tensor:
-        options = {"logits_to_keep": keep["keep"]} if keep else {}
+    def _run(self, tokens: Tensor, positions: Tensor, *, keep: Tensor | None = None) -> Tensor:
+        """Logits at ``keep``, by default everywhere."""
+        self._real = len(tokens)
+        wanted = self._real if keep is None else len(keep)
+        options = {} if keep is None else {"logits_to_keep": _filled(keep)}
         output = self.model(
-            input_ids=tokens[None], position_ids=positions[None], use_cache=False, **options
+            input_ids=_filled(tokens)[None],
+            position_ids=_filled(positions)[None],
+            use_cache=False,
+            **options,
         )
-        logits: Tensor = output.logits[0]
+        logits: Tensor = output.logits[0, :wanted]
         return logits
+
+    def _attend_real(
+        self, module: nn.Module, query: Tensor, key: Tensor, value: Tensor, **options: Any
+    ) -> Tensor:
+        """Attention of the real tokens; 0 for what fills up the forward."""
+        real, count = self._real, query.shape[2]
+        query, key, value = (x[:, :, :real] for x in (query, key, value))
+        out = self._attend(module, query, key, value, **options)
+        return out if real == count else pad(out, (0, 0, 0, 0, 0, count - real))
+
+
+def _filled(values: Int[Tensor, "tokens"]) -> Int[Tensor, "filled"]:
+    return pad(values, (0, max(LEAST_ROWS - len(values), 0)))
 
 
 def _parts(prompts: Sequence[tuple[int, ...]]) -> Iterator[list[tuple[int, ...]]]:

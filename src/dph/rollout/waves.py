@@ -7,6 +7,19 @@ from dataclasses import dataclass
 from dph.errors import SettingsError
 from dph.rollout.base import SampleRequest
 
+WIDTH_STEP = 64
+"""Prompts are padded to a multiple of this in the cache: the sums of attention kernels over fewer
+tokens would round differently, and a row's tokens would depend on its neighbours' prompts."""
+
+
+def padded_width(tokens: int) -> int:
+    """The width of prompts of at most ``tokens`` tokens.
+
+    >>> padded_width(64), padded_width(65)
+    (64, 128)
+    """
+    return -(-tokens // WIDTH_STEP) * WIDTH_STEP
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -62,10 +75,10 @@ class Waiting:
             samples = range(request.first_index, request.first_index + request.samples)
             wanted.setdefault(request.prompt_ids, []).extend((position, i) for i in samples)
         longest = max((len(prompt) for prompt, rows in wanted.items() if rows), default=0)
-        if longest + max_tokens > limit.tokens:
+        if padded_width(longest) + max_tokens > limit.tokens:
             raise SettingsError(
-                f"a prompt of {longest} tokens and max_tokens = {max_tokens} do not fit into "
-                f"cache_tokens = {limit.tokens}"
+                f"a prompt of {longest} tokens (padded to {padded_width(longest)}) and max_tokens "
+                f"= {max_tokens} do not fit into cache_tokens = {limit.tokens}"
             )
         self.limit = limit
         self.max_tokens = max_tokens
@@ -110,7 +123,8 @@ class Waiting:
         return max(count, 0) if count == wanted or cut else 0
 
     def _most_rows(self, room: Room, prompts: int, width: int) -> int:
-        """How many rows of ``prompts`` prompts, each padded to ``width``, there is room for."""
+        """How many rows of ``prompts`` prompts of at most ``width`` tokens there is room for."""
+        width = padded_width(width)
         if self.shared:
             fitting = (room.tokens - prompts * width) // self.max_tokens
         else:
