@@ -165,7 +165,7 @@ class Ours:
 
     def _minibatch(self, rollout: Collected) -> Minibatch:
         rows = policy_rows(rollout.groups, self.forward, self.scorers, objective=self.objective)
-        (minibatch,) = split_minibatches(rows, self.rehearsal, 1)
+        (minibatch,) = split_minibatches(rows.groups, self.rehearsal, 1)
         return minibatch
 
     def _roll_out(self) -> Collected:
