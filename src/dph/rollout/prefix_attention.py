@@ -22,7 +22,7 @@ def attend(
     *,
     scaling: float,
     softcap: float | None = None,
-    bias: Float[Tensor, "batch 1 1 tokens"] | None = None,
+    bias: Float[Tensor, "_ 1 1 tokens"] | None = None,
 ) -> Part:
     """Attention of every query over all tokens, with what is needed to merge it with other parts.
 

@@ -25,22 +25,41 @@ class SharedCache:
 
     Memory: prompts x longest prompt + rows x ``capacity`` tokens, allocated with the first tokens
     of each layer. Rows that leave give theirs back.
+
+    With ``in_place``, as `StepGraphs` needs it, what changes from step to step changes inside
+    tensors that stay where they are; own tokens are read 64 columns more at a time, those to come
+    masked.
     """
 
-    def __init__(self, wave: Wave, *, capacity: int, device: torch.device) -> None:
+    def __init__(
+        self, wave: Wave, *, capacity: int, device: torch.device, in_place: bool = False
+    ) -> None:
         self.capacity = capacity
         self.used = 0
+        self.selections = 0
         self.lengths = torch.tensor([len(prompt) for prompt in wave.prompts], device=device)
         self.width = padded_width(max(map(len, wave.prompts)))
         self.prompt_of_row = torch.tensor([row.prompt for row in wave.rows], device=device)
         self.positions = self.lengths.index_select(0, self.prompt_of_row)
         self.layers: dict[int, _Layer] = {}
+        self._cursor = torch.zeros(1, dtype=torch.long, device=device)
+        self._to_come: Tensor | None = None
+        if in_place:
+            self._to_come = torch.full((1, 1, 1, capacity), -torch.inf, device=device)
+            self._to_come[..., 0] = 0
         self._share()
 
     @property
     def rows(self) -> int:
         """How many rows there are."""
         return len(self.prompt_of_row)
+
+    @property
+    def columns(self) -> int:
+        """How many columns of own tokens the next step reads."""
+        if self._to_come is None:
+            return self.used + 1
+        return min(padded_width(self.used + 1), self.capacity)
 
     @property
     def tokens(self) -> int:
@@ -62,10 +81,7 @@ class SharedCache:
                     x.new_zeros(len(self.lengths), x.shape[1], self.width, x.shape[3])
                     for x in (keys, values)
                 ),
-                *(
-                    x.new_empty(self.rows, x.shape[1], self.capacity, x.shape[3])
-                    for x in (keys, values)
-                ),
+                *(self._own(x, self.rows) for x in (keys, values)),
             )
         stored = self.layers[layer]
         stop, tokens = first + len(keys), keys.shape[2]
@@ -84,9 +100,9 @@ class SharedCache:
     ) -> Float[Tensor, "rows heads value"]:
         """Keep the new token of every row and attend to its prompt and to its own tokens."""
         stored = self.layers[layer]
-        stored.keys[:, :, self.used] = key
-        stored.values[:, :, self.used] = value
-        end = self.used + 1
+        stored.keys.index_copy_(2, self._cursor, key[:, :, None])
+        stored.values.index_copy_(2, self._cursor, value[:, :, None])
+        end = self.columns
         rows, heads = key.shape[:2]
         grouped = query.reshape(rows, heads, -1, query.shape[2])
         own = attend(
@@ -95,6 +111,7 @@ class SharedCache:
             stored.values[:, :, :end],
             scaling=scaling,
             softcap=softcap,
+            bias=None if self._to_come is None else self._to_come[..., :end],
         )
         prompt = attend_prompts(
             grouped,
@@ -110,10 +127,14 @@ class SharedCache:
     def advance(self) -> None:
         """Count the token that every layer has kept."""
         self.used += 1
-        self.positions = self.positions + 1
+        self.positions += 1
+        self._cursor += 1
+        if self._to_come is not None and self.used < self.capacity:
+            self._to_come[..., self.used] = 0
 
     def select(self, kept: Int[Tensor, "kept"]) -> None:
         """Keep these rows, in ascending order, and the prompts that they need."""
+        self.selections += 1
         self.prompt_of_row = self.prompt_of_row.index_select(0, kept)
         self.positions = self.positions.index_select(0, kept)
         for layer in self.layers.values():
@@ -130,9 +151,14 @@ class SharedCache:
         self._share()
 
     def _selected(self, old: Tensor, kept: Int[Tensor, "kept"]) -> Tensor:
-        new = old.new_empty(len(kept), *old.shape[1:])
+        new = self._own(old, len(kept))
         torch.index_select(old[:, :, : self.used], 0, kept, out=new[:, :, : self.used])
         return new
+
+    def _own(self, like: Float[Tensor, "_ kv_heads _ size"], rows: int) -> Tensor:
+        """Memory for the own tokens of ``rows`` rows; what is read before it is written is 0."""
+        shape = (rows, like.shape[1], self.capacity, like.shape[3])
+        return like.new_empty(shape) if self._to_come is None else like.new_zeros(shape)
 
     def _share(self) -> None:
         self.sharing = sharing_of(self.prompt_of_row, prompts=len(self.lengths))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from dph.errors import ModelError
 from dph.models.attention_context import Attend, attending
 from dph.rollout.prefix_attention import attend_causally
 from dph.rollout.shared_cache import SharedCache
+from dph.rollout.step_graphs import StepGraphs
 from dph.rollout.waves import Wave, padded_width
 
 PREFILL_TOKENS = 8192
@@ -33,9 +35,13 @@ class SharedForward:
     joins = True
     """Whether waves are decoded in one forward, so that one may start while others go on."""
 
-    def __init__(self, model: PreTrainedModel, *, max_tokens: int) -> None:
+    def __init__(
+        self, model: PreTrainedModel, *, max_tokens: int, graphs: StepGraphs | None = None
+    ) -> None:
         self.model = model
         self.max_tokens = max_tokens
+        self._graphs = graphs
+        self._tokens: Tensor
         self._attend: Attend
         self._real = 0
 
@@ -49,7 +55,12 @@ class SharedForward:
         """Run the prompts; return the wave's cache and the logits of each row's first token."""
         # The last token drawn is never an input.
         capacity = max(self.max_tokens - 1, 1)
-        cache = SharedCache(wave, capacity=capacity, device=self.model.device)
+        cache = SharedCache(
+            wave,
+            capacity=capacity,
+            device=self.model.device,
+            in_place=self._graphs is not None,
+        )
         logits = []
         first = 0
         for prompts in _parts(wave.prompts):
@@ -61,7 +72,20 @@ class SharedForward:
         self, caches: Sequence[SharedCache], tokens: Int[Tensor, "rows"]
     ) -> Float[Tensor, "rows vocabulary"]:
         """Append one token to every row of all waves; return the logits of the next."""
+        if self._graphs is None:
+            logits = self._step(caches, tokens)
+        else:
+            key = tuple((id(cache), cache.selections, cache.columns) for cache in caches)
+            if self._graphs.knows(key):
+                self._tokens.copy_(tokens)
+            else:
+                self._tokens = tokens.clone()
+            logits = self._graphs.run(key, partial(self._step, caches, self._tokens))
+        for cache in caches:
+            cache.advance()
+        return logits
 
+    def _step(self, caches: Sequence[SharedCache], tokens: Int[Tensor, "rows"]) -> Tensor:
         def attend(
             module: nn.Module, query: Tensor, key: Tensor, value: Tensor, **options: Any
         ) -> Tensor:
@@ -76,11 +100,7 @@ class SharedForward:
             return (parts[0] if len(parts) == 1 else torch.cat(parts))[None]
 
         self._attend = attend
-        positions = torch.cat([cache.positions for cache in caches])
-        logits = self._run(tokens, positions)
-        for cache in caches:
-            cache.advance()
-        return logits
+        return self._run(tokens, torch.cat([cache.positions for cache in caches]))
 
     def _prefill(
         self, cache: SharedCache, prompts: Sequence[tuple[int, ...]], first: int
@@ -138,7 +158,8 @@ class SharedForward:
 
 
 def _filled(values: Int[Tensor, "tokens"]) -> Int[Tensor, "filled"]:
-    return pad(values, (0, max(LEAST_ROWS - len(values), 0)))
+    """At least `LEAST_ROWS` values: the last one again and again, which is surely valid."""
+    return torch.cat([values, values[-1:].expand(max(LEAST_ROWS - len(values), 0))])
 
 
 def _parts(prompts: Sequence[tuple[int, ...]]) -> Iterator[list[tuple[int, ...]]]:

@@ -21,6 +21,7 @@ from dph.rollout.grown_forward import GrownForward
 from dph.rollout.randomness import uniforms
 from dph.rollout.sharability import shares_prompts, window
 from dph.rollout.shared_forward import SharedForward
+from dph.rollout.step_graphs import StepGraphs
 from dph.rollout.waves import Room, Waiting, Wave
 
 
@@ -44,6 +45,7 @@ class TorchSampler:
         max_rows: int = 256,
         cache_tokens: int = 262144,
         dtype: str = "float32",
+        cuda_graphs: bool = False,
     ) -> None:
         """Sample from ``model``.
 
@@ -54,6 +56,8 @@ class TorchSampler:
             cache_tokens: tokens the key-value cache may hold: each prompt once, and ``max_tokens``
                 for each row. A model that cannot share prompts holds the prompt in each row.
             dtype: of the computation, float32 or bfloat16.
+            cuda_graphs: replay decoding steps as CUDA graphs (see `StepGraphs`); a model whose
+                step waits for the device cannot be captured. Off a GPU it changes nothing.
 
         Raises:
             SettingsError: ``max_rows`` or ``dtype`` is not allowed.
@@ -74,6 +78,7 @@ class TorchSampler:
         self.tokenizer = tokenizer
         self.limit = Room(rows=max_rows, tokens=cache_tokens)
         self.dtype = dtype
+        self.cuda_graphs = cuda_graphs
         self._shares: bool | None = None
 
     def sample(
@@ -131,7 +136,12 @@ class TorchSampler:
         if self._shares is None:
             self._shares = shares_prompts(self.model)
         if self._shares and longest + parameters.max_tokens <= window(self.model):
-            return SharedForward(self.model, max_tokens=parameters.max_tokens)
+            graphs = self.cuda_graphs and self.model.device.type == "cuda"
+            return SharedForward(
+                self.model,
+                max_tokens=parameters.max_tokens,
+                graphs=StepGraphs() if graphs else None,
+            )
         return GrownForward(self.model)
 
     def _uniforms(

@@ -77,6 +77,7 @@ class Workbench:
             self.tokenizer,
             max_rows=recipe.sampling.max_rows,
             cache_tokens=recipe.sampling.cache_tokens,
+            cuda_graphs=recipe.sampling.cuda_graphs,
             dtype=recipe.model.dtype,
         )
 

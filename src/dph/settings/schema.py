@@ -109,6 +109,9 @@ class SamplingSettings(Section):
         262144,
         description="tokens the cache may hold: each prompt once, and max_tokens a completion",
     )
+    cuda_graphs: bool = Field(
+        False, description="replay decoding steps as CUDA graphs (not yet run on a GPU)"
+    )
 
 
 class PresamplingSettings(Section):
