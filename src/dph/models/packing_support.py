@@ -91,7 +91,7 @@ def _static_refusal(model: PreTrainedModel, window: float) -> str | None:
     if "position_ids" not in inspect.signature(model.forward).parameters:
         return "its forward takes no position_ids"
     if window < max(map(len, _PROMPTS)) + max(map(len, _COMPLETIONS)):
-        return "a layer does not attend to all tokens"
+        return f"a layer attends to the last {window:g} tokens only"
     if model.training and _dropout(model) > 0:
         return "it trains with dropout"
     return None

@@ -191,4 +191,5 @@ def _log_sum(logits: _Logits, rows: slice, with_entropy: bool) -> tuple[Tensor, 
             moment = shrink * (moment + moved) + own
         total = shrink * total + table.exp_().sum(dim=1)
     log_total = total.log()
-    return largest + log_total, log_total - moment / total
+    entropy = log_total - moment / total if with_entropy else moment
+    return largest + log_total, entropy

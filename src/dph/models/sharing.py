@@ -1,8 +1,10 @@
 """Whether rows share their prompts in the training forward: by what either way would cost."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+from weakref import WeakSet
 
 from transformers import PreTrainedModel
 
@@ -10,6 +12,9 @@ from dph.errors import ModelError
 from dph.models.microbatches import microbatches, packed_microbatches
 from dph.models.packing import packed_tokens, rows_by_prompt
 from dph.models.packing_support import packing_support
+
+_LOG = logging.getLogger(__name__)
+_warned: WeakSet[PreTrainedModel] = WeakSet()
 
 Sharing = Literal["auto", "always", "never"]
 
@@ -86,6 +91,9 @@ def _packs(
     refusal = support.refusal
     if refusal is None and longest > support.window:
         refusal = f"a row has {longest} tokens, a layer attends to the last {support.window:g}"
+        if model not in _warned:
+            _warned.add(model)
+            _LOG.warning("%s: prompts are not always shared: %s", type(model).__name__, refusal)
     if sharing == "always" and refusal is not None:
         raise ModelError(
             f"prompts cannot be shared in the forward of {type(model).__name__}: {refusal}; "

@@ -72,7 +72,8 @@ def policy_rows(
     """The rows of every group, in order.
 
     Log-probs are computed only for rows that can move the loss; the others keep the sampler's
-    and have no reference. ``check_sampler`` compares some of the sampler's log-probs with the trainer's.
+    and have no reference. ``check_sampler`` compares some of the sampler's log-probs with the
+    trainer's.
     """
     rewards = shaped_rewards(groups, objective=objective, max_tokens=forward.max_tokens)
     advantages = group_advantages(rewards, scale=objective.advantage_scale).flatten().tolist()
