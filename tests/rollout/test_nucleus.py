@@ -35,6 +35,11 @@ def test_the_largest_values_alone_give_what_sorting_everything_gives(
     torch.testing.assert_close(found, by_sorting_everything(probabilities, top_p), rtol=0, atol=0)
 
 
+def test_a_topk_on_the_device_gives_the_same_values_as_numpy():
+    values = torch.rand(3, 40, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(module._largest(values, 7), values.topk(7, dim=-1).values)
+
+
 def test_flat_and_peaked_rows_of_one_batch_at_a_real_vocabulary():
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(5, 5000, generator=generator) * torch.tensor([[0.0], [1], [4], [9], [50]])
