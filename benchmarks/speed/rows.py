@@ -32,10 +32,10 @@ def make_row(
         run,
         shape=shape,
         ours_s=ours.median,
-        ours_range=[_short(x) for x in ours.range],
+        ours_range=ours.range,
         peer=peer,
         peer_s=peer_timing.median,
-        peer_range=[_short(x) for x in peer_timing.range],
+        peer_range=peer_timing.range,
         ratio=peer_timing.median / ours.median,
         repeats=len(ours.seconds),
         **more,
@@ -51,7 +51,7 @@ def describe(bench: str, case: str, run: Run, *, shape: str, **measured: object)
         "threads": run.threads,
         "device": run.device,
         "dtype": run.dtype,
-        **{name: _short(x) if isinstance(x, float) else x for name, x in measured.items()},
+        **{name: _rounded(x) for name, x in measured.items()},
         "date": datetime.now(UTC).date().isoformat(),
         "machine": machine_name(run.device),
     }
@@ -75,5 +75,8 @@ def write_rows(path: Path, rows: Sequence[Row]) -> None:
     write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
 
 
-def _short(value: float) -> float:
-    return float(f"{value:.4g}")
+def _rounded(value: object) -> object:
+    """Four digits are more than a timing has."""
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    return [_rounded(x) for x in value] if isinstance(value, list | tuple) else value

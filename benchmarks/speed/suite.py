@@ -13,6 +13,8 @@ class Bench:
     needs_trl: bool = False
     threads: tuple[int, ...] | None = None
     """Only with these; None: with all that were asked for."""
+    on_request: bool = False
+    """Only where it is named."""
 
 
 SUITE: Mapping[str, Bench] = {
@@ -33,11 +35,17 @@ SUITE: Mapping[str, Bench] = {
         needs_trl=True,
         threads=(1,),
     ),
+    "trl_batches": Bench(
+        module="benchmarks.speed.trl_batches",
+        cases=("long", "stops", "short"),
+        needs_trl=True,
+        on_request=True,
+    ),
 }
 
 
 def selected(only: str, *, without_trl: bool = False) -> list[tuple[str, str]]:
-    """The benches and cases that ``only`` names (all, if it is empty), in the suite's order.
+    """The benches and cases that ``only`` names, in the suite's order; all regular ones if empty.
 
     >>> selected("sampling/early,head/large")
     [('sampling', 'early'), ('head', 'large')]
@@ -59,5 +67,7 @@ def selected(only: str, *, without_trl: bool = False) -> list[tuple[str, str]]:
     return [
         (name, case)
         for name, case in known
-        if not wanted or name in wanted or f"{name}/{case}" in wanted
+        if name in wanted
+        or f"{name}/{case}" in wanted
+        or (not wanted and not SUITE[name].on_request)
     ]

@@ -97,6 +97,14 @@ TABLES: Mapping[str, Mapping[str, Cell]] = {
         "difference": _number("gradient_error", ".1e"),
     },
     "quickstart_step": {**_SHAPE, **_TIMES, "peer / ours": _ratio},
+    "trl_batches": {
+        **_SHAPE,
+        "threads": lambda row: str(row["threads"]),
+        "rows": _number("micro_batch_rows", "d"),
+        "TRL's step, s": _seconds("peer"),
+        "its update, s": _number("peer_update_s"),
+        "over 16 rows": _number("ratio", ".2f"),
+    },
     "growth": {
         "what varies": lambda row: row["curve"],
         "value": _number("value", "d"),
@@ -166,7 +174,7 @@ def slope_line(rows: Sequence[Row]) -> str:
 def row_line(row: Row) -> str:
     """A row for the terminal."""
     if "ours_s" not in row:
-        return f"{row['bench']}/{row['case']}: ratio {row['ratio']:.2f}"
+        return f"{row['bench']}/{row['case']}: ratio {row['ratio']:.2f}, {row['peer']}"
     return (
         f"{row['bench']}/{row['case']}: ours {row['ours_s']:.4g} s, {row['peer']} "
         f"{row['peer_s']:.4g} s, ratio {row['ratio']:.2f}"
