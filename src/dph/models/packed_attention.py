@@ -18,7 +18,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from dph.errors import ModelError
-from dph.models.attention_kernels import Kernel, Scoring, kernel_for
+from dph.models.attention_kernels import Kernel, Scoring
+from dph.models.cuda_attention import device_kernel_for
 from dph.models.packing import Branches, PackedRows, Span
 from dph.models.token_tables import TokenTable, token_table
 
@@ -42,7 +43,10 @@ class PackedAttention:
         device = rows.ids.device
         self.longest = rows.longest
         self.causal = [token_table(spans, device=device) for spans in _bundles(rows.sequences)]
-        self.shared = [_shared_table(some, device) for some in _shared_bundles(rows.shared)]
+        # Only the kernel of the CPU hides padded keys; elsewhere stems are bundled when alike.
+        waste = _WASTE if device.type == "cpu" else 0
+        bundles = _shared_bundles(rows.shared, waste)
+        self.shared = [_shared_table(some, device) for some in bundles]
 
     def __call__(
         self,
@@ -90,7 +94,7 @@ class _Attention(torch.autograd.Function):
         softcap: float | None,
     ) -> Float[Tensor, "tokens heads size"]:
         query, key, value = (_dense(x) for x in (query, key, value))
-        kernel = kernel_for(query, value, softcap=softcap)
+        kernel = device_kernel_for(query, value, softcap=softcap)
         tokens, heads, _ = query.shape
         out = query.new_empty(tokens, heads, value.shape[-1])
         log_sum = query.new_empty(
@@ -222,7 +226,7 @@ def _bundles(spans: Sequence[Span]) -> list[list[Span]]:
     return bundles
 
 
-def _shared_bundles(shared: Sequence[Branches]) -> list[list[Branches]]:
+def _shared_bundles(shared: Sequence[Branches], waste: int) -> list[list[Branches]]:
     """Stems with few branches together, as in `_bundles`."""
     bundles: list[list[Branches]] = []
     longest = spread = used = 0
@@ -230,7 +234,7 @@ def _shared_bundles(shared: Sequence[Branches]) -> list[list[Branches]]:
         size = some.stem.length * some.tokens.length
         width = max(spread, some.tokens.length)
         padded = (len(bundles[-1]) + 1) * longest * width if bundles else 0
-        if not bundles or padded - used - size > _WASTE:
+        if not bundles or padded - used - size > waste:
             bundles.append([])
             longest, width, used = some.stem.length, some.tokens.length, 0
         bundles[-1].append(some)

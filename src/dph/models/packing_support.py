@@ -35,29 +35,31 @@ class Support:
     """Tokens that every layer attends to at least."""
 
 
-_known: WeakKeyDictionary[PreTrainedModel, tuple[Any, Support]] = WeakKeyDictionary()
+_known: WeakKeyDictionary[PreTrainedModel, dict[Any, Support]] = WeakKeyDictionary()
 
 
 def packing_support(model: PreTrainedModel) -> Support:
-    """Whether packed rows give this model's own values, and with checkpointing its gradients.
+    """Whether packed rows give this model's own values and gradients.
 
     Computed as: static checks, then three short rows packed and one by one. That finds ALiBi,
     attention sinks, attention outside of transformers' registry, and whatever else is special.
-    Remembered for as long as the model's mode stays the same; a refusal is logged once.
+    Gradients are compared where something may go wrong with them only: under gradient
+    checkpointing, and on other devices than a CPU, where it is all done in bfloat16 too.
+    Remembered for each mode of the model; a refusal is logged once.
     """
     checkpointing = model.training and _checkpoints(model)
-    mode = (checkpointing, model.training and _dropout(model) > 0)
-    known = _known.get(model)
-    if known is None or known[0] != mode:
-        known = (mode, _support(model, checkpointing=checkpointing))
-        _known[model] = known
-        if known[1].refusal:
+    mode = (checkpointing, model.training and _dropout(model) > 0, model.device)
+    known = _known.setdefault(model, {})
+    if mode not in known:
+        support = _support(model, checkpointing=checkpointing)
+        if support.refusal and all(support.refusal != other.refusal for other in known.values()):
             _LOG.warning(
                 "%s: prompts are not shared in the training forward: %s",
                 type(model).__name__,
-                known[1].refusal,
+                support.refusal,
             )
-    return known[1]
+        known[mode] = support
+    return known[mode]
 
 
 def run_packed(model: PreTrainedModel, rows: PackedRows) -> Any:
@@ -78,12 +80,14 @@ def run_packed(model: PreTrainedModel, rows: PackedRows) -> Any:
 def _support(model: PreTrainedModel, *, checkpointing: bool) -> Support:
     window = min(map(_reach, DynamicCache(config=model.config).layers), default=torch.inf)
     refusal = _static_refusal(model, window)
-    if refusal is None:
-        with evaluating(model), torch.autocast(model.device.type, enabled=False):
-            refusal = _refusal_of_values(model)
-    if refusal is None and checkpointing:
-        with torch.autocast(model.device.type, enabled=False):
-            refusal = _refusal_of_gradients(model)
+    device = model.device.type
+    for rounded in (False,) if device == "cpu" else (False, True):
+        with torch.autocast(device, dtype=torch.bfloat16, enabled=rounded):
+            if refusal is None:
+                with evaluating(model):
+                    refusal = _refusal_of_values(model)
+            if refusal is None and (checkpointing or device != "cpu"):
+                refusal = _refusal_of_gradients(model, rounded=rounded)
     return Support(refusal, window)
 
 
@@ -125,25 +129,30 @@ def _refusal_of_values(model: PreTrainedModel) -> str | None:
     return None if _close(packed, plain) else "packed rows change its values"
 
 
-def _refusal_of_gradients(model: PreTrainedModel) -> str | None:
-    """Layers are computed again in the backward pass: is it with the attention of packed rows?"""
+def _refusal_of_gradients(model: PreTrainedModel, *, rounded: bool) -> str | None:
+    """What is wrong with the gradients: a layer may be recomputed with its own attention."""
     rows = _probe_rows(model)
-    parameters = [p for p in model.parameters() if p.requires_grad]
     with torch.enable_grad():
-        logits = run_packed(model, rows).logits[0].index_select(0, rows.sources)
+        try:
+            packed = run_packed(model, rows).logits[0].index_select(0, rows.sources)
+            ours = _gradients(model, packed, rows.targets)
+        except (ModelError, RuntimeError) as error:
+            return f"in its backward pass, {error}"
         plain = torch.cat([_alone(model, row) for row in range(len(_PROMPTS))])
-        gradients = []
-        for values in (logits, plain):
-            score = torch.log_softmax(values.float(), dim=-1).gather(1, rows.targets[:, None])
-            try:
-                gradients.append(torch.autograd.grad(score.sum(), parameters, allow_unused=True))
-            except (ModelError, RuntimeError) as error:
-                return f"under its gradient checkpointing, {error}"
-    pairs = [(a, b) for a, b in zip(*gradients, strict=True) if a is not None and b is not None]
-    largest = max((float(b.abs().max()) for _, b in pairs), default=0.0)
-    if all(_close(a, b, scale=largest) for a, b in pairs):
-        return None
-    return "its gradient checkpointing recomputes with another attention"
+        theirs = _gradients(model, plain, rows.targets)
+    largest = max((float(b.abs().max()) for b in theirs), default=0.0)
+    own, share = (5e-2, 5e-2) if rounded else (1e-3, 1e-5)
+    for a, b in zip(ours, theirs, strict=True):
+        if float((a - b).abs().max()) > own * float(b.abs().max()) + share * largest:
+            return "packed rows change its gradients (is it another attention that is recomputed?)"
+    return None
+
+
+def _gradients(model: PreTrainedModel, logits: Tensor, targets: Tensor) -> list[Tensor]:
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    score = torch.log_softmax(logits.float(), dim=-1).gather(1, targets[:, None]).sum()
+    found = torch.autograd.grad(score, parameters, allow_unused=True)
+    return [torch.zeros(()) if g is None else g.detach().nan_to_num() for g in found]
 
 
 def _alone(model: PreTrainedModel, row: int) -> Tensor:
@@ -163,9 +172,8 @@ def _probe_rows(model: PreTrainedModel) -> PackedRows:
     return pack(prompts, completions, device=model.device)
 
 
-def _close(ours: Tensor, theirs: Tensor, *, scale: float | None = None) -> bool:
+def _close(ours: Tensor, theirs: Tensor) -> bool:
     tolerance = _TOLERANCE.get(theirs.dtype, _COARSE_TOLERANCE)
     # Lost weights give NaN both ways; whoever uses the values says so when it meets them.
     ours, theirs = ours.detach().double().nan_to_num(), theirs.detach().double().nan_to_num()
-    largest = float(theirs.abs().max()) if scale is None else scale
-    return float((ours - theirs).abs().max()) <= tolerance * (1 + largest)
+    return float((ours - theirs).abs().max()) <= tolerance * (1 + float(theirs.abs().max()))

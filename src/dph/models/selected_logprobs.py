@@ -12,6 +12,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from dph.models.cut_cross_entropy import cut_logprobs, takes_cut_cross_entropy
+
 BLOCK = 2**20
 """Logits computed at once."""
 _TOKENS = 2048
@@ -33,7 +35,7 @@ def selected_logprobs(
 
     **Units**: nats.
     """
-    return selected_logprobs_and_entropy(hidden, head, targets, temperature)[0]
+    return selected_logprobs_and_entropy(hidden, head, targets, temperature, with_entropy=False)[0]
 
 
 def selected_logprobs_and_entropy(
@@ -46,12 +48,16 @@ def selected_logprobs_and_entropy(
 ) -> tuple[Float[Tensor, "tokens"], Float[Tensor, "tokens"]]:
     """Log-probs as in `selected_logprobs`, and the entropy of the whole distribution (nats).
 
-    The entropy carries no gradient; without ``with_entropy`` it is zeros.
+    The entropy carries no gradient; without ``with_entropy`` it is zeros. On CUDA in 16 bits,
+    cut-cross-entropy computes the log-probs where it is installed and no entropy is asked for.
     """
     device = hidden.device.type
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
     if hidden.dtype == torch.float64:  # autocast leaves float64 alone
         dtype = torch.float64
+    if not with_entropy and head.bias is None and takes_cut_cross_entropy(device, dtype):
+        cut = cut_logprobs(hidden, head.weight, targets, temperature, dtype=dtype)
+        return cut, torch.zeros_like(cut)
     logprobs, entropy = _SelectedLogprobs.apply(  # type: ignore[no-untyped-call]
         hidden, head.weight, head.bias, targets, temperature, dtype, with_entropy
     )
