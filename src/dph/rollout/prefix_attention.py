@@ -55,8 +55,8 @@ def merge(first: Part, second: Part) -> Float[Tensor, "batch heads queries value
     tensor differently on a CPU: a row's tokens would depend on its place in the batch.
     """
     gap = (second.log_sum - first.log_sum).contiguous()
-    weight = (1 / (1 + gap.exp()))[..., None].to(first.out.dtype)
-    return torch.lerp(second.out, first.out, weight)
+    weight = gap.exp_().add_(1).reciprocal_()
+    return torch.lerp(second.out, first.out, weight[..., None].to(first.out.dtype))
 
 
 def attend_causally(

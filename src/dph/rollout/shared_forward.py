@@ -93,11 +93,13 @@ class SharedForward:
             layer, mixing = _layer(module), _mixing(query, options)
             # Autocast leaves rotated queries and keys in float32; attention is the values' dtype.
             query, key, value = (x[0].transpose(0, 1).to(value.dtype) for x in (query, key, value))
+            if len(caches) == 1:
+                return caches[0].attend(layer, query, key, value, **mixing)[None]
             for cache in caches:
                 rows = slice(first, first + cache.rows)
                 parts.append(cache.attend(layer, query[rows], key[rows], value[rows], **mixing))
                 first += cache.rows
-            return (parts[0] if len(parts) == 1 else torch.cat(parts))[None]
+            return torch.cat(parts)[None]
 
         self._attend = attend
         return self._run(tokens, torch.cat([cache.positions for cache in caches]))
@@ -152,9 +154,11 @@ class SharedForward:
     ) -> Tensor:
         """Attention of the real tokens; 0 for what fills up the forward."""
         real, count = self._real, query.shape[2]
+        if real == count:
+            return self._attend(module, query, key, value, **options)
         query, key, value = (x[:, :, :real] for x in (query, key, value))
         out = self._attend(module, query, key, value, **options)
-        return out if real == count else pad(out, (0, 0, 0, 0, 0, count - real))
+        return pad(out, (0, 0, 0, 0, 0, count - real))
 
 
 def _filled(values: Int[Tensor, "tokens"]) -> Int[Tensor, "filled"]:
