@@ -3,9 +3,10 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 STAMP := .venv/.installed
+BENCH_STAMP := .venv-bench/.installed
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: quickstart test fuzz lint check format clean
+.PHONY: quickstart test fuzz bench lint check format clean
 
 quickstart: $(STAMP)
 	$(BIN)/dph quickstart
@@ -17,6 +18,11 @@ test: $(STAMP)
 # The graders against ten thousand generated answers and more: minutes, so not part of `make test`.
 fuzz: $(STAMP)
 	DPH_FUZZ=full $(BIN)/python -m pytest -k generated tests/verifiers
+
+# Speed and memory beside TRL. BENCH="--only full_step --threads 1" measures a part, BENCH=--quick
+# only tries whether everything runs.
+bench: $(BENCH_STAMP)
+	.venv-bench/bin/python -m benchmarks.speed $(BENCH)
 
 lint: $(STAMP)
 	$(BIN)/ruff check
@@ -31,7 +37,7 @@ format: $(STAMP)
 	$(BIN)/ruff format
 
 clean:
-	rm -rf .venv .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-bench .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # torch goes first and alone: where an index offers several builds, the plain requirement decides.
 $(STAMP): pyproject.toml
@@ -40,3 +46,10 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "torch>=2.8,<2.14"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	touch $(STAMP)
+
+$(BENCH_STAMP): pyproject.toml benchmarks/requirements.txt
+	@test -n "$(PYTHON)" || { echo "needs Python 3.11 or newer: make PYTHON=..." >&2; exit 1; }
+	test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check "torch>=2.8,<2.14"
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -e . -r benchmarks/requirements.txt
+	touch $(BENCH_STAMP)

@@ -35,10 +35,33 @@ FAMILIES = {
     "bloom": (tf.BloomConfig, tf.BloomForCausalLM, SMALL | {"hidden_size": 32}),
 }
 
+EIGHT = {"head_dim": 8, "use_cache": False}
+EXPERTS = {"num_local_experts": 4, "num_experts_per_tok": 2}
+MORE_FAMILIES = {
+    "qwen3": (tf.Qwen3Config, tf.Qwen3ForCausalLM, GROUPED | EIGHT),
+    "mistral": (tf.MistralConfig, tf.MistralForCausalLM, GROUPED | {"sliding_window": None}),
+    "gemma": (tf.GemmaConfig, tf.GemmaForCausalLM, GROUPED | EIGHT),
+    "gemma3": (tf.Gemma3TextConfig, tf.Gemma3ForCausalLM, GROUPED | EIGHT | {"sliding_window": 64}),
+    "gemma2_capped": (
+        tf.Gemma2Config,
+        tf.Gemma2ForCausalLM,
+        GROUPED | EIGHT | {"attn_logit_softcapping": 2.0, "sliding_window": 64},
+    ),
+    "mixtral": (tf.MixtralConfig, tf.MixtralForCausalLM, GROUPED | EXPERTS),
+    "gpt_neox": (
+        tf.GPTNeoXConfig,
+        tf.GPTNeoXForCausalLM,
+        WIDE | {"num_attention_heads": 4, "max_position_embeddings": 64},
+    ),
+    "granite": (tf.GraniteConfig, tf.GraniteForCausalLM, GROUPED | {"logits_scaling": 4.0}),
+    "gpt_oss": (tf.GptOssConfig, tf.GptOssForCausalLM, GROUPED | EXPERTS | EIGHT),
+    "mamba": (tf.MambaConfig, tf.MambaForCausalLM, {"hidden_size": 32, "num_hidden_layers": 2}),
+}
+
 
 def build_model(family="llama", *, seed=0, **changes):
     """A random model of about ten thousand weights whose next-token distributions are not flat."""
-    config_class, model_class, own = FAMILIES[family]
+    config_class, model_class, own = (FAMILIES | MORE_FAMILIES)[family]
     torch.manual_seed(seed)
     common = {
         "vocab_size": VOCABULARY,

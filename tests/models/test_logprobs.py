@@ -4,7 +4,9 @@ import pytest
 import torch
 
 from dph.errors import DataError, ModelError
+from dph.models import logprobs
 from dph.models.autocast import autocast
+from dph.models.loading import load_model
 from dph.models.logprobs import completion_scores
 from tiny_models import FAMILIES
 
@@ -133,3 +135,114 @@ def test_bfloat16_gives_float32_log_probs_close_to_float32_ones(make_model):
 def test_malformed_rows_are_refused(make_model, prompts, completions, message):
     with pytest.raises(DataError, match=message):
         completion_scores(make_model(), prompts, completions, temperature=1.0, pad_id=0)
+
+
+SHARED = [
+    "llama",
+    "llama_gqa",
+    "qwen2",
+    "qwen3",
+    "mistral",
+    "gemma",
+    "gemma2",
+    "gemma2_capped",
+    "gemma3",
+    "gpt2",
+    "gpt_neox",
+    "mixtral",
+    "granite",
+]
+
+
+def grouped_rows(seed=0):
+    """Rows of five prompts, in no order, with empty and one-token completions among them."""
+    numbers = random.Random(seed)
+    prompts = [[numbers.randrange(3, 48) for _ in range(n)] for n in (7, 1, 5, 9, 12)]
+    owners = [0, 1, 0, 2, 3, 0, 3, 3, 4, 0, 4, 4]
+    lengths = [7, 2, 1, 0, 5, 4, 3, 9, 6, 6, 0, 0]
+    completions = [[numbers.randrange(3, 48) for _ in range(n)] for n in lengths]
+    return [prompts[owner] for owner in owners], completions
+
+
+def both_ways(model, rows, **options):
+    return [
+        completion_scores(model, *rows, temperature=0.7, pad_id=0, sharing=sharing, **options)
+        for sharing in ("always", "never")
+    ]
+
+
+def assert_same_gradients(model, shared, plain, tolerance=1e-5):
+    weights = torch.randn(plain.shape)
+    ours, theirs = (gradients(model, (weights * values).sum()) for values in (shared, plain))
+    scale = max(g.abs().max() for g in theirs)
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a / scale, b / scale, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("family", SHARED)
+def test_sharing_prompts_changes_neither_values_nor_entropy_nor_gradients(make_model, family):
+    model = make_model(family)
+    shared, plain = both_ways(model, grouped_rows(), with_entropy=True)
+    torch.testing.assert_close(shared.logprobs, plain.logprobs, rtol=0, atol=1e-5)
+    torch.testing.assert_close(shared.entropy, plain.entropy, rtol=0, atol=1e-5)
+    assert shared.mask.equal(plain.mask)
+    assert_same_gradients(model, shared.logprobs, plain.logprobs)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sharing_is_exact_for_groups_of_any_shape(make_model, seed):
+    numbers = random.Random(seed)
+    model = make_model("llama_gqa")
+    prompts, completions = [], []
+    for _ in range(numbers.randint(1, 6)):
+        prompt = [numbers.randrange(3, 48) for _ in range(numbers.randint(1, 20))]
+        for _ in range(numbers.choice([1, 1, 2, 5])):
+            prompts.append(prompt)
+            completions.append([numbers.randrange(3, 48) for _ in range(numbers.randint(0, 12))])
+    completions[0] = [5, *completions[0]]
+    shared, plain = both_ways(model, (prompts, completions))
+    torch.testing.assert_close(shared.logprobs, plain.logprobs, rtol=0, atol=1e-5)
+    assert_same_gradients(model, shared.logprobs, plain.logprobs)
+
+
+@pytest.mark.parametrize("family", ["llama_gqa", "qwen3", "gemma2_capped", "gpt2"])
+def test_sharing_works_with_gradient_checkpointing(make_model, tmp_path, family):
+    make_model(family).save_pretrained(tmp_path)
+    attention = "eager" if "gemma2" in family else "sdpa"
+    model = load_model(
+        tmp_path, device="cpu", attention=attention, gradient_checkpointing=True
+    ).train()
+    shared, plain = both_ways(model, grouped_rows())
+    torch.testing.assert_close(shared.logprobs, plain.logprobs, rtol=0, atol=1e-5)
+    assert_same_gradients(model, shared.logprobs, plain.logprobs)
+
+
+def test_sharing_in_bfloat16_is_as_close_as_bfloat16_is(make_model):
+    model = make_model(initializer_range=0.1)
+    with autocast(model, "bfloat16"):
+        shared, plain = both_ways(model, grouped_rows())
+    assert shared.logprobs.dtype is torch.float32
+    torch.testing.assert_close(shared.logprobs, plain.logprobs, rtol=0, atol=0.1)
+    assert_same_gradients(model, shared.logprobs, plain.logprobs, tolerance=0.05)
+
+
+def test_sharing_in_float64_is_exact_to_its_rounding(make_model):
+    model = make_model("llama_gqa").double()
+    shared, plain = both_ways(model, grouped_rows())
+    torch.testing.assert_close(shared.logprobs, plain.logprobs, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("family", ["llama_gqa", "qwen2", "gpt2", "gemma2", "granite"])
+@pytest.mark.parametrize("sharing", ["always", "never"])
+def test_large_logits_are_computed_in_blocks_to_the_same_values(
+    make_model, monkeypatch, family, sharing
+):
+    model = make_model(family)
+    options = {"temperature": 0.7, "pad_id": 0, "with_entropy": True, "sharing": sharing}
+    whole = completion_scores(model, *grouped_rows(), **options)
+    monkeypatch.setattr(logprobs, "_LOGITS_AT_ONCE", 0)
+    blocks = completion_scores(model, *grouped_rows(), **options)
+    torch.testing.assert_close(blocks.logprobs, whole.logprobs, rtol=0, atol=1e-5)
+    torch.testing.assert_close(blocks.entropy, whole.entropy, rtol=0, atol=1e-5)
+    assert_same_gradients(model, blocks.logprobs, whole.logprobs)
+    assert not blocks.entropy.requires_grad

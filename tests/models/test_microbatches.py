@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dph.errors import SettingsError
-from dph.models.microbatches import microbatches
+from dph.models.microbatches import microbatches, packed_microbatches
 
 lengths_strategy = st.lists(st.integers(0, 40), max_size=40)
 
@@ -38,3 +38,46 @@ def test_a_batch_is_closed_only_when_the_next_row_does_not_fit(lengths, budget):
 def test_a_budget_below_one_is_refused():
     with pytest.raises(SettingsError, match="token_budget must be at least 1, got 0"):
         microbatches([1], token_budget=0)
+
+
+GROUPS = [(6, [3, 3, 4]), (2, [5, 1]), (9, [2]), (4, [4] * 12), (1, [0, 1])]
+
+
+def packed_rows():
+    prompts = [[index] * size for index, (size, lengths) in enumerate(GROUPS) for _ in lengths]
+    return prompts, [[7] * length for _, lengths in GROUPS for length in lengths]
+
+
+def tokens_of(batch, prompts, completions):
+    distinct = {tuple(prompts[row]) for row in batch}
+    return sum(map(len, distinct)) + sum(max(len(completions[row]) - 1, 0) for row in batch)
+
+
+@pytest.mark.parametrize("budget", [1, 11, 15, 40, 1000])
+def test_packed_batches_hold_every_row_once_and_fit_unless_a_row_does_not(budget):
+    prompts, completions = packed_rows()
+    batches = packed_microbatches(prompts, completions, token_budget=budget)
+    assert sorted(row for batch in batches for row in batch) == list(range(len(prompts)))
+    for batch in batches:
+        assert len(batch) == 1 or tokens_of(batch, prompts, completions) <= budget
+
+
+def test_rows_of_a_prompt_stay_together_where_they_fit():
+    prompts, completions = packed_rows()
+    for batch in packed_microbatches(prompts, completions, token_budget=40):
+        for row in batch:
+            twins = [other for other, prompt in enumerate(prompts) if prompt == prompts[row]]
+            assert set(twins) <= set(batch)
+
+
+def test_the_largest_packed_batch_comes_first():
+    prompts, completions = packed_rows()
+    batches = packed_microbatches(prompts, completions, token_budget=12)
+    sizes = [tokens_of(batch, prompts, completions) for batch in batches]
+    assert len(sizes) > 3
+    assert sizes[0] == max(sizes)
+
+
+def test_a_packed_budget_below_one_token_is_refused():
+    with pytest.raises(SettingsError, match="at least 1"):
+        packed_microbatches([[1]], [[1]], token_budget=0)

@@ -23,6 +23,7 @@ def test_evenly_spaced_uniforms_give_every_token_its_probability_to_within_one_d
     assert np.abs(counts - expected).max() <= 1 + draws * 1e-6
 
 
+@settings(deadline=None)  # the first assert_close imports for a second
 @given(logits_strategy, st.floats(0, 1, exclude_max=True), st.sampled_from([0.3, 0.9, 1.0]))
 def test_log_probs_are_those_of_the_full_vocabulary_at_the_temperature(logits, uniform, top_p):
     row = torch.tensor([logits])
@@ -54,6 +55,22 @@ def test_top_p_never_leaves_the_nucleus_and_renormalises_inside_it():
     # 0.5 + 0.2 reach 0.65; the tie goes to the smaller id.
     assert np.abs(np.bincount(tokens, minlength=4) - np.array([5000, 2000, 0, 0])).max() <= 1
     torch.testing.assert_close(logprobs[-1].exp(), torch.tensor(0.2))
+
+
+@pytest.mark.parametrize("vocabulary", [1, 63, 64, 65, 128, 1000])
+def test_choosing_block_by_block_is_choosing_from_one_long_cumulative_sum(vocabulary):
+    generator = torch.Generator().manual_seed(vocabulary)
+    logits = 3 * torch.randn(200, vocabulary, generator=generator)
+    uniforms = torch.rand(200, dtype=torch.float64, generator=generator)
+    cumulative = torch.softmax(logits.double(), dim=-1).cumsum(dim=-1)
+    target = uniforms[:, None] * cumulative[:, -1:]
+    tokens = choose(logits, uniforms, temperature=1.0).tokens[:, None]
+    # Float32 moves a boundary between two tokens by a few times 1e-7.
+    assert (cumulative.gather(1, tokens) > target - 1e-6).all()
+    before = torch.nn.functional.pad(cumulative, (1, 0)).gather(1, tokens)
+    assert (before <= target + 1e-6).all()
+    exact = torch.searchsorted(cumulative, target, right=True)
+    assert (tokens != exact).sum() <= 1
 
 
 def test_a_token_of_probability_zero_is_never_chosen_not_even_at_the_ends():

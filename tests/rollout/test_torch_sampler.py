@@ -1,3 +1,4 @@
+import itertools
 import math
 import random
 from collections import Counter
@@ -6,7 +7,7 @@ import pytest
 import torch
 
 from dph.errors import DataError, ModelError, SettingsError
-from dph.rollout.base import Sampler, SampleRequest, SamplingParameters
+from dph.rollout.base import Sampler, SampleRequest, SamplingParameters, StreamingSampler
 from dph.rollout.torch_sampler import TorchSampler
 from tiny_models import FAMILIES, build_model, build_tokenizer
 
@@ -118,6 +119,25 @@ def test_tokens_do_not_depend_on_max_rows_order_or_how_the_samples_are_split(
     ]
     assert [a + b for a, b in zip(*map(tokens_of, parts), strict=True)] == tokens_of(whole)
     assert tokens_of(sampler.sample(requests, PLAIN, seed=4)) != tokens_of(whole)
+
+
+def test_batching_changes_less_than_one_token_in_ten_thousand(make_model, tokenizer):
+    # benchmarks/batching.py measures the same at half a million tokens of a larger model.
+    model = make_model("llama_gqa")
+    requests = ragged_requests(samples=100, count=16)
+    parameters = SamplingParameters(max_tokens=16, stop_token_ids=(1,))
+    whole = TorchSampler(model, tokenizer).sample(requests, parameters, seed=3)
+    for max_rows in (60, 90):
+        sampler = TorchSampler(model, tokenizer, max_rows=max_rows)
+        again = sampler.sample(requests[::-1], parameters, seed=3)[::-1]
+        compared = differing = 0
+        for one, other in zip(itertools.chain(*whole), itertools.chain(*again), strict=True):
+            pairs = zip(one.token_ids, other.token_ids, strict=False)
+            first = next((i for i, (a, b) in enumerate(pairs) if a != b), None)
+            differing += first is not None
+            compared += len(one.token_ids) if first is None else first + 1
+        assert compared > 20000
+        assert differing <= compared * 1e-4
 
 
 def test_the_same_requests_give_bit_identical_results(make_model, tokenizer):
@@ -267,3 +287,52 @@ def test_what_does_not_fit_is_refused_at_construction(make_model, tokenizer):
     model.config.is_encoder_decoder = True
     with pytest.raises(ModelError, match="encoder-decoder"):
         TorchSampler(model, tokenizer)
+
+
+def test_completions_are_handed_over_as_they_finish(make_model, tokenizer):
+    seen, counts = [], []
+    sampler = TorchSampler(make_model(), tokenizer, max_rows=6)
+    assert isinstance(sampler, StreamingSampler)
+    requests = ragged_requests()
+    results = sampler.sample(
+        requests,
+        PLAIN,
+        seed=0,
+        on_completion=lambda position, completion: seen.append((position, completion)),
+        on_progress=lambda _: counts.append(len(seen)),
+    )
+    drawn = [(position, c) for position, group in enumerate(results) for c in group]
+    assert sorted(seen, key=drawn.index) == drawn
+    assert len(counts) > 3
+    assert counts[-1] == len(drawn)
+
+
+@pytest.mark.parametrize("family", ["llama", "bloom"])
+def test_tokens_do_not_depend_on_the_size_of_the_cache(make_model, tokenizer, family):
+    model, requests = make_model(family), ragged_requests()
+    whole = TorchSampler(model, tokenizer).sample(requests, PLAIN, seed=1)
+    small = TorchSampler(model, tokenizer, cache_tokens=180).sample(requests, PLAIN, seed=1)
+    assert tokens_of(small) == tokens_of(whole)
+
+
+def test_a_prompt_that_does_not_fit_into_the_cache_is_refused(make_model, tokenizer):
+    sampler = TorchSampler(make_model(), tokenizer, cache_tokens=70)
+    with pytest.raises(SettingsError, match=r"13 tokens .* max_tokens = 12 .* cache_tokens = 70"):
+        sampler.sample(ragged_requests(), PLAIN, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("family", "tokens"), [("llama", 17), ("bloom", 21), ("mistral_window", 21)]
+)
+def test_prompts_are_padded_only_where_they_cannot_be_shared(make_model, tokenizer, family, tokens):
+    model = make_model(family)
+    sampler = TorchSampler(model, tokenizer)
+    requests = [SampleRequest(problem_id=str(n), prompt_ids=(5,) * n, samples=2) for n in (7, 6, 4)]
+    parameters = SamplingParameters(max_tokens=1, stop_token_ids=())
+    sampler.sample(requests, parameters, seed=0)  # asks whether the model shares prompts
+    passes = []
+    model.register_forward_pre_hook(
+        lambda _m, _a, options: passes.append(options["input_ids"].numel()), with_kwargs=True
+    )
+    sampler.sample(requests, parameters, seed=0)
+    assert passes == [tokens]

@@ -270,6 +270,41 @@ def test_recomputed_old_log_probs_give_the_same_training_up_to_rounding(start, t
     assert weights(recomputed.checkpoint)
 
 
+def test_the_gap_between_sampler_and_trainer_is_measured(start, tmp_path):
+    start(make_recipe("grpo", steps=2), tmp_path / "sampler")
+    start(make_recipe("grpo", steps=2, old_logprobs="recompute"), tmp_path / "recompute")
+    trusted, again = (
+        read_metrics(tmp_path / name / "metrics.jsonl") for name in ("sampler", "recompute")
+    )
+    assert 0 <= trusted[0]["sampler_gap"] <= trusted[0]["sampler_gap_max"] < 1e-4
+    assert trusted[1]["sampler_gap"] is None
+    assert all(0 <= line["sampler_gap_max"] < 1e-4 for line in again)
+
+
+@pytest.mark.parametrize("method", ["grpo", "dph_js_definition"])
+def test_shared_prompts_train_as_separate_ones(start, tmp_path, method):
+    for sharing in ("always", "never"):
+        start(make_recipe(method, steps=1, shared_prompts=sharing), tmp_path / sharing)
+    shared, separate = (
+        read_metrics(tmp_path / name / "metrics.jsonl")[0] for name in ("always", "never")
+    )
+    assert shared["rows_packed"] == shared["rows"] > 0
+    assert separate["rows_packed"] == 0
+    for name in ("policy_loss", "divergence", "grad_norm", "kl_penalty"):
+        assert shared[name] == pytest.approx(separate[name], rel=1e-3, abs=1e-6)
+
+
+def test_completions_that_were_cut_off_can_be_left_out(start, tmp_path):
+    recipe = make_recipe("grpo", steps=1)
+    recipe = recipe.model_copy(
+        update={"objective": recipe.objective.model_copy(update={"overlong_filter": True})}
+    )
+    start(recipe, tmp_path)
+    (line,) = read_metrics(tmp_path / "metrics.jsonl")
+    assert line["rows_masked"] == round(line["unfinished"] * 16)
+    assert line["rows"] + line["rows_skipped"] == 16
+
+
 def test_bfloat16_trains(make_model, tokenizer, problems, tmp_path, make_draw):
     recipe = make_recipe("grpo", steps=2)
     recipe = recipe.model_copy(

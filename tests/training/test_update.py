@@ -1,6 +1,7 @@
 """One optimizer step: the gradient that arrives, and what it must not depend on."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -197,3 +198,40 @@ def test_the_clip_bounds_are_those_of_the_settings(make_model):
     assert tight.grad_norm == 0
     assert wide.clipped_high == 0
     assert wide.grad_norm > 0
+
+
+@pytest.mark.parametrize("budget", [1, 9, 999])
+def test_sharing_prompts_changes_nothing(minibatch, budget):
+    model, batch = minibatch
+    results = []
+    for sharing in ("always", "never"):
+        optimizer = Frozen(model.parameters(), lr=1.0)
+        how = replace(forward(model, budget), sharing=sharing)
+        report = update(batch, how, optimizer, objective=DPH, max_grad_norm=1e9)
+        results.append((torch.cat([g.flatten() for g in optimizer.kept]), report))
+    (shared, packed), (plain, padded) = results
+    assert (shared - plain).abs().max() <= 1e-5 * plain.abs().max()
+    assert (packed.packed, padded.packed) == (packed.rows, 0)
+    assert packed.rehearse == pytest.approx(padded.rehearse, rel=1e-4)
+
+
+def test_masked_rows_are_as_if_they_were_not_there(minibatch):
+    model, batch = minibatch
+    signal, flat = batch.groups
+    masked = tuple(replace(row, masked=True, advantage=9.0) for row in flat)
+    without, _ = gradient(model, Minibatch(groups=(signal,), rehearsal=batch.rehearsal), DPH)
+    found, report = gradient(
+        model, Minibatch(groups=(signal, masked), rehearsal=batch.rehearsal), DPH
+    )
+    assert torch.equal(found, without)
+    assert (report.rows, report.skipped, report.masked) == (4, 2, 2)
+
+
+def test_masked_rows_have_no_penalty_either(make_model):
+    model = make_model()
+    row = replace(policy_row(model, (3, 4, 5, 1), 1.0, ref=(-1.0, -2.0)), masked=True)
+    found, report = gradient(
+        model, Minibatch(groups=((row,),), rehearsal=()), ObjectiveSettings(kl_coefficient=0.1)
+    )
+    assert not found.any()
+    assert report.rows == 0

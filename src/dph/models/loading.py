@@ -18,6 +18,7 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from dph.errors import ModelError, SettingsError
+from dph.models.attention_context import checkpoint_contexts
 
 Device = Literal["auto", "cpu", "cuda"]
 
@@ -137,7 +138,8 @@ def _without_dropout(config: PreTrainedConfig) -> None:
 def _checkpoint_activations(model: PreTrainedModel) -> None:
     # Newer releases of transformers warn about the older name.
     newer = getattr(model, "activation_checkpointing_enable", None)
-    (newer or model.gradient_checkpointing_enable)({"use_reentrant": False})
+    enable = newer or model.gradient_checkpointing_enable
+    enable({"use_reentrant": False, "context_fn": checkpoint_contexts})
 
 
 @contextmanager

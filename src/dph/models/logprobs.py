@@ -1,7 +1,7 @@
 """The training forward: log-probs of completions under a model, differentiable."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,16 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from dph.errors import DataError, ModelError
+from dph.errors import ModelError
+from dph.models.attention_context import attending
+from dph.models.packed_attention import PackedAttention
+from dph.models.packing import check_rows, pack
+from dph.models.plain_head import plain_head
+from dph.models.selected_logprobs import selected_logprobs_and_entropy
+from dph.models.sharing import Sharing, packs
+
+_LOGITS_AT_ONCE = 2**24
+"""Logits above which they are computed in blocks: 64 MiB, of which the plain form holds three."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +36,11 @@ class CompletionScores:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Rows of prompt and completion, padded on the right, and where the scores come from."""
+    """What the model is given, and where the scores come from."""
 
     ids: Int[Tensor, "rows length"]
+    options: dict[str, Tensor]
+    attention: AbstractContextManager[None]
     mask: Bool[Tensor, "rows tokens"]
     sources: Int[Tensor, "scored"]
     """Flat positions in ``ids`` whose hidden states predict the completion tokens."""
@@ -44,45 +55,82 @@ def completion_scores(
     temperature: float,
     pad_id: int,
     with_entropy: bool = False,
+    sharing: Sharing = "auto",
 ) -> CompletionScores:
     """Log-probs at ``temperature`` of every completion token, in one forward.
 
     Equation: logprobs[r, t] = log softmax(logits[r, t] / temperature)[completions[r][t]]
-    Computed as: one causal forward over rows padded on the right, where no real token can see the
-    padding, so that attention needs no mask; the LM head on completion positions only; the softmax
-    in float32.
+    Computed as: one causal forward, of packed rows in which each prompt stands once, or of rows
+    padded on the right, where no real token can see the padding, so that attention needs no mask;
+    the LM head on completion positions only, in blocks where the logits would be large; the
+    softmax in float32. ``sharing`` decides between
+    the two, "auto" by their modelled time.
 
     Raises:
         DataError: a prompt is empty, or there are not as many prompts as completions.
-        ModelError: the model returns logits of an unexpected shape.
+        ModelError: the model returns logits of an unexpected shape, or cannot run packed rows
+            although ``sharing`` is "always".
     """
-    layout = _lay_out(prompts, completions, pad_id=pad_id, device=model.device)
-    logits = _completion_logits(model, layout)
-    if temperature != 1:  # else a copy of the largest tensor there is
-        logits = logits / temperature
-    table = torch.log_softmax(logits, dim=-1)
-    chosen = table.gather(1, layout.targets[:, None])[:, 0]
-    entropy = None
-    if with_entropy:
-        with torch.no_grad():
-            entropy = _spread(-(table.exp() * table).sum(dim=-1), layout.mask)
-    return CompletionScores(_spread(chosen, layout.mask), entropy, layout.mask)
+    check_rows(prompts, completions)
+    if packs(model, prompts, completions, sharing):
+        layout = _packed(model, prompts, completions)
+    else:
+        layout = _padded(model, prompts, completions, pad_id=pad_id)
+    head = _head_for_blocks(model, len(layout.targets))
+    if head is not None:
+        hidden = _completion_hidden(model, layout)
+        chosen, entropy = selected_logprobs_and_entropy(
+            hidden, head, layout.targets, temperature, with_entropy=with_entropy
+        )
+    else:
+        logits = _completion_logits(model, layout)
+        if temperature != 1:  # else a copy of the largest tensor there is
+            logits = logits / temperature
+        table = torch.log_softmax(logits, dim=-1)
+        chosen = table.gather(1, layout.targets[:, None])[:, 0]
+        entropy = _entropy(table) if with_entropy else chosen
+    return CompletionScores(
+        logprobs=_spread(chosen, layout.mask),
+        entropy=_spread(entropy, layout.mask) if with_entropy else None,
+        mask=layout.mask,
+    )
 
 
-def _lay_out(
+@torch.no_grad()
+def _entropy(table: Float[Tensor, "scored vocabulary"]) -> Float[Tensor, "scored"]:
+    return -(table.exp() * table).sum(dim=-1)
+
+
+def _head_for_blocks(model: PreTrainedModel, scored: int) -> nn.Linear | None:
+    """The head, where its logits would be large and nothing is done to them afterwards."""
+    if scored * model.config.get_text_config().vocab_size <= _LOGITS_AT_ONCE:
+        return None
+    return plain_head(model)
+
+
+def _packed(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    completions: Sequence[Sequence[int]],
+) -> _Layout:
+    rows = pack(prompts, completions, device=model.device)
+    return _Layout(
+        ids=rows.ids[None],
+        options={"position_ids": rows.positions[None]},
+        attention=attending(model, PackedAttention(rows)),
+        mask=rows.mask,
+        sources=rows.sources,
+        targets=rows.targets,
+    )
+
+
+def _padded(
+    model: PreTrainedModel,
     prompts: Sequence[Sequence[int]],
     completions: Sequence[Sequence[int]],
     *,
     pad_id: int,
-    device: torch.device,
 ) -> _Layout:
-    if len(prompts) != len(completions) or not prompts:
-        raise DataError(
-            "need one prompt for each completion and at least one, got "
-            f"{len(prompts)} prompts and {len(completions)} completions"
-        )
-    if not all(prompts):
-        raise DataError(f"row {[bool(ids) for ids in prompts].index(False)} has an empty prompt")
     rows = [[*prompt, *completion] for prompt, completion in zip(prompts, completions, strict=True)]
     width = max(map(len, rows))
     ids = torch.tensor([row + [pad_id] * (width - len(row)) for row in rows])
@@ -92,11 +140,25 @@ def _lay_out(
     mask = columns < counts[:, None]
     targets = (torch.arange(len(rows))[:, None] * width + before[:, None] + columns)[mask]
     return _Layout(
-        ids=ids.to(device),
-        mask=mask.to(device),
-        sources=(targets - 1).to(device),
-        targets=ids.flatten()[targets].to(device),
+        ids=ids.to(model.device),
+        options={},
+        attention=nullcontext(),
+        mask=mask.to(model.device),
+        sources=(targets - 1).to(model.device),
+        targets=ids.flatten()[targets].to(model.device),
     )
+
+
+def _completion_hidden(model: PreTrainedModel, layout: _Layout) -> Float[Tensor, "scored size"]:
+    """What the head sees of the scored positions."""
+    with layout.attention:
+        hidden: Tensor = model.base_model(
+            input_ids=layout.ids,
+            attention_mask=torch.ones_like(layout.ids),
+            use_cache=False,
+            **layout.options,
+        ).last_hidden_state
+    return hidden.flatten(0, 1).index_select(0, layout.sources)
 
 
 def _completion_logits(
@@ -108,12 +170,14 @@ def _completion_logits(
     (softcapping, scaling) is done to them as well. A model that bypasses its head module
     gives full logits, from which the positions are taken.
     """
-    with _only_at(model.get_output_embeddings(), layout.sources, layout.ids.shape):
+    head = model.get_output_embeddings()
+    with _only_at(head, layout.sources, layout.ids.shape), layout.attention:
         logits: Tensor = model(
             input_ids=layout.ids,
             # Says that every token counts, padding too: the causal mask alone hides it.
             attention_mask=torch.ones_like(layout.ids),
             use_cache=False,
+            **layout.options,
         ).logits
     if logits.shape[:2] == (1, len(layout.sources)):
         selected = logits[0]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from dph.errors import SettingsError
 from dph.records import Completion
@@ -62,5 +62,28 @@ class Sampler(Protocol):
         """Completions of each request, in the order of requests and sample indices.
 
         ``on_progress`` is called with the number of completions finished since the last call.
+        """
+        ...
+
+
+@runtime_checkable
+class StreamingSampler(Sampler, Protocol):
+    """A sampler that hands over completions as they finish, so that they can be graded already."""
+
+    streams: Literal[True]
+
+    def sample(
+        self,
+        requests: Sequence[SampleRequest],
+        parameters: SamplingParameters,
+        *,
+        seed: int,
+        on_progress: Callable[[int], None] | None = None,
+        on_completion: Callable[[int, Completion], None] | None = None,
+    ) -> list[list[Completion]]:
+        """Completions of each request, in the order of requests and sample indices.
+
+        ``on_completion`` is called in this thread with the position of the request and each
+        finished completion, in any order.
         """
         ...

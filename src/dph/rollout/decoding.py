@@ -1,150 +1,118 @@
-"""Decoding one wave: prefill each prompt once, expand the cache to its rows, step, compact."""
+"""Decoding: rows start when there is room, draw token by token together, and leave when done."""
 
-import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, Protocol
 
-import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
-from numpy.typing import NDArray
+from jaxtyping import Float, Int
 from torch import Tensor
-from transformers import PreTrainedModel
-from transformers.cache_utils import Cache
 
 from dph.rollout.base import SamplingParameters
-from dph.rollout.cache import attends_plainly, new_cache
 from dph.rollout.choice import choose
-from dph.rollout.waves import Wave
+from dph.rollout.cohort import CacheT, Cohort, Drawn
+from dph.rollout.waves import Room, Waiting, Wave
 
 COMPACT_BELOW = 0.8
 """Finished rows leave the batch once the share of unfinished ones falls below this."""
+ADMIT_ABOVE = 0.25
+"""Waiting rows start once this share of all rows is free: a prefill for each would cost more."""
+LOOK_EVERY = {"cpu": 1, "cuda": 8}
+"""Steps between two looks for finished rows: on a GPU a look waits for all that was queued."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    """Tokens and log-probs of a wave, one row a completion; what follows a stop is noise."""
+class Forward(Protocol[CacheT]):
+    """How a model runs: `SharedForward` or `GrownForward`."""
 
-    tokens: NDArray[np.int64]
-    logprobs: NDArray[np.float32]
+    joins: bool
+
+    def start(self, wave: Wave) -> tuple[CacheT, Float[Tensor, "rows vocabulary"]]:
+        """Run the prompts of a wave."""
+        ...
+
+    def step(
+        self, caches: Sequence[CacheT], tokens: Int[Tensor, "rows"]
+    ) -> Float[Tensor, "rows vocabulary"]:
+        """Append one token to every row of all waves."""
+        ...
 
 
-class Batch:
-    """The rows still being decoded: their cache, mask and positions."""
+class Decoder(Generic[CacheT]):
+    """Decodes what waits under the bounds of ``waiting.limit``."""
 
-    def __init__(self, model: PreTrainedModel, *, tokens: int) -> None:
-        self.model = model
-        self.plain = attends_plainly(model, tokens=tokens)
-        self.cache: Cache = new_cache(model, tokens=tokens, plain=self.plain)
-        self.tokens = tokens
-        accepted = inspect.signature(model.forward).parameters
-        self.takes_positions = "position_ids" in accepted
-        self.options = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
-        self.additive = self.plain and model.config._attn_implementation == "eager"
-        self.mask: Tensor
-        self.positions: Int[Tensor, "rows 1"]
-        self.used = 0
+    def __init__(
+        self,
+        forward: Forward[CacheT],
+        waiting: Waiting,
+        parameters: SamplingParameters,
+        *,
+        uniforms: Callable[[Wave], Float[Tensor, "steps rows"]],
+    ) -> None:
+        self.forward = forward
+        self.waiting = waiting
+        self.parameters = parameters
+        self.uniforms = uniforms
+        self.cohorts: list[Cohort[CacheT]] = []
+        self._is_stop: Tensor | None = None
 
-    def prefill(self, prompts: tuple[tuple[int, ...], ...]) -> Float[Tensor, "prompts vocabulary"]:
-        """Run the prompts, padded on the left; return the logits of the first new token."""
-        device = self.model.device
-        width = max(map(len, prompts))
-        padded = torch.tensor([(0,) * (width - len(ids)) + ids for ids in prompts], device=device)
-        lengths = torch.tensor([len(ids) for ids in prompts], device=device)
-        columns = torch.arange(self.tokens, device=device)
-        real = columns >= width - lengths[:, None]
-        self.used = width
-        self.positions = lengths[:, None]
-        self.mask = real
-        if self.plain:
-            causal = columns[:width] <= columns[:width, None]
-            # A query in the padding sees itself: a row without any key would be NaN.
-            itself = columns[:width] == columns[:width, None]
-            square = real[:, None, :width] & causal | itself
-            mask = self._masking(square)[:, None]
-            self.mask = self._masking(real)[:, None, None]
-        else:
-            mask = real[:, :width].long()
-            self.mask = real.long()
-        positions = (columns[:width] - (width - lengths[:, None])).clamp(min=0)
-        return self._forward(padded, mask, positions)
+    def run(self) -> Iterator[list[Drawn]]:
+        """Rows, as soon as they are seen to be done."""
+        logits: list[Tensor] = []
+        while True:
+            logits += self._admit()
+            if not self.cohorts:
+                return
+            together = torch.cat(logits) if len(logits) > 1 else logits[0]
+            look_every = LOOK_EVERY.get(together.device.type, 1)
+            self._draw(together)
+            for cohort in self.cohorts:
+                due = cohort.age % look_every == 0 or cohort.age == self.parameters.max_tokens
+                if due and (drawn := cohort.hand_out()):
+                    yield drawn
+            self.cohorts = [cohort for cohort in self.cohorts if cohort.unfinished]
+            for cohort in self.cohorts:
+                cohort.compact(below=COMPACT_BELOW)
+            logits = [self._step()] if self.cohorts else []
 
-    def step(self, tokens: Int[Tensor, "rows"]) -> Float[Tensor, "rows vocabulary"]:
-        """Append one token to every row; return the logits of the next."""
-        self.used += 1
-        logits = self._forward(tokens[:, None], self.mask[..., : self.used], self.positions)
-        self.positions = self.positions + 1
+    def _admit(self) -> list[Float[Tensor, "rows vocabulary"]]:
+        """Start what there is room for; the logits of the new rows."""
+        logits = []
+        while self.waiting and (not self.cohorts or self.forward.joins):
+            free = self._free()
+            if self.cohorts and free.rows < ADMIT_ABOVE * self.waiting.limit.rows:
+                break
+            wave = self.waiting.next_wave(free)
+            if wave is None:
+                break
+            cache, first = self.forward.start(wave)
+            self.cohorts.append(Cohort(wave, cache, self.uniforms(wave), self.parameters))
+            logits.append(first)
         return logits
 
-    def select(self, rows: Int[Tensor, "kept"]) -> None:
-        """Keep or repeat rows."""
-        self.cache.batch_select_indices(rows)
-        self.mask = self.mask.index_select(0, rows)
-        self.positions = self.positions.index_select(0, rows)
-
-    def _masking(self, real: Bool[Tensor, "*shape"]) -> Tensor:
-        if not self.additive:
-            return real
-        lowest = torch.finfo(torch.float32).min
-        return torch.zeros(real.shape, device=real.device).masked_fill_(~real, lowest)
-
-    def _forward(self, tokens: Tensor, mask: Tensor, positions: Tensor) -> Tensor:
-        options = {"position_ids": positions} if self.takes_positions else {}
-        output = self.model(
-            input_ids=tokens,
-            attention_mask=mask,
-            past_key_values=self.cache,
-            use_cache=True,
-            **options,
-            **self.options,
+    def _free(self) -> Room:
+        limit = self.waiting.limit
+        return Room(
+            rows=limit.rows - sum(map(len, self.cohorts)),
+            tokens=limit.tokens - sum(cohort.cache.tokens for cohort in self.cohorts),
         )
-        logits: Tensor = output.logits[:, -1]
-        return logits
 
-
-def decode(
-    model: PreTrainedModel,
-    wave: Wave,
-    uniforms: Float[Tensor, "steps rows"],
-    parameters: SamplingParameters,
-    *,
-    on_finished: Callable[[int], None],
-) -> Decoded:
-    """Decode the rows of a wave with their own uniform numbers."""
-    steps, device = parameters.max_tokens, model.device
-    batch = Batch(model, tokens=max(map(len, wave.prompts)) + steps)
-    prompt_of_row = torch.tensor([row.prompt for row in wave.rows], device=device)
-    logits = batch.prefill(wave.prompts).index_select(0, prompt_of_row)
-    batch.select(prompt_of_row)
-
-    is_stop = torch.zeros(logits.shape[-1], dtype=torch.bool, device=device)
-    is_stop[list(parameters.stop_token_ids)] = True
-    tokens = torch.zeros(steps, len(wave.rows), dtype=torch.long, device=device)
-    logprobs = torch.zeros(steps, len(wave.rows), device=device)
-    rows = torch.arange(len(wave.rows), device=device)
-    live = torch.ones_like(rows, dtype=torch.bool)
-    unfinished = len(rows)
-    for step in range(steps):
-        choice = choose(
+    def _draw(self, logits: Float[Tensor, "rows vocabulary"]) -> None:
+        parameters = self.parameters
+        if self._is_stop is None:
+            self._is_stop = logits.new_zeros(logits.shape[1], dtype=torch.bool)
+            self._is_stop[list(parameters.stop_token_ids)] = True
+        tokens, logprobs = choose(
             logits,
-            uniforms[step].index_select(0, rows),
+            torch.cat([cohort.next_uniforms() for cohort in self.cohorts]),
             temperature=parameters.temperature,
             top_p=parameters.top_p,
             greedy=parameters.greedy,
         )
-        tokens[step].index_copy_(0, rows, choice.tokens)
-        logprobs[step].index_copy_(0, rows, choice.logprobs)
-        live &= ~is_stop[choice.tokens]
-        still = int(live.sum()) if step < steps - 1 else 0
-        if still < unfinished:
-            on_finished(unfinished - still)
-            unfinished = still
-        if not still:
-            break
-        chosen = choice.tokens
-        if still < COMPACT_BELOW * len(rows):
-            kept = live.nonzero()[:, 0]
-            batch.select(kept)
-            rows, chosen, live = rows[kept], chosen[kept], live[kept]
-        logits = batch.step(chosen)
-    return Decoded(tokens.T.cpu().numpy(), logprobs.T.cpu().numpy())
+        stops = self._is_stop[tokens]
+        sizes = list(map(len, self.cohorts))
+        parts = zip(*(torch.split(x, sizes) for x in (tokens, logprobs, stops)), strict=True)
+        for cohort, part in zip(self.cohorts, parts, strict=True):
+            cohort.record(*part)
+
+    def _step(self) -> Float[Tensor, "rows vocabulary"]:
+        tokens = torch.cat([cohort.last_tokens() for cohort in self.cohorts])
+        return self.forward.step([cohort.cache for cohort in self.cohorts], tokens)

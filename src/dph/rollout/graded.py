@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
-from dph.rollout.base import Sampler, SampleRequest, SamplingParameters
+from dph.rollout.background_grading import BackgroundGrading
+from dph.rollout.base import Sampler, SampleRequest, SamplingParameters, StreamingSampler
 from dph.verifiers.base import Verifier
 
 CUT_OFF = Verdict(outcome=Outcome.OVER_LIMIT, reward=0.0, reason="cut off at max_tokens")
@@ -13,7 +14,11 @@ CUT_OFF = Verdict(outcome=Outcome.OVER_LIMIT, reward=0.0, reason="cut off at max
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout:
-    """Graded completions of some problems, group by group, and where the time went (seconds)."""
+    """Graded completions of some problems, group by group, and where the time went.
+
+    ``grading_seconds`` is what grading added: the time from the end of sampling to the last
+    verdict. What was graded while others were still being drawn costs nothing here.
+    """
 
     problems: tuple[Problem, ...]
     prompts: tuple[tuple[int, ...], ...]
@@ -57,9 +62,20 @@ class GradedSampler:
             )
             for problem, prompt in zip(problems, prompts, strict=True)
         ]
-        drawn = self.sampler.sample(requests, self.parameters, seed=seed, on_progress=on_progress)
-        sampled = time.perf_counter()
-        groups = self._grade(problems, drawn)
+        with BackgroundGrading(self.verifier.grade) as grading:
+
+            def submit(position: int, completion: Completion) -> None:
+                if completion.finished:
+                    key = (position, completion.sample_index)
+                    grading.submit(key, problems[position], completion.text)
+
+            drawn = self._sample(requests, submit, seed=seed, on_progress=on_progress)
+            sampled = time.perf_counter()
+            verdicts = grading.verdicts()
+        groups = tuple(
+            tuple(self._graded(c, verdicts.get((i, c.sample_index), CUT_OFF)) for c in group)
+            for i, group in enumerate(drawn)
+        )
         return Rollout(
             problems=tuple(problems),
             prompts=prompts,
@@ -68,20 +84,24 @@ class GradedSampler:
             grading_seconds=time.perf_counter() - sampled,
         )
 
-    def _grade(
-        self, problems: Sequence[Problem], drawn: Sequence[Sequence[Completion]]
-    ) -> tuple[tuple[GradedCompletion, ...], ...]:
-        pairs = [
-            (problem, completion)
-            for problem, group in zip(problems, drawn, strict=True)
-            for completion in group
-            if completion.finished
-        ]
-        verdicts = iter(self.verifier.grade([p for p, _ in pairs], [c.text for _, c in pairs]))
-        return tuple(
-            tuple(self._graded(c, next(verdicts) if c.finished else CUT_OFF) for c in group)
-            for group in drawn
-        )
+    def _sample(
+        self,
+        requests: Sequence[SampleRequest],
+        submit: Callable[[int, Completion], None],
+        *,
+        seed: int,
+        on_progress: Callable[[int], None] | None,
+    ) -> list[list[Completion]]:
+        """Draw; hand every completion to ``submit``, as it finishes where the sampler can."""
+        if isinstance(self.sampler, StreamingSampler):
+            return self.sampler.sample(
+                requests, self.parameters, seed=seed, on_progress=on_progress, on_completion=submit
+            )
+        drawn = self.sampler.sample(requests, self.parameters, seed=seed, on_progress=on_progress)
+        for position, group in enumerate(drawn):
+            for completion in group:
+                submit(position, completion)
+        return drawn
 
     def _graded(self, completion: Completion, verdict: Verdict) -> GradedCompletion:
         style = self.style(completion.text) if self.style else None

@@ -7,7 +7,7 @@ from transformers import PreTrainedModel
 
 from dph.models.autocast import autocast
 from dph.models.logprobs import completion_scores
-from dph.models.microbatches import microbatches
+from dph.models.sharing import Sharing, plan_microbatches
 
 
 def score_completions(
@@ -19,26 +19,29 @@ def score_completions(
     pad_id: int,
     token_budget: int,
     dtype: str,
+    sharing: Sharing = "auto",
 ) -> list[tuple[float, ...]]:
     """Log-probs (nats) of every completion token, row by row, in the order given.
 
     The forward is that of training, so that a policy with the same weights scores a ratio of 1
-    up to rounding. ``token_budget`` bounds the padded tokens of one forward pass.
+    up to rounding. ``token_budget`` bounds the tokens that one forward pass computes.
     """
-    lengths = [len(p) + len(c) for p, c in zip(prompts, completions, strict=True)]
-    scores: list[tuple[float, ...]] = [()] * len(lengths)
+    scores: list[tuple[float, ...]] = [()] * len(prompts)
     was_training = model.training
     model.eval()
-    for rows in microbatches(lengths, token_budget=token_budget):
+    for batch in plan_microbatches(
+        model, prompts, completions, token_budget=token_budget, sharing=sharing
+    ):
         with torch.no_grad(), autocast(model, dtype):
-            batch = completion_scores(
+            scored = completion_scores(
                 model,
-                [prompts[row] for row in rows],
-                [completions[row] for row in rows],
+                [prompts[row] for row in batch.rows],
+                [completions[row] for row in batch.rows],
                 temperature=temperature,
                 pad_id=pad_id,
+                sharing=batch.sharing,
             )
-        for row, values in zip(rows, batch.logprobs.cpu().tolist(), strict=True):
+        for row, values in zip(batch.rows, scored.logprobs.cpu().tolist(), strict=True):
             scores[row] = tuple(values[: len(completions[row])])
     model.train(was_training)
     return scores

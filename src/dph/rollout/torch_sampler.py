@@ -1,7 +1,8 @@
 """The sampler on torch: any causal language model of transformers, on one device."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -14,19 +15,27 @@ from dph.errors import DataError, ModelError, SettingsError
 from dph.models.autocast import autocast
 from dph.records import Completion
 from dph.rollout.base import SampleRequest, SamplingParameters
-from dph.rollout.decoding import Decoded, decode
+from dph.rollout.cohort import Drawn
+from dph.rollout.decoding import Decoder
+from dph.rollout.grown_forward import GrownForward
 from dph.rollout.randomness import uniforms
-from dph.rollout.waves import Row, Wave, plan_waves
+from dph.rollout.sharability import shares_prompts, window
+from dph.rollout.shared_forward import SharedForward
+from dph.rollout.step_graphs import StepGraphs
+from dph.rollout.waves import Room, Waiting, Wave
 
 
 class TorchSampler:
-    """Draws completions from a transformers model (see `Sampler`).
+    """Draws completions from a transformers model (see `StreamingSampler`).
 
-    Each distinct prompt of a wave is prefilled once and its cache is expanded to its samples;
-    finished rows leave the batch. The random numbers of a sample come from (seed, problem_id,
-    sample index), so its tokens do not depend on what else is in the batch, up to float rounding
-    at the boundary between two tokens. The same requests give bit-identical results on CPU.
+    Each distinct prompt is prefilled once and its keys and values are read by all its rows;
+    waiting prompts start as rows finish. The random numbers of a sample come from (seed,
+    problem_id, sample index), so its tokens do not depend on what else is in the batch, up to
+    float rounding at the boundary between two tokens. The same requests give bit-identical
+    results on CPU.
     """
+
+    streams: Literal[True] = True
 
     def __init__(
         self,
@@ -34,9 +43,21 @@ class TorchSampler:
         tokenizer: PreTrainedTokenizerBase,
         *,
         max_rows: int = 256,
+        cache_tokens: int = 262144,
         dtype: str = "float32",
+        cuda_graphs: bool = False,
     ) -> None:
-        """Sample from ``model`` in waves of at most ``max_rows`` rows.
+        """Sample from ``model``.
+
+        Args:
+            model: a causal language model; its mode is restored after each call.
+            tokenizer: turns tokens into text.
+            max_rows: completions decoded side by side.
+            cache_tokens: tokens the key-value cache may hold: each prompt once, and ``max_tokens``
+                for each row. A model that cannot share prompts holds the prompt in each row.
+            dtype: of the computation, float32 or bfloat16.
+            cuda_graphs: replay decoding steps as CUDA graphs (see `StepGraphs`); a model whose
+                step waits for the device cannot be captured. Off a GPU it changes nothing.
 
         Raises:
             SettingsError: ``max_rows`` or ``dtype`` is not allowed.
@@ -55,8 +76,10 @@ class TorchSampler:
             )
         self.model = model
         self.tokenizer = tokenizer
-        self.max_rows = max_rows
+        self.limit = Room(rows=max_rows, tokens=cache_tokens)
         self.dtype = dtype
+        self.cuda_graphs = cuda_graphs
+        self._shares: bool | None = None
 
     def sample(
         self,
@@ -65,39 +88,61 @@ class TorchSampler:
         *,
         seed: int,
         on_progress: Callable[[int], None] | None = None,
+        on_completion: Callable[[int, Completion], None] | None = None,
     ) -> list[list[Completion]]:
         """Completions of each request, in the order of requests and sample indices.
 
         Raises:
             DataError: a prompt is empty.
-            SettingsError: prompt and ``max_tokens`` do not fit the context, or a stop token is not
-                in the vocabulary.
+            SettingsError: prompt and ``max_tokens`` do not fit the context or the cache, or a stop
+                token is not in the vocabulary.
             ModelError: the model's log-probs are not finite.
         """
         check_requests(self.model.config, requests, parameters)
         results: list[dict[int, Completion]] = [{} for _ in requests]
         texts: dict[tuple[int, ...], str] = {}
         with _evaluating(self.model), torch.no_grad(), autocast(self.model, self.dtype):
-            for wave in plan_waves(requests, max_rows=self.max_rows):
-                decoded = decode(
-                    self.model,
-                    wave,
-                    self._uniforms(wave, requests, parameters, seed),
-                    parameters,
-                    on_finished=on_progress or (lambda _: None),
-                )
-                for row, ids, logprobs, finished in _trimmed(wave, decoded, parameters):
-                    if ids not in texts:
-                        texts[ids] = self._text(ids)
-                    results[row.request][row.sample_index] = Completion(
-                        problem_id=requests[row.request].problem_id,
-                        sample_index=row.sample_index,
-                        token_ids=ids,
-                        logprobs=logprobs,
-                        finished=finished,
-                        text=texts[ids],
-                    )
+            forward = self._forward(requests, parameters)
+            waiting = Waiting(
+                requests,
+                limit=self.limit,
+                max_tokens=parameters.max_tokens,
+                shared=forward.joins,
+            )
+            decoder: Decoder[Any] = Decoder(
+                forward,
+                waiting,
+                parameters,
+                uniforms=lambda wave: self._uniforms(wave, requests, parameters, seed),
+            )
+            with forward.active():
+                for done in decoder.run():
+                    for drawn in done:
+                        if drawn.token_ids not in texts:
+                            texts[drawn.token_ids] = self._text(drawn.token_ids)
+                        position, index = drawn.row.request, drawn.row.sample_index
+                        completion = _completion(drawn, requests[position], texts)
+                        results[position][index] = completion
+                        if on_completion:
+                            on_completion(position, completion)
+                    if on_progress:
+                        on_progress(len(done))
         return [[drawn[index] for index in sorted(drawn)] for drawn in results]
+
+    def _forward(
+        self, requests: Sequence[SampleRequest], parameters: SamplingParameters
+    ) -> SharedForward | GrownForward:
+        longest = max((len(request.prompt_ids) for request in requests), default=0)
+        if self._shares is None:
+            self._shares = shares_prompts(self.model)
+        if self._shares and longest + parameters.max_tokens <= window(self.model):
+            graphs = self.cuda_graphs and self.model.device.type == "cuda"
+            return SharedForward(
+                self.model,
+                max_tokens=parameters.max_tokens,
+                graphs=StepGraphs() if graphs else None,
+            )
+        return GrownForward(self.model)
 
     def _uniforms(
         self,
@@ -156,24 +201,17 @@ def check_requests(
             )
 
 
-def _trimmed(
-    wave: Wave, decoded: Decoded, parameters: SamplingParameters
-) -> Iterator[tuple[Row, tuple[int, ...], tuple[float, ...], bool]]:
-    """Each row's tokens up to and including its first stop token."""
-    stops = np.isin(decoded.tokens, parameters.stop_token_ids)
-    finished = np.asarray(stops.any(axis=1))
-    lengths = np.where(finished, stops.argmax(axis=1) + 1, decoded.tokens.shape[1])
-    for row, ids, logprobs, length, done in zip(
-        wave.rows,
-        decoded.tokens.tolist(),
-        decoded.logprobs.tolist(),
-        lengths.tolist(),
-        finished.tolist(),
-        strict=True,
-    ):
-        if not np.isfinite(logprobs[:length]).all():
-            raise ModelError("the model gives log-probs that are not finite: its weights are lost")
-        yield row, tuple(ids[:length]), tuple(logprobs[:length]), done
+def _completion(
+    drawn: Drawn, request: SampleRequest, texts: Mapping[tuple[int, ...], str]
+) -> Completion:
+    return Completion(
+        problem_id=request.problem_id,
+        sample_index=drawn.row.sample_index,
+        token_ids=drawn.token_ids,
+        logprobs=drawn.logprobs,
+        finished=drawn.finished,
+        text=texts[drawn.token_ids],
+    )
 
 
 @contextmanager

@@ -1,9 +1,24 @@
-"""Cutting requests into waves: which rows are decoded together."""
+"""Cutting requests into waves: which rows start to be decoded together, and when."""
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dph.errors import SettingsError
 from dph.rollout.base import SampleRequest
+
+WIDTH_STEP = 64
+"""Prompts are padded to a multiple of this in the cache: the sums of attention kernels over fewer
+tokens would round differently, and a row's tokens would depend on its neighbours' prompts."""
+
+
+def padded_width(tokens: int) -> int:
+    """The width of prompts of at most ``tokens`` tokens.
+
+    >>> padded_width(64), padded_width(65)
+    (64, 128)
+    """
+    return -(-tokens // WIDTH_STEP) * WIDTH_STEP
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,42 +32,101 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """Distinct prompts, each prefilled once, and the rows that are decoded from them."""
+    """Distinct prompts, each prefilled once, and the rows that are decoded from them.
+
+    Rows of one prompt are neighbours, in the order of the prompts.
+    """
 
     prompts: tuple[tuple[int, ...], ...]
     rows: tuple[Row, ...]
 
 
-def plan_waves(requests: Sequence[SampleRequest], *, max_rows: int) -> list[Wave]:
-    """Cut the requests into waves of at most ``max_rows`` rows.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What may be in the cache: rows, and tokens (prompts once each, completions to the full)."""
 
-    A function of the arguments alone. Requests with the same prompt share its prefill. Longer
-    prompts come first, so that rows of a wave have prompts of similar length and the largest wave
-    is met at once. A prompt is split over waves only if its rows do not fit into one.
+    rows: int
+    tokens: int
+
+
+class Waiting:
+    """The prompts that still wait for room, longest first.
+
+    Requests with the same prompt share its prefill. The longest prompts come first, so that
+    prompts of a wave have similar lengths and the most memory is met at once. A function of its
+    arguments alone.
     """
-    wanted: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-    for position, request in enumerate(requests):
-        samples = range(request.first_index, request.first_index + request.samples)
-        wanted.setdefault(request.prompt_ids, []).extend((position, index) for index in samples)
 
-    waves: list[Wave] = []
-    prompts: list[tuple[int, ...]] = []
-    rows: list[Row] = []
+    def __init__(
+        self,
+        requests: Sequence[SampleRequest],
+        *,
+        limit: Room,
+        max_tokens: int,
+        shared: bool = True,
+    ) -> None:
+        """Queue the rows of all requests; ``shared`` is false where each row holds its prompt.
 
-    def close() -> None:
-        if rows:
-            waves.append(Wave(prompts=tuple(prompts), rows=tuple(rows)))
-            prompts.clear()
-            rows.clear()
+        Raises:
+            SettingsError: a prompt and one completion exceed ``limit.tokens``.
+        """
+        wanted: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+        for position, request in enumerate(requests):
+            samples = range(request.first_index, request.first_index + request.samples)
+            wanted.setdefault(request.prompt_ids, []).extend((position, i) for i in samples)
+        longest = max((len(prompt) for prompt, rows in wanted.items() if rows), default=0)
+        if padded_width(longest) + max_tokens > limit.tokens:
+            raise SettingsError(
+                f"a prompt of {longest} tokens (padded to {padded_width(longest)}) and max_tokens "
+                f"= {max_tokens} do not fit into cache_tokens = {limit.tokens}"
+            )
+        self.limit = limit
+        self.max_tokens = max_tokens
+        self.shared = shared
+        self._queue = deque(
+            (prompt, deque(rows))
+            for prompt, rows in sorted(wanted.items(), key=lambda item: -len(item[0]))
+            if rows
+        )
 
-    for prompt, keys in sorted(wanted.items(), key=lambda item: -len(item[0])):
-        if len(rows) + len(keys) > max_rows:
-            close()
-        for start in range(0, len(keys), max_rows):
-            part = keys[start : start + max_rows]
-            if len(rows) + len(part) > max_rows:
-                close()
-            rows.extend(Row(request, index, len(prompts)) for request, index in part)
+    def __bool__(self) -> bool:
+        return bool(self._queue)
+
+    def next_wave(self, free: Room) -> Wave | None:
+        """The next rows that fit into ``free`` together; None where not even one does.
+
+        A prompt whose rows need more than half of all room is cut to what is free; others wait
+        until they fit as a whole. A prompt less than half as long as the wave's longest starts a
+        wave of its own.
+        """
+        prompts: list[tuple[int, ...]] = []
+        rows: list[Row] = []
+        while self._queue:
+            prompt, keys = self._queue[0]
+            width = len(prompts[0]) if prompts else len(prompt)
+            if 2 * len(prompt) < width:
+                break
+            count = self._fitting(free, len(prompts) + 1, width, len(rows), len(keys))
+            if not count:
+                break
+            rows.extend(Row(*keys.popleft(), len(prompts)) for _ in range(count))
             prompts.append(prompt)
-    close()
-    return waves
+            if keys:
+                break
+            self._queue.popleft()
+        return Wave(prompts=tuple(prompts), rows=tuple(rows)) if rows else None
+
+    def _fitting(self, free: Room, prompts: int, width: int, rows: int, wanted: int) -> int:
+        """How many of ``wanted`` rows of one more prompt may join ``rows`` others."""
+        count = min(wanted, self._most_rows(free, prompts, width) - rows)
+        cut = 2 * wanted > self._most_rows(self.limit, 1, width)
+        return max(count, 0) if count == wanted or cut else 0
+
+    def _most_rows(self, room: Room, prompts: int, width: int) -> int:
+        """How many rows of ``prompts`` prompts of at most ``width`` tokens there is room for."""
+        width = padded_width(width)
+        if self.shared:
+            fitting = (room.tokens - prompts * width) // self.max_tokens
+        else:
+            fitting = room.tokens // (width + self.max_tokens)
+        return min(room.rows, fitting)

@@ -73,7 +73,12 @@ class Workbench:
         """A sampler for these weights."""
         recipe = self.recipe
         return TorchSampler(
-            model, self.tokenizer, max_rows=recipe.sampling.max_rows, dtype=recipe.model.dtype
+            model,
+            self.tokenizer,
+            max_rows=recipe.sampling.max_rows,
+            cache_tokens=recipe.sampling.cache_tokens,
+            cuda_graphs=recipe.sampling.cuda_graphs,
+            dtype=recipe.model.dtype,
         )
 
     def draw(self, model: PreTrainedModel) -> GradedSampler:

@@ -105,6 +105,13 @@ class SamplingSettings(Section):
         (), description="more stop tokens beside the end-of-sequence token (text of one token each)"
     )
     max_rows: Positive = Field(256, description="completions decoded side by side")
+    cache_tokens: Positive = Field(
+        262144,
+        description="tokens the cache may hold: each prompt once, and max_tokens a completion",
+    )
+    cuda_graphs: bool = Field(
+        False, description="replay decoding steps as CUDA graphs (not yet run on a GPU)"
+    )
 
 
 class PresamplingSettings(Section):
@@ -178,6 +185,9 @@ class ObjectiveSettings(Section):
         description="soft overlong penalty over this last share of max_tokens; 0: off",
     )
     overlong_penalty: float = Field(1.0, ge=0, description="penalty of a completion at max_tokens")
+    overlong_filter: bool = Field(
+        False, description="leave completions that were cut off at max_tokens out of the loss"
+    )
 
     @model_validator(mode="after")
     def _terms_fit_together(self) -> Self:
@@ -224,7 +234,11 @@ class TrainingSettings(Section):
     max_grad_norm: float = Field(1.0, gt=0, description="gradients are scaled down to this norm")
     microbatch_tokens: Positive = Field(
         16384,
-        description="padded tokens of one forward pass; gradients accumulate to the mini-batch",
+        description="tokens computed in one forward pass; gradients accumulate to the mini-batch",
+    )
+    shared_prompts: Literal["auto", "always", "never"] = Field(
+        "auto",
+        description="run each prompt once for all its completions: where it is faster, or as said",
     )
     old_logprobs: Literal["auto", "sampler", "recompute"] = Field(
         "auto",

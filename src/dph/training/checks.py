@@ -5,10 +5,8 @@ from collections.abc import Sequence
 from dph.errors import PoolError
 from dph.presampling.pool import RehearsalSample
 from dph.rollout.scoring import score_completions
+from dph.training.logprob_gap import TOLERANCE
 from dph.training.update import Forward
-
-TOLERANCE = {"float32": 1e-3, "bfloat16": 5e-2}
-"""Largest mean |log pi - log pi_ref| at step 0, nats a token: rounding, with room."""
 
 CHECKED = 1024
 """Stored samples that are looked at, spread evenly: a mean needs no more, a pool may hold 10^5."""
@@ -25,6 +23,7 @@ def mean_reference_gap(samples: Sequence[RehearsalSample], forward: Forward) -> 
         pad_id=forward.pad_id,
         token_budget=forward.token_budget,
         dtype=forward.dtype,
+        sharing=forward.sharing,
     )
     gaps = [
         abs(now - stored)

@@ -4,7 +4,9 @@ Deviations from arXiv:2509.07430:
 1. Each term of the loss has a denominator of its own (the paper's code divides both by all rows).
 2. Groups whose advantages are all 0 are left out of the update when no other term acts on them;
    the gradient is the same.
-3. Old log-probs are the sampler's where sampler and trainer compute in the same precision.
+3. Old log-probs are the sampler's where sampler and trainer compute in the same precision; how
+   far those are from the trainer's is measured at the first step, or whenever they are computed
+   again.
 """
 
 import contextlib
@@ -36,7 +38,7 @@ from dph.training.interruption import asked_to_stop
 from dph.training.metrics import Metrics, step_metrics
 from dph.training.optimizer import make_optimizer, make_schedule
 from dph.training.order import rehearsal_of_step
-from dph.training.policy_rows import Scorers, policy_rows
+from dph.training.policy_rows import PolicyRows, Scorers, policy_rows
 from dph.training.rows import Minibatch, split_minibatches
 from dph.training.tracking import MetricsLog, open_trackers
 from dph.training.update import Forward, NonFiniteLossError, UpdateReport, update
@@ -135,13 +137,14 @@ class _Run:
         learning_rate = float(self.schedule.get_last_lr()[0])
         rollout = self._roll_out(step)
         rolled_out = time.perf_counter()
-        reports = [self._learn(minibatch, step) for minibatch in self._minibatches(rollout, step)]
+        rows = self._rows(rollout, step)
+        reports = [self._learn(minibatch, step) for minibatch in self._minibatches(rows, step)]
         self.progress = Progress(
             step=step,
             optimizer_steps=self.progress.optimizer_steps + len(reports),
             position=rollout.position,
         )
-        metrics = step_metrics(rollout, reports, step=step, learning_rate=learning_rate)
+        metrics = step_metrics(rollout, reports, rows.gap, step=step, learning_rate=learning_rate)
         seconds = time.perf_counter() - started
         return {
             **metrics,
@@ -161,21 +164,26 @@ class _Run:
             objective=self.recipe.objective,
         )
 
-    def _minibatches(self, rollout: Collected, step: int) -> Iterator[Minibatch]:
-        """Every optimizer step's share of groups and stored samples, epoch after epoch."""
-        recipe = self.recipe
+    def _rows(self, rollout: Collected, step: int) -> PolicyRows:
+        """The rows of the rollout, whose log-probs are checked at the run's first step."""
         # Shuffled, so that the groups of a refill do not end up in one mini-batch.
-        order = generator(recipe.seed, "minibatches", step).permutation(len(rollout.groups))
-        groups = policy_rows(
+        order = generator(self.recipe.seed, "minibatches", step).permutation(len(rollout.groups))
+        return policy_rows(
             [rollout.groups[i] for i in order],
             self.forward,
-            _scorers(recipe, self.actors),
-            objective=recipe.objective,
+            _scorers(self.recipe, self.actors),
+            objective=self.recipe.objective,
+            check_sampler=step == 1,
         )
-        count = recipe.train.rehearsal_per_step
-        stored = rehearsal_of_step(self.rehearsal, count, step, seed=recipe.seed)
-        for _ in range(recipe.train.epochs):
-            yield from split_minibatches(groups, stored, recipe.train.minibatches)
+
+    def _minibatches(self, rows: PolicyRows, step: int) -> Iterator[Minibatch]:
+        """Every optimizer step's share of groups and stored samples, epoch after epoch."""
+        train = self.recipe.train
+        stored = rehearsal_of_step(
+            self.rehearsal, train.rehearsal_per_step, step, seed=self.recipe.seed
+        )
+        for _ in range(train.epochs):
+            yield from split_minibatches(rows.groups, stored, train.minibatches)
 
     def _learn(self, minibatch: Minibatch, step: int) -> UpdateReport:
         try:
@@ -233,6 +241,7 @@ def _forward(recipe: Recipe, actors: Actors) -> Forward:
         dtype=recipe.model.dtype,
         token_budget=recipe.train.microbatch_tokens,
         max_tokens=recipe.sampling.max_tokens,
+        sharing=recipe.train.shared_prompts,
     )
 
 

@@ -7,13 +7,19 @@ from statistics import fmean
 from dph.evaluation.styles import effective_styles, style_shares
 from dph.records import GradedCompletion, Outcome
 from dph.training.collect import Collected
+from dph.training.logprob_gap import LogprobGap
 from dph.training.update import UpdateReport
 
 Metrics = Mapping[str, float | int | None]
 
 
 def step_metrics(
-    collected: Collected, reports: Sequence[UpdateReport], *, step: int, learning_rate: float
+    collected: Collected,
+    reports: Sequence[UpdateReport],
+    gap: LogprobGap | None,
+    *,
+    step: int,
+    learning_rate: float,
 ) -> dict[str, float | int | None]:
     """The metrics of one step, except its total time.
 
@@ -41,7 +47,11 @@ def step_metrics(
         "unfinished": fmean(not g.completion.finished for g in graded),
         "refills": collected.refills,
         "rows": sum(r.rows for r in reports),
+        "rows_packed": sum(r.packed for r in reports),
         "rows_skipped": sum(r.skipped for r in reports),
+        "rows_masked": sum(r.masked for r in reports),
+        "sampler_gap": gap.mean if gap else None,
+        "sampler_gap_max": gap.largest if gap else None,
         "tokens": tokens,
         "seconds_sampling": collected.sampling_seconds,
         "seconds_grading": collected.grading_seconds,

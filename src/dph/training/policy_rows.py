@@ -1,7 +1,8 @@
 """From graded groups to the rows of a step: rewards, advantages, old and reference log-probs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 
 import torch
 from jaxtyping import Float
@@ -12,8 +13,12 @@ from dph.objectives import group_advantages, overlong_penalty
 from dph.rollout.scoring import score_completions
 from dph.settings import ObjectiveSettings
 from dph.training.collect import Group
+from dph.training.logprob_gap import LogprobGap, logprob_gap
 from dph.training.rows import PolicyRow
-from dph.training.update import Forward
+from dph.training.update import Forward, moves_the_loss
+
+CHECKED = 16
+"""Rows whose sampler log-probs are compared with the trainer's at the start of a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,56 +53,82 @@ def shaped_rewards(
     return rewards + penalties.view_as(rewards)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyRows:
+    """The rows of every group; ``gap`` is sampler against trainer, where it was measured."""
+
+    groups: tuple[tuple[PolicyRow, ...], ...]
+    gap: LogprobGap | None
+
+
 def policy_rows(
-    groups: Sequence[Group], forward: Forward, scorers: Scorers, *, objective: ObjectiveSettings
-) -> list[tuple[PolicyRow, ...]]:
-    """The rows of every group, in order."""
+    groups: Sequence[Group],
+    forward: Forward,
+    scorers: Scorers,
+    *,
+    objective: ObjectiveSettings,
+    check_sampler: bool = False,
+) -> PolicyRows:
+    """The rows of every group, in order.
+
+    Log-probs are computed only for rows that can move the loss; the others keep the sampler's
+    and have no reference. ``check_sampler`` compares some of the sampler's log-probs with the
+    trainer's.
+    """
     rewards = shaped_rewards(groups, objective=objective, max_tokens=forward.max_tokens)
-    advantages = group_advantages(rewards, scale=objective.advantage_scale).tolist()
-    flat = [(group, graded.completion) for group in groups for graded in group.completions]
-    prompts = [group.prompt_ids for group, _ in flat]
-    completions = [completion.token_ids for _, completion in flat]
-    old = [completion.logprobs for _, completion in flat]
-    if scorers.old is not None:
-        old = _scored(scorers.old, prompts, completions, forward)
-    reference: Sequence[tuple[float, ...] | None] = [None] * len(flat)
-    if scorers.reference is not None:
-        reference = _scored(scorers.reference, prompts, completions, forward)
-    rows = iter(zip(prompts, completions, old, reference, strict=True))
-    return [
-        tuple(_row(advantage, *next(rows)) for advantage in group_advantage)
-        for group_advantage in advantages
+    advantages = group_advantages(rewards, scale=objective.advantage_scale).flatten().tolist()
+    drawn = [(group.prompt_ids, g.completion) for group in groups for g in group.completions]
+    rows = [
+        PolicyRow(
+            prompt_ids=prompt,
+            completion_ids=completion.token_ids,
+            advantage=advantage,
+            old_logprobs=completion.logprobs,
+            masked=objective.overlong_filter and not completion.finished,
+        )
+        for (prompt, completion), advantage in zip(drawn, advantages, strict=True)
     ]
-
-
-def _row(
-    advantage: float,
-    prompt: tuple[int, ...],
-    completion: tuple[int, ...],
-    old: tuple[float, ...],
-    reference: tuple[float, ...] | None,
-) -> PolicyRow:
-    return PolicyRow(
-        prompt_ids=prompt,
-        completion_ids=completion,
-        advantage=advantage,
-        old_logprobs=old,
-        ref_logprobs=reference,
+    used = [index for index, row in enumerate(rows) if moves_the_loss(row, objective)]
+    if scorers.reference is not None:
+        for index, scores in zip(
+            used, _scored(scorers.reference, rows, used, forward), strict=True
+        ):
+            rows[index] = replace(rows[index], ref_logprobs=scores)
+    gap = None
+    if scorers.old is not None:
+        again = _scored(scorers.old, rows, used, forward)
+        gap = _gap(rows, used, again, forward)
+        for index, scores in zip(used, again, strict=True):
+            rows[index] = replace(rows[index], old_logprobs=scores)
+    elif check_sampler:
+        some = range(0, len(rows), -(-len(rows) // CHECKED))
+        gap = _gap(rows, some, _scored(forward.model, rows, some, forward), forward)
+    ordered = iter(rows)
+    return PolicyRows(
+        groups=tuple(tuple(islice(ordered, len(group.completions))) for group in groups), gap=gap
     )
 
 
-def _scored(
-    model: PreTrainedModel,
-    prompts: Sequence[tuple[int, ...]],
-    completions: Sequence[tuple[int, ...]],
+def _gap(
+    rows: Sequence[PolicyRow],
+    indices: Sequence[int],
+    scores: Sequence[Sequence[float]],
     forward: Forward,
+) -> LogprobGap | None:
+    sampler = [rows[index].old_logprobs for index in indices]
+    return logprob_gap(sampler, scores, dtype=forward.dtype)
+
+
+def _scored(
+    model: PreTrainedModel, rows: Sequence[PolicyRow], indices: Sequence[int], forward: Forward
 ) -> list[tuple[float, ...]]:
     return score_completions(
         model,
-        prompts,
-        completions,
+        [rows[index].prompt_ids for index in indices],
+        [rows[index].completion_ids for index in indices],
         temperature=forward.temperature,
         pad_id=forward.pad_id,
         token_budget=forward.token_budget,
         dtype=forward.dtype,
+        sharing=forward.sharing,
     )

@@ -10,7 +10,8 @@ from dph.presampling.pool import RehearsalSample
 class PolicyRow:
     """A completion of the current policy. Log-probs are nats, one a token of the completion.
 
-    ``ref_logprobs`` are there only for objectives that need the initial policy.
+    ``ref_logprobs`` are there only for objectives that need the initial policy. A ``masked``
+    row takes no part in the loss.
     """
 
     prompt_ids: tuple[int, ...]
@@ -18,6 +19,7 @@ class PolicyRow:
     advantage: float
     old_logprobs: tuple[float, ...]
     ref_logprobs: tuple[float, ...] | None = None
+    masked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

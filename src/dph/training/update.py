@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 from dph.divergences import Divergence, make_divergence
 from dph.models.autocast import autocast
 from dph.models.logprobs import CompletionScores, completion_scores
-from dph.models.microbatches import microbatches
+from dph.models.sharing import Sharing, plan_microbatches
 from dph.objectives import LossBatch, MixedLoss, mixed_loss, row_weights
 from dph.presampling.pool import RehearsalSample
 from dph.settings import ObjectiveSettings
@@ -28,11 +28,16 @@ class Forward:
     dtype: str
     token_budget: int
     max_tokens: int
+    sharing: Sharing = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateReport:
-    """The terms of one mini-batch's loss (nats) and what was done with them."""
+    """The terms of one mini-batch's loss (nats) and what was done with them.
+
+    ``rows`` took part; of those ``packed`` shared their prompts. ``skipped`` did not, because
+    nothing in them moves the loss, or (``masked`` of them) because they are left out of it.
+    """
 
     policy: float
     penalty: float
@@ -41,7 +46,9 @@ class UpdateReport:
     clipped_high: float
     grad_norm: float
     rows: int
+    packed: int
     skipped: int
+    masked: int
 
 
 class NonFiniteLossError(ArithmeticError):
@@ -70,11 +77,20 @@ def weigh(
 
     Rows that cannot move the loss are left out after the weights are known: an advantage of 0
     without a term on policy samples beside it has gradient 0, and so has rehearsal at eta 0.
+    Masked rows are no part of the loss: they do not count in the denominator either.
     """
-    weighted = _weighted([r for g in minibatch.groups for r in g], objective, max_tokens)
+    used = [row for group in minibatch.groups for row in group if not row.masked]
+    weighted = _weighted(used, objective, max_tokens)
     if objective.rehearses:
         weighted += _weighted(minibatch.rehearsal, objective, max_tokens)
-    return [w for w in weighted if _moves_the_loss(w, objective)]
+    return [w for w in weighted if moves_the_loss(w.row, objective)]
+
+
+def moves_the_loss(row: PolicyRow | RehearsalSample, objective: ObjectiveSettings) -> bool:
+    """Whether a row can have a gradient: a stored one, or one with an advantage or a penalty."""
+    if isinstance(row, RehearsalSample):
+        return True
+    return not row.masked and (row.advantage != 0 or objective.needs_reference_model)
 
 
 def _weighted(
@@ -101,7 +117,7 @@ def update(
         NonFiniteLossError: the loss or the gradient norm is not finite; no step was taken.
     """
     weighted = weigh(minibatch, objective=objective, max_tokens=forward.max_tokens)
-    terms = _accumulate(weighted, forward, objective)
+    terms, packed = _accumulate(weighted, forward, objective)
     parameters = [p for p in forward.model.parameters() if p.requires_grad]
     for parameter in parameters:
         if parameter.grad is None:  # AdamW still moves a parameter whose gradient is 0
@@ -111,9 +127,14 @@ def update(
         raise NonFiniteLossError("gradient norm", weighted)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
-    total = sum(len(group) for group in minibatch.groups) + len(minibatch.rehearsal)
+    policy_rows = [row for group in minibatch.groups for row in group]
     return UpdateReport(
-        **terms, grad_norm=grad_norm, rows=len(weighted), skipped=total - len(weighted)
+        **terms,
+        grad_norm=grad_norm,
+        rows=len(weighted),
+        packed=packed,
+        skipped=len(policy_rows) + len(minibatch.rehearsal) - len(weighted),
+        masked=sum(row.masked for row in policy_rows),
     )
 
 
@@ -122,24 +143,32 @@ TERMS = ("policy", "penalty", "rehearse", "clipped_low", "clipped_high")
 
 def _accumulate(
     weighted: Sequence[WeightedRow], forward: Forward, objective: ObjectiveSettings
-) -> dict[str, float]:
+) -> tuple[dict[str, float], int]:
+    """Sum loss terms and gradients over micro-batches; count the rows that shared prompts."""
     divergence = chosen_divergence(objective)
-    lengths = [len(w.row.prompt_ids) + len(w.row.completion_ids) for w in weighted]
     terms = dict.fromkeys(TERMS, 0.0)
     forward.model.train()
-    for indices in microbatches(lengths, token_budget=forward.token_budget):
-        rows = [weighted[i] for i in indices]
-        loss = _microbatch_loss(rows, forward, objective, divergence)
+    batches = plan_microbatches(
+        forward.model,
+        [w.row.prompt_ids for w in weighted],
+        [w.row.completion_ids for w in weighted],
+        token_budget=forward.token_budget,
+        sharing=forward.sharing,
+    )
+    for batch in batches:
+        rows = [weighted[i] for i in batch.rows]
+        loss = _microbatch_loss(rows, batch.sharing, forward, objective, divergence)
         if not torch.isfinite(loss.total):
             raise NonFiniteLossError("loss", rows)
         torch.autograd.backward(loss.total)
         for name in TERMS:
             terms[name] += float(getattr(loss, name).detach())
-    return terms
+    return terms, sum(len(batch.rows) for batch in batches if batch.packed)
 
 
 def _microbatch_loss(
     rows: Sequence[WeightedRow],
+    sharing: Sharing,
     forward: Forward,
     objective: ObjectiveSettings,
     divergence: Divergence | None,
@@ -151,6 +180,7 @@ def _microbatch_loss(
             [w.row.completion_ids for w in rows],
             temperature=forward.temperature,
             pad_id=forward.pad_id,
+            sharing=sharing,
         )
     return mixed_loss(
         _loss_batch(rows, scores),
@@ -186,10 +216,3 @@ def _padded(values: Sequence[Sequence[float]], *, like: Tensor) -> Tensor:
     for index, row in enumerate(values):
         padded[index, : len(row)] = torch.tensor(row, dtype=torch.float32)
     return padded.to(like.device)
-
-
-def _moves_the_loss(weighted: WeightedRow, objective: ObjectiveSettings) -> bool:
-    row = weighted.row
-    if isinstance(row, RehearsalSample):
-        return True
-    return row.advantage != 0 or objective.needs_reference_model

@@ -12,6 +12,11 @@ class Verifier(Protocol):
 
     ``name`` and ``version`` go into every artefact that depends on the verdicts; a change
     of a rule changes the version.
+
+    ``grade`` is called from one thread at a time, but not always from the same one: answers are
+    graded while others are still being drawn. What belongs to the thread that made it (an SQLite
+    connection, say) is made inside ``grade``. A verdict depends on its pair alone, not on what
+    else is in the call.
     """
 
     name: str

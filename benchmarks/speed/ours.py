@@ -1,0 +1,269 @@
+"""Our side: the training step as the loop of dph.training takes it, and its parts."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import torch
+from transformers import PreTrainedModel
+
+from benchmarks.speed.runs import Run
+from benchmarks.speed.shapes import FULL_STEP
+from benchmarks.speed.timing import StepTime, synchronize
+from benchmarks.speed.world import (
+    PAD,
+    World,
+    build_model,
+    build_tokenizer,
+    make_prompts,
+    reward,
+)
+from dph.models.sharing import Sharing
+from dph.presampling.pool import RehearsalSample
+from dph.records import Completion, Outcome, Problem, Verdict
+from dph.rollout.base import SampleRequest, SamplingParameters
+from dph.rollout.graded import GradedSampler
+from dph.rollout.scoring import score_completions
+from dph.rollout.torch_sampler import TorchSampler
+from dph.settings import ObjectiveSettings, TrainingSettings
+from dph.training.collect import Collected, collect
+from dph.training.optimizer import make_optimizer
+from dph.training.order import Position
+from dph.training.policy_rows import Scorers, policy_rows
+from dph.training.rows import Minibatch, PolicyRow, split_minibatches
+from dph.training.update import Forward, update
+
+GRPO = ObjectiveSettings()
+
+
+@dataclass(slots=True)
+class EvenWords:
+    """The reward of the world as a verifier."""
+
+    name: str = "even_words"
+    version: str = "1"
+
+    def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
+        """One verdict for each response."""
+        del problems
+        return [Verdict(outcome=Outcome.CORRECT, reward=reward(text)) for text in responses]
+
+    def close(self) -> None:
+        """Nothing to stop."""
+
+
+@dataclass(slots=True)
+class GradesAll:
+    """A sampler whose completions all count as finished.
+
+    Ours gives no reward to what ``max_tokens`` cut off and then leaves a group of nothing else out
+    of the update; the peer grades it. At full length that would be the whole batch.
+    """
+
+    sampler: TorchSampler
+    streams: Literal[True] = True
+
+    def sample(
+        self,
+        requests: Sequence[SampleRequest],
+        parameters: SamplingParameters,
+        *,
+        seed: int,
+        on_progress: Callable[[int], None] | None = None,
+        on_completion: Callable[[int, Completion], None] | None = None,
+    ) -> list[list[Completion]]:
+        """The completions of the sampler inside."""
+
+        def hand_over(position: int, completion: Completion) -> None:
+            if on_completion:
+                on_completion(position, replace(completion, finished=True))
+
+        drawn = self.sampler.sample(
+            requests, parameters, seed=seed, on_progress=on_progress, on_completion=hand_over
+        )
+        return [[replace(completion, finished=True) for completion in group] for group in drawn]
+
+
+class Ours:
+    """A policy and what its training steps need."""
+
+    def __init__(
+        self,
+        world: World,
+        model: PreTrainedModel,
+        *,
+        objective: ObjectiveSettings = GRPO,
+        reference: PreTrainedModel | None = None,
+        rehearsal_rows: int = 0,
+        shared_prompts: Sharing = "auto",
+    ) -> None:
+        self.world, self.model, self.objective = world, model, objective
+        shape = world.shape
+        self.train = TrainingSettings(
+            problems_per_step=shape.prompts,
+            samples_per_problem=shape.samples,
+            minibatches=1,
+            learning_rate=1e-6,
+            betas=(0.9, 0.999),
+            microbatch_tokens=microbatch_tokens(world),
+        )
+        self.problems = [
+            Problem(problem_id=str(i), prompt=prompt)
+            for i, prompt in enumerate(make_prompts(world, 4 * shape.prompts))
+        ]
+        self.draw = make_draw(world, model)
+        self.forward = make_forward(world, model, shared_prompts=shared_prompts)
+        self.scorers = Scorers(
+            old=model if world.dtype == "bfloat16" else None, reference=reference
+        )
+        self.optimizer = make_optimizer(model, self.train)
+        self.position, self.steps = Position(), 0
+        self.lengths: list[int] = []
+        self.rehearsal = self._stored(rehearsal_rows)
+
+    def step(self) -> StepTime:
+        """Sample, grade, compare within groups, update: one step of the loop."""
+        synchronize()
+        started = time.perf_counter()
+        rollout = self._roll_out()
+        synchronize()
+        sampled = time.perf_counter()
+        self.learn(self._minibatch(rollout))
+        synchronize()
+        ended = time.perf_counter()
+        self.lengths += [
+            len(graded.completion.token_ids) for g in rollout.groups for graded in g.completions
+        ]
+        return StepTime(step=ended - started, update=ended - sampled)
+
+    def next_minibatch(self) -> Minibatch:
+        """A new rollout as one mini-batch."""
+        return self._minibatch(self._roll_out())
+
+    def learn(self, minibatch: Minibatch) -> None:
+        """One optimizer step."""
+        update(
+            minibatch,
+            self.forward,
+            self.optimizer,
+            objective=self.objective,
+            max_grad_norm=self.train.max_grad_norm,
+        )
+
+    def gradients(self, groups: Sequence[Sequence[PolicyRow]]) -> list[torch.Tensor]:
+        """The clipped gradient that an update on ``groups`` hands to the optimizer."""
+        found: list[torch.Tensor] = []
+
+        def keep(*_: Any) -> None:
+            found.extend(p.grad.detach().clone() for p in self.model.parameters())
+
+        handle = self.optimizer.register_step_pre_hook(keep)
+        self.learn(Minibatch(groups=tuple(map(tuple, groups)), rehearsal=()))
+        handle.remove()
+        return found
+
+    def _minibatch(self, rollout: Collected) -> Minibatch:
+        rows = policy_rows(rollout.groups, self.forward, self.scorers, objective=self.objective)
+        (minibatch,) = split_minibatches(rows.groups, self.rehearsal, 1)
+        return minibatch
+
+    def _roll_out(self) -> Collected:
+        self.steps += 1
+        rollout = collect(
+            self.problems,
+            self.draw,
+            self.position,
+            step=self.steps,
+            seed=0,
+            train=self.train,
+            objective=self.objective,
+        )
+        self.position = rollout.position
+        return rollout
+
+    def _stored(self, count: int) -> list[RehearsalSample]:
+        """Answers of the model to prompts of their own, as pre-sampling would keep them."""
+        if not count:
+            return []
+        prompts = make_prompts(self.world, count, seed=1)
+        problems = [Problem(problem_id=f"stored {i}", prompt=p) for i, p in enumerate(prompts)]
+        rollout = self.draw(problems, samples=1, seed=1)
+        completions = [group[0].completion.token_ids for group in rollout.groups]
+        return [
+            RehearsalSample(
+                problem_id=problem.problem_id,
+                sample_index=0,
+                prompt_ids=prompt,
+                completion_ids=completion,
+                ref_logprobs=logprobs,
+                correct=8,
+            )
+            for problem, prompt, completion, logprobs in zip(
+                problems,
+                rollout.prompts,
+                completions,
+                scored(self.forward, rollout.prompts, completions),
+                strict=True,
+            )
+        ]
+
+
+def microbatch_tokens(world: World) -> int:
+    """The peer's micro-batch in tokens, sixteen full rows, for both sides alike."""
+    return 16 * (world.shape.prompt + world.shape.completion)
+
+
+def make_draw(world: World, model: PreTrainedModel) -> GradedSampler:
+    """Sampling and grading for ``model``."""
+    tokenizer = build_tokenizer(world.size)
+    encode: Callable[[Problem], tuple[int, ...]] = lambda problem: tuple(  # noqa: E731
+        tokenizer.encode(str(problem.prompt))
+    )
+    return GradedSampler(
+        sampler=GradesAll(TorchSampler(model, tokenizer, dtype=world.dtype)),
+        verifier=EvenWords(),
+        encode=encode,
+        parameters=SamplingParameters(
+            max_tokens=world.shape.completion, stop_token_ids=world.stop_tokens
+        ),
+    )
+
+
+def make_forward(
+    world: World, model: PreTrainedModel, *, shared_prompts: Sharing = "auto"
+) -> Forward:
+    """How the update scores its rows."""
+    return Forward(
+        model=model,
+        pad_id=PAD,
+        temperature=1.0,
+        dtype=world.dtype,
+        token_budget=microbatch_tokens(world),
+        max_tokens=world.shape.completion,
+        sharing=shared_prompts,
+    )
+
+
+def scored(
+    forward: Forward, prompts: Sequence[tuple[int, ...]], completions: Sequence[tuple[int, ...]]
+) -> list[tuple[float, ...]]:
+    """Log-probs of the completions under the model, by the training forward."""
+    return score_completions(
+        forward.model,
+        prompts,
+        completions,
+        temperature=forward.temperature,
+        pad_id=forward.pad_id,
+        token_budget=forward.token_budget,
+        dtype=forward.dtype,
+        sharing=forward.sharing,
+    )
+
+
+def prepare(side: str, case: str, run: Run) -> Callable[[], object]:
+    """For a measurement of memory: two steps, the second one beside the optimizer's state."""
+    del side
+    world = run.world(FULL_STEP[case])
+    ours = Ours(world, build_model(world))
+    return lambda: (ours.step(), ours.step())

@@ -1,0 +1,91 @@
+"""What both sides are given: weights, tokenizer, prompts, stop tokens, reward."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
+
+from benchmarks.speed.shapes import ModelSize, Shape
+
+PAD, END = 0, 1
+FAMILIES = {"llama": (LlamaConfig, LlamaForCausalLM), "qwen2": (Qwen2Config, Qwen2ForCausalLM)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """A shape with the model it is measured on, where and in which precision."""
+
+    size: ModelSize
+    shape: Shape
+    device: str = "cpu"
+    dtype: str = "float32"
+
+    @property
+    def stop_tokens(self) -> tuple[int, ...]:
+        """The tokens that end a completion."""
+        return self.shape.stop_tokens(self.size.vocabulary)
+
+
+def build_model(world: World, *, seed: int = 0) -> PreTrainedModel:
+    """The model with float32 weights; the same seed gives the same weights."""
+    size, shape = world.size, world.shape
+    config_class, model_class = FAMILIES[size.family]
+    torch.manual_seed(seed)
+    model = model_class(
+        config_class(
+            vocab_size=size.vocabulary,
+            hidden_size=size.hidden,
+            intermediate_size=size.intermediate,
+            num_hidden_layers=size.layers,
+            num_attention_heads=size.heads,
+            num_key_value_heads=size.kv_heads,
+            max_position_embeddings=max(4096, shape.prompt + shape.completion),
+            tie_word_embeddings=size.family == "qwen2",
+            pad_token_id=PAD,
+            bos_token_id=None,
+            eos_token_id=END,
+            attn_implementation="sdpa",
+        )
+    )
+    # Both sides read it: the peer's trainer from here, ours from the world.
+    model.generation_config.eos_token_id = list(world.stop_tokens)
+    return model.to(world.device)
+
+
+def build_tokenizer(size: ModelSize) -> PreTrainedTokenizerFast:
+    """One token a word: ``w2 w3 ...``."""
+    words = ["<pad>", "<end>", *(f"w{i}" for i in range(2, size.vocabulary))]
+    vocabulary = {word: i for i, word in enumerate(words)}
+    backend = Tokenizer(models.WordLevel(vocabulary, unk_token="<end>"))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend, pad_token="<pad>", eos_token="<end>", padding_side="left"
+    )
+
+
+def make_prompts(world: World, count: int, *, seed: int = 0) -> list[str]:
+    """``count`` different prompts of exactly the shape's length."""
+    generator = torch.Generator().manual_seed(seed)
+    size = (count, world.shape.prompt)
+    ids = torch.randint(2, world.size.vocabulary, size, generator=generator)
+    return [" ".join(f"w{i}" for i in row) for row in ids.tolist()]
+
+
+def reward(text: str) -> float:
+    """The share of words with an even number: cheap, and practically never equal in a group."""
+    words = text.split()
+    return sum(int(word[1:]) % 2 == 0 for word in words) / max(1, len(words))
+
+
+def rewards(*, completions: Sequence[str], **_: object) -> list[float]:
+    """`reward` as the peer's trainer calls it."""
+    return [reward(text) for text in completions]

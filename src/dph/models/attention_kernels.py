@@ -1,0 +1,156 @@
+"""Attention and its gradient given the log of the softmax's sum, which lets parts be merged.
+
+A kernel sees some of the keys that its queries attend to. With ``out`` and ``log_sum`` of the
+*whole* attention, ``backward`` gives the gradient of that part alone: the weights of its keys
+are exp(score - log_sum), and the gradient of a score needs of the other keys only
+sum(grad_out * out). (As in ring attention, Liu et al., arXiv:2310.01889.)
+"""
+
+from typing import NamedTuple, Protocol
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+_cpu_forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+_cpu_backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
+
+
+class Scoring(NamedTuple):
+    """How queries weigh keys: scores are scaling * query key^T, capped, biased, masked."""
+
+    scaling: float
+    softcap: float | None = None
+    causal: bool = False
+    bias: Float[Tensor, "batch 1 1 keys"] | None = None
+
+
+class Kernel(Protocol):
+    """Attention of queries over keys of as many heads."""
+
+    def forward(
+        self,
+        query: Float[Tensor, "batch heads queries size"],
+        key: Float[Tensor, "batch heads keys size"],
+        value: Float[Tensor, "batch heads keys size"],
+        scoring: Scoring,
+    ) -> tuple[Float[Tensor, "batch heads queries size"], Float[Tensor, "batch heads queries"]]:
+        """The mixed values and the log of the softmax's sum (nats)."""
+        ...
+
+    def backward(
+        self,
+        grad: Float[Tensor, "batch heads queries size"],
+        query: Float[Tensor, "batch heads queries size"],
+        key: Float[Tensor, "batch heads keys size"],
+        value: Float[Tensor, "batch heads keys size"],
+        out: Float[Tensor, "batch heads queries size"],
+        log_sum: Float[Tensor, "batch heads queries"],
+        scoring: Scoring,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The gradients of query, key and value through the part of ``out`` that is theirs."""
+        ...
+
+
+class FlashCpu:
+    """torch's flash kernel for the CPU: scores never leave the cache."""
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring
+    ) -> tuple[Tensor, Tensor]:
+        """See `Kernel`."""
+        mask = None if scoring.bias is None else scoring.bias.to(query.dtype)
+        out, log_sum = _cpu_forward(
+            query, key, value, 0.0, scoring.causal, attn_mask=mask, scale=scoring.scaling
+        )
+        return out, log_sum
+
+    def backward(
+        self,
+        grad: Tensor,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        out: Tensor,
+        log_sum: Tensor,
+        scoring: Scoring,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """See `Kernel`."""
+        mask = None if scoring.bias is None else scoring.bias.to(query.dtype)
+        grads: tuple[Tensor, Tensor, Tensor] = _cpu_backward(
+            grad,
+            query,
+            key,
+            value,
+            out,
+            log_sum,
+            0.0,
+            scoring.causal,
+            attn_mask=mask,
+            scale=scoring.scaling,
+        )
+        return grads
+
+
+class Explicit:
+    """Matrix products and a softmax: every device, dtype and softcap; scores are not kept."""
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring
+    ) -> tuple[Tensor, Tensor]:
+        """See `Kernel`."""
+        scores, _ = _scores(query, key, scoring)
+        log_sum = scores.logsumexp(dim=-1)
+        weights = scores.sub_(log_sum[..., None]).exp_()
+        return weights.to(value.dtype) @ value, log_sum
+
+    def backward(
+        self,
+        grad: Tensor,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        out: Tensor,
+        log_sum: Tensor,
+        scoring: Scoring,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """See `Kernel`."""
+        scores, slope = _scores(query, key, scoring)
+        weights = scores.sub_(log_sum[..., None]).exp_()
+        grad_value = weights.to(grad.dtype).transpose(-1, -2) @ grad
+        through_others = (grad * out).sum(dim=-1, keepdim=True, dtype=weights.dtype)
+        grad_scores = (grad @ value.transpose(-1, -2)).to(weights.dtype)
+        grad_scores.sub_(through_others).mul_(weights).mul_(scoring.scaling)
+        if slope is not None:
+            grad_scores.mul_(slope)
+        grad_scores = grad_scores.to(query.dtype)
+        return grad_scores @ key, grad_scores.transpose(-1, -2) @ query, grad_value
+
+
+def _scores(query: Tensor, key: Tensor, scoring: Scoring) -> tuple[Tensor, Tensor | None]:
+    """Scores in at least float32, and the slope of the cap where there is one."""
+    scores = query @ key.transpose(-1, -2)
+    scores = scores.to(torch.promote_types(scores.dtype, torch.float32)).mul_(scoring.scaling)
+    slope = None
+    if scoring.softcap is not None:
+        capped = scores.div_(scoring.softcap).tanh_()
+        slope = 1 - capped.square()
+        scores = capped * scoring.softcap
+    if scoring.causal:
+        later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu_(1)
+        scores.masked_fill_(later, -torch.inf)
+    if scoring.bias is not None:
+        scores.add_(scoring.bias)
+    return scores, slope
+
+
+def kernel_for(query: Tensor, value: Tensor, *, softcap: float | None) -> Kernel:
+    """The fastest kernel that takes these inputs."""
+    if (
+        softcap is None
+        and query.device.type == "cpu"
+        and query.dtype in (torch.float32, torch.bfloat16)
+        and query.shape[-1] == value.shape[-1]
+    ):
+        return FlashCpu()
+    return Explicit()

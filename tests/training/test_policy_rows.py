@@ -1,0 +1,108 @@
+import pytest
+
+from dph.records import Completion, GradedCompletion, Outcome, Verdict
+from dph.rollout.scoring import score_completions
+from dph.settings import ObjectiveSettings
+from dph.training import policy_rows as module
+from dph.training.collect import Group
+from dph.training.policy_rows import Scorers, policy_rows
+from dph.training.update import Forward
+
+NOBODY = Scorers(old=None, reference=None)
+
+
+def graded(ids, reward, *, finished=True, logprobs=None):
+    completion = Completion(
+        problem_id="p",
+        sample_index=0,
+        token_ids=ids,
+        logprobs=logprobs or (-1.0,) * len(ids),
+        finished=finished,
+        text="",
+    )
+    outcome = Outcome.CORRECT if reward else Outcome.WRONG
+    return GradedCompletion(completion=completion, verdict=Verdict(outcome=outcome, reward=reward))
+
+
+GROUPS = [
+    Group(prompt_ids=(3, 4), completions=(graded((5, 1), 1.0), graded((6, 6, 1), 0.0))),
+    Group(
+        prompt_ids=(3, 5), completions=(graded((5, 5, 5), 0.0, finished=False), graded((7,), 0.0))
+    ),
+]
+
+
+@pytest.fixture
+def forward(make_model):
+    return Forward(
+        model=make_model(),
+        pad_id=0,
+        temperature=1.0,
+        dtype="float32",
+        token_budget=99,
+        max_tokens=3,
+    )
+
+
+def scores(model, row):
+    return score_completions(
+        model,
+        [row.prompt_ids],
+        [row.completion_ids],
+        temperature=1.0,
+        pad_id=0,
+        token_budget=99,
+        dtype="float32",
+    )[0]
+
+
+def test_rows_come_group_by_group_with_the_samplers_log_probs(forward):
+    rows = policy_rows(GROUPS, forward, NOBODY, objective=ObjectiveSettings())
+    assert [[row.completion_ids for row in group] for group in rows.groups] == [
+        [(5, 1), (6, 6, 1)],
+        [(5, 5, 5), (7,)],
+    ]
+    assert [[row.advantage for row in group] for group in rows.groups][1] == [0, 0]
+    assert rows.groups[0][0].advantage == -rows.groups[0][1].advantage > 0
+    assert rows.groups[0][1].old_logprobs == (-1.0, -1.0, -1.0)
+    assert rows.gap is None
+
+
+def test_recomputation_is_of_rows_that_move_the_loss_only_and_the_gap_is_theirs(forward):
+    scorers = Scorers(old=forward.model, reference=None)
+    rows = policy_rows(GROUPS, forward, scorers, objective=ObjectiveSettings())
+    signal, flat = rows.groups
+    differences = []
+    for row in signal:
+        expected = scores(forward.model, row)
+        assert row.old_logprobs == pytest.approx(expected, abs=1e-5)
+        differences += [abs(-1.0 - x) for x in expected]
+    assert [row.old_logprobs for row in flat] == [(-1.0,) * 3, (-1.0,)]
+    assert rows.gap.mean == pytest.approx(sum(differences) / 5, abs=1e-5)
+    assert rows.gap.largest == pytest.approx(max(differences), abs=1e-5)
+
+
+def test_the_reference_scores_all_rows_when_a_penalty_acts_on_all(forward, make_model):
+    reference = make_model(seed=1)
+    objective = ObjectiveSettings(kl_coefficient=0.1)
+    rows = policy_rows(GROUPS, forward, Scorers(old=None, reference=reference), objective=objective)
+    for row in (row for group in rows.groups for row in group):
+        assert row.ref_logprobs == pytest.approx(scores(reference, row), abs=1e-5)
+
+
+def test_cut_off_completions_are_masked_on_request_and_not_scored(forward, make_model):
+    objective = ObjectiveSettings(kl_coefficient=0.1, overlong_filter=True)
+    scorers = Scorers(old=None, reference=make_model(seed=1))
+    rows = policy_rows(GROUPS, forward, scorers, objective=objective)
+    flat = [row for group in rows.groups for row in group]
+    assert [row.masked for row in flat] == [False, False, True, False]
+    assert [row.ref_logprobs is None for row in flat] == [False, False, True, False]
+
+
+def test_the_samplers_log_probs_can_be_checked_on_some_rows(forward, monkeypatch):
+    monkeypatch.setattr(module, "CHECKED", 2)
+    rows = policy_rows(GROUPS, forward, NOBODY, objective=ObjectiveSettings(), check_sampler=True)
+    looked_at = [rows.groups[0][0], rows.groups[1][0]]
+    expected = [abs(-1.0 - x) for row in looked_at for x in scores(forward.model, row)]
+    assert rows.gap.largest == pytest.approx(max(expected), abs=1e-5)
+    assert [row.old_logprobs for row in looked_at] == [(-1.0,) * 2, (-1.0,) * 3]
