@@ -4,8 +4,9 @@
 
 Needs dph-rl[trl]. Prints one JSON line for the base model and one a trainer: effective styles,
 mean@1 and pass@8 on the in-domain problems, and seconds of training. Rollouts, batch, optimizer
-and strengths are those of ``dph quickstart``: 32 problems x 8 samples a rollout and two optimizer
-steps for each of 40 rollouts, AdamW at 5e-4.
+and strengths are those of ``dph quickstart``: 32 problems x 8 samples a rollout, two optimizer
+steps for each rollout, AdamW at 5e-4. ``--steps`` counts optimizer steps, as TRL does; the
+quickstart's 40 rollouts are 80 of them. World, base model and pool are kept in ``--out``.
 """
 
 import argparse
@@ -62,7 +63,7 @@ def make_recipe(out: Path, *, seed: int) -> Recipe:
     return recipe.model_copy(update={"data": recipe.data.model_copy(update={"sets": in_domain})})
 
 
-def shared_settings(recipe: Recipe, out: Path, *, rollouts: int) -> dict[str, Any]:
+def shared_settings(recipe: Recipe, out: Path, *, steps: int) -> dict[str, Any]:
     """What both trainers have in common."""
     samples = recipe.train.samples_per_problem
     rollout = recipe.train.problems_per_step * samples
@@ -75,7 +76,7 @@ def shared_settings(recipe: Recipe, out: Path, *, rollouts: int) -> dict[str, An
         "num_generations": samples,
         "per_device_train_batch_size": rollout // OPTIMIZER_STEPS,
         "steps_per_generation": OPTIMIZER_STEPS,
-        "max_steps": rollouts * OPTIMIZER_STEPS,
+        "max_steps": steps,
         "max_completion_length": MAX_TOKENS,
         "learning_rate": OPTIMIZERS[""]["learning_rate"],
         "lr_scheduler_type": "constant",
@@ -89,10 +90,10 @@ def shared_settings(recipe: Recipe, out: Path, *, rollouts: int) -> dict[str, An
     }
 
 
-def train(name: str, bench: Workbench, out: Path, *, rollouts: int) -> float:
+def train(name: str, bench: Workbench, out: Path, *, steps: int) -> float:
     """Train one of the two and save it to ``out``; returns the seconds of training."""
     recipe, objective = bench.recipe, bench.recipe.objective
-    settings = shared_settings(recipe, out, rollouts=rollouts)
+    settings = shared_settings(recipe, out, steps=steps)
     model = bench.load_model(recipe.model.path)
     if name == "dph":
         pool = Path(str(recipe.presample.pool))
@@ -138,21 +139,24 @@ def report(name: str, bench: Workbench, directory: Path, model: Path, **more: An
 
 
 def main() -> None:
-    """Both trainers after one another."""
+    """One model after another."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rollouts", type=int, default=40)
+    parser.add_argument("--steps", type=int, default=80)
+    parser.add_argument("--models", default="base,dph,grpo", help="which, in this order")
     options = parser.parse_args()
     torch.set_num_threads(THREADS)
     logging.getLogger("transformers").setLevel(logging.ERROR)
     recipe = make_recipe(options.out, seed=options.seed)
     with open_workbench(recipe) as bench:
         presample_stage(bench, options.out, Silent())
-        report("base", bench, options.out / "base", options.out / "base_model")
-        for name in ("dph", "grpo"):
+        for name in filter(None, options.models.split(",")):
             out = options.out / name
-            seconds = train(name, bench, out, rollouts=options.rollouts)
+            if name == "base":
+                report(name, bench, out, options.out / "base_model")
+                continue
+            seconds = train(name, bench, out, steps=options.steps)
             report(name, bench, out, out, seconds=round(seconds, 1))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from transformers import TrainerCallback
 
-from tiny_models import build_model
+from integrations.trl.small import make_small_model
 
 TEXTBOOK = {
     "forward_kl": lambda u: u - 1 - u.log(),
@@ -31,10 +31,10 @@ class Recorder(TrainerCallback):
     def __init__(self, trainer):
         self.trainer, self.steps, self._weights = trainer, [], {}
 
-    def on_step_begin(self, args, state, control, model=None, **_):
+    def on_step_begin(self, args, state, control, model=None, **_):  # noqa: ARG002
         self._weights = {n: p.detach().clone() for n, p in model.named_parameters()}
 
-    def on_pre_optimizer_step(self, args, state, control, model=None, **_):
+    def on_pre_optimizer_step(self, args, state, control, model=None, **_):  # noqa: ARG002
         gradient = {n: p.grad.detach().clone() for n, p in model.named_parameters()}
         names = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages")
         batches = [{name: b[name] for name in names} for b in self.trainer._buffered_inputs]
@@ -51,7 +51,7 @@ def record(trainer):
 
 def gradient_by_hand(weights, batches, stored, *, divergence, eta, temperature):
     """d/dw of mean(-A r) over the new tokens + eta * mean(f(u)) over the stored ones."""
-    model = build_model(initializer_range=0.1)
+    model = make_small_model()
     model.load_state_dict(weights, strict=False)
     model = model.double()
     new = [row for batch in batches for row in _rows(batch)]
@@ -71,14 +71,21 @@ def gradient_by_hand(weights, batches, stored, *, divergence, eta, temperature):
 
 def relative_error(gradient, expected):
     """|g - e| / |e| over all weights together."""
-    squares = [((gradient[n].double() - e).square().sum(), e.square().sum()) for n, e in expected.items()]
+    squares = [
+        ((gradient[n].double() - e).square().sum(), e.square().sum()) for n, e in expected.items()
+    ]
     difference, size = (float(sum(column)) for column in zip(*squares, strict=True))
     return math.sqrt(difference / size)
 
 
 def _rows(batch):
-    columns = (batch[n].tolist() for n in ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask"))
-    for ids, mask, answer, whole, advantage in zip(*columns, batch["advantages"].tolist(), strict=True):
+    columns = (
+        batch[n].tolist()
+        for n in ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask")
+    )
+    for ids, mask, answer, whole, advantage in zip(
+        *columns, batch["advantages"].tolist(), strict=True
+    ):
         prompt = [token for token, real in zip(ids, mask, strict=True) if real]
         yield prompt, [token for token, real in zip(answer, whole, strict=True) if real], advantage
 

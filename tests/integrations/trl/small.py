@@ -14,6 +14,11 @@ TEMPERATURE = 0.9
 STORED = 24
 
 
+def make_small_model(seed=0):
+    """Weights small enough for a float32 gradient to have six digits."""
+    return build_model(initializer_range=0.1, seed=seed)
+
+
 def problems(count=24):
     rng = random.Random(1)
     return [
@@ -59,8 +64,8 @@ def stored_samples(model):
 
 
 def write_small_pool(path, *, samples=None, **changes):
-    """The pool of ``build_model(initializer_range=0.1)``; ``changes`` to what it says it was made from."""
-    model, tokenizer = build_model(initializer_range=0.1), build_tokenizer()
+    """The pool of ``make_small_model()``; ``changes`` to what it says it was made from."""
+    model, tokenizer = make_small_model(), build_tokenizer()
     source = {
         "model": "small",
         "model_fingerprint": weight_fingerprint(model),
@@ -129,7 +134,7 @@ def even_tokens(completion_ids, **_):
 
 def make_trainer(args, *, model=None, trainer=DPHTrainer, reward=even_tokens, **keywords):
     return trainer(
-        model=model or build_model(initializer_range=0.1),
+        model=model or make_small_model(),
         reward_funcs=reward,
         args=args,
         train_dataset=problems_dataset(problems()),

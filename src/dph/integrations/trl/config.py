@@ -125,5 +125,5 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
     @property
     def steps_per_rollout(self) -> float:
         """Optimizer steps that share one rollout, before old samples are replaced."""
-        micro_steps: int = self.steps_per_generation * self.num_iterations
-        return micro_steps / self.gradient_accumulation_steps
+        micro_steps = self.steps_per_generation * self.num_iterations
+        return float(micro_steps / self.gradient_accumulation_steps)

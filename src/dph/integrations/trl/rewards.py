@@ -12,9 +12,7 @@ from dph.verifiers.base import Verifier
 RewardFunction = Callable[..., list[float | None]]
 
 
-def reward_function(
-    verifier: Verifier, *, stop_token_ids: Collection[int] = ()
-) -> RewardFunction:
+def reward_function(verifier: Verifier, *, stop_token_ids: Collection[int] = ()) -> RewardFunction:
     """Rewards of ``verifier`` for ``GRPOTrainer(reward_funcs=...)``, under the verifier's name.
 
     The data set needs the columns of ``problems_dataset``. A completion whose gold answer cannot

@@ -66,7 +66,8 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
         loss: Tensor = super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
         if self.divergence is None or not model.training:
             return loss
-        return loss + self.args.eta * self._rehearse(model)
+        eta: float = self.args.eta
+        return loss + eta * self._rehearse(model)
 
     def _rehearse(self, model: Any) -> Tensor:
         assert self.divergence is not None
