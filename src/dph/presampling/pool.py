@@ -171,6 +171,7 @@ def require_fit(pool_path: Path, found: Manifest, expected: Source, rule: Rule) 
     """
     have, want = found.source.model_dump(), expected.model_dump()
     have["model"] = want["model"]  # a moved directory is the same model: the fingerprint decides
+    have["engine"] = want["engine"]  # whoever drew, log-probs are the training forward's
     have.update(found.rule.model_dump())
     want.update(rule.model_dump())
     for key, value in want.items():
