@@ -173,6 +173,14 @@ def test_what_parquet_fills_with_null_is_no_change():
     assert back(row).problem_id == "openai/gsm8k/test/7"
 
 
+def test_fewer_columns_give_the_same_problem():
+    """verl hands reward functions a part of a row."""
+    problem = back(GSM8K)
+    row = verl_row(problem, index=0)
+    del row["ability"], row["reward_model"], row["extra_info"]["split"]
+    assert back(row) == problem
+
+
 def test_not_a_number_is_like_itself():
     problem = back(GSM8K | {"score": float("nan")})
     again = back(verl_row(problem, index=0))

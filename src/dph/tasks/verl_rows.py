@@ -106,7 +106,7 @@ def problem_of_row(
 
 
 def _own(row: dict[str, Any], extra: dict[str, Any], place: str) -> Problem:
-    """The problem of a row that ``verl_row`` wrote."""
+    """The problem of a row that ``verl_row`` wrote, whole or with fewer columns."""
     try:
         answer = json.loads(extra["answer_json"])
     except (ValueError, RecursionError) as error:
@@ -132,12 +132,11 @@ def _own(row: dict[str, Any], extra: dict[str, Any], place: str) -> Problem:
 
 
 def _differences(found: Any, expected: Any, path: str = "") -> Iterator[str]:
-    """The names whose values differ; null, missing and empty are the same to parquet."""
+    """The names whose values differ, of those that are there: null and empty are not to parquet."""
     if isinstance(found, dict) and isinstance(expected, dict):
-        for name in {**found, **expected}:
-            below = f"{path}.{name}" if path else name
-            yield from _differences(found.get(name), expected.get(name), below)
-    elif _bare(found) != _bare(expected):
+        for name, value in found.items():
+            yield from _differences(value, expected.get(name), f"{path}.{name}" if path else name)
+    elif _bare(found) not in (None, _bare(expected)):
         yield path
 
 
