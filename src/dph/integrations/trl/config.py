@@ -42,6 +42,7 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
         forward_kl_form: k3 or nll.
         dynamic_sampling: Refused, with the name of an engine that can.
         js_definition: Refused, with the name of an engine that can.
+        disable_dropout: As in TRL, but True by default: the same weights must give ratio 1.
 
     Raises:
         SettingsError: a value is out of range, or TRL cannot do what is asked.
@@ -61,6 +62,10 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
     forward_kl_form: str = field(default="k3", metadata={"help": "k3 or nll"})
     dynamic_sampling: bool = field(default=False, metadata={"help": "refused: TRL cannot"})
     js_definition: bool = field(default=False, metadata={"help": "refused: TRL cannot"})
+    disable_dropout: bool = field(
+        default=True,
+        metadata={"help": "ratios between two forwards of the same weights must be 1"},
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
