@@ -2,6 +2,7 @@
 
 import json
 import logging
+import tomllib
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
 from dph.runs.training_stage import train_stage, training_digest
 from dph.runs.workbench import open_workbench
+from dph.settings import VLLMSettings, resolve_recipe
 
 VLLM = {"engine": "vllm"}
 
@@ -141,6 +143,14 @@ def test_a_machine_without_vllm_is_told_before_a_model_is_loaded(
         pytest.raises(SettingsError, match="needs vLLM, which is not installed"),
     ):
         stage(bench, tmp_path / "run", Silent())
+
+
+def test_the_recipe_in_the_documentation_is_one(tmp_path):
+    document = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text(encoding="utf-8")
+    table = tomllib.loads(document.split("## vLLM")[1].split("```toml\n")[1].split("```")[0])
+    recipe = resolve_recipe(table | {"data": {"train": str(tmp_path / "p.jsonl")}})
+    assert recipe.sampling.engine == "vllm"
+    assert recipe.vllm == VLLMSettings()
 
 
 def test_the_manifest_says_who_drew(make_recipe, tmp_path):

@@ -174,7 +174,7 @@ def test_what_parquet_fills_with_null_is_no_change():
 
 
 def test_fewer_columns_give_the_same_problem():
-    """verl hands reward functions a part of a row."""
+    """What verl hands to reward functions is a part of a row."""
     problem = back(GSM8K)
     row = verl_row(problem, index=0)
     del row["ability"], row["reward_model"], row["extra_info"]["split"]
