@@ -15,6 +15,7 @@ def main():
         directory,
         per_device_train_batch_size=8 // accumulation,
         gradient_accumulation_steps=accumulation,
+        activation_checkpointing=accumulation > 1,  # TRL's default, and the other
         ddp_backend="gloo",
     )
     trainer = make_trainer(args)

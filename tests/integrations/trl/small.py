@@ -31,7 +31,7 @@ def problems(count=24):
     ]
 
 
-def stored_samples(model):
+def stored_samples(model, dtype="float32"):
     """Random answers of 1 to 8 tokens after prompts of 1 to 6, with the model's log-probs."""
     rng = random.Random(2)
 
@@ -46,7 +46,7 @@ def stored_samples(model):
         temperature=TEMPERATURE,
         pad_id=0,
         token_budget=512,
-        dtype="float32",
+        dtype=dtype,
     )
     return [
         RehearsalSample(

@@ -56,6 +56,12 @@ def test_the_gradient_is_that_of_the_loss_by_hand(directory, divergence, accumul
     assert error_of(steps[-1], directory, divergence=divergence, eta=0.0) > 1e-2
 
 
+def test_recomputed_activations_change_nothing(directory):
+    args = make_config(directory, activation_checkpointing=True)
+    errors = [error_of(step, directory) for step in record(make_trainer(args))]
+    assert max(errors) < EXACT
+
+
 @pytest.mark.parametrize("accumulation", [1, 2])
 def test_two_processes_take_the_gradient_of_all_their_rows(directory, accumulation):
     command = [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--standalone"]

@@ -68,6 +68,15 @@ def test_what_it_logs_are_means_over_the_tokens_of_the_step(directory):
     assert all(f > 0.4 * x**2 > 0 for f, x in zip(loss[1:], log_ratio[1:], strict=True))
 
 
+def test_bfloat16_starts_from_the_log_probs_of_a_bfloat16_pool(tmp_path):
+    samples = stored_samples(make_small_model(), dtype="bfloat16")
+    write_small_pool(tmp_path / "pool", samples=samples, dtype="bfloat16")
+    trainer = make_trainer(make_config(tmp_path, bf16=True))
+    trainer.train()
+    log_ratio = logged(trainer, "rehearsal/log_ratio")
+    assert log_ratio[0] < 1e-2 < log_ratio[-1]  # 1e-2: bfloat16 rounds to eight bits
+
+
 def test_evaluation_does_not_rehearse(directory):
     trainer = make_trainer(make_config(directory, per_device_eval_batch_size=16))
     trainer.evaluate(trainer.train_dataset.select(range(4)))
