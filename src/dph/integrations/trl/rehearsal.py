@@ -1,4 +1,4 @@
-"""The rehearsal term of one micro-step: stored answers under the policy, reduced."""
+"""One micro-step of rehearsal: stored answers under the policy, as the objective's own term."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,25 +10,25 @@ from transformers import PreTrainedModel
 from dph.divergences import Divergence
 from dph.integrations.trl.share import Share
 from dph.models.logprobs import completion_scores
-from dph.objectives import weighted_sum
+from dph.objectives import LossBatch, rehearsal_term, weighted_sum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RehearsalTerm:
+class Rehearsed:
     """Shares of a step's token means: f(pi / pi_ref) with gradient, |log pi - log pi_ref|."""
 
     loss: Tensor
     log_ratio: Tensor
 
 
-def rehearsal_term(
+def rehearse(
     model: PreTrainedModel,
     share: Share,
     divergence: Divergence,
     *,
     temperature: float,
     pad_id: int,
-) -> RehearsalTerm:
+) -> Rehearsed:
     """Score the stored answers with the training forward and reduce the divergence over them."""
     scores = completion_scores(
         model,
@@ -37,13 +37,21 @@ def rehearsal_term(
         temperature=temperature,
         pad_id=pad_id,
     )
-    reference = _padded([row.ref_logprobs for row in share.rows], like=scores.logprobs)
-    # Both are 0 outside the mask, so the log-ratio is too.
-    log_ratio = scores.logprobs - reference
-    weights = torch.tensor(share.weights, device=scores.logprobs.device)
-    return RehearsalTerm(
-        loss=weighted_sum(divergence(log_ratio), scores.mask, weights),
-        log_ratio=weighted_sum(log_ratio.detach().abs(), scores.mask, weights),
+    now, device = scores.logprobs, scores.logprobs.device
+    reference = _padded([row.ref_logprobs for row in share.rows], like=now)
+    batch = LossBatch(
+        logprobs=now,
+        old_logprobs=now.detach(),  # not used: there are no new samples here
+        ref_logprobs=reference,
+        mask=scores.mask,
+        advantages=torch.zeros(len(share.rows), device=device),
+        is_rehearsal=torch.ones(len(share.rows), dtype=torch.bool, device=device),
+        weights=torch.tensor(share.weights, device=device),
+    )
+    gap = (now.detach() - reference).abs()
+    return Rehearsed(
+        loss=rehearsal_term(batch, divergence),
+        log_ratio=weighted_sum(gap, scores.mask, batch.weights),
     )
 
 

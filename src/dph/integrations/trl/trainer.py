@@ -10,7 +10,7 @@ from trl import GRPOTrainer
 from dph.errors import SettingsError
 from dph.integrations.trl.checks import StartChecks, require_fitting_pool
 from dph.integrations.trl.config import DPHConfig
-from dph.integrations.trl.rehearsal import rehearsal_term
+from dph.integrations.trl.rehearsal import rehearse
 from dph.integrations.trl.share import MicroSteps, Place, Share, rehearsal_share
 from dph.presampling.pool import load_pool
 from dph.training.update import chosen_divergence
@@ -87,7 +87,7 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
         )
         # Under data parallelism the policy's forward went through the wrapper, whose gradient
         # hooks wait for the sum of both terms; this one must not start them a second time.
-        term = rehearsal_term(
+        term = rehearse(
             self.accelerator.unwrap_model(model),
             share,
             self.divergence,
