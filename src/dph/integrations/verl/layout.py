@@ -36,9 +36,10 @@ class Layout:
     minibatches: tuple[tuple[int, ...], ...]
 
 
-def filled(count: int, cells: Cells) -> int:
-    """``count`` rounded up to a number of rows that every cell can have the same share of."""
-    return -(-count // cells.count) * cells.count
+def filled(count: int, cells: Cells, *, multiple: int = 1) -> int:
+    """``count`` rounded up, so that every cell can have the same multiple of ``multiple`` rows."""
+    step = cells.count * multiple
+    return -(-count // step) * step
 
 
 def lay_out(policy: int, stored_lengths: Sequence[int], cells: Cells) -> Layout:

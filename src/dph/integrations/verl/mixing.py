@@ -88,7 +88,10 @@ class MixingActors:
         )
         used = len(samples)
         shortest = min(samples, key=lambda s: len(s.prompt_ids) + len(s.completion_ids))
-        samples += [shortest] * (filled(used, cells) - used)
+        actor = self._config.actor_rollout_ref.actor
+        # verl wants micro-batches of a fixed size to divide a rank's mini-batch.
+        multiple = 1 if actor.use_dynamic_bsz else actor.ppo_micro_batch_size_per_gpu
+        samples += [shortest] * (filled(used, cells, multiple=multiple) - used)
         # "<uid>_<session>_<index>": the form of all of verl's keys.
         return _Drawn(
             keys=[f"{uuid4().hex}_{i}_0" for i in range(len(samples))],

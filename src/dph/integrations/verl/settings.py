@@ -51,6 +51,11 @@ class SharedSettings(Section):
     def _grading_fits(self) -> Self:
         names = ("verifier", "verifier_workers", "verifier_timeout", "databases", "sql_rule")
         _checked(DataSettings, self, names, train=Path("verl"))
+        if self.verifier == "math_qwen":
+            raise ValueError(
+                "verifier='math_qwen' reads LaTeX with sympy, which takes antlr4 4.11 only, and "
+                "verl's hydra takes 4.9 only: use 'math'"
+            )
         if self.system_prompt and not self.chat:
             raise ValueError("system_prompt needs chat=true: a plain prompt is taken as it is")
         return self

@@ -1,0 +1,31 @@
+"""These tests need verl; without it they are not collected (`make test-verl` has it)."""
+
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+if importlib.util.find_spec("verl") is None:
+    collect_ignore_glob = ["*.py"]
+else:
+    # Before verl is imported: its platform for machines without an accelerator (cpu_platform).
+    os.environ.update(
+        VERL_PLATFORM="dph_cpu",
+        VERL_USE_EXTERNAL_MODULES="integrations.verl.cpu_platform",
+        HF_HUB_OFFLINE="1",
+        RAY_USAGE_STATS_ENABLED="0",
+        RAY_AUTH_MODE="disabled",  # else Ray writes a token into the home directory
+        PYTHONPATH=os.pathsep.join(
+            filter(None, [str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")])
+        ),
+    )
+
+
+def pytest_collection_modifyitems(items):
+    """Warnings of verl and of what it imports are theirs."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.filterwarnings("default"))
