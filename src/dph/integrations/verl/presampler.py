@@ -66,7 +66,7 @@ class DPHPresampler(PPOTrainerSync):  # type: ignore[misc]
             require_fit(path, manifest, source, rule)
             require_whole(path, manifest)
             return
-        forward = EngineForward(self.actor_rollout_wg, temperature=source.temperature)
+        forward = EngineForward(self.actor_rollout_wg, self.config)
         with only_writer(path.parent):
             presample(
                 problems,
@@ -237,4 +237,5 @@ def _source(
         stop_token_ids=draw.parameters.stop_token_ids,
         dtype=precision(config),
         seed=settings.seed,
+        engine=f"verl {config.actor_rollout_ref.rollout.name}",
     )

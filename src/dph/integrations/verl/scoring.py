@@ -5,6 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 import transfer_queue as tq
+from omegaconf import DictConfig
 from transfer_queue import KVBatchMeta
 
 from dph.errors import SettingsError
@@ -20,11 +21,15 @@ class EngineForward:
 
     Args:
         actors: verl's worker group.
-        temperature: of the engine; the only one that it can be asked for.
+        config: the run's configuration; its temperature is the only one to be asked for.
     """
 
-    def __init__(self, actors: Any, *, temperature: float) -> None:
-        self._actors, self._temperature = actors, temperature
+    def __init__(self, actors: Any, config: DictConfig) -> None:
+        rollout = config.actor_rollout_ref.rollout
+        self._actors, self._temperature = actors, float(rollout.temperature)
+        # verl wants micro-batches of a fixed size to divide a rank's rows.
+        fixed = not rollout.log_prob_use_dynamic_bsz
+        self._multiple = int(rollout.log_prob_micro_batch_size_per_gpu) if fixed else 1
 
     def __call__(
         self,
@@ -51,11 +56,8 @@ class EngineForward:
     def _part(
         self, prompts: Sequence[tuple[int, ...]], completions: Sequence[tuple[int, ...]]
     ) -> list[tuple[float, ...]]:
-        mapping = self._actors._query_dispatch_info("actor")
-        missing = -len(prompts) % (max(mapping) + 1)  # every rank has the same number of rows
-        rows = answer_rows(
-            [*prompts, *prompts[:1] * missing], [*completions, *completions[:1] * missing]
-        )
+        ranks = max(self._actors._query_dispatch_info("actor")) + 1
+        rows = answer_rows(*_filled(prompts, completions, ranks * self._multiple))
         keys = [f"{uuid4().hex}_{i}_0" for i in range(len(rows))]
         tags = [{"status": "success", "seq_len": len(row)} for row in rows["input_ids"].unbind()]
         tq.kv_batch_put(keys=keys, partition_id=_PARTITION, fields=rows, tags=tags)
@@ -77,8 +79,18 @@ class EngineForward:
             )["log_probs"].unbind()
         finally:
             tq.kv_clear(keys=keys, partition_id=_PARTITION)
-        # Position t of the engine holds the log-prob of token t + 1.
+        # The filling comes last. Position t of the engine holds the log-prob of token t + 1.
         return [
             tuple(row[len(prompt) - 1 : len(prompt) + len(completion) - 1].float().tolist())
             for row, prompt, completion in zip(found, prompts, completions, strict=False)
         ]
+
+
+def _filled(
+    prompts: Sequence[tuple[int, ...]], completions: Sequence[tuple[int, ...]], multiple: int
+) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    """The rows, and the shortest of them again until their number is right."""
+    pairs = list(zip(prompts, completions, strict=True))
+    shortest = min(pairs, key=lambda pair: len(pair[0]) + len(pair[1]))
+    pairs += [shortest] * (-len(pairs) % multiple)
+    return [prompt for prompt, _ in pairs], [completion for _, completion in pairs]

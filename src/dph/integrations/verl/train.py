@@ -6,6 +6,7 @@ from omegaconf import DictConfig
 from dph.errors import SettingsError
 from dph.integrations.verl.launch import launch
 from dph.integrations.verl.settings import train_settings
+from dph.presampling.manifest import read_manifest
 
 MODES = ("sync", "colocate_async")
 
@@ -15,8 +16,9 @@ def train(config: DictConfig) -> None:
 
     Raises:
         SettingsError: a setting is wrong, or the trainer's mode is one without rehearsal.
+        PoolError: there is no pool.
     """
-    train_settings(config)
+    read_manifest(train_settings(config).pool / "manifest.json")
     mode = config.trainer.v1.trainer_mode
     if mode not in MODES:
         raise SettingsError(f"trainer.v1.trainer_mode must be {' or '.join(MODES)}, got {mode!r}")

@@ -70,11 +70,10 @@ class _Rehearsing:
     def _require_reference(self, actors: Any) -> None:
         config = self.config  # type: ignore[attr-defined]
         samples = checked(self._stored)
-        temperature = config.actor_rollout_ref.rollout.temperature
-        scores = EngineForward(actors, temperature=temperature)(
+        scores = EngineForward(actors, config)(
             [s.prompt_ids for s in samples],
             [s.completion_ids for s in samples],
-            temperature=temperature,
+            temperature=float(config.actor_rollout_ref.rollout.temperature),
         )
         require_small_gap(mean_gap(samples, scores), dtype=precision(config))
 
