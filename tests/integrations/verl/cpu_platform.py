@@ -106,7 +106,7 @@ class CPUPlatform(PlatformBase):
 
 
 def _accept_the_same_device_twice():
-    """verl asks for "cpu:gloo,<device>:<backend>", which torch refuses when the device is a CPU."""
+    """Verl asks for "cpu:gloo,<device>:<backend>", which torch refuses when the device is a CPU."""
     theirs = torch.distributed.init_process_group
 
     def init_process_group(backend=None, *arguments, **keywords):

@@ -79,7 +79,7 @@ def all_rows(policy, samples, *, with_reference):
     stored = stored_rows(samples, optional) if samples else None
     return {
         name: [*ours[name].unbind(), *(stored[name].unbind() if samples else ())]
-        for name in ours.keys()
+        for name in sorted(ours.keys())
     }
 
 
