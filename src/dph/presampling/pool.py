@@ -139,7 +139,7 @@ def load_pool(path: Path) -> Pool:
     return Pool(
         manifest=manifest,
         exploration=tuple(_problem(row) for row in exploration),
-        rehearsal=tuple(_sample(row) for row in rehearsal),
+        rehearsal=tuple(rehearsal_sample(row) for row in rehearsal),
     )
 
 
@@ -223,7 +223,8 @@ def _problem(row: dict[str, Any]) -> Problem:
     )
 
 
-def _sample(row: dict[str, Any]) -> RehearsalSample:
+def rehearsal_sample(row: dict[str, Any]) -> RehearsalSample:
+    """The sample of a row of ``rehearsal.parquet``."""
     return RehearsalSample(
         problem_id=row["problem_id"],
         sample_index=row["sample_index"],

@@ -59,9 +59,9 @@ def lay_out(policy: int, stored_lengths: Sequence[int], cells: Cells) -> Layout:
     order: list[int] = []
     minibatches: list[list[int]] = [[] for _ in range(cells.minibatches)]
     for cell in range(cells.count):
-        rows = [*range(cell * share, (cell + 1) * share), *(policy + i for i in dealt[cell])]
-        order += rows
-        minibatches[cell % cells.minibatches] += rows
+        own = [*range(cell * share, (cell + 1) * share), *(policy + i for i in dealt[cell])]
+        order += own
+        minibatches[cell % cells.minibatches] += own
     return Layout(order=tuple(order), minibatches=tuple(map(tuple, minibatches)))
 
 

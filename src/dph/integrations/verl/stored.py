@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import overload
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dph.presampling.manifest import Manifest, read_manifest
-from dph.presampling.pool import REHEARSAL, RehearsalSample, require_whole
+from dph.presampling.pool import REHEARSAL, RehearsalSample, rehearsal_sample, require_whole
 
 
 class StoredAnswers(Sequence[RehearsalSample]):
@@ -35,7 +35,7 @@ class StoredAnswers(Sequence[RehearsalSample]):
         if not -len(self) <= index < len(self):
             raise IndexError(f"there are {len(self)} stored answers, got index {index}")
         (row,) = self._table.slice(index % len(self), 1).to_pylist()
-        return _sample(row)
+        return rehearsal_sample(row)
 
 
 def open_stored(path: Path) -> tuple[Manifest, StoredAnswers]:
@@ -47,8 +47,3 @@ def open_stored(path: Path) -> tuple[Manifest, StoredAnswers]:
     manifest = read_manifest(path / "manifest.json")
     require_whole(path, manifest)
     return manifest, StoredAnswers(pq.read_table(path / "rehearsal.parquet", schema=REHEARSAL))
-
-
-def _sample(row: dict[str, Any]) -> RehearsalSample:
-    lists = ("prompt_ids", "completion_ids", "ref_logprobs")
-    return RehearsalSample(**{k: tuple(v) if k in lists else v for k, v in row.items()})

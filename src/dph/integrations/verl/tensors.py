@@ -60,12 +60,13 @@ def stored_rows(samples: Sequence[RehearsalSample], optional: Sequence[str] = ()
 
 def gated(values: Tensor, rows: Tensor) -> Tensor:
     """A jagged tensor with all rows but the chosen ones set to 0."""
-    lengths = values.offsets().diff()
+    offsets: Tensor = values.offsets()  # type: ignore[attr-defined]
+    lengths = offsets.diff()
     gate = torch.repeat_interleave(rows.to(values.dtype), lengths)
     # Without the longest length a later padding goes up to the length of all rows together.
     return torch.nested.nested_tensor_from_jagged(
         values.values() * gate,
-        values.offsets(),
+        offsets,
         min_seqlen=int(lengths.min()),
         max_seqlen=int(lengths.max()),
     )

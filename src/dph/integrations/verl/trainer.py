@@ -43,7 +43,7 @@ class _Rehearsing:
             _explore(settings, config, tokenizer)
         if settings.objective.rehearses and settings.js_definition:
             _ask_for_reference(config)
-        super().__init__(config)
+        super().__init__(config)  # type: ignore[call-arg]
 
     def on_init_end(self) -> None:
         """Take over the actors, and compare log-probs with the pool's before the first step."""
