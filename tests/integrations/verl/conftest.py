@@ -29,3 +29,27 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("default"))
+
+
+@pytest.fixture
+def small_pool(tmp_path):
+    """The directory of a pool of the tiny model."""
+    from integrations.verl.small_pool import write_small_pool  # noqa: PLC0415
+
+    return write_small_pool(tmp_path / "pool")
+
+
+@pytest.fixture
+def composed():
+    """Compose one of the package's configurations as its command does."""
+    from hydra import compose, initialize_config_dir  # noqa: PLC0415
+
+    import dph.integrations.verl  # noqa: PLC0415
+
+    directory = Path(dph.integrations.verl.__file__).parent / "config"
+
+    def make(name, *overrides):
+        with initialize_config_dir(str(directory), version_base=None):
+            return compose(name, overrides=list(overrides))
+
+    return make

@@ -89,7 +89,8 @@ def batch_of_rank(case, rank, ranks):
     cells = Cells(ranks=ranks, minibatches=case.get("minibatches", 1))
     used = len(samples)
     samples += samples[:1] * (filled(used, cells, multiple=case.get("micro", 2)) - used)
-    layout = lay_out(len(policy), [len(s.prompt_ids) for s in samples], cells)
+    lengths = [len(s.prompt_ids) for s in samples]
+    layout = lay_out(len(policy), lengths, cells, filling=len(samples) - used)
     tokens = [len(r.completion_ids) for r in (*policy, *samples)]
     scales = row_scales(
         layout,

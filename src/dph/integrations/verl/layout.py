@@ -42,8 +42,13 @@ def filled(count: int, cells: Cells, *, multiple: int = 1) -> int:
     return -(-count // step) * step
 
 
-def lay_out(policy: int, stored_lengths: Sequence[int], cells: Cells) -> Layout:
-    """Deal the stored rows out, the longest first, to whichever cell has the fewest tokens.
+def lay_out(
+    policy: int, stored_lengths: Sequence[int], cells: Cells, *, filling: int = 0
+) -> Layout:
+    """Deal the stored rows out to the cells in turn, the longest first, back and forth.
+
+    The last ``filling`` of them are there to make the number right: they come after the others, so
+    that mini-batches differ by at most one answer that counts.
 
     Raises:
         SettingsError: the rows do not divide by the cells.
@@ -55,7 +60,7 @@ def lay_out(policy: int, stored_lengths: Sequence[int], cells: Cells) -> Layout:
                 "mini-batches"
             )
     share = policy // cells.count
-    dealt = _deal(stored_lengths, cells.count)
+    dealt = _deal(stored_lengths, cells.count, filling)
     order: list[int] = []
     minibatches: list[list[int]] = [[] for _ in range(cells.minibatches)]
     for cell in range(cells.count):
@@ -65,11 +70,16 @@ def lay_out(policy: int, stored_lengths: Sequence[int], cells: Cells) -> Layout:
     return Layout(order=tuple(order), minibatches=tuple(map(tuple, minibatches)))
 
 
-def _deal(lengths: Sequence[int], cells: int) -> list[list[int]]:
+def _deal(lengths: Sequence[int], cells: int, filling: int) -> list[list[int]]:
+    used = len(lengths) - filling
+    longest_first = sorted(range(used), key=lambda i: (-lengths[i], i))
+    there_and_back = [*range(cells), *reversed(range(cells))]
     dealt: list[list[int]] = [[] for _ in range(cells)]
-    for index in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
-        open_cells = (c for c in range(cells) if len(dealt[c]) < len(lengths) // cells)
-        dealt[min(open_cells, key=lambda c: sum(lengths[i] for i in dealt[c]))].append(index)
+    for turn, index in enumerate(longest_first):
+        dealt[there_and_back[turn % len(there_and_back)]].append(index)
+    rest = iter(range(used, len(lengths)))
+    for rows in dealt:
+        rows += [next(rest) for _ in range(len(lengths) // cells - len(rows))]
     return dealt
 
 

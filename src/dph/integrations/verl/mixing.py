@@ -108,7 +108,7 @@ class MixingActors:
         tokens = [int(row.sum()) for row in mask.unbind()]
         tokens += [len(sample.completion_ids) for sample in drawn.samples]
         lengths = [len(s.prompt_ids) + len(s.completion_ids) for s in drawn.samples]
-        layout = lay_out(policy, lengths, cells)
+        layout = lay_out(policy, lengths, cells, filling=drawn.used.count(False))
         padding = [tag.get("is_padding", False) for tag in batch.tags]
         scales = row_scales(
             layout,
