@@ -1,7 +1,9 @@
 """These tests need verl; without it they are not collected (`make test-verl` has it)."""
 
+import importlib
 import importlib.util
 import os
+import warnings
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,10 @@ else:
             filter(None, [str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")])
         ),
     )
+    with warnings.catch_warnings():  # what they say while they are imported is theirs
+        warnings.simplefilter("ignore")
+        for module in ("verl.trainer.ppo.v1", "verl.experimental.reward_loop", "hydra"):
+            importlib.import_module(module)
 
 
 def pytest_collection_modifyitems(items):
