@@ -19,7 +19,7 @@ from integrations.verl.small_world import KNOWN, MAX_TOKENS, UNSURE, build_small
 
 pytestmark = pytest.mark.slow
 
-SAMPLES, THRESHOLD, STORED = 4, 4, 8
+SAMPLES, THRESHOLD, STORED = 4, 4, 6
 
 RECIPE = """
 name = "small"
