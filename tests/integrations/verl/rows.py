@@ -116,6 +116,8 @@ def stored_loss(model, samples, name):
             values = u * x - (u + 1) * torch.log((u + 1) / 2)
         case "alpha":
             values = (u.sqrt() - 0.5 * u - 0.5) / -0.25
+        case "reverse_kl":
+            values = u * x - u + 1
         case "definition":
             z = torch.log((1 + u) / 2)
             values = z.exp() - 1 - z

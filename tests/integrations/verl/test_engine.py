@@ -22,7 +22,7 @@ SHAPES = {
     "dynamic": {"dynamic": True},
     "packed_dynamic": {"packed": True, "dynamic": True},
 }
-DIVERGENCES = ("forward_kl", "jensen_shannon", "alpha", "definition")
+DIVERGENCES = ("forward_kl", "jensen_shannon", "alpha", "reverse_kl", "definition")
 CASES = (
     {
         f"{divergence}-{shape}": {**BASE, "divergence": divergence, **changes}

@@ -116,6 +116,14 @@ def test_a_broken_verifier_is_an_error(model):
         graded(config(model, verifier="json:loads"), WANTED, RIGHT)
 
 
+def test_the_maths_grader_reads_latex_beside_hydras_antlr():
+    problem = Problem(problem_id="half", prompt="?", answer={"answer": r"\frac{1}{2}"})
+    verifier = SharedSettings(pool="pool", verifier="math").make_verifier()
+    right, wrong = verifier.grade([problem] * 2, [r"so \boxed{0.5}", r"\boxed{\frac{1}{3}}"])
+    verifier.close()
+    assert (right.reward, wrong.reward) == (1.0, 0.0)
+
+
 def test_a_row_gives_back_its_problem():
     settings = SharedSettings(pool="pool")
     assert problem_of_fields(fields(WANTED), settings) == WANTED
