@@ -4,9 +4,11 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 STAMP := .venv/.installed
 BENCH_STAMP := .venv-bench/.installed
+TRL_STAMP := .venv-trl/.installed
+VERL_STAMP := .venv-verl/.installed
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: quickstart test fuzz bench lint check format clean
+.PHONY: quickstart test test-trl test-verl fuzz bench lint check format clean
 
 quickstart: $(STAMP)
 	$(BIN)/dph quickstart
@@ -14,6 +16,19 @@ quickstart: $(STAMP)
 test: $(STAMP)
 	$(BIN)/coverage erase
 	$(BIN)/python -m pytest --cov --cov-branch --cov-report=term:skip-covered --cov-fail-under=90
+
+# DPHTrainer inside released TRL, in an environment of its own. Without TRL nothing is collected,
+# which pytest counts as a failure; the package's own coverage settings leave this part out.
+test-trl: $(TRL_STAMP)
+	.venv-trl/bin/python -m pytest tests/integrations/trl --durations=5 --cov=dph.integrations.trl \
+		--cov-branch --cov-config=/dev/null --cov-report=term-missing --cov-fail-under=90
+
+# Rehearsal inside released verl, in an environment of its own, likewise. What runs in Ray's workers
+# (pre-sampling, verl's own loops) is not measured.
+test-verl: $(VERL_STAMP)
+	.venv-verl/bin/python -m pytest tests/integrations/verl --durations=8 \
+		--cov=dph.integrations.verl --cov-branch --cov-config=/dev/null \
+		--cov-report=term-missing --cov-fail-under=70
 
 # The graders against ten thousand generated answers and more: minutes, so not part of `make test`.
 fuzz: $(STAMP)
@@ -37,7 +52,7 @@ format: $(STAMP)
 	$(BIN)/ruff format
 
 clean:
-	rm -rf .venv .venv-bench .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-trl .venv-verl .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # torch goes first and alone: where an index offers several builds, the plain requirement decides.
 $(STAMP): pyproject.toml
@@ -53,3 +68,19 @@ $(BENCH_STAMP): pyproject.toml benchmarks/requirements.txt
 	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check "torch>=2.8,<2.14"
 	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -e . -r benchmarks/requirements.txt
 	touch $(BENCH_STAMP)
+
+$(TRL_STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "needs Python 3.11 or newer: make PYTHON=..." >&2; exit 1; }
+	test -x .venv-trl/bin/python || $(PYTHON) -m venv .venv-trl
+	.venv-trl/bin/python -m pip install --quiet --disable-pip-version-check "torch>=2.8,<2.14"
+	.venv-trl/bin/python -m pip install --quiet --disable-pip-version-check -e ".[trl]" \
+		"peft>=0.18" "pytest>=8.3" "pytest-cov>=7" "beartype>=0.20"
+	touch $(TRL_STAMP)
+
+$(VERL_STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "needs Python 3.11 or newer: make PYTHON=..." >&2; exit 1; }
+	test -x .venv-verl/bin/python || $(PYTHON) -m venv .venv-verl
+	.venv-verl/bin/python -m pip install --quiet --disable-pip-version-check "torch>=2.8,<2.14"
+	.venv-verl/bin/python -m pip install --quiet --disable-pip-version-check -e ".[verl]" \
+		"pytest>=8.3" "pytest-cov>=7" "beartype>=0.20" "hypothesis>=6.100"
+	touch $(VERL_STAMP)

@@ -35,7 +35,7 @@ def make_recipe(tmp_path, make_model, tokenizer, problems):
             "evaluate": {"samples": 4, "retention_k": 2},
         }
         for name, values in sections.items():
-            table[name] = {**table[name], **values}
+            table[name] = {**table.get(name, {}), **values}
         return resolve_recipe(table)
 
     return make

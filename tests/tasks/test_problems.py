@@ -129,7 +129,7 @@ def test_dates_and_decimals_of_a_parquet_file_become_text(tmp_path):
 def test_bytes_in_a_parquet_file_are_refused(tmp_path):
     path = tmp_path / "p.parquet"
     pq.write_table(pa.table({"problem_id": ["a"], "prompt": ["?"], "raw": [b"x"]}), path)
-    with pytest.raises(DataError, match="row 1: JSON has no bytes"):
+    with pytest.raises(DataError, match="row 1, raw: JSON has no bytes"):
         load_problems(path)
 
 

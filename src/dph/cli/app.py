@@ -9,6 +9,7 @@ from typer.main import get_command
 
 from dph import __version__
 from dph.cli.compare import compare
+from dph.cli.convert import convert
 from dph.cli.evaluate import evaluate
 from dph.cli.failure import INTERRUPTED, exit_code, say_interrupted
 from dph.cli.grade import grade_app
@@ -28,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (quickstart, run, presample, train, evaluate, compare, passk):
+for verb in (quickstart, run, presample, train, evaluate, compare, passk, convert):
     app.command(verb.__name__)(verb)
 app.add_typer(recipe_app, name="recipe")
 app.add_typer(grade_app, name="grade")

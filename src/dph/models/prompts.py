@@ -34,9 +34,7 @@ def encode_prompt(
             "the tokenizer has no chat template, which chat prompts need: "
             "use plain prompts (chat = false) or save a chat_template with the tokenizer"
         )
-    messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
-    if system_prompt and messages[0]["role"] != "system":
-        messages.insert(0, {"role": "system", "content": system_prompt})
+    messages = chat_messages(prompt, system_prompt=system_prompt)
     try:
         ids = tokenizer.apply_chat_template(
             messages, tokenize=True, add_generation_prompt=True, return_dict=False
@@ -44,6 +42,23 @@ def encode_prompt(
     except TemplateError as error:
         raise ModelError(f"the chat template refuses the prompt: {error}") from error
     return tuple(ids)
+
+
+def chat_messages(
+    prompt: str | Sequence[Mapping[str, str]], *, system_prompt: str = ""
+) -> list[dict[str, str]]:
+    """A prompt as chat messages: a text as the user's, ``system_prompt`` first if none is there.
+
+    >>> chat_messages("2 + 2?")
+    [{'role': 'user', 'content': '2 + 2?'}]
+    """
+    if isinstance(prompt, str):
+        messages = [{"role": "user", "content": prompt}]
+    else:
+        messages = [dict(message) for message in prompt]
+    if system_prompt and messages[0]["role"] != "system":
+        messages.insert(0, {"role": "system", "content": system_prompt})
+    return messages
 
 
 def stop_token_ids(

@@ -6,7 +6,7 @@ rows (``reduction``) turn them into scalars that add up over micro-batches.
 
 from dph.objectives.advantages import group_advantages, has_signal
 from dph.objectives.kl_penalty import kl_penalty
-from dph.objectives.mixed import LossBatch, MixedLoss, mixed_loss
+from dph.objectives.mixed import LossBatch, MixedLoss, mixed_loss, rehearsal_term
 from dph.objectives.overlong import overlong_penalty
 from dph.objectives.policy import PolicyTerm, clipped_policy_loss, importance_ratio
 from dph.objectives.reduction import Reduction, row_weights, weighted_sum
@@ -23,6 +23,7 @@ __all__ = [
     "kl_penalty",
     "mixed_loss",
     "overlong_penalty",
+    "rehearsal_term",
     "row_weights",
     "weighted_sum",
 ]

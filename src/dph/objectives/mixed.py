@@ -111,11 +111,7 @@ def mixed_loss(
         penalty = weighted_sum(values, policy_mask, batch.weights)
         total = total + kl_coefficient * penalty
     if divergence is not None or js_definition:
-        rehearse = _rehearse(batch, divergence)
-        if js_definition:
-            ratio = importance_ratio(logprobs, old_logprobs)
-            values = policy_half(_log_ratio(batch, policy_mask), ratio)
-            rehearse = rehearse + weighted_sum(values, policy_mask, batch.weights)
+        rehearse = rehearsal_term(batch, divergence)
         total = total + eta * rehearse if eta > 0 else total
     return MixedLoss(
         total=total,
@@ -127,12 +123,21 @@ def mixed_loss(
     )
 
 
-def _rehearse(batch: LossBatch, divergence: Divergence | None) -> Float[Tensor, ""]:
-    """Reduce the divergence over the rehearsal rows; ``None`` is the JS definition's half."""
+def rehearsal_term(batch: LossBatch, divergence: Divergence | None) -> Float[Tensor, ""]:
+    """The divergence reduced over the rehearsal rows: what eta weighs.
+
+    ``None`` is the JS definition form, both halves. ``advantages`` are not used, and
+    ``old_logprobs`` only by that form.
+    """
     mask = batch.mask & batch.is_rehearsal[:, None]
     log_ratio = _log_ratio(batch, mask)
-    values = reference_half(log_ratio) if divergence is None else divergence(log_ratio)
-    return weighted_sum(values, mask, batch.weights)
+    if divergence is not None:
+        return weighted_sum(divergence(log_ratio), mask, batch.weights)
+    stored = weighted_sum(reference_half(log_ratio), mask, batch.weights)
+    mask = batch.mask & ~batch.is_rehearsal[:, None]
+    ratio = importance_ratio(_masked(batch.logprobs, mask), _masked(batch.old_logprobs, mask))
+    values = policy_half(_log_ratio(batch, mask), ratio)
+    return stored + weighted_sum(values, mask, batch.weights)
 
 
 def _share(

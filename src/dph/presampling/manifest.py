@@ -33,6 +33,8 @@ class Source(_Record):
     stop_token_ids: tuple[int, ...]
     dtype: str
     seed: int
+    engine: str = "torch"
+    """What drew them: engines draw other samples from the same seed."""
 
 
 class Rule(_Record):

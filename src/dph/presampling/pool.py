@@ -139,7 +139,7 @@ def load_pool(path: Path) -> Pool:
     return Pool(
         manifest=manifest,
         exploration=tuple(_problem(row) for row in exploration),
-        rehearsal=tuple(_sample(row) for row in rehearsal),
+        rehearsal=tuple(rehearsal_sample(row) for row in rehearsal),
     )
 
 
@@ -171,6 +171,7 @@ def require_fit(pool_path: Path, found: Manifest, expected: Source, rule: Rule) 
     """
     have, want = found.source.model_dump(), expected.model_dump()
     have["model"] = want["model"]  # a moved directory is the same model: the fingerprint decides
+    have["engine"] = want["engine"]  # whoever drew, log-probs are the training forward's
     have.update(found.rule.model_dump())
     want.update(rule.model_dump())
     for key, value in want.items():
@@ -222,7 +223,8 @@ def _problem(row: dict[str, Any]) -> Problem:
     )
 
 
-def _sample(row: dict[str, Any]) -> RehearsalSample:
+def rehearsal_sample(row: dict[str, Any]) -> RehearsalSample:
+    """The sample of a row of ``rehearsal.parquet``."""
     return RehearsalSample(
         problem_id=row["problem_id"],
         sample_index=row["sample_index"],

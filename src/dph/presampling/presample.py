@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +19,8 @@ from dph.presampling.partition import histogram, partition
 from dph.presampling.parts import Parts
 from dph.presampling.pool import RehearsalSample, write_pool
 from dph.records import GradedCompletion, Outcome, Problem
-from dph.rollout.graded import GradedSampler
+from dph.rollout.base import SamplingParameters
+from dph.rollout.graded import Rollout
 from dph.rollout.graded_table import graded_rows, graded_table
 from dph.rollout.scoring import score_completions
 from dph.settings import recipe_digest
@@ -33,39 +35,99 @@ CHUNK = 64
 """Problems between two points at which a killed run can go on."""
 
 
+class Draw(Protocol):
+    """Samples and grades with the initial policy; ``GradedSampler`` on one device."""
+
+    @property
+    def parameters(self) -> SamplingParameters:
+        """How completions are drawn."""
+        ...
+
+    @property
+    def encode(self) -> Callable[[Problem], tuple[int, ...]]:
+        """The prompt's tokens."""
+        ...
+
+    def __call__(
+        self,
+        problems: Sequence[Problem],
+        *,
+        samples: int,
+        seed: int,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> Rollout:
+        """Draw and grade ``samples`` completions of every problem."""
+        ...
+
+
+class Reference(Protocol):
+    """Log-probs of completions under the initial policy, by the forward that training uses."""
+
+    def __call__(
+        self,
+        prompts: Sequence[tuple[int, ...]],
+        completions: Sequence[tuple[int, ...]],
+        *,
+        temperature: float,
+    ) -> Sequence[tuple[float, ...]]:
+        """Nats, one a token of every completion."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceForward:
-    """How reference log-probs are computed: the training forward of the initial policy."""
+    """The training forward of the initial policy on one device."""
 
     model: PreTrainedModel
     pad_id: int
     token_budget: int
     dtype: str
 
+    def __call__(
+        self,
+        prompts: Sequence[tuple[int, ...]],
+        completions: Sequence[tuple[int, ...]],
+        *,
+        temperature: float,
+    ) -> Sequence[tuple[float, ...]]:
+        """Nats, one a token of every completion."""
+        return score_completions(
+            self.model,
+            prompts,
+            completions,
+            temperature=temperature,
+            pad_id=self.pad_id,
+            token_budget=self.token_budget,
+            dtype=self.dtype,
+        )
+
 
 def presample(
     problems: Sequence[Problem],
     path: Path,
     *,
-    draw: GradedSampler,
-    reference: ReferenceForward,
+    draw: Draw,
+    reference: Reference,
     source: Source,
     rule: Rule,
+    chunk_size: int | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> Manifest:
     """Write the pool of ``problems`` to ``path`` and return its manifest.
 
     Interrupted and started again with the same arguments it goes on after the last finished
     chunk and ends with the identical pool: every sample's random numbers depend on (seed,
-    problem, sample index) alone, and chunks are cut the same way.
+    problem, sample index) alone, and chunks are cut the same way, by ``chunk_size`` problems
+    [default: 64].
 
     ``on_progress`` is called with the number of samples finished since the last call.
     """
-    digest = recipe_digest(source, rule.model_dump(mode="json"))
+    size = chunk_size or CHUNK
+    digest = recipe_digest(source, rule.model_dump(mode="json"), size)
     parts = Parts(path.with_name(f"{path.name}.partial"), digest=digest)
     tables = []
-    for index, start in enumerate(range(0, len(problems), CHUNK)):
-        chunk = problems[start : start + CHUNK]
+    for index, start in enumerate(range(0, len(problems), size)):
+        chunk = problems[start : start + size]
         table = parts.read(index)
         if table is None:
             rollout = draw(
@@ -85,8 +147,8 @@ def _write(
     problems: Sequence[Problem],
     pieces: Sequence[pa.Table],
     path: Path,
-    draw: GradedSampler,
-    reference: ReferenceForward,
+    draw: Draw,
+    reference: Reference,
     source: Source,
     rule: Rule,
 ) -> Manifest:
@@ -163,20 +225,12 @@ def _final_samples(
 
 def _rehearsal_samples(
     chosen: Sequence[tuple[Problem, GradedCompletion, int]],
-    draw: GradedSampler,
-    reference: ReferenceForward,
+    draw: Draw,
+    reference: Reference,
 ) -> list[RehearsalSample]:
     prompts = [draw.encode(problem) for problem, _, _ in chosen]
     completions = [graded.completion.token_ids for _, graded, _ in chosen]
-    scores = score_completions(
-        reference.model,
-        prompts,
-        completions,
-        temperature=draw.parameters.temperature,
-        pad_id=reference.pad_id,
-        token_budget=reference.token_budget,
-        dtype=reference.dtype,
-    )
+    scores = reference(prompts, completions, temperature=draw.parameters.temperature)
     return [
         RehearsalSample(
             problem_id=problem.problem_id,

@@ -17,6 +17,7 @@ from dph.files import only_writer, write_json
 from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.models.loading import load_config
 from dph.rollout.base import SamplingParameters
+from dph.rollout.graded import GradedSampler
 from dph.rollout.randomness import derived_seed
 from dph.runs.progress import ProgressDisplay
 from dph.runs.workbench import Workbench, verifier_maker
@@ -69,13 +70,16 @@ def evaluate_stage(
 
 def _samples(bench: Workbench, directory: Path, progress: ProgressDisplay, model: Path) -> pa.Table:
     """The samples of a model on every set, drawn and graded or found."""
+    bench.require_engine()
     settings, weights = bench.recipe.evaluate, bench.load_model(model)
+    engine = bench.recipe.sampling.engine
     fingerprint = recipe_digest(
         weight_fingerprint(weights),
         tokenizer_fingerprint(bench.tokenizer),
         bench.recipe.model.dtype,
+        *([engine] if engine != "torch" else []),
     )
-    with _evaluation_sets(bench, weights) as sets:
+    with _evaluation_sets(bench, weights, model) as sets:
         for chosen in sets:
             bench.require_prompts_fit(
                 weights.config, chosen.problems, max_tokens=chosen.draw.parameters.max_tokens
@@ -113,23 +117,25 @@ def require_evaluable(bench: Workbench) -> None:
 
 
 @contextmanager
-def _evaluation_sets(bench: Workbench, weights: PreTrainedModel) -> Iterator[list[EvaluationSet]]:
-    """The recipe's sets, each with its own verifier and style classifier."""
+def _evaluation_sets(
+    bench: Workbench, weights: PreTrainedModel, path: Path
+) -> Iterator[list[EvaluationSet]]:
+    """The recipe's sets, each with its own verifier and style classifier, and one sampler."""
     with ExitStack() as stack:
+        training = stack.enter_context(bench.drawing(weights, path))
         yield [
-            _evaluation_set(bench, weights, name, settings, stack)
+            _evaluation_set(bench, training, name, settings, stack)
             for name, settings in bench.recipe.data.sets.items()
         ]
 
 
 def _evaluation_set(
     bench: Workbench,
-    weights: PreTrainedModel,
+    training: GradedSampler,
     name: str,
     settings: SetSettings,
     stack: ExitStack,
 ) -> EvaluationSet:
-    training = bench.draw(weights)
     draw = replace(
         training,
         parameters=_parameters(bench, training.parameters),

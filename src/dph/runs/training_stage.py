@@ -28,6 +28,7 @@ _WITHOUT_RESULT = (
     "data.verifier_workers",
     "model.threads",
     "presample.pool",
+    "sampling.engine",
     *(f"train.{key}" for key in sorted(_NOT_PART_OF_THE_RESULT)),
 )
 _WITH_RESULT = ("seed", "model.", "data.", "sampling.", "presample.", "objective.", "train.")
@@ -45,7 +46,7 @@ def training_digest(bench: Workbench) -> str:
         {"verifier": bench.verifier.name, "version": bench.verifier.version},
         recipe.model.model_dump(mode="json", exclude={"threads", *_PLACES}),
         recipe.data.model_dump(mode="json", exclude={"sets", "verifier_workers", *_PLACES}),
-        recipe.sampling,
+        recipe.sampling.model_dump(mode="json", exclude={"engine"}),
         recipe.presample.model_dump(mode="json", exclude={"pool"}),
         recipe.objective,
         recipe.train.model_dump(mode="json", exclude=_NOT_PART_OF_THE_RESULT),

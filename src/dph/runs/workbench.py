@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,10 @@ from dph.presampling.manifest import Rule, Source
 from dph.records import Problem
 from dph.rollout.base import SampleRequest, SamplingParameters
 from dph.rollout.graded import GradedSampler
+from dph.rollout.scoring import score_completions
 from dph.rollout.torch_sampler import TorchSampler, check_requests
+from dph.rollout.vllm import VLLMSampler
+from dph.rollout.vllm_engine import EngineOptions, require_vllm
 from dph.settings import Recipe
 from dph.tasks.problems import load_problems, problems_fingerprint
 from dph.tasks.styles import make_style
@@ -97,6 +100,51 @@ class Workbench:
             style=make_style(self.recipe.data.styles),
         )
 
+    @contextmanager
+    def drawing(self, model: PreTrainedModel, path: str | Path) -> Iterator[GradedSampler]:
+        """Sampling and grading by the recipe's engine, with weights that are saved in ``path`` too.
+
+        Raises:
+            SettingsError: the engine is vLLM, and it is not installed or has no CUDA device.
+        """
+        draw = self.draw(model)
+        if self.recipe.sampling.engine == "torch":
+            yield draw
+            return
+        with self._vllm(model, path) as sampler:
+            yield replace(draw, sampler=sampler)
+
+    def require_engine(self) -> None:
+        """Find out that the engine is not there before a model is loaded.
+
+        Raises:
+            SettingsError: the engine is vLLM, and it is not installed or has no CUDA device.
+        """
+        if self.recipe.sampling.engine == "vllm":
+            require_vllm()
+
+    def _vllm(self, model: PreTrainedModel, path: str | Path) -> VLLMSampler:
+        recipe, settings = self.recipe, self.recipe.vllm
+        return VLLMSampler(
+            path,
+            self.tokenizer,
+            options=EngineOptions(
+                dtype=recipe.model.dtype,
+                max_rows=recipe.sampling.max_rows,
+                memory=settings.memory,
+                gpus=settings.gpus,
+                context=settings.context,
+                eager=settings.eager,
+            ),
+            rescore=partial(
+                score_completions,
+                model,
+                pad_id=int(self.tokenizer.pad_token_id),
+                token_budget=recipe.train.microbatch_tokens,
+                dtype=recipe.model.dtype,
+            ),
+        )
+
     def source(self, model: PreTrainedModel, draw: GradedSampler) -> Source:
         """What a pool of this recipe is made from; ``model`` is the initial policy."""
         recipe, data = self.recipe, self.recipe.data
@@ -116,6 +164,7 @@ class Workbench:
             stop_token_ids=draw.parameters.stop_token_ids,
             dtype=recipe.model.dtype,
             seed=recipe.seed,
+            engine=recipe.sampling.engine,
         )
 
     def rule(self) -> Rule:

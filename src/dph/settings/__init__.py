@@ -20,6 +20,7 @@ from dph.settings.schema import (
     SetSettings,
     TrackingSettings,
     TrainingSettings,
+    VLLMSettings,
 )
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "SetSettings",
     "TrackingSettings",
     "TrainingSettings",
+    "VLLMSettings",
     "changed_settings",
     "load_recipe",
     "recipe_digest",

@@ -96,6 +96,9 @@ class DataSettings(Section):
 class SamplingSettings(Section):
     """How completions are drawn while pre-sampling and training."""
 
+    engine: Literal["torch", "vllm"] = Field(
+        "torch", description="what draws while pre-sampling and evaluating; training: always torch"
+    )
     temperature: float = Field(1.0, gt=0, description="softmax temperature")
     top_p: float = Field(
         1.0, gt=0, le=1, description="nucleus; log-probs stay those of the full vocabulary"
@@ -112,6 +115,19 @@ class SamplingSettings(Section):
     cuda_graphs: bool = Field(
         False, description="replay decoding steps as CUDA graphs (not yet run on a GPU)"
     )
+
+
+class VLLMSettings(Section):
+    """How vLLM is set up, for sampling.engine = "vllm"."""
+
+    memory: float = Field(
+        0.5, gt=0, le=1, description="share of a GPU's memory; the scoring model needs some beside"
+    )
+    gpus: Positive = Field(1, description="GPUs that share one copy of the model")
+    context: Count = Field(
+        0, description="longest prompt and completion together, tokens; 0: the longest that fits"
+    )
+    eager: bool = Field(False, description="no CUDA graphs: starts sooner, draws slower")
 
 
 class PresamplingSettings(Section):
@@ -310,6 +326,7 @@ class Recipe(Section):
     model: ModelSettings
     data: DataSettings
     sampling: SamplingSettings = SamplingSettings()
+    vllm: VLLMSettings = VLLMSettings()
     presample: PresamplingSettings = PresamplingSettings()
     objective: ObjectiveSettings = ObjectiveSettings()
     train: TrainingSettings = TrainingSettings()

@@ -4,7 +4,7 @@ import datetime
 import decimal
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from dph.files import write_text
 from dph.records import Problem
 
 _OWN_FIELDS = ("problem_id", "prompt")
+_BATCH_ROWS = 1024
+"""Rows of a parquet file that are Python objects at a time."""
 
 
 def load_problems(path: Path) -> list[Problem]:
@@ -28,20 +30,35 @@ def load_problems(path: Path) -> list[Problem]:
         DataError: the file is missing, empty or of another kind, or a row is malformed; the
             message names the file and the line (jsonl) or row (parquet), counted from 1.
     """
-    problems: list[Problem] = []
+    return list(stream_problems(path))
+
+
+def stream_problems(path: Path) -> Iterator[Problem]:
+    """What ``load_problems`` reads, one by one, with only the ids in memory.
+
+    Raises:
+        DataError: as ``load_problems`` does, where the iteration meets it.
+    """
+    return distinct(((place, parse_problem(row, place)) for place, row in read_rows(path)), path)
+
+
+def distinct(problems: Iterable[tuple[str, Problem]], path: Path) -> Iterator[Problem]:
+    """The problems of a file, given with their places, which are there and have different ids.
+
+    Raises:
+        DataError: there is none, or an id is used twice.
+    """
     places: dict[str, str] = {}
-    for place, row in read_rows(path):
-        problem = _problem(row, place)
+    for place, problem in problems:
         if problem.problem_id in places:
             raise DataError(
                 f"{place}: problem_id {problem.problem_id!r} was used before, "
                 f"at {places[problem.problem_id]}"
             )
         places[problem.problem_id] = place
-        problems.append(problem)
-    if not problems:
+        yield problem
+    if not places:
         raise DataError(f"{path} holds no problems")
-    return problems
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
@@ -67,7 +84,7 @@ def save_problems(path: Path, problems: Sequence[Problem]) -> None:
     """
     if path.suffix != ".jsonl":
         raise DataError(f"problems are written to .jsonl, got {path}")
-    write_text(path, "".join(_line(problem) + "\n" for problem in problems))
+    write_text(path, "".join(problem_line(problem) + "\n" for problem in problems))
 
 
 def problems_fingerprint(problems: Sequence[Problem]) -> str:
@@ -78,11 +95,16 @@ def problems_fingerprint(problems: Sequence[Problem]) -> str:
     """
     digest = hashlib.sha256()
     for problem in problems:
-        digest.update(_line(problem, canonical=True).encode("ascii") + b"\n")
+        digest.update(problem_line(problem, canonical=True).encode("ascii") + b"\n")
     return digest.hexdigest()
 
 
-def _line(problem: Problem, *, canonical: bool = False) -> str:
+def problem_line(problem: Problem, *, canonical: bool = False) -> str:
+    """A problem as one line of JSON; ``canonical`` sorts the keys and leaves out blanks.
+
+    Raises:
+        DataError: the answer is not JSON or has a field named ``problem_id`` or ``prompt``.
+    """
     if clash := [field for field in _OWN_FIELDS if field in problem.answer]:
         raise DataError(f"problem {problem.problem_id!r}: an answer cannot have the field {clash}")
     prompt: Any = problem.prompt
@@ -97,7 +119,12 @@ def _line(problem: Problem, *, canonical: bool = False) -> str:
         raise DataError(f"problem {problem.problem_id!r} is not JSON: {error}") from error
 
 
-def _problem(row: Any, place: str) -> Problem:
+def parse_problem(row: Any, place: str) -> Problem:
+    """The problem of a row; ``place`` says in messages where it stands.
+
+    Raises:
+        DataError: the row is malformed.
+    """
     if not isinstance(row, dict):
         raise DataError(f"{place}: a problem is a JSON object, got {row!r:.80}")
     problem_id = row.get("problem_id")
@@ -152,11 +179,14 @@ def _read_parquet(path: Path) -> Iterator[tuple[str, Any]]:
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
             number = 0
-            for batch in file.iter_batches():
+            for batch in file.iter_batches(batch_size=_BATCH_ROWS):
                 for row in batch.to_pylist():
                     number += 1
                     place = f"{path}, row {number}"
-                    yield place, {field: _plain(value, place) for field, value in row.items()}
+                    yield (
+                        place,
+                        {field: _plain(value, f"{place}, {field}") for field, value in row.items()},
+                    )
     except (pyarrow.ArrowException, OSError) as error:
         raise DataError(f"cannot read {path} as parquet: {error}") from error
 

@@ -1,0 +1,62 @@
+"""One micro-step of rehearsal: stored answers under the policy, as the objective's own term."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from dph.divergences import Divergence
+from dph.integrations.trl.share import Share
+from dph.models.logprobs import completion_scores
+from dph.objectives import LossBatch, rehearsal_term, weighted_sum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsed:
+    """Shares of a step's token means: f(pi / pi_ref) with gradient, |log pi - log pi_ref|."""
+
+    loss: Tensor
+    log_ratio: Tensor
+
+
+def rehearse(
+    model: PreTrainedModel,
+    share: Share,
+    divergence: Divergence,
+    *,
+    temperature: float,
+    pad_id: int,
+) -> Rehearsed:
+    """Score the stored answers with the training forward and reduce the divergence over them."""
+    scores = completion_scores(
+        model,
+        [row.prompt_ids for row in share.rows],
+        [row.completion_ids for row in share.rows],
+        temperature=temperature,
+        pad_id=pad_id,
+    )
+    now, device = scores.logprobs, scores.logprobs.device
+    reference = _padded([row.ref_logprobs for row in share.rows], like=now)
+    batch = LossBatch(
+        logprobs=now,
+        old_logprobs=now.detach(),  # not used: there are no new samples here
+        ref_logprobs=reference,
+        mask=scores.mask,
+        advantages=torch.zeros(len(share.rows), device=device),
+        is_rehearsal=torch.ones(len(share.rows), dtype=torch.bool, device=device),
+        weights=torch.tensor(share.weights, device=device),
+    )
+    gap = (now.detach() - reference).abs()
+    return Rehearsed(
+        loss=rehearsal_term(batch, divergence),
+        log_ratio=weighted_sum(gap, scores.mask, batch.weights),
+    )
+
+
+def _padded(values: Sequence[Sequence[float]], *, like: Tensor) -> Tensor:
+    padded = torch.zeros(like.shape, dtype=torch.float32)
+    for index, row in enumerate(values):
+        padded[index, : len(row)] = torch.tensor(row)
+    return padded.to(like.device)

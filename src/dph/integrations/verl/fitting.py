@@ -1,0 +1,66 @@
+"""Is the pool that of this run, and do its problems fit?"""
+
+from collections.abc import Sequence
+
+from omegaconf import DictConfig
+from transformers import PreTrainedTokenizerBase
+
+from dph.errors import DataError, PoolError, SettingsError
+from dph.integrations.verl.prompts import prompt_ids
+from dph.integrations.verl.settings import SharedSettings, TrainSettings, precision
+from dph.models.fingerprint import tokenizer_fingerprint
+from dph.presampling.manifest import Manifest
+from dph.presampling.pool import require_fit
+from dph.records import Problem
+
+
+def require_fitting_pool(
+    settings: TrainSettings,
+    config: DictConfig,
+    manifest: Manifest,
+    tokenizer: PreTrainedTokenizerBase,
+) -> None:
+    """Refuse a pool that was made from something else.
+
+    The weights are not compared here: at step 0 the engine's log-probs tell whose they are.
+
+    Raises:
+        PoolError: names what differs, both values, and what to do; or the pool is empty.
+    """
+    found = {
+        "tokenizer_fingerprint": tokenizer_fingerprint(tokenizer),
+        "temperature": float(config.actor_rollout_ref.rollout.temperature),
+        "dtype": precision(config),
+        "chat": settings.chat,
+        "system_prompt": settings.system_prompt,
+    }
+    # What is not named here may differ; it is taken from the pool itself.
+    expected = manifest.source.model_copy(update=found)
+    require_fit(settings.pool, manifest, expected, manifest.rule)
+    if settings.problems == "exploration" and not manifest.counts.exploration:
+        raise PoolError(f"the pool {settings.pool} holds no problem to explore")
+
+
+def require_prompts_fit(
+    problems: Sequence[Problem],
+    settings: SharedSettings,
+    config: DictConfig,
+    tokenizer: PreTrainedTokenizerBase,
+) -> None:
+    """Refuse problems whose prompts are longer than verl will take, before anything starts.
+
+    Raises:
+        DataError: a prompt is empty.
+        ModelError: a prompt is a chat, and the tokenizer has no template for it.
+        SettingsError: a prompt is longer than ``rollout.prompt_length``.
+    """
+    limit = int(config.actor_rollout_ref.rollout.prompt_length)
+    for problem in problems:
+        length = len(prompt_ids(tokenizer, problem, settings))
+        if not length:
+            raise DataError(f"the prompt of problem {problem.problem_id!r} is empty")
+        if length > limit:
+            raise SettingsError(
+                f"the prompt of problem {problem.problem_id!r} has {length} tokens, above "
+                f"data.max_prompt_length={limit}"
+            )

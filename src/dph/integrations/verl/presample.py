@@ -1,0 +1,25 @@
+"""``python -m dph.integrations.verl.presample``: a pool, made on a Ray cluster."""
+
+import hydra
+from omegaconf import DictConfig
+
+from dph.integrations.verl.launch import launch
+from dph.integrations.verl.settings import presample_settings
+from dph.presampling.pool import require_free
+
+
+def presample(config: DictConfig) -> None:
+    """Make the pool of ``data.train_files``.
+
+    Raises:
+        SettingsError: a setting is wrong.
+        PoolError: the pool's place is taken.
+    """
+    require_free(presample_settings(config).pool)
+    launch(config, trainer="dph_presample")
+
+
+main = hydra.main(config_path="config", config_name="dph_presample", version_base=None)(presample)
+
+if __name__ == "__main__":
+    main()

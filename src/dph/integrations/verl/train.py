@@ -1,0 +1,31 @@
+"""``python -m dph.integrations.verl.train``: verl's training with rehearsal."""
+
+import hydra
+from omegaconf import DictConfig
+
+from dph.errors import SettingsError
+from dph.integrations.verl.launch import launch
+from dph.integrations.verl.settings import train_settings
+from dph.presampling.manifest import read_manifest
+
+MODES = ("sync", "colocate_async")
+
+
+def train(config: DictConfig) -> None:
+    """Train with ``config``, verl's own plus the group ``dph``.
+
+    Raises:
+        SettingsError: a setting is wrong, or the trainer's mode is one without rehearsal.
+        PoolError: there is no pool.
+    """
+    read_manifest(train_settings(config).pool / "manifest.json")
+    mode = config.trainer.v1.trainer_mode
+    if mode not in MODES:
+        raise SettingsError(f"trainer.v1.trainer_mode must be {' or '.join(MODES)}, got {mode!r}")
+    launch(config, trainer=f"dph_{mode}")
+
+
+main = hydra.main(config_path="config", config_name="dph_train", version_base=None)(train)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""verl's trainers with rehearsal: only public hooks are overridden."""
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+from omegaconf import DictConfig, open_dict
+from verl.trainer.ppo.v1 import PPOTrainerColocateAsync, PPOTrainerSync, register_trainer
+from verl.utils.config import omega_conf_to_dataclass
+
+from dph.errors import SettingsError
+from dph.files import make_directory
+from dph.integrations.verl.fitting import require_fitting_pool, require_prompts_fit
+from dph.integrations.verl.loss import MixedLoss
+from dph.integrations.verl.mixing import MixingActors
+from dph.integrations.verl.scoring import EngineForward
+from dph.integrations.verl.settings import TrainSettings, precision, train_settings
+from dph.integrations.verl.stored import open_stored
+from dph.models.loading import load_tokenizer
+from dph.presampling.pool import load_pool
+from dph.tasks.problems import save_problems
+from dph.tasks.verl_files import problems_to_verl
+from dph.training.checks import checked, mean_gap, require_small_gap
+from dph.training.update import chosen_divergence
+
+PREFIX = "dph_"
+"""Of the trainers' names: ``dph_sync`` is ``sync`` with rehearsal."""
+
+
+class _Rehearsing:
+    """What every mode adds: a pool that fits, its problems, the loss, the mixing actors."""
+
+    mode: ClassVar[str]
+
+    def __init__(self, config: DictConfig) -> None:
+        with open_dict(config):  # verl compares the name of the mode with its own ones
+            config.trainer.v1.trainer_mode = self.mode
+        settings = self.dph = train_settings(config)
+        _require_no_shuffle(config)
+        manifest, self._stored = open_stored(settings.pool)
+        tokenizer = load_tokenizer(config.actor_rollout_ref.model.path)
+        require_fitting_pool(settings, config, manifest, tokenizer)
+        if settings.problems == "exploration":
+            _explore(settings, config, tokenizer)
+        if settings.objective.rehearses and settings.js_definition:
+            _ask_for_reference(config)
+        super().__init__(config)  # type: ignore[call-arg]
+
+    def on_init_end(self) -> None:
+        """Take over the actors, and compare log-probs with the pool's before the first step."""
+        trainer: Any = self
+        config, settings = trainer.config, self.dph
+        if settings.objective.rehearses:
+            actors = trainer.actor_rollout_wg
+            if trainer.global_steps == 0:
+                self._require_reference(actors)
+            actor = omega_conf_to_dataclass(config.actor_rollout_ref.actor)
+            divergence = None if settings.js_definition else chosen_divergence(settings.objective)
+            actors.set_loss_fn(MixedLoss(actor=actor, divergence=divergence, eta=settings.eta))
+            trainer.actor_rollout_wg = MixingActors(
+                actors, config, settings, self._stored, self._update
+            )
+        super().on_init_end()  # type: ignore[misc]
+
+    def _update(self) -> int:
+        """Number of the update under way, from 1."""
+        trainer: Any = self
+        done = (trainer.global_steps - 1) * trainer.parameter_sync_step
+        return int(done + trainer.local_trigger_step + 1)
+
+    def _require_reference(self, actors: Any) -> None:
+        config = self.config  # type: ignore[attr-defined]
+        samples = checked(self._stored)
+        scores = EngineForward(actors, config)(
+            [s.prompt_ids for s in samples],
+            [s.completion_ids for s in samples],
+            temperature=float(config.actor_rollout_ref.rollout.temperature),
+        )
+        require_small_gap(mean_gap(samples, scores), dtype=precision(config))
+
+
+@register_trainer(f"{PREFIX}sync")
+class DPHTrainerSync(_Rehearsing, PPOTrainerSync):  # type: ignore[misc]
+    """Rollout and training take turns on the same devices."""
+
+    mode = "sync"
+
+
+@register_trainer(f"{PREFIX}colocate_async")
+class DPHTrainerColocateAsync(_Rehearsing, PPOTrainerColocateAsync):  # type: ignore[misc]
+    """As ``sync``, but answers that are not finished go on with the next weights."""
+
+    mode = "colocate_async"
+
+
+def _require_no_shuffle(config: DictConfig) -> None:
+    if config.actor_rollout_ref.actor.shuffle:
+        raise SettingsError(
+            "actor_rollout_ref.actor.shuffle=true would give mini-batches without stored answers: "
+            "the rows are laid out so that each gets its share; set it to false"
+        )
+
+
+def _ask_for_reference(config: DictConfig) -> None:
+    """Have verl compute the initial policy's log-probs of new answers."""
+    actor = config.actor_rollout_ref.actor
+    with open_dict(actor):
+        if not actor.use_kl_loss:
+            actor.use_kl_loss, actor.kl_loss_coef = True, 0.0
+
+
+def _explore(settings: TrainSettings, config: DictConfig, tokenizer: Any) -> None:
+    """Let verl read the problems that pre-sampling left open."""
+    problems = load_pool(settings.pool).exploration
+    require_prompts_fit(problems, settings, config, tokenizer)
+    directory = make_directory(Path(config.trainer.default_local_dir).absolute() / "dph")
+    save_problems(directory / "exploration.jsonl", problems)
+    problems_to_verl(directory / "exploration.jsonl", directory / "exploration.parquet")
+    with open_dict(config):
+        config.data.train_files = [str(directory / "exploration.parquet")]

@@ -1,0 +1,64 @@
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from dph.records import Problem
+from dph.tasks import load_problems, save_problems
+
+
+@pytest.fixture
+def problems(tmp_path):
+    save_problems(
+        tmp_path / "p.jsonl",
+        [Problem(problem_id="a", prompt="1 + 1?", answer={"answer": "2", "solution": "two"})],
+    )
+    return tmp_path / "p.jsonl"
+
+
+def test_problems_go_to_verl_and_come_back(dph, problems, tmp_path):
+    verl, again = tmp_path / "v.parquet", tmp_path / "again.jsonl"
+    words = ("convert", "--to", "verl", "--input", problems, "--out", verl)
+    code, out, err = dph(*words, "--data-source", "sums", "--ground-truth", "solution")
+    assert (code, out) == (0, f"1 rows -> {verl}\n")
+    assert "convert: 1/1 rows" in err
+    (row,) = pq.read_table(verl).to_pylist()
+    assert (row["data_source"], row["reward_model"]["ground_truth"]) == ("sums", "two")
+    code, out, _ = dph("convert", "--to", "dph", "--input", verl, "--out", again, "--json")
+    assert code == 0
+    assert json.loads(out) == {
+        "schema": 1,
+        "to": "dph",
+        "input": str(verl),
+        "out": str(again),
+        "rows": 1,
+    }
+    assert load_problems(again) == load_problems(problems)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--to", "dph", "--data-source", "x"), "--data-source belongs to --to verl"),
+        (("--to", "verl", "--number-rows"), "--number-rows belongs to --to dph"),
+        (("--to", "verl", "--ground-truth", "gold"), "its fields are answer, solution"),
+        (("--to", "dph"), "there is no reward_model.ground_truth"),
+        (("--to", "trl"), "'trl'"),
+    ],
+)
+def test_what_cannot_be_converted_is_bad_input(dph, problems, tmp_path, words, message):
+    suffix = "parquet" if "verl" in words else "jsonl"
+    code, _, err = dph("convert", *words, "--input", problems, "--out", tmp_path / f"q.{suffix}")
+    assert code == 2
+    assert message in err
+    assert [path.name for path in tmp_path.iterdir()] == ["p.jsonl"]
+
+
+def test_a_missing_file_is_bad_input(dph, tmp_path):
+    words = ("convert", "--to", "verl", "--out", tmp_path / "v.parquet", "--input")
+    code, _, err = dph(*words, tmp_path / "none.jsonl")
+    assert code == 2
+    assert "none.jsonl" in err
+    code, _, err = dph(*words, tmp_path / "none.csv")
+    assert code == 2
+    assert "must end in one of .parquet, .jsonl" in err

@@ -1,0 +1,170 @@
+"""One rank of a group that runs verl's own TrainingWorker on mixed rows; prints what it reports."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import torch
+from tensordict import TensorDict
+from verl.utils import tensordict_utils as tu
+from verl.workers.config import (
+    FSDPActorConfig,
+    FSDPEngineConfig,
+    FSDPOptimizerConfig,
+    HFModelConfig,
+    TrainingWorkerConfig,
+)
+from verl.workers.engine_workers import TrainingWorker
+from verl.workers.utils.losses import ppo_loss
+
+from dph.divergences import make_divergence
+from dph.integrations.verl.layout import Cells, filled, lay_out, row_scales
+from dph.integrations.verl.loss import MixedLoss
+from dph.integrations.verl.tensors import SCALES, STORED, answer_rows, jagged, stored_rows
+from integrations.verl.rows import HIGH, LOW, TEMPERATURE, policy_rows, stored_samples
+from tiny_models import build_tokenizer
+
+FLOAT32 = {"param_dtype": "fp32", "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
+
+
+def make_worker(model):
+    return TrainingWorker(
+        TrainingWorkerConfig(
+            model_type="language_model",
+            model_config=HFModelConfig(
+                path=str(model),
+                external_lib="integrations.verl.cpu_workers",
+                use_remove_padding=False,
+                override_config={"attn_implementation": "sdpa"},
+            ),
+            engine_config=FSDPEngineConfig(
+                strategy="fsdp2",
+                mixed_precision=FLOAT32,
+                use_torch_compile=False,
+                use_dynamic_bsz=False,
+                micro_batch_size_per_gpu=2,
+                max_token_len_per_gpu=64,
+                infer_max_token_len_per_gpu=64,
+                infer_micro_batch_size_per_gpu=2,
+            ),
+            # A learning rate of 0: every case starts from the same weights.
+            optimizer_config=FSDPOptimizerConfig(lr=0.0, weight_decay=0.0, total_training_steps=9),
+        )
+    )
+
+
+def make_actor(**changes):
+    values = {
+        "strategy": "fsdp2",
+        "rollout_n": 4,
+        "ppo_micro_batch_size_per_gpu": 2,
+        "clip_ratio_low": LOW,
+        "clip_ratio_high": HIGH,
+        "loss_agg_mode": "token-mean",
+        "use_torch_compile": False,
+    }
+    return FSDPActorConfig(**{**values, **changes})
+
+
+def all_rows(policy, samples, *, with_reference):
+    """Both kinds in one table, policy first."""
+    ours = answer_rows([r.prompt_ids for r in policy], [r.completion_ids for r in policy])
+    ours["old_log_probs"] = jagged([torch.tensor(r.old) for r in policy])
+    ours["advantages"] = jagged([torch.full((len(r.old),), r.advantage) for r in policy])
+    ours[STORED] = torch.zeros(len(policy), dtype=torch.int64)
+    optional = ("ref_log_prob",) if with_reference else ()
+    if with_reference:
+        ours["ref_log_prob"] = jagged([torch.tensor(r.reference) for r in policy])
+    stored = stored_rows(samples, optional) if samples else None
+    return {
+        name: [*ours[name].unbind(), *(stored[name].unbind() if samples else ())]
+        for name in sorted(ours.keys())
+    }
+
+
+def batch_of_rank(case, rank, ranks):
+    policy = policy_rows(case["policy"])
+    samples = stored_samples(case["stored"])
+    cells = Cells(ranks=ranks, minibatches=case.get("minibatches", 1))
+    used = len(samples)
+    samples += samples[:1] * (filled(used, cells, multiple=case.get("micro", 2)) - used)
+    lengths = [len(s.prompt_ids) for s in samples]
+    layout = lay_out(len(policy), lengths, cells, filling=len(samples) - used)
+    tokens = [len(r.completion_ids) for r in (*policy, *samples)]
+    scales = row_scales(
+        layout,
+        tokens,
+        policy=len(policy),
+        used=[True] * (len(policy) + used) + [False] * (len(samples) - used),
+        reduction=case.get("reduction", "token_mean"),
+        max_tokens=8,
+        normalisation=case.get("normalisation", "separate"),
+    )
+    columns = all_rows(policy, samples, with_reference=case["divergence"] == "definition")
+    share = len(layout.order) // ranks
+    mine = layout.order[rank * share : (rank + 1) * share]
+    fields = {
+        name: torch.stack([rows[i] for i in mine])
+        if name == STORED
+        else jagged([rows[i] for i in mine])
+        for name, rows in columns.items()
+    }
+    values = (scales.weight, scales.policy_tokens, scales.policy_scale)
+    for name, column in zip(SCALES, values, strict=True):
+        fields[name] = torch.tensor([column[i] for i in mine])
+    data = TensorDict(fields, batch_size=len(mine))
+    tu.assign_non_tensor(
+        data,
+        global_batch_size=len(policy) // cells.minibatches,
+        mini_batch_size=len(layout.order) // cells.minibatches,
+        epochs=1,
+        dataloader_kwargs={"shuffle": False},
+        temperature=TEMPERATURE,
+        calculate_entropy=False,
+        compute_loss=True,
+        micro_batch_size_per_gpu=case.get("micro", 2),
+        use_remove_padding=case.get("packed", False),
+        use_dynamic_bsz=case.get("dynamic", False),
+        max_token_len_per_gpu=32,
+    )
+    return data
+
+
+def make_loss(case):
+    actor = make_actor(loss_agg_mode=case.get("aggregation", "token-mean"))
+    if case["divergence"] == "verl":
+        return lambda model_output, data, dp_group=None: ppo_loss(
+            actor, model_output, data, dp_group
+        )
+    name = case["divergence"]
+    divergence = None if name == "definition" else make_divergence(name)
+    return MixedLoss(actor=actor, divergence=divergence, eta=case["eta"])
+
+
+def main(directory):
+    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    torch.set_num_threads(1)
+    cases = json.loads((directory / "cases.json").read_text())
+    build_tokenizer().save_pretrained(directory / f"model{rank}")
+    from integrations.verl.rows import make_model  # noqa: PLC0415
+
+    make_model().save_pretrained(directory / f"model{rank}")
+    worker = make_worker(directory / f"model{rank}")
+    worker.reset()
+    found = {}
+    for name, case in cases.items():
+        worker.set_loss_fn(make_loss(case))
+        output = worker.train_mini_batch(batch_of_rank(case, rank, ranks))
+        found[name] = {
+            k: [float(v) for v in values]
+            for k, values in output["metrics"].items()
+            if k in ("loss", "grad_norm") or k.startswith("dph/")
+        }
+    if rank == 0:
+        (directory / "found.json").write_text(json.dumps(found))
+    torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

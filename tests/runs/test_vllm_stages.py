@@ -1,0 +1,160 @@
+"""Pre-sampling and evaluation with vLLM drawing (``fake_vllm``); training stays with torch."""
+
+import json
+import logging
+import tomllib
+from functools import partial
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import fake_vllm
+from dph.errors import SettingsError
+from dph.presampling.parts import Parts
+from dph.presampling.pool import load_pool
+from dph.rollout.scoring import score_completions
+from dph.runs.evaluation_stage import evaluate_stage
+from dph.runs.pipeline import run_stages
+from dph.runs.presampling_stage import presample_stage
+from dph.runs.progress import Silent
+from dph.runs.training_stage import train_stage, training_digest
+from dph.runs.workbench import open_workbench
+from dph.settings import VLLMSettings, resolve_recipe
+
+VLLM = {"engine": "vllm"}
+
+
+@pytest.fixture
+def vllm(monkeypatch):
+    return fake_vllm.install(monkeypatch)
+
+
+def shut_down(vllm):
+    return [llm.llm_engine.aborted for llm in vllm.started] == [["shutdown"]] * len(vllm.started)
+
+
+def test_a_pool_that_vllm_drew_has_the_training_forwards_log_probs(make_recipe, tmp_path, vllm):
+    recipe = make_recipe(sampling=VLLM | {"temperature": 0.8}, vllm={"memory": 0.4})
+    with open_workbench(recipe) as bench:
+        manifest = presample_stage(bench, tmp_path / "run", Silent())
+        model = bench.load_model(recipe.model.path)
+    assert manifest.source.engine == "vllm"
+    pool = load_pool(tmp_path / "run" / "pool")
+    expected = score_completions(
+        model,
+        [sample.prompt_ids for sample in pool.rehearsal],
+        [sample.completion_ids for sample in pool.rehearsal],
+        temperature=0.8,
+        pad_id=0,
+        token_budget=recipe.train.microbatch_tokens,
+        dtype="float32",
+    )
+    assert pool.rehearsal
+    for sample, logprobs in zip(pool.rehearsal, expected, strict=True):
+        assert sample.ref_logprobs == pytest.approx(logprobs, abs=1e-6)
+    assert [llm.options["gpu_memory_utilization"] for llm in vllm.started] == [0.4]
+    assert shut_down(vllm)
+
+
+def test_a_whole_run_starts_an_engine_for_each_stage_and_trains_with_torch(
+    make_recipe, tmp_path, vllm
+):
+    sets = {"dev": str(tmp_path / "dev.jsonl"), "again": str(tmp_path / "dev.jsonl")}
+    recipe = make_recipe(sampling=VLLM, data={"sets": sets})
+    with open_workbench(recipe) as bench:
+        result = run_stages(bench, tmp_path / "run", Silent())
+        started = len(vllm.started)
+        again = run_stages(bench, tmp_path / "run", Silent())
+    assert result.trained.step == 2
+    assert again.evaluation == result.evaluation
+    assert started == 3  # the pool, the initial policy, the trained one; two sets share an engine
+    assert len(vllm.started) == 3  # nothing left to draw: none is started
+    assert shut_down(vllm)
+
+
+def test_a_pool_serves_training_whoever_drew_it(make_recipe, tmp_path, vllm):
+    run = tmp_path / "run"
+    with open_workbench(make_recipe(sampling=VLLM)) as bench:
+        first = presample_stage(bench, run, Silent())
+    with open_workbench(make_recipe()) as bench:
+        assert presample_stage(bench, run, Silent()) == first
+        assert train_stage(bench, run, Silent()).step == 2
+    assert len(vllm.started) == 1
+
+
+def test_half_a_pool_is_not_continued_by_another_engine(
+    make_recipe, tmp_path, vllm, monkeypatch, caplog
+):
+    monkeypatch.setattr("dph.presampling.presample.CHUNK", 8)
+    write = Parts.write
+
+    def killed(parts, index, table):
+        if index == 1:
+            raise KeyboardInterrupt
+        write(parts, index, table)
+
+    monkeypatch.setattr(Parts, "write", killed)
+    with (
+        open_workbench(make_recipe(sampling=VLLM)) as bench,
+        pytest.raises(KeyboardInterrupt),
+    ):
+        presample_stage(bench, tmp_path / "run", Silent())
+    assert shut_down(vllm)
+    monkeypatch.setattr(Parts, "write", write)
+    with open_workbench(make_recipe()) as bench, caplog.at_level(logging.WARNING):
+        presample_stage(bench, tmp_path / "run", Silent())
+        presample_stage(bench, tmp_path / "fresh", Silent())
+    assert "pieces of a job with other settings: removed" in caplog.text
+    samples = [pq.read_table(tmp_path / d / "pool" / "samples.parquet") for d in ("run", "fresh")]
+    assert samples[0] == samples[1]
+
+
+def test_samples_of_another_engine_are_drawn_again(make_recipe, tmp_path, vllm):
+    documents = []
+    for sampling in ({}, VLLM, {}):
+        recipe = make_recipe(sampling=sampling)
+        with open_workbench(recipe) as bench:
+            evaluate_stage(bench, tmp_path / "e", Silent(), model=tmp_path / "model")
+        documents.append(pq.read_table(tmp_path / "e" / "samples.parquet"))
+    assert documents[0] == documents[2] != documents[1]
+    assert len(vllm.started) == 1
+
+
+def test_the_engine_is_no_part_of_a_trainings_identity(make_recipe):
+    digests = set()
+    for sections in ({}, {"sampling": VLLM, "vllm": {"memory": 0.9}}):
+        with open_workbench(make_recipe(**sections)) as bench:
+            digests.add(training_digest(bench))
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [presample_stage, partial(evaluate_stage, model=Path("never-read"))],
+    ids=["presample", "evaluate"],
+)
+def test_a_machine_without_vllm_is_told_before_a_model_is_loaded(
+    make_recipe, tmp_path, monkeypatch, stage
+):
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with (
+        open_workbench(make_recipe(sampling=VLLM)) as bench,
+        pytest.raises(SettingsError, match="needs vLLM, which is not installed"),
+    ):
+        stage(bench, tmp_path / "run", Silent())
+
+
+def test_the_recipe_in_the_documentation_is_one(tmp_path):
+    document = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text(encoding="utf-8")
+    table = tomllib.loads(document.split("## vLLM")[1].split("```toml\n")[1].split("```")[0])
+    recipe = resolve_recipe(table | {"data": {"train": str(tmp_path / "p.jsonl")}})
+    assert recipe.sampling.engine == "vllm"
+    assert recipe.vllm == VLLMSettings()
+
+
+def test_the_manifest_says_who_drew(make_recipe, tmp_path):
+    with open_workbench(make_recipe()) as bench:
+        presample_stage(bench, tmp_path / "run", Silent())
+    content = json.loads((tmp_path / "run" / "pool" / "manifest.json").read_text())
+    assert content["source"]["engine"] == "torch"
