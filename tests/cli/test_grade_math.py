@@ -32,6 +32,28 @@ def test_rows_come_out_with_their_verdicts(tmp_path, capsys, verifier, rewards):
     assert "3 rows, mean reward" in capsys.readouterr().out
 
 
+def test_what_counts_as_an_answer_can_be_chosen(tmp_path):
+    answers = ["ergo 5", "The answer is 5.", "so 5"]
+    source = write(tmp_path / "in.jsonl", [{"gold": "5", "response": text} for text in answers])
+    _, rows = grade(source, tmp_path / "o.jsonl", "--phrase", "Ergo", "--no-any-expression")
+    assert [row["outcome"] for row in rows] == ["CORRECT", "NO_ANSWER", "NO_ANSWER"]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--phrase", " "), "a final-answer phrase has to be a text, got ' '"),
+        (("--verifier", "math_qwen", "--phrase", "so"), "are settings of math"),
+        (("--verifier", "math_qwen", "--no-any-expression"), "are settings of math"),
+    ],
+)
+def test_choices_that_cannot_be_met_are_refused(tmp_path, capsys, more, message):
+    source = write(tmp_path / "in.jsonl", [{"gold": "5", "response": "5"}])
+    words = ["grade", "math", "--input", source, "--out", tmp_path / "o.jsonl", *more]
+    assert main([str(word) for word in words]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
 def test_a_file_without_the_columns_is_bad_input(tmp_path, capsys):
     source = write(tmp_path / "in.jsonl", [{"answer": "5"}])
     assert main(["grade", "math", "--input", str(source), "--out", str(tmp_path / "o.jsonl")]) == 2

@@ -100,6 +100,43 @@ def test_a_column_that_is_missing_is_named(tmp_path, databases, capsys):
     assert "no column 'gold_sql', 'pred_sql'; it has db_id, answer" in capsys.readouterr().err
 
 
+def test_a_graded_file_is_graded_again_by_another_rule(tmp_path, databases, capsys):
+    source = write(tmp_path / "in.jsonl", ["SELECT 1", "SELECT 1 UNION ALL SELECT 1", "", ";"])
+    first, second = tmp_path / "bird.jsonl", tmp_path / "strict.jsonl"
+    assert main(arguments(source, databases, first, "--rule", "bird")) == 0
+    assert main(arguments(first, databases, second, "--rule", "strict")) == 2
+    assert "--replace" in capsys.readouterr().err
+    assert main(arguments(first, databases, second, "--rule", "strict", "--replace")) == 0
+    assert [row["reward"] for row in read(first)] == [1.0, 1.0, 0.0, 0.0]
+    assert [row["reward"] for row in read(second)] == [1.0, 0.0, 0.0, 0.0]
+    assert [row["outcome"] for row in read(second)][2:] == ["NO_ANSWER"] * 2
+
+
+def test_a_prediction_of_nothing_equals_an_empty_gold_by_the_official_rules(tmp_path, databases):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    row = {"db_id": "singers", "gold_sql": "SELECT name FROM singer WHERE 0"}
+    rows = [row | {"pred_sql": sql} for sql in ("", "-- none", ";", "nothing")]
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for rule, rewards in {"spider": [1, 1, 1, 0], "bird": [1, 1, 1, 0], "strict": [0] * 4}.items():
+        assert main(arguments(source, databases, target, "--rule", rule)) == 0
+        assert [row["reward"] for row in read(target)] == rewards
+    source.write_text(source.read_text().replace("pred_sql", "response"))
+    assert main(arguments(source, databases, target, "--rule", "bird")) == 0
+    assert [row["outcome"] for row in read(target)] == ["NO_ANSWER"] * 4
+
+
+def test_a_gold_that_hangs_is_paid_once(tmp_path, databases):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    hangs = "SELECT replace(hex(zeroblob(450000)), hex(zeroblob(200000)) || '1', 'x')"
+    row = {"db_id": "singers", "gold_sql": hangs, "pred_sql": "SELECT 1"}
+    good = {"db_id": "singers", "gold_sql": GOLD, "pred_sql": "SELECT 1"}
+    source.write_text("".join(json.dumps(r) + "\n" for r in [row, good] * 50))
+    started = time.monotonic()
+    assert main(arguments(source, databases, target, "--workers", 2, "--timeout", 0.5)) == 0
+    assert time.monotonic() - started < 30  # 50 of them would take 75 s or, by two, 38 s
+    assert [row["outcome"] for row in read(target)] == ["BAD_GOLD", "CORRECT"] * 50
+
+
 def _descendants(pid):
     found = set()
     for task in Path(f"/proc/{pid}/task").glob("*/children"):

@@ -81,6 +81,10 @@ def test_one_of_several_sets_has_to_be_chosen(write):
         ([row(reward="1")], "got '1'"),
         ([row(None)], "problem_id has to be a text or a whole number, got None"),
         ([row(True)], "got True"),
+        ([row(sample_index="0")], "sample_index has to be a whole number, got '0'"),
+        ([row(sample_index=0.5)], "got 0.5"),
+        ([row(sample_index=0), row()], "line 3: some rows have a sample_index and some have none"),
+        ([row(outcome="passed")], "outcome has to be one of CORRECT, WRONG.* got 'passed'"),
         ([row(sample_index=2), row(sample_index=2)], "sample 2 of problem 'a' is there twice"),
     ],
 )

@@ -72,6 +72,13 @@ def test_overrides_are_toml_values_and_bare_words_are_texts(recipe_file):
     assert (recipe.objective.eta, recipe.name, recipe.seed) == (0.5, "a", 3)
 
 
+def test_a_wrong_element_of_a_list_is_told_once(recipe_file):
+    with pytest.raises(SettingsError) as caught:
+        load_recipe(recipe_file, overrides=["evaluate.k=[0]"])
+    message = str(caught.value)
+    assert message == "evaluate.k.0: Input should be greater than or equal to 1, got 0"
+
+
 def test_the_last_override_wins(recipe_file):
     overrides = ["train.steps=9", "train.steps=10"]
     assert load_recipe(recipe_file, overrides=overrides).train.steps == 10

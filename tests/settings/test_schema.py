@@ -40,6 +40,13 @@ def test_a_learning_rate_is_a_positive_finite_number(value):
         resolve(train={"learning_rate": value})
 
 
+def test_final_answer_phrases_are_texts():
+    data = {"train": "t.jsonl", "math_phrases": ["so"]}
+    assert resolve(data=data).data.math_phrases == ("so",)
+    with pytest.raises(SettingsError, match=r"math_phrases"):
+        resolve(data=data | {"math_phrases": [" "]})
+
+
 def test_a_set_may_be_a_bare_path():
     sets = resolve(data={"train": "t.jsonl", "sets": {"dev": "d.jsonl"}}).data.sets
     assert str(sets["dev"].path) == "d.jsonl"

@@ -25,6 +25,10 @@ def equal(answer, gold):
         (r"-\frac{3}{-4}", Fraction(3, 4)),
         ("- 3 / 4", Fraction(-3, 4)),
         (r"50\%", Fraction(50)),
+        ("1e5", Fraction(100_000)),
+        ("6.7E-5", Fraction(67, 10**6)),
+        (r"3 \times 10^{8}", Fraction(3 * 10**8)),
+        (r"-2.5\cdot10^3", Fraction(-2500)),
     ],
 )
 def test_numbers_are_read_exactly(text, value):
@@ -32,7 +36,7 @@ def test_numbers_are_read_exactly(text, value):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "1,2", "1,23", "1/0", r"\frac{1}{0}", "1 2", "1e5", "2^3", "9" * 201, "٣"]
+    "text", ["", "x", "1,2", "1,23", "1/0", r"\frac{1}{0}", "1 2", "1e5000", "2^3", "9" * 201, "٣"]
 )
 def test_what_is_no_number_is_left_to_others(text):
     assert read_number(text) is None

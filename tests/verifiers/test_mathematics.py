@@ -84,6 +84,15 @@ def test_a_missing_package_is_named_with_what_to_install(monkeypatch):
         MathVerifier()
 
 
+def test_other_rules_for_finding_answers_are_another_version():
+    versions = []
+    for options in ({}, {"phrases": ["so"]}, {"any_expression": False}, {"phrases": ()}):
+        with closing(MathVerifier(**options)) as made:
+            versions.append(made.version)
+    assert len(set(versions)) == 4
+    assert versions[0] == "2"
+
+
 @pytest.mark.slow
 def test_attacks_change_no_other_verdict_and_none_is_right(verifier, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -118,7 +118,7 @@ ATTACKS = {
         OVER | LATE,
     ),
     "json_group_array": (f"{ENDLESS % 10_000_000} SELECT json_group_array(x) FROM r", ENDED),
-    "blobs in rows": ("SELECT randomblob(999999) FROM singer a, singer b, singer c", OVER),
+    "blobs in rows": ("SELECT randomblob(999999) FROM singer a, singer b, singer c", OVER | LATE),
     "rows": (f"{ENDLESS % 10_000_000} SELECT x FROM r", OVER | LATE),
     "distinct rows": (
         "WITH RECURSIVE r(x) AS (SELECT 1 UNION SELECT x + 1 FROM r) SELECT count(*) FROM "

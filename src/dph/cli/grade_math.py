@@ -27,12 +27,30 @@ VerifierOption = Annotated[
     MathVerifierName,
     typer.Option("--verifier", help="math is strict; math_qwen agrees with Qwen2.5-Math's tool."),
 ]
+PhraseOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--phrase",
+        metavar="TEXT",
+        help="math: what announces an answer without a box; may be repeated "
+        "[default: answer is, answer: ...].",
+    ),
+]
+ExpressionOption = Annotated[
+    bool,
+    typer.Option(
+        "--any-expression/--no-any-expression",
+        help="math: without box and phrase, the last expression counts.",
+    ),
+]
 
 
 def grade_math(
     source: SourceOption,
     target: TargetOption,
     verifier: VerifierOption = MathVerifierName.MATH,
+    phrases: PhraseOption = None,
+    any_expression: ExpressionOption = True,
     workers: WorkersOption = None,
     timeout: TimeoutOption = 5.0,
     resume: ResumeOption = False,
@@ -47,5 +65,11 @@ def grade_math(
     from dph.grading.math import MathRowGrader
 
     workers = workers or default_workers()
-    with MathRowGrader(verifier=verifier.value, workers=workers, timeout=timeout) as grader:
+    with MathRowGrader(
+        verifier=verifier.value,
+        phrases=phrases or None,
+        any_expression=any_expression,
+        workers=workers,
+        timeout=timeout,
+    ) as grader:
         run_grading(source, target, grader=grader, resume=resume, replace=replace, as_json=as_json)

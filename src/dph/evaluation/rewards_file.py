@@ -17,6 +17,7 @@ from dph.records import Outcome
 
 _NEEDED = ("problem_id", "reward")
 _KNOWN = (*_NEEDED, "outcome", "sample_index", "set")
+_OUTCOMES = tuple(outcome.value for outcome in Outcome)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,22 +72,26 @@ def read_rewards(path: Path, *, set_name: str | None = None) -> Rewards:
     """
     samples: dict[str, dict[int, tuple[float, bool]]] = {}
     bad: dict[str, None] = {}
+    numbered: set[bool] = set()
     sets: dict[str, None] = {}
     for place, row in _rows(path):
         sets[str(row.get("set"))] = None
         if set_name is not None and row.get("set") != set_name:
             continue
         problem_id, reward = _problem_id(row, place), _reward(row, place)
-        index = row.get("sample_index")
+        index, outcome = _index(row, place), _outcome(row, place)
         if index is not None and index < 0:
             continue
-        if row.get("outcome") == Outcome.BAD_GOLD:
+        if outcome is Outcome.BAD_GOLD:
             bad[problem_id] = None
+        numbered.add(index is not None)
+        if len(numbered) > 1:
+            raise DataError(f"{place}: some rows have a sample_index and some have none")
         own = samples.setdefault(problem_id, {})
         index = len(own) if index is None else index
         if index in own:
             raise DataError(f"{place}: sample {index} of problem {problem_id!r} is there twice")
-        own[index] = reward, _correct(row, reward)
+        own[index] = reward, reward == 1.0 if outcome is None else outcome is Outcome.CORRECT
     _require_one_set(path, sets, set_name)
     kept = {name: _of_problem(own) for name, own in samples.items() if name not in bad}
     if not kept:
@@ -123,9 +128,19 @@ def _reward(row: Mapping[str, Any], place: str) -> float:
     return float(value)
 
 
-def _correct(row: Mapping[str, Any], reward: float) -> bool:
-    outcome = row.get("outcome")
-    return reward == 1.0 if outcome is None else outcome == Outcome.CORRECT
+def _index(row: Mapping[str, Any], place: str) -> int | None:
+    value = row.get("sample_index")
+    whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
+    if value is not None and not whole:
+        raise DataError(f"{place}: sample_index has to be a whole number, got {value!r}")
+    return None if value is None else int(value)
+
+
+def _outcome(row: Mapping[str, Any], place: str) -> Outcome | None:
+    value = row.get("outcome")
+    if value is not None and value not in _OUTCOMES:
+        raise DataError(f"{place}: outcome has to be one of {', '.join(_OUTCOMES)}, got {value!r}")
+    return None if value is None else Outcome(value)
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -3,14 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dph.errors import SettingsError
 from dph.grading.stream import GradedRow
 from dph.records import Outcome, Verdict
 from dph.verifiers.closing import Closing
 from dph.verifiers.mathematics import MathPair, MathQwenVerifier, MathVerifier
-
-_VERIFIERS: Mapping[str, type[MathVerifier] | type[MathQwenVerifier]] = {
-    verifier.name: verifier for verifier in (MathVerifier, MathQwenVerifier)
-}
 
 
 class MathRowGrader(Closing):
@@ -18,17 +15,28 @@ class MathRowGrader(Closing):
 
     Args:
         verifier: the name of one of the two.
+        phrases: of MathVerifier; ``math`` alone has them.
+        any_expression: of MathVerifier, likewise.
         workers: worker processes.
         timeout: seconds for one answer.
 
     Raises:
-        SettingsError: the extra ``math`` is not installed, or a number is out of range.
+        SettingsError: the extra ``math`` is not installed, a setting is out of range, or
+            ``math_qwen`` is given one of those it does not have.
     """
 
     required = ("gold", "response")
 
-    def __init__(self, *, verifier: str = "math", workers: int = 1, timeout: float = 5.0) -> None:
-        self._verifier = _VERIFIERS[verifier](workers=workers, timeout=timeout)
+    def __init__(
+        self,
+        *,
+        verifier: str = "math",
+        phrases: Sequence[str] | None = None,
+        any_expression: bool = True,
+        workers: int = 1,
+        timeout: float = 5.0,
+    ) -> None:
+        self._verifier = _verifier(verifier, phrases, any_expression, workers, timeout)
         self.settings: Mapping[str, Any] = {
             "verifier": f"{verifier} {self._verifier.version}",
             "timeout": timeout,
@@ -54,6 +62,25 @@ class MathRowGrader(Closing):
     def close(self) -> None:
         """Stop the worker processes. Closing twice is harmless."""
         self._verifier.close()
+
+
+def _verifier(
+    name: str,
+    phrases: Sequence[str] | None,
+    any_expression: bool,
+    workers: int,
+    timeout: float,
+) -> MathVerifier | MathQwenVerifier:
+    if name == MathVerifier.name:
+        return MathVerifier(
+            phrases=phrases, any_expression=any_expression, workers=workers, timeout=timeout
+        )
+    if phrases is not None or not any_expression:
+        raise SettingsError(
+            f"{name} finds answers as its tool does: phrases and any_expression "
+            f"are settings of {MathVerifier.name}"
+        )
+    return MathQwenVerifier(workers=workers, timeout=timeout)
 
 
 def _pair(row: Mapping[str, Any]) -> MathPair | Verdict:

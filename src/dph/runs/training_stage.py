@@ -19,19 +19,18 @@ from dph.training.checkpoints import latest_checkpoint, read_progress
 from dph.training.loop import Actors, Trained, train
 from dph.training.metrics import Metrics
 
-_PLACES = {"path", "train", "databases"}
-_NOT_PART_OF_THE_RESULT = {"checkpoint_every", "keep_checkpoints", "steps"}
-
+_SECTIONS = ("model", "data", "sampling", "presample", "objective", "train")
+_WITHOUT_RESULT = {
+    "model": {"threads"},
+    "data": {"sets", "verifier_workers"},
+    "sampling": {"engine"},
+    "presample": {"pool"},
+    "train": {"checkpoint_every", "keep_checkpoints", "steps"},
+}
+"""The settings of each section that change no weights."""
+_PLACES = {"model": {"path"}, "data": {"train", "databases"}}
+"""What lies there counts, not where it lies."""
 _MOST_NAMED = 4
-_WITHOUT_RESULT = (
-    "data.sets.",
-    "data.verifier_workers",
-    "model.threads",
-    "presample.pool",
-    "sampling.engine",
-    *(f"train.{key}" for key in sorted(_NOT_PART_OF_THE_RESULT)),
-)
-_WITH_RESULT = ("seed", "model.", "data.", "sampling.", "presample.", "objective.", "train.")
 
 
 def training_digest(bench: Workbench) -> str:
@@ -44,12 +43,13 @@ def training_digest(bench: Workbench) -> str:
         directory_fingerprint(Path(recipe.model.path)),
         problems_fingerprint(bench.problems),
         {"verifier": bench.verifier.name, "version": bench.verifier.version},
-        recipe.model.model_dump(mode="json", exclude={"threads", *_PLACES}),
-        recipe.data.model_dump(mode="json", exclude={"sets", "verifier_workers", *_PLACES}),
-        recipe.sampling.model_dump(mode="json", exclude={"engine"}),
-        recipe.presample.model_dump(mode="json", exclude={"pool"}),
-        recipe.objective,
-        recipe.train.model_dump(mode="json", exclude=_NOT_PART_OF_THE_RESULT),
+        {
+            name: getattr(recipe, name).model_dump(
+                mode="json",
+                exclude=_WITHOUT_RESULT.get(name, set()) | _PLACES.get(name, set()),
+            )
+            for name in _SECTIONS
+        },
         recipe.seed,
     )
 
@@ -64,7 +64,7 @@ def train_stage(bench: Workbench, directory: Path, progress: ProgressDisplay) ->
     """
     recipe, digest = bench.recipe, training_digest(bench)
     checkpoint = latest_checkpoint(directory / "checkpoints")
-    if checkpoint is not None and steps_done(bench, directory) == recipe.train.steps:
+    if checkpoint is not None and _steps_done(recipe, directory, digest) == recipe.train.steps:
         return Trained(checkpoint=checkpoint, step=recipe.train.steps, stopped=False)
     policy = bench.load_model(checkpoint or recipe.model.path)
     draw = bench.draw(policy)
@@ -98,11 +98,17 @@ def steps_done(bench: Workbench, directory: Path) -> int:
     Raises:
         CheckpointError: it is a run with other settings, or with more steps.
     """
-    recipe, checkpoint = bench.recipe, latest_checkpoint(directory / "checkpoints")
+    if latest_checkpoint(directory / "checkpoints") is None:
+        return 0  # without the digest, which reads the whole model
+    return _steps_done(bench.recipe, directory, training_digest(bench))
+
+
+def _steps_done(recipe: Recipe, directory: Path, digest: str) -> int:
+    checkpoint = latest_checkpoint(directory / "checkpoints")
     if checkpoint is None:
         return 0
     try:
-        done = read_progress(checkpoint, digest=training_digest(bench)).step
+        done = read_progress(checkpoint, digest=digest).step
     except CheckpointError as error:
         changed = _changed(directory / "recipe.toml", recipe)
         raise CheckpointError(f"{error} {changed}".rstrip()) from error
@@ -120,13 +126,17 @@ def _changed(path: Path, recipe: Recipe) -> str:
         changed = changed_settings(load_recipe(path), recipe)
     except SettingsError:
         return ""
-    named = [
-        f"{key} {how}"
-        for key, how in changed.items()
-        if key.startswith(_WITH_RESULT) and not key.startswith(_WITHOUT_RESULT)
-    ]
+    named = [f"{key} {how}" for key, how in changed.items() if _changes_the_result(key)]
     more = f"; and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
     return f"[{'; '.join(named[:_MOST_NAMED])}{more}]" if named else ""
+
+
+def _changes_the_result(key: str) -> bool:
+    section, _, rest = key.partition(".")
+    name = rest.partition(".")[0]
+    return key == "seed" or (
+        section in _SECTIONS and name not in _WITHOUT_RESULT.get(section, set())
+    )
 
 
 def _note(metrics: Metrics) -> str:

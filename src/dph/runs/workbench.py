@@ -182,6 +182,8 @@ def verifier_maker(recipe: Recipe) -> Callable[[str], Verifier]:
         workers=data.verifier_workers,
         timeout=data.verifier_timeout,
         sql_rule=data.sql_rule,
+        math_phrases=data.math_phrases,
+        math_any_expression=data.math_any_expression,
     )
 
 

@@ -182,7 +182,12 @@ def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _messages(error: ValidationError) -> Iterator[str]:
-    for item in error.errors(include_url=False):
+    items = error.errors(include_url=False)
+    inside = {item["loc"][:-1] for item in items}
+    for item in items:
+        # A list of which an element is wrong is reported a second time, as too short.
+        if item["type"] == "too_short" and item["loc"] in inside:
+            continue
         key = ".".join(str(part) for part in item["loc"])
         if item["type"] == "missing":
             yield f"the recipe needs {key}" + _meaning(key)

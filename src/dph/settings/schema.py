@@ -14,6 +14,7 @@ FilePath = Annotated[Path, Field(strict=False)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
+Phrase = Annotated[str, Field(pattern=r"\S")]
 
 
 def _with_default(data: Any, name: str, other: str, default: Callable[[int], Any]) -> Any:
@@ -76,6 +77,12 @@ class DataSettings(Section):
     )
     sql_rule: Literal["spider", "bird", "bird_soft_f1", "strict", "cartesian"] = Field(
         "bird", description="when two results are equal (sql)"
+    )
+    math_phrases: Annotated[tuple[Phrase, ...], Field(strict=False)] | None = Field(
+        None, description="what announces an answer without a box (math); default: its own list"
+    )
+    math_any_expression: bool = Field(
+        True, description="without box and phrase, the last expression counts (math)"
     )
     styles: str | None = Field(None, description="style classifier: sql, or module:function")
     chat: bool = Field(

@@ -1,6 +1,6 @@
 """Verifiers: what a response is worth. ``make_verifier("sql")``, or your own function by name."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -28,8 +28,15 @@ __all__ = [
 
 VERIFIERS: Mapping[str, Callable[..., Verifier]] = MappingProxyType(
     {
-        "sql": lambda *, sql_rule, **settings: SQLVerifier(rule=sql_rule, **settings),
-        "math": lambda *, workers, timeout, **_: MathVerifier(workers=workers, timeout=timeout),
+        "sql": lambda *, sql_rule, databases, workers, timeout, **_: SQLVerifier(
+            rule=sql_rule, databases=databases, workers=workers, timeout=timeout
+        ),
+        "math": lambda *, math_phrases, math_any_expression, workers, timeout, **_: MathVerifier(
+            phrases=math_phrases,
+            any_expression=math_any_expression,
+            workers=workers,
+            timeout=timeout,
+        ),
         "math_qwen": lambda *, workers, timeout, **_: MathQwenVerifier(
             workers=workers, timeout=timeout
         ),
@@ -47,6 +54,8 @@ def make_verifier(
     workers: int = 1,
     timeout: float = 5.0,
     sql_rule: str = "bird",
+    math_phrases: Sequence[str] | None = None,
+    math_any_expression: bool = True,
 ) -> Verifier:
     """The verifier ``name``, or the function that an import path ``module:function`` names.
 
@@ -56,13 +65,22 @@ def make_verifier(
         workers: number of worker processes (``sql``, ``math``, ``math_qwen`` and functions).
         timeout: seconds for one answer (``sql``, ``math``, ``math_qwen`` and functions).
         sql_rule: when two results are equal, a name of ``sql_rules.RULES`` (``sql`` alone).
+        math_phrases: what announces an answer without a box, None for the usual ones (``math``
+            alone).
+        math_any_expression: whether the last expression counts without either (``math`` alone).
 
     Raises:
         SettingsError: no verifier has that name, or a setting is out of range.
     """
     settings: dict[str, Any] = {"workers": workers, "timeout": timeout}
     if name in VERIFIERS:
-        return VERIFIERS[name](databases=databases, sql_rule=sql_rule, **settings)
+        return VERIFIERS[name](
+            databases=databases,
+            sql_rule=sql_rule,
+            math_phrases=math_phrases,
+            math_any_expression=math_any_expression,
+            **settings,
+        )
     if is_import_path(name):
         return FunctionVerifier(name, **settings)
     known = ", ".join(VERIFIERS)

@@ -52,7 +52,14 @@ def readings_equal(answer: Reading, gold: Reading) -> bool:
     """Whether math-verify takes the answer as right, and the numbers bear it out."""
     if _hopeless(answer.values[0], gold.values[0]):
         return False
-    if not verify(list(gold.values), list(answer.values), timeout_seconds=None):
+    # 0 <= x < 1 is the interval [0, 1), whichever of the two the gold says.
+    interval = isinstance(gold.values[0], sympy.Interval | sympy.Union)
+    if not verify(
+        list(gold.values),
+        list(answer.values),
+        timeout_seconds=None,
+        allow_set_relation_comp=interval,
+    ):
         return False
     one, other = answer.values[0], gold.values[0]
     return isinstance(one, str) or isinstance(other, str) or not numerically_differ(one, other)

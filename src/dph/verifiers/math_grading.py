@@ -9,9 +9,14 @@ from dph.records import Outcome
 from dph.verifiers.bounded_cache import BoundedCache
 from dph.verifiers.math_answer import LONGEST_ANSWER, Place, find_answer, has_box, last_boxes
 from dph.verifiers.math_expression import Reading, read_latex, read_text, readings_equal
-from dph.verifiers.math_number import bases_differ, numbers_equal, read_number
+from dph.verifiers.math_number import (
+    notations_differ,
+    numbers_equal,
+    read_number,
+    same_in_base,
+)
 from dph.verifiers.math_spelling import clean_answer, same_spelling, trim_answer
-from dph.verifiers.math_units import units_differ
+from dph.verifiers.math_units import units_differ, without_unit
 from dph.verifiers.memory_limit import limit_address_space
 
 GOLD_STAGE = "gold"
@@ -21,6 +26,9 @@ _LONGEST_TEXT = 50_000
 _DEEPEST = 50
 _CHOICE = re.compile(r"\(?([A-J])\)?(?:[.:)].*)?", re.DOTALL)
 _CHOICE_GOLD = re.compile(r"\(?([A-J])\)?")
+_SET = re.compile(r"\\\{.*,.*\\\}", re.DOTALL)
+_TUPLE = re.compile(r"\(.*,.*\)", re.DOTALL)
+_LETTER = re.compile(r"\(?([A-Za-z])\)?")
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
 _PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{4,}")
 _SENTENCE = 4
@@ -132,14 +140,41 @@ def judge_cheaply(answer: str, gold: str) -> Judgement | None:
     cleaned, wanted = clean_answer(answer), clean_answer(gold)
     if same_spelling(cleaned) == same_spelling(wanted):
         return _CORRECT
-    numbers = read_number(cleaned), read_number(wanted)
-    if numbers[0] and numbers[1]:
-        return _CORRECT if numbers_equal(numbers[0], numbers[1]) else _wrong(answer, gold)
-    letter, choice = _CHOICE_GOLD.fullmatch(wanted), _CHOICE.fullmatch(same_spelling(cleaned))
-    if letter and choice:
-        return _CORRECT if letter[1] == choice[1] else _wrong(answer, gold)
-    differ = units_differ(cleaned, wanted) or bases_differ(cleaned, wanted)
-    return _wrong(answer, gold) if differ else None
+    equal = _numbers_equal(cleaned, wanted)
+    if equal is None:
+        equal = _letters_equal(same_spelling(cleaned), same_spelling(wanted))
+    if equal is None and same_in_base(cleaned, wanted):
+        equal = True
+    if equal is None and any(
+        differ(cleaned, wanted) for differ in (units_differ, notations_differ, _set_and_tuple)
+    ):
+        equal = False
+    if equal is None:
+        return None
+    return _CORRECT if equal else _wrong(answer, gold)
+
+
+def _numbers_equal(answer: str, gold: str) -> bool | None:
+    """None unless both are numbers; a unit is forgiven where the gold has none."""
+    wanted = read_number(gold)
+    number = read_number(answer) or read_number(without_unit(answer)) if wanted else None
+    return numbers_equal(number, wanted) if number and wanted else None
+
+
+def _letters_equal(answer: str, gold: str) -> bool | None:
+    """None unless both are letters, or choices by letter; e is not E."""
+    choice, wanted = _CHOICE.fullmatch(answer), _CHOICE_GOLD.fullmatch(gold)
+    if not (choice and wanted):
+        choice, wanted = _LETTER.fullmatch(answer), _LETTER.fullmatch(gold)
+    return choice[1] == wanted[1] if choice and wanted else None
+
+
+def _set_and_tuple(answer: str, gold: str) -> bool:
+    r"""Whether one is ``\{1, 2\}`` and the other ``(1, 2)``, which are the same to math-verify."""
+    return any(
+        _SET.fullmatch(one) and _TUPLE.fullmatch(other)
+        for one, other in ((answer, gold), (gold, answer))
+    )
 
 
 def _prose_words(text: str) -> int:

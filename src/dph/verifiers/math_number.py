@@ -1,7 +1,8 @@
 r"""Numbers as answers: read exactly, compared exactly, rounded only where a decimal was written.
 
-Understood are integers, decimals, thousands commas, ``a/b``, ``\frac{a}{b}``, a sign, a currency
-sign before it and a percent sign after it. Anything else is left to the symbolic comparison.
+Understood are integers, decimals, thousands commas, ``a/b``, ``\frac{a}{b}``, powers of ten
+(``6.7e-5``, ``6.7 \times 10^{-5}``), a sign, a currency sign before it and a percent sign after
+it. Anything else is left to the symbolic comparison.
 """
 
 import re
@@ -12,12 +13,20 @@ _DIGITS = 200
 
 _INTEGER = r"(?:[0-9]{1,3}(?:(?:,|\{,\})[0-9]{3})++|[0-9]++)"
 _DECIMAL = rf"(?:{_INTEGER}(?:\.[0-9]*+)?|\.[0-9]++)"
-_BASED = re.compile(r"(?P<digits>[0-9A-Za-z]++)_\{?(?P<base>[0-9]++)\}?")
+_BASED = re.compile(
+    r"\(?(?P<digits>[0-9A-Za-z]++)\)? ?_ ?\{? ?(?:\\(?:text|mathrm)\{ ?)?(?P<base>[0-9]++) ?\}*+"
+)
+_PLAIN_DIGITS = re.compile(r"[0-9]++")
+_POWER = (
+    r"(?:[eE](?P<exponent>[+-]?[0-9]{1,3})"
+    r"| ?\\(?:times|cdot) ?10 ?\^ ?(?:\{ ?(?P<power>[+-]? ?[0-9]{1,3}) ?\}|(?P<digit>[0-9])))"
+)
+_RATIO = re.compile(r"[0-9]++(?: ?: ?[0-9]++)++")
 _NUMBER = re.compile(
     rf"(?P<sign>[+-]?) ?(?:\\\$)? ?(?:"
     rf"\\frac ?\{{ ?(?P<minus_top>[+-]?)(?P<top>{_DECIMAL}) ?\}} ?"
     rf"\{{ ?(?P<minus_bottom>[+-]?)(?P<bottom>{_DECIMAL}) ?\}}"
-    rf"|(?P<value>{_DECIMAL})(?: ?/ ?(?P<slash>{_INTEGER}))?"
+    rf"|(?P<value>{_DECIMAL})(?:{_POWER}| ?/ ?(?P<slash>{_INTEGER}))?"
     rf")(?P<percent> ?\\%)?"
 )
 
@@ -47,7 +56,9 @@ def read_number(text: str) -> Number | None:
     if not divisor:
         return None
     signs = (found["sign"], found["minus_top"], found["minus_bottom"])
+    power = found["exponent"] or found["power"] or found["digit"] or "0"
     value = (-1) ** signs.count("-") * _rational(top) / divisor
+    value *= Fraction(10) ** int(power.replace(" ", ""))
     return Number(value, decimal="." in top + bottom, percent=found["percent"] is not None)
 
 
@@ -68,14 +79,30 @@ def numbers_equal(answer: Number, gold: Number) -> bool:
     return _equal(_meant(answer), _meant(gold), rounded=rounded)
 
 
-def bases_differ(answer: str, gold: str) -> bool:
-    """Whether both are digits with a base, such as ``52_8``, and not the same.
+def notations_differ(answer: str, gold: str) -> bool:
+    """Whether one is digits in a base (``52_8``) or a ratio (``3:1``), and the other is not that.
 
-    >>> bases_differ("52_8", "52_9"), bases_differ("52", "52_8")
-    (True, False)
+    ``52_8`` is neither ``52_9`` nor 52. A ratio may be a fraction, but is no whole number.
+
+    >>> notations_differ("52_8", "52_{8}"), notations_differ("52", "52_8")
+    (False, True)
     """
     one, other = _BASED.fullmatch(answer), _BASED.fullmatch(gold)
-    return one is not None and other is not None and one.groups() != other.groups()
+    if one and other:
+        return one.groups() != other.groups()
+    plain = _PLAIN_DIGITS.fullmatch(gold if one or _RATIO.fullmatch(answer) else answer)
+    special = one or other or _RATIO.fullmatch(answer) or _RATIO.fullmatch(gold)
+    return plain is not None and special is not None
+
+
+def same_in_base(answer: str, gold: str) -> bool:
+    """Whether both are the same digits in the same base, however that is written.
+
+    >>> same_in_base("(52)_8", "52_{8}")
+    True
+    """
+    one, other = _BASED.fullmatch(answer), _BASED.fullmatch(gold)
+    return one is not None and other is not None and one.groups() == other.groups()
 
 
 def _meant(number: Number) -> Fraction:

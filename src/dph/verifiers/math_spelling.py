@@ -12,6 +12,9 @@ _INVISIBLE = re.compile(
 )
 _BLANKS = re.compile(r"(?:\s|~|\\(?:[,;:> ]|q?quad(?![a-zA-Z])))++")
 _NEEDLESS_BLANK = re.compile(r"(?<![0-9A-Za-z]) | (?![0-9A-Za-z])")
+_THOUSANDS = re.compile(r"(?<=[0-9])\\[,;:](?=[0-9]{3}(?![0-9]))")
+_EMPTY_SET = re.compile(r"\\varnothing(?![a-zA-Z])")
+_DEGREE = re.compile(r"\\degree(?![a-zA-Z])|\u00b0")
 _FRACTION = re.compile(r"\\[dtc]frac(?![a-zA-Z])")
 _SHORT_FRACTION = re.compile(r"\\frac\s*([0-9])\s*([0-9])(?![0-9])")
 _WORDS = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname)\{([^{}]*)\}")
@@ -25,15 +28,18 @@ _LAST_MARKS = " \t\n.,;:~$"
 def trim_answer(text: str) -> str:
     r"""An answer without blanks, dollar signs and punctuation around it.
 
-    >>> trim_answer(" $9.$ "), trim_answer("5 percent"), trim_answer(r"\$18.90")
-    ('9', '5\\%', '\\$18.90')
+    Percent, degrees, the empty set and thousands are written in one way.
+
+    >>> trim_answer(" $9.$ "), trim_answer("5 percent"), trim_answer(r"\$18\,900")
+    ('9', '5\\%', '\\$18900')
     """
     text = text.replace("\u2212", "-")
     start = _EDGES_LEFT.match(text)
     text = text[start.end() if start else 0 :]
     while (shorter := text.rstrip(_LAST_MARKS)) != text or text.endswith("\\"):
         text = shorter.rstrip("\\") if shorter.endswith("\\") else shorter
-    return _PERCENT.sub(r"\\%", text)
+    text = _DEGREE.sub(r"^\\circ", _EMPTY_SET.sub(r"\\emptyset", text))
+    return _THOUSANDS.sub("", _PERCENT.sub(r"\\%", text))
 
 
 def clean_answer(text: str) -> str:

@@ -74,5 +74,15 @@ def units_differ(answer: str, gold: str) -> bool:
     return one is not None and other is not None and one != other
 
 
+def without_unit(text: str) -> str:
+    """A (cleaned) answer without the common unit that ends it in plain words.
+
+    >>> without_unit("5 dollars"), without_unit("5 or 6"), without_unit("5 m")
+    ('5', '5 or 6', '5')
+    """
+    before, blank, word = text.rpartition(" ")
+    return before if blank and _known(word) else text
+
+
 def _known(word: str) -> str | None:
     return _UNITS.get(word) or _UNITS.get(word.removesuffix("s"))

@@ -112,27 +112,34 @@ class MathVerifier(_PooledVerifier):
     yes has to be borne out by the numbers. Wrong answers near the gold are wrong.
 
     Args:
-        phrases: what announces an answer that is not boxed; upper and lower case alike.
+        phrases: what announces an answer that is not boxed, upper and lower case alike; None for
+            ``PHRASES``, an empty list for boxes alone.
         any_expression: without box and phrase, take the last expression of the response.
         workers: number of worker processes.
         timeout: seconds for one answer.
 
     Raises:
-        SettingsError: math-verify is missing, or ``workers`` or ``timeout`` is out of range.
+        SettingsError: math-verify is missing, a phrase is blank, or ``workers`` or ``timeout`` is
+            out of range.
     """
 
     name = "math"
-    version = "1"
+    version = "2"
 
     def __init__(
         self,
         *,
-        phrases: Sequence[str] = PHRASES,
+        phrases: Sequence[str] | None = None,
         any_expression: bool = True,
         workers: int = 1,
         timeout: float = 5.0,
     ) -> None:
-        lower = [phrase.lower() for phrase in phrases]
+        chosen = tuple(PHRASES if phrases is None else phrases)
+        if blank := [phrase for phrase in chosen if not phrase.strip()]:
+            raise SettingsError(f"a final-answer phrase has to be a text, got {blank[0]!r}")
+        lower = [phrase.lower() for phrase in chosen]
+        if chosen != PHRASES or not any_expression:
+            self.version = f"{self.version} (phrases={lower}, any_expression={any_expression})"
         super().__init__(
             handler="dph.verifiers.math_grading:make_math_grader",
             options={"phrases": lower, "any_expression": any_expression},
@@ -156,7 +163,7 @@ class MathQwenVerifier(_PooledVerifier):
     """
 
     name = "math_qwen"
-    version = "1"
+    version = "2"
 
     def __init__(self, *, workers: int = 1, timeout: float = 5.0) -> None:
         super().__init__(

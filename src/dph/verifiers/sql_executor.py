@@ -11,9 +11,7 @@ limits on rows, on the size of a value, on the whole result, and on the memory o
 
 import os
 import re
-import resource
 import sqlite3
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,6 +21,7 @@ from stat import S_ISREG
 from urllib.parse import quote
 
 from dph.records import Outcome
+from dph.verifiers.memory_limit import limit_address_space
 from dph.verifiers.sql_rules.base import Row
 from dph.verifiers.sql_tokens import first_word
 
@@ -80,8 +79,7 @@ class _LimitError(Exception):
 
 def limit_memory(limits: SQLLimits) -> None:
     """Limit this process's memory and, at half of that, SQLite's."""
-    if sys.platform == "linux":  # elsewhere RLIMIT_AS is missing or refuses any value
-        resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
+    limit_address_space(limits.memory_bytes)
     connection = sqlite3.connect(":memory:")
     connection.execute(f"PRAGMA hard_heap_limit={limits.memory_bytes // 2}")
     connection.close()
