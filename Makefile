@@ -23,12 +23,12 @@ test-trl: $(TRL_STAMP)
 	.venv-trl/bin/python -m pytest tests/integrations/trl --durations=5 --cov=dph.integrations.trl \
 		--cov-branch --cov-config=/dev/null --cov-report=term-missing --cov-fail-under=90
 
-# Rehearsal inside released verl, in an environment of its own, likewise. What runs in Ray's workers
-# (pre-sampling, verl's own loops) is not measured.
+# Rehearsal inside released verl, in an environment of its own, likewise. What runs in processes of
+# verl and Ray is not measured.
 test-verl: $(VERL_STAMP)
 	.venv-verl/bin/python -m pytest tests/integrations/verl --durations=8 \
 		--cov=dph.integrations.verl --cov-branch --cov-config=/dev/null \
-		--cov-report=term-missing --cov-fail-under=70
+		--cov-report=term-missing --cov-fail-under=90
 
 # The graders against ten thousand generated answers and more: minutes, so not part of `make test`.
 fuzz: $(STAMP)

@@ -51,7 +51,8 @@ class Session:
         """Run a command to its end; returns the metrics of its steps, by step."""
         with self.started(module, *overrides, ranks=ranks, name=name) as process:
             code = process.wait(timeout=timeout)
-        assert code == 0, self.log(name).read_text()[-6000:]
+            assert code == 0, self.log(name).read_text()[-6000:]
+            self._wait_until_nothing_is_left()
         return self.metrics(name)
 
     @contextmanager
@@ -90,6 +91,13 @@ class Session:
         path = self.directory / f"{name}.jsonl"
         *lines, _half = path.read_text().split("\n") if path.exists() else [""]
         return {row["step"]: row["data"] for row in map(json.loads, lines)}
+
+    def _wait_until_nothing_is_left(self, seconds=30):
+        """Ray and the verifiers' workers end by themselves when a command does."""
+        deadline = time.monotonic() + seconds
+        while (left := self._processes()) and time.monotonic() < deadline:
+            psutil.wait_procs(left, timeout=1)
+        assert not left, [process.cmdline() for process in left]
 
     def _kill_ray(self):
         """A killed driver leaves processes behind; ours name our own directory."""

@@ -1,6 +1,5 @@
 """Drawing through verl's agent loop, with the loop and the queue played by fakes."""
 
-
 import pytest
 import torch
 from omegaconf import OmegaConf

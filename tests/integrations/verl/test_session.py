@@ -218,9 +218,5 @@ def test_filtered_groups_the_definition_form_and_colocate_async_run_together(
         assert metrics[step]["actor/dph/stored_rows_min"] == STORED / 2
         assert metrics[step]["actor/grad_norm"] > 0
     assert metrics[1]["actor/dph/log_ratio_first"] < 1e-5
-    # log 2 by two halves that are 0 where pi = pi_ref.
+    # Both halves are 0 where pi = pi_ref.
     assert abs(metrics[1]["actor/dph/divergence"]) < 0.05
-
-
-def test_no_process_of_ray_is_left(session):
-    assert not session._processes()

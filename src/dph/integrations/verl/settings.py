@@ -21,6 +21,14 @@ from dph.verifiers import Verifier, make_verifier
 
 S = TypeVar("S", bound=Section)
 
+REFUSED_VERIFIERS = {
+    "math_qwen": (
+        "verifier='math_qwen' reads LaTeX with sympy, which takes antlr4 4.11 only, and verl's "
+        "hydra takes 4.9 only: use 'math'"
+    )
+}
+"""Those that would grade wrong beside verl, and why."""
+
 PRECISIONS = {
     "bf16": "bfloat16",
     "bfloat16": "bfloat16",
@@ -51,11 +59,8 @@ class SharedSettings(Section):
     def _grading_fits(self) -> Self:
         names = ("verifier", "verifier_workers", "verifier_timeout", "databases", "sql_rule")
         _checked(DataSettings, self, names, train=Path("verl"))
-        if self.verifier == "math_qwen":
-            raise ValueError(
-                "verifier='math_qwen' reads LaTeX with sympy, which takes antlr4 4.11 only, and "
-                "verl's hydra takes 4.9 only: use 'math'"
-            )
+        if self.verifier in REFUSED_VERIFIERS:
+            raise ValueError(REFUSED_VERIFIERS[self.verifier])
         if self.system_prompt and not self.chat:
             raise ValueError("system_prompt needs chat=true: a plain prompt is taken as it is")
         return self
