@@ -35,6 +35,9 @@ def test_text_without_mathematics_has_no_reading():
         (sympy.FiniteSet(1, 2), sympy.FiniteSet(1, 3)),
         (sympy.Tuple(1, 2), sympy.Tuple(2, 1)),
         (sympy.Eq(X, 1), sympy.Integer(2)),
+        (sympy.Matrix([[1, 2]]), sympy.Matrix([[1], [2]])),
+        (sympy.Eq(X, 1), sympy.Eq(4, 5, evaluate=False)),
+        (sympy.Eq(X, sympy.Symbol("y")), sympy.Eq(X, sympy.Symbol("z"))),
     ],
 )
 def test_different_values_differ(one, other):
@@ -51,7 +54,6 @@ def test_different_values_differ(one, other):
         (sympy.FiniteSet(sympy.I, 2), sympy.FiniteSet(sympy.I, 3)),
         (sympy.FiniteSet(1), sympy.FiniteSet(1, 3)),
         (sympy.Tuple(1), sympy.Tuple(1, 3)),
-        (sympy.Matrix([[1, 2]]), sympy.Matrix([[1], [2]])),
         (sympy.Tuple(sympy.true), sympy.Tuple(sympy.false)),
         (sympy.Sum(X, (X, 1, 3)), sympy.Integer(7)),
         (sympy.zoo, sympy.Integer(1)),

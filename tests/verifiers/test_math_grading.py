@@ -18,7 +18,10 @@ def grade(grader):
     return lambda response, gold: grader({"response": response, "gold": gold}, lambda _: None)[0]
 
 
+COLUMNS = r"\boxed{{\mathbf{{y}} = c_{{1}} e^{{3t}} \begin{{pmatrix}} \{} \\ {} \end{{pmatrix}}}}"
+
 RIGHT = [
+    (COLUMNS.format("cos 6t", "5"), COLUMNS.format("cos 6 t", "10/2")),
     (r"\boxed{9.}", "9"),
     (r"\boxed{\frac{\sqrt{2}}{2}}", r"\frac{1}{\sqrt{2}}"),
     (r"\boxed{0.5}", r"\frac12"),
@@ -103,6 +106,11 @@ WRONG = [
     (r"\boxed{\{1,2\}}", "(1,2)"),
     (r"\boxed{500 cents}", "5"),
     (r"\boxed{1\,2}", "12"),
+    (r"\boxed{x^2 + 18x + 86 = 0}", r"\log_{\frac{1}{5}}(625) = -4"),
+    (r"\boxed{6 = 6}", r"\log_{\frac{1}{5}}(625) = -4"),
+    (COLUMNS.format("cos 6t", "5"), COLUMNS.format("sin 6t", "5")),
+    (COLUMNS.format("cos 6t", "5"), COLUMNS.format("cos 6t", r"5 \\ 6")),
+    (COLUMNS.format("cos 6t", "5"), COLUMNS.format("cos 6t", "5 c_{{2}}")),
     (r"\boxed{\pm 5}", "5"),
     (r"\boxed{5 \pmod 7}", "5"),
     ("The answer is 4, 5, 6, or 7", "5"),

@@ -88,8 +88,34 @@ def numerically_differ(answer: Any, gold: Any) -> bool:
 
     Symbols get fixed values. Where the values cannot be had, the answer is no.
     """
-    pairs = _pairs(*_sides(answer, gold))
-    return any(_values_differ(one, other) for one, other in pairs)
+    if isinstance(answer, sympy.Eq) and isinstance(gold, sympy.Eq) and _apart(answer, gold):
+        return True
+    one, other = (_explicit(side) for side in _sides(answer, gold))
+    matrices = isinstance(one, sympy.MatrixBase) and isinstance(other, sympy.MatrixBase)
+    if matrices and one.shape != other.shape:
+        return True
+    return any(_values_differ(*pair) for pair in _pairs(one, other))
+
+
+def _apart(answer: sympy.Eq, gold: sympy.Eq) -> bool:
+    """Whether two equations cannot be the same one.
+
+    math-verify compares what their solvers find, and where neither finds anything says yes.
+    """
+    if not (answer.free_symbols and gold.free_symbols):
+        sides = ((answer.lhs, gold.lhs), (answer.rhs, gold.rhs))
+        return answer.free_symbols != gold.free_symbols or any(
+            _values_differ(*pair) for pair in sides
+        )
+    return bool(answer.lhs == gold.lhs and answer.free_symbols != gold.free_symbols)
+
+
+def _explicit(expression: Any) -> Any:
+    """Sums and multiples of matrices, entry by entry."""
+    if isinstance(expression, sympy.MatrixExpr):
+        with contextlib.suppress(Exception):
+            return expression.as_explicit()
+    return expression
 
 
 def _sides(answer: Any, gold: Any) -> tuple[Any, Any]:
@@ -104,8 +130,7 @@ def _sides(answer: Any, gold: Any) -> tuple[Any, Any]:
 def _pairs(answer: Any, gold: Any) -> Iterator[tuple[Any, Any]]:
     """The numbers to compare: entries, end points, elements by size, or the two themselves."""
     if isinstance(answer, sympy.MatrixBase) and isinstance(gold, sympy.MatrixBase):
-        if answer.shape == gold.shape:
-            yield from zip(answer.flat(), gold.flat(), strict=True)
+        yield from zip(answer.flat(), gold.flat(), strict=True)
     elif isinstance(answer, sympy.Interval) and isinstance(gold, sympy.Interval):
         yield from ((answer.start, gold.start), (answer.end, gold.end))
     elif isinstance(answer, sympy.FiniteSet) and isinstance(gold, sympy.FiniteSet):
