@@ -21,6 +21,8 @@ WIDE = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
 HEADS = {"num_attention_heads": 4, "num_key_value_heads": 4, "max_position_embeddings": 64}
 GROUPED = WIDE | HEADS | {"num_key_value_heads": 2}
 SMALL = {"n_layer": 2, "n_head": 4}
+# The sdpa attention of older releases of transformers drops softcaps without a word.
+EAGER = {"attn_implementation": "eager"}
 FAMILIES = {
     "llama": (tf.LlamaConfig, tf.LlamaForCausalLM, WIDE | HEADS),
     "llama_gqa": (tf.LlamaConfig, tf.LlamaForCausalLM, GROUPED),
@@ -29,7 +31,7 @@ FAMILIES = {
     "gemma2": (
         tf.Gemma2Config,
         tf.Gemma2ForCausalLM,
-        GROUPED | {"head_dim": 8, "final_logit_softcapping": 2.0, "sliding_window": 64},
+        GROUPED | EAGER | {"head_dim": 8, "final_logit_softcapping": 2.0, "sliding_window": 64},
     ),
     "mistral_window": (tf.MistralConfig, tf.MistralForCausalLM, GROUPED | {"sliding_window": 5}),
     "bloom": (tf.BloomConfig, tf.BloomForCausalLM, SMALL | {"hidden_size": 32}),
@@ -45,7 +47,7 @@ MORE_FAMILIES = {
     "gemma2_capped": (
         tf.Gemma2Config,
         tf.Gemma2ForCausalLM,
-        GROUPED | EIGHT | {"attn_logit_softcapping": 2.0, "sliding_window": 64},
+        GROUPED | EIGHT | EAGER | {"attn_logit_softcapping": 2.0, "sliding_window": 64},
     ),
     "mixtral": (tf.MixtralConfig, tf.MixtralForCausalLM, GROUPED | EXPERTS),
     "gpt_neox": (
