@@ -47,7 +47,7 @@ class Session:
     def __init__(self, directory, ray, overrides):
         self.directory, self.ray, self.overrides = Path(directory), str(ray), list(overrides)
 
-    def run(self, module, *overrides, ranks, name, timeout=300):
+    def run(self, module, *overrides, ranks, name, timeout=600):
         """Run a command to its end; returns the metrics of its steps, by step."""
         with self.started(module, *overrides, ranks=ranks, name=name) as process:
             code = process.wait(timeout=timeout)

@@ -63,7 +63,7 @@ def run_ranks(ranks, directory):
         )
         for rank in range(ranks)
     ]
-    outputs = [process.communicate(timeout=240)[0] for process in processes]
+    outputs = [process.communicate(timeout=480)[0] for process in processes]
     assert [p.returncode for p in processes] == [0] * ranks, outputs[0][-4000:]
     return json.loads((directory / "found.json").read_text())
 

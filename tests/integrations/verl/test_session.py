@@ -154,7 +154,7 @@ def resumed(session, world, pool):
     assert pool.rehearsal
     common = ("dph.eta=0.2", f"dph.rehearsal_per_step={STORED}", "trainer.save_freq=1")
     latest = world / "checkpoints" / "latest_checkpointed_iteration.txt"
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + 600
     with session.started(
         "train", *common, "trainer.total_training_steps=50", ranks=2, name="killed"
     ) as process:
