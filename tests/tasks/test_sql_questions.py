@@ -31,6 +31,26 @@ def test_a_row_without_a_field_is_named(tmp_path, field, value):
         questions(path)
 
 
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([ROW | {"id": 3}, ROW | {"id": 3}], "question 1: id 3 was used before"),
+        ([ROW | {"db_id": "../zoo"}], "'db_id' has to be the name of a database, got '../zoo'"),
+        ([ROW | {"evidence": 5}], "'evidence' has to be a text, got 5"),
+        ([], "does not hold a list of questions"),
+    ],
+)
+def test_what_would_fail_later_is_named_at_once(tmp_path, rows, message):
+    with pytest.raises(DataError, match=message):
+        questions(write(tmp_path, rows))
+
+
+@pytest.mark.parametrize("evidence", [None, ""])
+def test_a_question_may_have_no_evidence(tmp_path, evidence):
+    (question,) = questions(write(tmp_path, [ROW | {"evidence": evidence}]))
+    assert question.evidence == ""
+
+
 def test_what_holds_no_rows_is_refused(tmp_path):
     with pytest.raises(DataError, match="list of questions"):
         read_rows(write(tmp_path, {"a": 1}))

@@ -49,6 +49,20 @@ ATTACKS = {
     "matrix": r"\boxed{\begin{pmatrix}" + "1&" * 1500 + r"\end{pmatrix}}",
     "binomial": r"\boxed{\binom{10^{9}}{5\cdot 10^{8}}}",
     "not text": "\x00\ud800\udfff",
+    "ten megabytes": "{" * 10_000_000,
+    "a million boxes": r"\boxed{7}" * 1_000_000,
+    "digits of other scripts": "\\boxed{\u0665\uff15\u2075\u2464}",
+    "invisible characters": "\\boxed{\u200b\ufeff\u202e}",
+    "nested environments": r"\boxed{" + r"\begin{pmatrix}" * 200 + r"\end{pmatrix}" * 200 + "}",
+    "input": r"\boxed{\input{/etc/passwd}\write18{touch attacked}}",
+    "subclasses": r"\boxed{().__class__.__bases__[0].__subclasses__()}",
+    "not a number": "the answer is NaN",
+    "infinity": r"\boxed{-inf}",
+    "factorials of factorials": r"\boxed{5" + "!" * 200 + "}",
+    "number words": "the answer is " + "one hundred " * 200_000,
+    "nested texts": r"\boxed{" + r"\text{" * 49 + "5" + "}" * 49 + "}",
+    "percents": r"\boxed{" + r"\%" * 2000 + "}",
+    "many and": r"\boxed{1}" + " and " * 100_000 + r"\boxed{2}",
 }
 
 
@@ -62,6 +76,12 @@ def verdicts(verifier, pairs):
 def verifier(request):
     with closing(request.param(workers=2, timeout=3.0)) as made:
         yield made
+
+
+def resident_bytes():
+    """Of this process, which keeps what its workers send."""
+    pages = Path("/proc/self/statm").read_text().split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def problem(gold):
@@ -100,7 +120,9 @@ def test_attacks_change_no_other_verdict_and_none_is_right(verifier, tmp_path, m
     attacks = [("x^2 + 7", text) for text in (ATTACKS | dict([*SLOW_ATTACKS.items()][:1])).values()]
     mixed = [*good, *attacks]
     random.Random(0).shuffle(mixed)
+    before = resident_bytes()
     outcomes = dict(zip(mixed, verdicts(verifier, mixed), strict=True))
+    assert resident_bytes() - before < 200_000_000
     assert all(outcomes[pair] == Outcome.CORRECT for pair in good)
     assert Outcome.CORRECT not in [outcomes[pair] for pair in attacks]
     assert not list(tmp_path.iterdir())

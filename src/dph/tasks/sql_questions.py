@@ -46,7 +46,7 @@ def read_rows(path: Path) -> list[Mapping[str, Any]]:
             rows = pyarrow.parquet.read_table(path).to_pylist()
         except (OSError, pyarrow.ArrowException) as error:
             raise DataError(f"cannot read {path} as parquet: {error}") from error
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+    if not rows or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise DataError(f"{path} does not hold a list of questions")
     return rows
 
@@ -64,15 +64,17 @@ def to_questions(
         start: number of the first position.
 
     Raises:
-        DataError: the file is missing, or a row lacks a field.
+        DataError: the file is missing, a row lacks a field, or two have the same number.
     """
     gold = gold_field if path.suffix == ".json" else "gold_sql"
-    return [
-        _question(
-            row, f"{path}, question {place}", f"{prefix}-{row.get(number_field, place)}", gold
-        )
-        for place, row in enumerate(read_rows(path), start)
-    ]
+    found: dict[str, SQLQuestion] = {}
+    for place, row in enumerate(read_rows(path), start):
+        where, number = f"{path}, question {place}", row.get(number_field, place)
+        question = _question(row, where, f"{prefix}-{number}", gold)
+        if question.question_id in found:
+            raise DataError(f"{where}: {number_field} {number!r} was used before")
+        found[question.question_id] = question
+    return list(found.values())
 
 
 def first_that_exists(
@@ -101,11 +103,16 @@ def _question(row: Mapping[str, Any], place: str, question_id: str, gold: str) -
     for field in ("db_id", "question", gold):
         if not isinstance(row.get(field), str) or not row[field].strip():
             raise DataError(f"{place}: {field!r} has to be a text, got {row.get(field)!r:.80}")
+    if Path(row["db_id"]).name != row["db_id"]:
+        raise DataError(f"{place}: 'db_id' has to be the name of a database, got {row['db_id']!r}")
+    evidence = row.get("evidence") or ""
+    if not isinstance(evidence, str):
+        raise DataError(f"{place}: 'evidence' has to be a text, got {evidence!r:.80}")
     return SQLQuestion(
         question_id=question_id,
         db_id=row["db_id"],
         question=row["question"],
         gold_sql=row[gold],
-        evidence=row.get("evidence") or "",
+        evidence=evidence,
         difficulty=row.get("difficulty"),
     )
