@@ -106,6 +106,16 @@ def test_a_model_that_bypasses_its_head_module_still_gives_the_same_values(make_
     torch.testing.assert_close(untouched, expected, rtol=1e-5, atol=1e-5)
 
 
+def test_a_bypassed_head_is_noticed_with_as_many_completion_tokens_as_packed_ones(make_model):
+    model = make_model()
+    # 3 + (2 + 1 + 3) packed tokens, 3 + 2 + 4 completion tokens.
+    rows = [[3, 4, 5]] * 3, [[5, 6, 7], [7, 8], [2, 3, 4, 1]]
+    expected = completion_scores(model, *rows, temperature=1.0, pad_id=0, sharing="never")
+    model.get_output_embeddings = lambda: None
+    bypassed = completion_scores(model, *rows, temperature=1.0, pad_id=0, sharing="always")
+    torch.testing.assert_close(bypassed.logprobs, expected.logprobs, rtol=1e-5, atol=1e-5)
+
+
 def test_logits_of_an_unknown_shape_are_refused(make_model):
     model = make_model()
     model.lm_head.register_forward_hook(lambda _m, _i, out: out[:, :3])

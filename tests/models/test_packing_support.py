@@ -90,3 +90,18 @@ def test_our_checkpointing_keeps_the_attention(make_model, tmp_path):
     make_model("llama_gqa").save_pretrained(tmp_path)
     model = load_model(tmp_path, device="cpu", gradient_checkpointing=True).train()
     assert packing_support(model).refusal is None
+
+
+def test_a_frozen_model_needs_no_gradients_to_be_supported(make_model, tmp_path):
+    # As the reference model: on a GPU gradients are looked at in evaluation mode too.
+    make_model().save_pretrained(tmp_path)
+    model = load_model(tmp_path, device="cpu", gradient_checkpointing=True).train()
+    assert packing_support(model.requires_grad_(False)).refusal is None
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # newer releases have a newer name
+def test_a_model_that_is_frozen_no_more_is_asked_again(make_model):
+    model = make_model().train().requires_grad_(False)
+    model.gradient_checkpointing_enable({"use_reentrant": False})
+    assert packing_support(model).refusal is None
+    assert packing_support(model.requires_grad_(True)).refusal is not None

@@ -99,6 +99,21 @@ def test_a_frozen_head_and_no_tokens_are_fine():
     assert selected_logprobs(hidden[:0], head, targets[:0], 1.0).shape == (0,)
 
 
+def test_a_first_block_of_words_that_the_bias_rules_out_is_no_problem(monkeypatch):
+    monkeypatch.setattr(module, "BLOCK", 8)
+    head = nn.Linear(4, 40)
+    head.bias.data[:20] = -torch.inf
+    targets = torch.tensor([20, 30, 39])
+    hidden = torch.randn(3, 4, requires_grad=True)
+    again = hidden.detach().clone().requires_grad_()
+    found = selected_logprobs(hidden, head, targets, 1.0)
+    expected = torch.log_softmax(head(again), dim=-1).gather(1, targets[:, None])[:, 0]
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+    found.sum().backward()
+    expected.sum().backward()
+    torch.testing.assert_close(hidden.grad, again.grad, rtol=1e-5, atol=1e-6)
+
+
 def test_without_entropy_there_are_zeros():
     hidden, head, targets, _ = problem()
     _, entropy = selected_logprobs_and_entropy(hidden, head, targets, 1.0, with_entropy=False)

@@ -45,3 +45,20 @@ def test_without_rows_there_are_no_scores():
         )
         == []
     )
+
+
+def test_every_module_is_in_its_own_mode_afterwards_even_when_scoring_fails(monkeypatch):
+    model = build_model().train()
+    model.lm_head.eval()
+    score(model)
+    assert model.training
+    assert not model.lm_head.training
+
+    def fail(*_args, **_options):
+        raise MemoryError
+
+    monkeypatch.setattr(scoring, "completion_scores", fail)
+    with pytest.raises(MemoryError):
+        score(model)
+    assert model.training
+    assert not model.lm_head.training

@@ -171,7 +171,7 @@ def _completion_logits(
     gives full logits, from which the positions are taken.
     """
     head = model.get_output_embeddings()
-    with _only_at(head, layout.sources, layout.ids.shape), layout.attention:
+    with _only_at(head, layout.sources, layout.ids.shape) as cut, layout.attention:
         logits: Tensor = model(
             input_ids=layout.ids,
             # Says that every token counts, padding too: the causal mask alone hides it.
@@ -179,7 +179,7 @@ def _completion_logits(
             use_cache=False,
             **layout.options,
         ).logits
-    if logits.shape[:2] == (1, len(layout.sources)):
+    if cut and logits.shape[:2] == (1, len(layout.sources)):
         selected = logits[0]
     elif logits.shape[:2] == layout.ids.shape:
         selected = logits.flatten(0, 1).index_select(0, layout.sources)
@@ -194,21 +194,26 @@ def _completion_logits(
 @contextmanager
 def _only_at(
     head: nn.Module | None, sources: Int[Tensor, "scored"], shape: torch.Size
-) -> Iterator[None]:
-    """Let ``head`` see the hidden states at ``sources`` only."""
+) -> Iterator[list[nn.Module]]:
+    """Let ``head`` see the hidden states at ``sources`` only; gives a list of the heads that did.
 
-    def select(_: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    Shapes cannot tell: there may be as many sources as tokens.
+    """
+    cut: list[nn.Module] = []
+
+    def select(module: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
         hidden = arguments[0]
         if hidden.shape[:2] != shape:
             return None
+        cut.append(module)
         return (hidden.flatten(0, 1).index_select(0, sources)[None], *arguments[1:])
 
     if head is None:
-        yield
+        yield cut
         return
     handle = head.register_forward_pre_hook(select)
     try:
-        yield
+        yield cut
     finally:
         handle.remove()
 

@@ -44,14 +44,16 @@ def packing_support(model: PreTrainedModel) -> Support:
     Computed as: static checks, then three short rows packed and one by one. That finds ALiBi,
     attention sinks, attention outside of transformers' registry, and whatever else is special.
     Gradients are compared where something may go wrong with them only: under gradient
-    checkpointing, and on other devices than a CPU, where it is all done in bfloat16 too.
-    Remembered for each mode of the model; a refusal is logged once.
+    checkpointing, and on other devices than a CPU, where it is all done in bfloat16 too; never
+    for a frozen model. Remembered for each mode of the model; a refusal is logged once.
     """
     checkpointing = model.training and _checkpoints(model)
-    mode = (checkpointing, model.training and _dropout(model) > 0, model.device)
+    trainable = any(parameter.requires_grad for parameter in model.parameters())
+    mode = (checkpointing, model.training and _dropout(model) > 0, trainable, model.device)
     known = _known.setdefault(model, {})
     if mode not in known:
-        support = _support(model, checkpointing=checkpointing)
+        unsure = checkpointing or model.device.type != "cpu"
+        support = _support(model, gradients=trainable and unsure)
         if support.refusal and all(support.refusal != other.refusal for other in known.values()):
             _LOG.warning(
                 "%s: prompts are not shared in the training forward: %s",
@@ -77,7 +79,7 @@ def run_packed(model: PreTrainedModel, rows: PackedRows) -> Any:
         )
 
 
-def _support(model: PreTrainedModel, *, checkpointing: bool) -> Support:
+def _support(model: PreTrainedModel, *, gradients: bool) -> Support:
     window = min(map(_reach, DynamicCache(config=model.config).layers), default=torch.inf)
     refusal = _static_refusal(model, window)
     device = model.device.type
@@ -86,7 +88,7 @@ def _support(model: PreTrainedModel, *, checkpointing: bool) -> Support:
             if refusal is None:
                 with evaluating(model):
                     refusal = _refusal_of_values(model)
-            if refusal is None and (checkpointing or device != "cpu"):
+            if refusal is None and gradients:
                 refusal = _refusal_of_gradients(model, rounded=rounded)
     return Support(refusal, window)
 

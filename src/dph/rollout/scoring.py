@@ -6,6 +6,7 @@ import torch
 from transformers import PreTrainedModel
 
 from dph.models.autocast import autocast
+from dph.models.evaluating import evaluating
 from dph.models.logprobs import completion_scores
 from dph.models.sharing import Sharing, plan_microbatches
 
@@ -27,21 +28,19 @@ def score_completions(
     up to rounding. ``token_budget`` bounds the tokens that one forward pass computes.
     """
     scores: list[tuple[float, ...]] = [()] * len(prompts)
-    was_training = model.training
-    model.eval()
-    for batch in plan_microbatches(
-        model, prompts, completions, token_budget=token_budget, sharing=sharing
-    ):
-        with torch.no_grad(), autocast(model, dtype):
-            scored = completion_scores(
-                model,
-                [prompts[row] for row in batch.rows],
-                [completions[row] for row in batch.rows],
-                temperature=temperature,
-                pad_id=pad_id,
-                sharing=batch.sharing,
-            )
-        for row, values in zip(batch.rows, scored.logprobs.cpu().tolist(), strict=True):
-            scores[row] = tuple(values[: len(completions[row])])
-    model.train(was_training)
+    with evaluating(model):
+        for batch in plan_microbatches(
+            model, prompts, completions, token_budget=token_budget, sharing=sharing
+        ):
+            with torch.no_grad(), autocast(model, dtype):
+                scored = completion_scores(
+                    model,
+                    [prompts[row] for row in batch.rows],
+                    [completions[row] for row in batch.rows],
+                    temperature=temperature,
+                    pad_id=pad_id,
+                    sharing=batch.sharing,
+                )
+            for row, values in zip(batch.rows, scored.logprobs.cpu().tolist(), strict=True):
+                scores[row] = tuple(values[: len(completions[row])])
     return scores
