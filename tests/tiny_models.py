@@ -59,6 +59,22 @@ MORE_FAMILIES = {
     "gpt_oss": (tf.GptOssConfig, tf.GptOssForCausalLM, GROUPED | EXPERTS | EIGHT),
     "mamba": (tf.MambaConfig, tf.MambaForCausalLM, {"hidden_size": 32, "num_hidden_layers": 2}),
 }
+PLAIN_FAMILIES = [
+    "llama",
+    "llama_gqa",
+    "qwen2",
+    "qwen3",
+    "mistral",
+    "gemma",
+    "gemma2",
+    "gemma2_capped",
+    "gemma3",
+    "gpt2",
+    "gpt_neox",
+    "mixtral",
+    "granite",
+]
+"""Plain causal attention in every layer: prompts can be shared."""
 
 
 def build_model(family="llama", *, seed=0, **changes):

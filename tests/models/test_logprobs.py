@@ -8,7 +8,7 @@ from dph.models import logprobs
 from dph.models.autocast import autocast
 from dph.models.loading import load_model
 from dph.models.logprobs import completion_scores
-from tiny_models import FAMILIES
+from tiny_models import FAMILIES, PLAIN_FAMILIES
 
 
 def ragged_rows(seed=0):
@@ -147,23 +147,6 @@ def test_malformed_rows_are_refused(make_model, prompts, completions, message):
         completion_scores(make_model(), prompts, completions, temperature=1.0, pad_id=0)
 
 
-SHARED = [
-    "llama",
-    "llama_gqa",
-    "qwen2",
-    "qwen3",
-    "mistral",
-    "gemma",
-    "gemma2",
-    "gemma2_capped",
-    "gemma3",
-    "gpt2",
-    "gpt_neox",
-    "mixtral",
-    "granite",
-]
-
-
 def grouped_rows(seed=0):
     """Rows of five prompts, in no order, with empty and one-token completions among them."""
     numbers = random.Random(seed)
@@ -189,7 +172,7 @@ def assert_same_gradients(model, shared, plain, tolerance=1e-5):
         torch.testing.assert_close(a / scale, b / scale, rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("family", SHARED)
+@pytest.mark.parametrize("family", PLAIN_FAMILIES)
 def test_sharing_prompts_changes_neither_values_nor_entropy_nor_gradients(make_model, family):
     model = make_model(family)
     shared, plain = both_ways(model, grouped_rows(), with_entropy=True)

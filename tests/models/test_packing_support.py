@@ -5,22 +5,8 @@ import torch
 
 from dph.models.loading import load_model
 from dph.models.packing_support import packing_support
+from tiny_models import PLAIN_FAMILIES
 
-PACKED = [
-    "llama",
-    "llama_gqa",
-    "qwen2",
-    "qwen3",
-    "mistral",
-    "gemma",
-    "gemma2",
-    "gemma2_capped",
-    "gemma3",
-    "gpt2",
-    "gpt_neox",
-    "mixtral",
-    "granite",
-]
 REFUSED = {
     "bloom": "no position_ids",
     "mamba": "no position_ids",
@@ -29,7 +15,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("family", PACKED)
+@pytest.mark.parametrize("family", PLAIN_FAMILIES)
 def test_families_with_plain_causal_attention_are_supported(make_model, family):
     assert packing_support(make_model(family)).refusal is None
 

@@ -4,7 +4,8 @@ import pytest
 import torch
 import transformers as tf
 
-from dph.rollout.sharability import shares_prompts, window
+from dph.models.probing import attention_window
+from dph.rollout.sharability import shares_prompts
 from tiny_models import FAMILIES, build_model
 
 
@@ -13,7 +14,7 @@ from tiny_models import FAMILIES, build_model
     [("llama", math.inf), ("gpt2", math.inf), ("gemma2", 64), ("mistral_window", 5)],
 )
 def test_the_window_is_that_of_the_layer_that_sees_least(family, reach):
-    assert window(build_model(family)) == reach
+    assert attention_window(build_model(family)) == reach
 
 
 @pytest.mark.parametrize(

@@ -52,11 +52,29 @@ def convert(
     other columns of verl's rows into the problems' field verl_row.
     """
     from dph.cli.output import json_text
+
+    _require_options(to, data_source=data_source, number=number)
+    done = _converted(
+        to, source, out, data_source=data_source, ground_truth=ground_truth, number=number
+    )
+    document = {"schema": 1, "to": to.value, "input": str(source), "out": str(out), "rows": done}
+    typer.echo(json_text(document) if as_json else f"{done} rows -> {out}")
+
+
+def _converted(
+    to: Format,
+    source: Path,
+    out: Path,
+    *,
+    data_source: str | None,
+    ground_truth: str | None,
+    number: bool,
+) -> int:
+    """Write the file and count its rows."""
     from dph.cli.progress import open_progress
     from dph.grading.rows import count_rows, require_suffix
     from dph.tasks.verl_files import problems_to_verl, verl_to_problems
 
-    _require_options(to, data_source=data_source, number=number)
     require_suffix(source)
     with open_progress().task("convert", count_rows(source), "rows") as advance:
 
@@ -64,23 +82,20 @@ def convert(
             advance(rows, "")
 
         if to is Format.VERL:
-            done = problems_to_verl(
+            return problems_to_verl(
                 source,
                 out,
                 data_source=data_source,
                 ground_truth=ground_truth,
                 on_progress=progress,
             )
-        else:
-            done = verl_to_problems(
-                source,
-                out,
-                ground_truth=ground_truth or "answer",
-                number=number,
-                on_progress=progress,
-            )
-    document = {"schema": 1, "to": to.value, "input": str(source), "out": str(out), "rows": done}
-    typer.echo(json_text(document) if as_json else f"{done} rows -> {out}")
+        return verl_to_problems(
+            source,
+            out,
+            ground_truth=ground_truth or "answer",
+            number=number,
+            on_progress=progress,
+        )
 
 
 def _require_options(to: Format, *, data_source: str | None, number: bool) -> None:

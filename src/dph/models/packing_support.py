@@ -8,21 +8,19 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
-from transformers import DynamicCache, PreTrainedModel
-from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+from transformers import PreTrainedModel
 
 from dph.errors import ModelError
 from dph.models.attention_context import attending
 from dph.models.evaluating import evaluating
 from dph.models.packed_attention import PackedAttention
 from dph.models.packing import PackedRows, pack
+from dph.models.probing import attention_window, same_logits
 
 _LOG = logging.getLogger(__name__)
 
 _PROMPTS = ((3, 1, 4, 1, 5), (3, 1, 4, 1, 5), (9, 2))
 _COMPLETIONS = ((2, 6, 5), (3, 5), (8, 9, 7))
-_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3}
-_COARSE_TOLERANCE = 5e-2
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +78,7 @@ def run_packed(model: PreTrainedModel, rows: PackedRows) -> Any:
 
 
 def _support(model: PreTrainedModel, *, gradients: bool) -> Support:
-    window = min(map(_reach, DynamicCache(config=model.config).layers), default=torch.inf)
+    window = attention_window(model)
     refusal = _static_refusal(model, window)
     device = model.device.type
     for rounded in (False,) if device == "cpu" else (False, True):
@@ -103,12 +101,6 @@ def _static_refusal(model: PreTrainedModel, window: float) -> str | None:
     return None
 
 
-def _reach(layer: Any) -> float:
-    if type(layer) is DynamicSlidingWindowLayer:
-        return float(layer.sliding_window)
-    return torch.inf if type(layer) is DynamicLayer else 0.0
-
-
 def _dropout(model: PreTrainedModel) -> float:
     rates = vars(model.config.get_text_config())
     return max(
@@ -128,7 +120,7 @@ def _refusal_of_values(model: PreTrainedModel) -> str | None:
         except (ModelError, KeyError, TypeError, RuntimeError) as error:
             return str(error)
         plain = torch.cat([_alone(model, row) for row in range(len(_PROMPTS))])
-    return None if _close(packed, plain) else "packed rows change its values"
+    return None if same_logits(packed, plain) else "packed rows change its values"
 
 
 def _refusal_of_gradients(model: PreTrainedModel, *, rounded: bool) -> str | None:
@@ -172,10 +164,3 @@ def _probe_rows(model: PreTrainedModel) -> PackedRows:
         [[token % vocabulary for token in row] for row in rows] for rows in (_PROMPTS, _COMPLETIONS)
     )
     return pack(prompts, completions, device=model.device)
-
-
-def _close(ours: Tensor, theirs: Tensor) -> bool:
-    tolerance = _TOLERANCE.get(theirs.dtype, _COARSE_TOLERANCE)
-    # Lost weights give NaN both ways; whoever uses the values says so when it meets them.
-    ours, theirs = ours.detach().double().nan_to_num(), theirs.detach().double().nan_to_num()
-    return float((ours - theirs).abs().max()) <= tolerance * (1 + float(theirs.abs().max()))

@@ -39,12 +39,11 @@ class TokenTable:
     ) -> Shaped[Tensor, "count heads length *size"]:
         """The values of the table's tokens; padding holds ``fill``, or anything when None."""
         if self.padding is None:
-            table = values[self.start : self.start + self.count * self.length]
-        else:
-            table = values.index_select(0, self.padding.index)
-            if fill is not None:
-                table.index_fill_(0, self.padding.empty, fill)
-        return table.view(self.count, self.length, *table.shape[1:]).transpose(1, 2)
+            return self._in_place(values)
+        places = values.index_select(0, self.padding.index)
+        if fill is not None:
+            places.index_fill_(0, self.padding.empty, fill)
+        return self._shaped(places)
 
     def put(
         self,
@@ -52,13 +51,10 @@ class TokenTable:
         table: Shaped[Tensor, "count heads length *size"],
     ) -> None:
         """Write the table's values of its tokens into ``values``."""
-        flat = table.transpose(1, 2)
         if self.padding is None:
-            span = values[self.start : self.start + self.count * self.length]
-            span.view(flat.shape).copy_(flat)
+            self._in_place(values).copy_(table)
         else:
-            real = flat.flatten(0, 1).index_select(0, self.padding.places)
-            values.index_copy_(0, self.padding.tokens, real)
+            values.index_copy_(0, self.padding.tokens, _real(table, self.padding))
 
     def add(
         self,
@@ -66,13 +62,22 @@ class TokenTable:
         table: Shaped[Tensor, "count heads length *size"],
     ) -> None:
         """Add the table's values of its tokens to ``values``."""
-        flat = table.transpose(1, 2)
         if self.padding is None:
-            span = values[self.start : self.start + self.count * self.length]
-            span.view(flat.shape).add_(flat)
+            self._in_place(values).add_(table)
         else:
-            real = flat.flatten(0, 1).index_select(0, self.padding.places)
-            values.index_add_(0, self.padding.tokens, real)
+            values.index_add_(0, self.padding.tokens, _real(table, self.padding))
+
+    def _in_place(self, values: Tensor) -> Tensor:
+        """The table as a view of ``values``, where there is no padding."""
+        return self._shaped(values[self.start : self.start + self.count * self.length])
+
+    def _shaped(self, places: Tensor) -> Tensor:
+        return places.view(self.count, self.length, *places.shape[1:]).transpose(1, 2)
+
+
+def _real(table: Tensor, padding: _Padding) -> Tensor:
+    """The values of the table's tokens, without its padding."""
+    return table.transpose(1, 2).flatten(0, 1).index_select(0, padding.places)
 
 
 def token_table(spans: Sequence[Span], *, device: torch.device) -> TokenTable:

@@ -3,10 +3,10 @@
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from dph.records import Problem, Verdict
+from dph.verifiers.closing import Closing
 
 Grade = Callable[[Sequence[Problem], Sequence[str]], list[Verdict]]
 Key = tuple[int, int]
@@ -21,7 +21,7 @@ class _Answer(NamedTuple):
     response: str
 
 
-class BackgroundGrading:
+class BackgroundGrading(Closing):
     """Grades answers in the order in which they are submitted, one call at a time.
 
     What has gathered while a call was running is graded by the next one. ``verdicts`` grades what
@@ -36,17 +36,6 @@ class BackgroundGrading:
         self._ending = False
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="dph-grading")
         self._working = self._thread.submit(self._work)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._end()
 
     def submit(self, key: Key, problem: Problem, response: str) -> None:
         """Queue an answer.
@@ -66,7 +55,7 @@ class BackgroundGrading:
         Raises:
             Exception: what the verifier raised in the thread.
         """
-        self._end()
+        self.close()
         self._working.result()
         rest, self._gathered = self._gathered, []
         if rest:
@@ -94,7 +83,8 @@ class BackgroundGrading:
             (answer.key, verdict) for answer, verdict in zip(answers, found, strict=True)
         )
 
-    def _end(self) -> None:
+    def close(self) -> None:
+        """End the thread after the call in flight; what is left is not graded."""
         with self._changed:
             self._ending = True
             self._changed.notify()

@@ -13,13 +13,14 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from dph.errors import DataError, ModelError, SettingsError
 from dph.models.autocast import autocast
+from dph.models.probing import attention_window
 from dph.records import Completion
 from dph.rollout.base import SampleRequest, SamplingParameters
 from dph.rollout.cohort import Drawn
 from dph.rollout.decoding import Decoder
 from dph.rollout.grown_forward import GrownForward
 from dph.rollout.randomness import uniforms
-from dph.rollout.sharability import shares_prompts, window
+from dph.rollout.sharability import shares_prompts
 from dph.rollout.shared_forward import SharedForward
 from dph.rollout.step_graphs import StepGraphs
 from dph.rollout.waves import Room, Waiting, Wave
@@ -135,7 +136,7 @@ class TorchSampler:
         longest = max((len(request.prompt_ids) for request in requests), default=0)
         if self._shares is None:
             self._shares = shares_prompts(self.model)
-        if self._shares and longest + parameters.max_tokens <= window(self.model):
+        if self._shares and longest + parameters.max_tokens <= attention_window(self.model):
             graphs = self.cuda_graphs and self.model.device.type == "cuda"
             return SharedForward(
                 self.model,

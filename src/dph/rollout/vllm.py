@@ -5,8 +5,7 @@ from contextlib import closing
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 from transformers import PreTrainedTokenizerBase
 
@@ -25,6 +24,7 @@ from dph.rollout.vllm_engine import (
     LogprobsMode,
     require_vllm,
 )
+from dph.verifiers.closing import Closing
 
 
 class Rescore(Protocol):
@@ -41,7 +41,7 @@ class Rescore(Protocol):
         ...
 
 
-class VLLMSampler:
+class VLLMSampler(Closing):
     """Draws completions with vLLM (see `Sampler`); a context manager that ends the engine.
 
     Every completion is a request of its own with a seed from (seed, problem_id, sample index), and
@@ -141,17 +141,6 @@ class VLLMSampler:
         if self._engine is not None:
             self._engine.close()
             self._engine = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _ready(self, requests: Sequence[SampleRequest], parameters: SamplingParameters) -> Engine:
         """The engine, once it is sure that it can draw what is asked for."""
