@@ -1,3 +1,4 @@
+import itertools
 import random
 
 import pytest
@@ -20,7 +21,15 @@ def packed_rows(lengths, seed=0):
         ids = [numbers.randrange(99) for _ in range(prompt)]
         rows += [(ids, [numbers.randrange(99) for _ in range(n)]) for n in completions]
     numbers.shuffle(rows)
-    return pack([p for p, _ in rows], [c for _, c in rows], device=CPU)
+    return pack([p for p, _ in rows], [c for _, c in rows], device=CPU, least_saved=0)
+
+
+def nested_rows(seed=0):
+    """Rows of few different tokens: trees of several levels, some rows within others."""
+    numbers = random.Random(seed)
+    lengths = [(numbers.randrange(1, 12), numbers.randrange(8)) for _ in range(24)]
+    rows = [[[numbers.randrange(2) for _ in range(n)] for n in pair] for pair in lengths]
+    return pack([p for p, _ in rows], [c for _, c in rows], device=CPU, least_saved=0)
 
 
 SHAPES = {
@@ -29,16 +38,17 @@ SHAPES = {
     "equal groups": [(4, [3, 3]), (4, [3, 3]), (4, [3, 3])],
     "singles": [(3, [2]), (6, [1]), (3, [4])],
     "nothing after the prompt": [(3, [1, 1]), (2, [0])],
+    "nested": None,
 }
 
 
 def allowed(rows):
-    """Which token sees which: own sequence causally, and for branches the whole stem."""
+    """Which token sees which: own sequence causally, and for branches each stem above."""
     seen = torch.zeros(len(rows.ids), len(rows.ids), dtype=torch.bool)
     for span in rows.sequences:
         inside = slice(span.start, span.start + span.length)
         seen[inside, inside] = torch.ones(span.length, span.length, dtype=torch.bool).tril()
-    for some in rows.shared:
+    for some in itertools.chain(*rows.levels):
         branches = slice(some.tokens.start, some.tokens.start + some.tokens.length)
         seen[branches, some.stem.start : some.stem.start + some.stem.length] = True
     return seen
@@ -61,7 +71,7 @@ def test_packed_attention_is_masked_softmax_attention(
     monkeypatch, shape, dtype, kv_heads, softcap, waste
 ):
     monkeypatch.setattr(packed_attention, "_WASTE", waste)
-    rows = packed_rows(SHAPES[shape])
+    rows = packed_rows(SHAPES[shape]) if SHAPES[shape] else nested_rows()
     query, key, value = inputs(rows, kv_heads, dtype)
     repeats = 4 // kv_heads
     scores = query @ key.repeat_interleave(repeats, 1).transpose(-1, -2) * 0.4
@@ -133,6 +143,12 @@ def test_many_small_groups_take_few_kernel_calls():
     attention = PackedAttention(packed_rows([(8 + i % 3, [4, 5, 3]) for i in range(40)]))
     assert len(attention.causal) < 8
     assert len(attention.shared) < 20
+
+
+def test_levels_add_few_kernel_calls():
+    rows = nested_rows()
+    assert len(rows.levels) > 2
+    assert len(PackedAttention(rows).shared) < 3 * len(rows.levels)
 
 
 def test_long_rows_of_unlike_lengths_are_not_padded_to_each_other():

@@ -34,8 +34,10 @@ def test_rows_of_a_prompt_share_its_forward_when_told_to(monkeypatch):
         return original(model, prompts, completions, **options)
 
     monkeypatch.setattr(scoring, "completion_scores", note)
-    score(build_model(), sharing="always", token_budget=5)
-    assert seen == [(3, "always"), (1, "always")]
+    long = [(3, 4, 5) * 9, (3, 4, 5) * 9, (6,)]
+    options = {"temperature": 1.0, "pad_id": 0, "token_budget": 30, "dtype": "float32"}
+    score_completions(build_model(), long, [(7, 8), (9,), (1,) * 9], **options, sharing="always")
+    assert seen == [(2, "always"), (1, "always")]
 
 
 def test_without_rows_there_are_no_scores():

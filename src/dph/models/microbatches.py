@@ -1,9 +1,10 @@
 """Cutting rows into micro-batches by the tokens that a forward really computes."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from dph.errors import SettingsError
-from dph.models.packing import packed_tokens, rows_by_prompt
+from dph.models.prefix_tree import Node, fed, prefix_forest
 
 
 def microbatches(lengths: Sequence[int], *, token_budget: int) -> list[list[int]]:
@@ -35,53 +36,81 @@ def packed_microbatches(
     *,
     token_budget: int,
 ) -> list[list[int]]:
-    """Indices of rows in lists whose packed tokens fit ``token_budget``, prompts kept together.
+    """Indices of rows in lists whose packed tokens fit ``token_budget``, alike rows together.
 
-    Every row is in exactly one list. The rows of a prompt are in one list, unless they are too
-    many: then its prompt is repeated in each of the lists that they fill. The largest come first.
+    Every row is in exactly one list. Rows that share a beginning are in one list, unless they are
+    too many: then what they share is repeated in each of the lists that they fill. As many
+    completion tokens at most are scored. The largest come first.
 
-    >>> packed_microbatches([[1] * 4] * 3 + [[2]], [[3, 3]] * 3 + [[3]], token_budget=6)
+    >>> packed_microbatches([[1] * 40] * 3 + [[2]], [[3, 4], [5, 6], [7, 8], [9]], token_budget=42)
     [[0, 1], [2, 3]]
 
     Raises:
         SettingsError: ``token_budget`` is below 1.
     """
     _check(token_budget)
-    pieces = [
-        (packed_tokens(len(prompts[piece[0]]), [len(completions[row]) for row in piece]), piece)
-        for rows in rows_by_prompt(prompts)
-        for piece in _pieces(rows, prompts, completions, token_budget)
-    ]
-    batches: list[list[int]] = []
-    left: list[int] = []
-    for tokens, piece in sorted(pieces, key=lambda sized: -sized[0]):
-        place = next((i for i, room in enumerate(left) if room >= tokens), None)
-        if place is None:
-            place = len(batches)
-            batches.append([])
-            left.append(token_budget)
-        batches[place].extend(piece)
-        left[place] -= tokens
-    return batches
+    cutting = _Cutting([len(completion) for completion in completions], token_budget)
+    forest = prefix_forest(fed(prompts, completions))
+    pieces = [piece for root in forest for piece in cutting.pieces(root, above=0)]
+    return [piece.rows for piece in cutting.first_fit(pieces, above=0)]
 
 
-def _pieces(
-    rows: Sequence[int],
-    prompts: Sequence[Sequence[int]],
-    completions: Sequence[Sequence[int]],
-    token_budget: int,
-) -> list[list[int]]:
-    """The rows of one prompt, cut where they are more than one forward may hold."""
-    pieces: list[list[int]] = []
-    room = 0
-    for row in rows:
-        tokens = packed_tokens(0, [len(completions[row])])
-        if not pieces or tokens > room:
-            pieces.append([])
-            room = token_budget - len(prompts[row])
-        pieces[-1].append(row)
-        room -= tokens
-    return pieces
+@dataclass(slots=True)
+class _Piece:
+    """Rows that stay together: tokens to compute, and completion tokens to score."""
+
+    tokens: int
+    scored: int
+    rows: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cutting:
+    """Trees in pieces that one forward can hold; ``above`` are the tokens before a node."""
+
+    lengths: list[int]
+    """Of the completions."""
+    budget: int
+
+    def pieces(self, node: Node, *, above: int) -> list[_Piece]:
+        whole = self._piece(node.rows, above + node.tokens)
+        if self._fits(whole) or len(node.rows) == 1:
+            return [whole]
+        path = above + node.length
+        loose = self._ending(node)
+        cut: list[_Piece] = []
+        for child in node.children:
+            below = self._piece(child.rows, child.tokens)
+            if self._fits(self._piece(child.rows, path + child.tokens)):
+                loose.append(below)
+            else:
+                cut += self.pieces(child, above=path)
+        return cut + self.first_fit(loose, above=path)
+
+    def first_fit(self, pieces: Sequence[_Piece], *, above: int) -> list[_Piece]:
+        """The pieces, largest first, each joined to the first ones that leave it room."""
+        joined: list[_Piece] = []
+        for piece in sorted(pieces, key=lambda piece: -piece.tokens):
+            for place, some in enumerate(joined):
+                both = _Piece(some.tokens + piece.tokens, some.scored + piece.scored, some.rows)
+                if self._fits(both):
+                    joined[place] = both
+                    both.rows += piece.rows
+                    break
+            else:
+                joined.append(_Piece(above + piece.tokens, piece.scored, list(piece.rows)))
+        return joined
+
+    def _ending(self, node: Node) -> list[_Piece]:
+        """The rows that do not go on after a node, one by one."""
+        going_on = {row for child in node.children for row in child.rows}
+        return [self._piece([row], 0) for row in node.rows if row not in going_on]
+
+    def _piece(self, rows: list[int], tokens: int) -> _Piece:
+        return _Piece(tokens, sum(self.lengths[row] for row in rows), rows)
+
+    def _fits(self, piece: _Piece) -> bool:
+        return max(piece.tokens, piece.scored) <= self.budget
 
 
 def _check(token_budget: int) -> None:

@@ -1,7 +1,7 @@
-"""Exact attention of packed rows: each prompt's keys and values serve all its completions.
+"""Exact attention of packed rows: the keys and values of a stem serve all that goes on from it.
 
-A token of a branch attends to the whole of its stem and causally to its own branch. The two parts
-are computed apart and merged by the logs of their softmax's sums:
+A token attends causally to its own node and to the whole of every stem above. The parts are
+computed apart and merged one after the other by the logs of their softmax's sums:
 
     log_sum = logaddexp(log_sum_stem, log_sum_own)
     out = exp(log_sum_stem - log_sum) out_stem + exp(log_sum_own - log_sum) out_own
@@ -45,8 +45,11 @@ class PackedAttention:
         self.causal = [token_table(spans, device=device) for spans in _bundles(rows.sequences)]
         # Only the kernel of the CPU hides padded keys; elsewhere stems are bundled when alike.
         waste = _WASTE if device.type == "cpu" else 0
-        bundles = _shared_bundles(rows.shared, waste)
-        self.shared = [_shared_table(some, device) for some in bundles]
+        self.shared = [
+            _shared_table(some, device)
+            for level in rows.levels
+            for some in _shared_bundles(level, waste)
+        ]
 
     def __call__(
         self,

@@ -1,15 +1,14 @@
-"""Rows that share prompts as one packed sequence, in which every prompt stands once."""
+"""Rows as one packed sequence, in which what they share stands once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
 from dph.errors import DataError
-
-Ids = Sequence[int]
+from dph.models.prefix_tree import LEAST_SAVED, Ids, Node, fed, prefix_forest
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +21,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """Completions that continue the same stem: ``tokens`` covers all of them."""
+    """What goes on from a stem: ``tokens`` covers all of it, branches of branches too."""
 
     stem: Span
     tokens: Span
@@ -30,18 +29,19 @@ class Branches:
 
 @dataclass(frozen=True, slots=True)
 class PackedRows:
-    """One sequence without padding: every stem, then the branches of every shared stem.
+    """One sequence without padding: the nodes of the rows' prefix trees.
 
-    A stem is a prompt, or a whole row whose prompt no other row has. A branch is a completion
-    of a shared prompt, without its last token, which predicts nothing.
+    A node's children stand side by side, then what goes on from each of them. A row's last token
+    is not there: it predicts nothing.
     """
 
     ids: Int[Tensor, "tokens"]
     positions: Int[Tensor, "tokens"]
-    """Of each token in the row it belongs to: a branch goes on where its stem ends."""
+    """Of each token in the rows it belongs to."""
     sequences: tuple[Span, ...]
-    """Stems and branches: within each, a token sees itself and those before it."""
-    shared: tuple[Branches, ...]
+    """The nodes: within each, a token sees itself and those before it."""
+    levels: tuple[tuple[Branches, ...], ...]
+    """Beside that, branches see all of their stem. On one level no two share a token."""
     sources: Int[Tensor, "scored"]
     """Tokens whose hidden states predict the completion tokens, row by row."""
     targets: Int[Tensor, "scored"]
@@ -51,23 +51,6 @@ class PackedRows:
     def longest(self) -> int:
         """Tokens that the last token of the longest row attends to."""
         return int(self.positions.max()) + 1
-
-
-def rows_by_prompt(prompts: Sequence[Ids]) -> list[list[int]]:
-    """Indices of the rows of each distinct prompt, in order of first appearance."""
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for row, prompt in enumerate(prompts):
-        groups.setdefault(tuple(prompt), []).append(row)
-    return list(groups.values())
-
-
-def packed_tokens(prompt: int, completions: Sequence[int]) -> int:
-    """Tokens of the packed sequence that rows of one prompt take, by their lengths.
-
-    >>> packed_tokens(10, [4, 1, 0])
-    13
-    """
-    return prompt + sum(max(length - 1, 0) for length in completions)
 
 
 def check_rows(prompts: Sequence[Ids], completions: Sequence[Ids]) -> None:
@@ -86,76 +69,76 @@ def check_rows(prompts: Sequence[Ids], completions: Sequence[Ids]) -> None:
         raise DataError(f"row {row} has an empty prompt")
 
 
-def pack(prompts: Sequence[Ids], completions: Sequence[Ids], *, device: torch.device) -> PackedRows:
-    """Lay rows out.
+def pack(
+    prompts: Sequence[Ids],
+    completions: Sequence[Ids],
+    *,
+    device: torch.device,
+    least_saved: int = LEAST_SAVED,
+) -> PackedRows:
+    """Lay rows out. ``least_saved`` decides what they share (see `prefix_forest`).
 
     Raises:
         DataError: a prompt is empty, or there are not as many prompts as completions.
     """
     check_rows(prompts, completions)
-    groups = rows_by_prompt(prompts)
-    packer = _Packer()
-    stems: list[Span] = []
-    for rows in groups:
-        alone = completions[rows[0]][:-1] if len(rows) == 1 else ()
-        stems.append(packer.append([*prompts[rows[0]], *alone], first_position=0))
-    shared: list[Branches] = []
-    before_first = [0] * len(prompts)  # the token that predicts a row's first completion token
-    first = [0] * len(prompts)
-    for stem, rows in zip(stems, groups, strict=True):
-        end = stem.start + len(prompts[rows[0]])
-        begin = packer.tokens
-        for row in rows:
-            before_first[row] = end - 1
-            first[row] = end if len(rows) == 1 else packer.tokens
-            if len(rows) > 1:
-                packer.append(completions[row][:-1], first_position=stem.length)
-        if packer.tokens > begin:
-            shared.append(Branches(stem, Span(begin, packer.tokens - begin)))
-    return _packed(packer, tuple(shared), completions, before_first, first, device)
+    rows = fed(prompts, completions)
+    layout = _Layout(rows, [[] for _ in rows])
+    layout.append(prefix_forest(rows, least_saved=least_saved))
+    counts = torch.tensor([len(completion) for completion in completions])
+    targets = torch.tensor([token for completion in completions for token in completion])
+    sources = [
+        place
+        for row, (prompt, completion) in enumerate(zip(prompts, completions, strict=True))
+        for place in layout.places(row, len(prompt) - 1, len(prompt) - 1 + len(completion))
+    ]
+    return PackedRows(
+        ids=torch.tensor(layout.ids, device=device),
+        positions=torch.tensor(layout.positions, device=device),
+        sequences=tuple(layout.sequences),
+        levels=tuple(map(tuple, layout.levels)),
+        sources=torch.tensor(sources, dtype=torch.long, device=device),
+        targets=targets.long().to(device),
+        mask=(torch.arange(int(counts.max())) < counts[:, None]).to(device),
+    )
 
 
-class _Packer:
-    """The packed sequence while it grows."""
+@dataclass(slots=True)
+class _Layout:
+    """The packed sequence while it grows; ``paths`` are each row's nodes and where they stand."""
 
-    def __init__(self) -> None:
-        self.ids: list[int] = []
-        self.positions: list[int] = []
-        self.sequences: list[Span] = []
+    rows: list[list[int]]
+    paths: list[list[tuple[Node, Span]]]
+    ids: list[int] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
+    sequences: list[Span] = field(default_factory=list)
+    levels: list[list[Branches]] = field(default_factory=list)
 
-    @property
-    def tokens(self) -> int:
-        return len(self.ids)
+    def append(self, nodes: Sequence[Node], level: int = 0) -> None:
+        """Nodes side by side, then what goes on from each of them."""
+        stems = [self._append(node) for node in nodes]
+        if any(node.children for node in nodes) and level == len(self.levels):
+            self.levels.append([])
+        for node, stem in zip(nodes, stems, strict=True):
+            if node.children:
+                begin = len(self.ids)
+                self.append(node.children, level + 1)
+                branches = Span(begin, len(self.ids) - begin)
+                self.levels[level].append(Branches(stem, branches))
 
-    def append(self, ids: Ids, *, first_position: int) -> Span:
-        span = Span(len(self.ids), len(ids))
-        self.ids.extend(ids)
-        self.positions.extend(range(first_position, first_position + len(ids)))
-        if ids:
-            self.sequences.append(span)
+    def _append(self, node: Node) -> Span:
+        span = Span(len(self.ids), node.length)
+        self.ids += self.rows[node.rows[0]][node.start : node.end]
+        self.positions += range(node.start, node.end)
+        self.sequences.append(span)
+        for row in node.rows:
+            self.paths[row].append((node, span))
         return span
 
-
-def _packed(
-    packer: _Packer,
-    shared: tuple[Branches, ...],
-    completions: Sequence[Ids],
-    before_first: Sequence[int],
-    first: Sequence[int],
-    device: torch.device,
-) -> PackedRows:
-    counts = torch.tensor([len(completion) for completion in completions])
-    columns = torch.arange(int(counts.max()))
-    mask = columns < counts[:, None]
-    sources = torch.tensor(first)[:, None] + columns - 1
-    sources[:, :1] = torch.tensor(before_first)[:, None]
-    targets = torch.tensor([token for completion in completions for token in completion])
-    return PackedRows(
-        ids=torch.tensor(packer.ids, device=device),
-        positions=torch.tensor(packer.positions, device=device),
-        sequences=tuple(packer.sequences),
-        shared=shared,
-        sources=sources[mask].to(device),
-        targets=targets.long().to(device),
-        mask=mask.to(device),
-    )
+    def places(self, row: int, first: int, last: int) -> list[int]:
+        """Where the tokens ``first`` to ``last`` of a row stand."""
+        found: list[int] = []
+        for node, span in self.paths[row]:
+            begin, end = max(first, node.start), min(last, node.end)
+            found += range(span.start + begin - node.start, span.start + end - node.start)
+        return found

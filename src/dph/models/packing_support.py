@@ -19,8 +19,8 @@ from dph.models.probing import attention_window, same_logits
 
 _LOG = logging.getLogger(__name__)
 
-_PROMPTS = ((3, 1, 4, 1, 5), (3, 1, 4, 1, 5), (9, 2))
-_COMPLETIONS = ((2, 6, 5), (3, 5), (8, 9, 7))
+_PROMPTS = ((3, 1, 4, 1, 5), (3, 1, 4, 1, 5), (3, 1, 4, 7), (9, 2))
+_COMPLETIONS = ((2, 6, 5), (3, 5), (6, 4), (8, 9, 7))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ _known: WeakKeyDictionary[PreTrainedModel, dict[Any, Support]] = WeakKeyDictiona
 def packing_support(model: PreTrainedModel) -> Support:
     """Whether packed rows give this model's own values and gradients.
 
-    Computed as: static checks, then three short rows packed and one by one. That finds ALiBi,
+    Computed as: static checks, then four short rows packed and one by one. That finds ALiBi,
     attention sinks, attention outside of transformers' registry, and whatever else is special.
     Gradients are compared where something may go wrong with them only: under gradient
     checkpointing, and on other devices than a CPU, where it is all done in bfloat16 too; never
@@ -163,4 +163,4 @@ def _probe_rows(model: PreTrainedModel) -> PackedRows:
     prompts, completions = (
         [[token % vocabulary for token in row] for row in rows] for rows in (_PROMPTS, _COMPLETIONS)
     )
-    return pack(prompts, completions, device=model.device)
+    return pack(prompts, completions, device=model.device, least_saved=0)

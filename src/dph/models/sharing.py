@@ -1,4 +1,4 @@
-"""Whether rows share their prompts in the training forward: by what either way would cost."""
+"""Whether rows share what they begin with in the training forward: by what it would cost."""
 
 import logging
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ from transformers import PreTrainedModel
 
 from dph.errors import ModelError
 from dph.models.microbatches import microbatches, packed_microbatches
-from dph.models.packing import packed_tokens, rows_by_prompt
 from dph.models.packing_support import packing_support
+from dph.models.prefix_tree import Node, fed, prefix_forest
 
 _LOG = logging.getLogger(__name__)
 _warned: WeakSet[PreTrainedModel] = WeakSet()
@@ -21,7 +21,7 @@ Sharing = Literal["auto", "always", "never"]
 _ATTENTION_SLOWNESS = 2.0
 """Time of a floating-point operation in attention over one in a matrix product."""
 _GROUP = 2e6
-"""Operations of a matrix product that take as long as a group's own kernel calls in a layer."""
+"""Operations of a matrix product that take as long as a tree's own kernel calls in a layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def _packed_is_cheaper(
     """Compare modelled times, in operations of matrix products of a forward pass.
 
     Padded: every row as long as the longest of its micro-batch. Packed: each token once, and
-    some more kernel calls a layer for each group. The head costs the same both ways.
+    some more kernel calls a layer for each tree. The head costs the same both ways.
     """
     config = model.config.get_text_config()
     layers = config.num_hidden_layers
@@ -122,11 +122,15 @@ def _packed_is_cheaper(
         width = max(len(prompts[row]) + len(completions[row]) for row in rows)
         plain += len(rows) * (width * token + width**2 / 2 * pair)
     packed = 0.0
-    for rows in rows_by_prompt(prompts):
-        prompt, lengths = len(prompts[rows[0]]), [len(completions[row]) for row in rows]
-        pairs = prompt**2 / 2 + sum(prompt * n + n**2 / 2 for n in lengths)
-        packed += packed_tokens(prompt, lengths) * token + pairs * pair + layers * _GROUP
+    for root in prefix_forest(fed(prompts, completions)):
+        packed += root.tokens * token + _pairs(root) * pair + layers * _GROUP
     return packed < plain
+
+
+def _pairs(node: Node) -> float:
+    """Pairs of tokens of which one attends to the other."""
+    own = node.length * (node.start + node.length / 2)
+    return own + sum(_pairs(child) for child in node.children)
 
 
 def _layer_weights(model: PreTrainedModel) -> int:

@@ -1,0 +1,133 @@
+"""The tree of what rows have in common: prompts, schemas, turns, the beginnings of answers.
+
+Rows that begin alike are alike up to there in every layer of a causal model, so what they share
+need be computed once only. A node holds tokens that stand in all rows that pass through it.
+"""
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+Ids = Sequence[int]
+
+LEAST_SAVED = 16
+"""Tokens that sharing a node has to save, beside what the tokens below it pay for it."""
+_GOING_ON = 1 / 16
+"""Time of attending to one more node over that of computing a token."""
+_DEEPEST = 8
+"""Nodes above one another: for what lies below, each is one more part of its attention."""
+
+
+@dataclass(slots=True)
+class Node:
+    """The tokens from ``start`` to ``end`` of ``rows``, and the nodes that go on from there."""
+
+    start: int
+    end: int
+    rows: list[int]
+    children: list["Node"] = field(default_factory=list)
+
+    @property
+    def length(self) -> int:
+        """Tokens of the node itself."""
+        return self.end - self.start
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the node and of all below it."""
+        return self.length + tokens_of(self.children)
+
+
+def tokens_of(nodes: Sequence[Node]) -> int:
+    """Tokens of nodes and of all below them: what a forward computes."""
+    return sum(node.tokens for node in nodes)
+
+
+def fed(prompts: Sequence[Ids], completions: Sequence[Ids]) -> list[list[int]]:
+    """What the model is fed with: rows without their last token, which predicts nothing."""
+    return [[*p, *c[:-1]] for p, c in zip(prompts, completions, strict=True)]
+
+
+def prefix_forest(rows: Sequence[Ids], *, least_saved: int = LEAST_SAVED) -> list[Node]:
+    """The trees of ``rows``, in order of their first rows.
+
+    Rows share a node where that saves ``least_saved`` tokens and more than it costs the tokens
+    below; elsewhere each repeats it. With ``least_saved`` 0 they share all that is alike. Equal
+    rows are one row.
+
+    >>> (tree,) = prefix_forest([[1, 2, 3], [1, 2], [1, 2, 4, 5]], least_saved=0)
+    >>> tree.length, [(child.rows, child.length) for child in tree.children], tree.tokens
+    (2, [([0], 1), ([2], 2)], 5)
+    """
+    keys = [array("i", row) for row in rows]
+    bytes_of = [key.tobytes() for key in keys]
+    order = sorted(range(len(rows)), key=bytes_of.__getitem__)
+    alike = [0, *(_alike(bytes_of[a], bytes_of[b]) // keys[0].itemsize for a, b in pairwise(order))]
+    return _Growing(order, alike, [len(row) for row in rows], least_saved).forest()
+
+
+@dataclass(frozen=True, slots=True)
+class _Growing:
+    """Rows in an ``order`` in which those that begin alike are neighbours."""
+
+    order: list[int]
+    alike: list[int]
+    """How many tokens each has in common with the one before it."""
+    lengths: list[int]
+    least_saved: int
+
+    def forest(self) -> list[Node]:
+        roots: list[Node] = []
+        waiting = [(0, len(self.order), 0, 0, roots)]
+        while waiting:
+            first, last, start, depth, siblings = waiting.pop()
+            common = min(self.alike[first + 1 : last], default=self._length(first))
+            if common == self._length(last - 1) or self._is_worth_it(first, last, start, common):
+                node = Node(start, common, sorted(self.order[first:last]))
+                siblings.append(node)
+                start, depth, siblings = common, depth + 1, node.children
+            waiting += [
+                (begin, end, start, depth, siblings)
+                for begin, end in self._parts(first, last, common, apart=depth == _DEEPEST)
+                if self._length(end - 1) > start
+            ]
+        return _in_order(roots)
+
+    def _is_worth_it(self, first: int, last: int, start: int, common: int) -> bool:
+        below = sum(self._length(place) - common for place in range(first, last))
+        saved = (last - first - 1) * (common - start)
+        if self.least_saved == 0:
+            return saved > 0
+        return saved >= self.least_saved + below * _GOING_ON
+
+    def _parts(self, first: int, last: int, common: int, *, apart: bool) -> list[tuple[int, int]]:
+        """Stretches of rows that go on alike after ``common``; of equal rows if ``apart``."""
+        cuts = [
+            place
+            for place in range(first + 1, last)
+            if self.alike[place] < self._length(place) and (apart or self.alike[place] == common)
+        ]
+        return list(pairwise([first, *cuts, last]))
+
+    def _length(self, place: int) -> int:
+        return self.lengths[self.order[place]]
+
+
+def _in_order(nodes: list[Node]) -> list[Node]:
+    for node in nodes:
+        _in_order(node.children)
+    nodes.sort(key=lambda node: node.rows[0])
+    return nodes
+
+
+def _alike(a: bytes, b: bytes) -> int:
+    """How many bytes ``a`` and ``b`` begin with alike, by halving what is left to compare."""
+    low, high = 0, min(len(a), len(b))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a[low:middle] == b[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
