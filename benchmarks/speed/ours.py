@@ -120,6 +120,7 @@ class Ours:
         self.optimizer = make_optimizer(model, self.train)
         self.position, self.steps = Position(), 0
         self.lengths: list[int] = []
+        self.prompts: list[tuple[int, ...]] = []
         self.rehearsal = self._stored(rehearsal_rows)
 
     def step(self) -> StepTime:
@@ -135,6 +136,7 @@ class Ours:
         self.lengths += [
             len(graded.completion.token_ids) for g in rollout.groups for graded in g.completions
         ]
+        self.prompts = [group.prompt_ids for group in rollout.groups]
         return StepTime(step=ended - started, update=ended - sampled)
 
     def next_minibatch(self) -> Minibatch:

@@ -1,13 +1,15 @@
 """What rehearsal and what a reference model add to a step: all methods turn by turn, ours alone."""
 
 import copy
+from collections.abc import Sequence
 
 from benchmarks.speed.ours import Ours
 from benchmarks.speed.rows import make_row
 from benchmarks.speed.runs import Row, Run
-from benchmarks.speed.shapes import FULL_STEP
+from benchmarks.speed.shapes import OVERHEADS
 from benchmarks.speed.timing import interleaved
 from benchmarks.speed.world import World, build_model
+from dph.models.prefix_tree import prefix_forest, tokens_of
 from dph.settings import ObjectiveSettings
 
 POLICY_ROWS_PER_STORED = 8
@@ -26,7 +28,7 @@ APART = "_apart"
 def measure(case: str, run: Run) -> list[Row]:
     """Steps of DPH-F, DPH-JS and RKL over steps of GRPO, of the same rollout's shape."""
     shape, apart = case.removesuffix(APART), case.endswith(APART)
-    world = run.world(FULL_STEP[shape])
+    world = run.world(OVERHEADS[shape])
     sides = {method: _ours(world, method, apart=apart) for method in METHODS}
     times = interleaved({m: side.step for m, side in sides.items()}, repeats=run.repeats)
     grpo = times.pop("grpo")
@@ -43,9 +45,7 @@ def measure(case: str, run: Run) -> list[Row]:
             overhead=timing.median / grpo.median,
             stored_rows=len(sides[method].rehearsal),
             policy_tokens=_policy_tokens(world, sides[method], apart=apart),
-            stored_tokens=sum(
-                len(s.prompt_ids) + len(s.completion_ids) for s in sides[method].rehearsal
-            ),
+            stored_tokens=_stored_tokens(sides[method], apart=apart),
         )
         for method, timing in times.items()
     ]
@@ -64,7 +64,17 @@ def _ours(world: World, method: str, *, apart: bool) -> Ours:
 
 
 def _policy_tokens(world: World, ours: Ours, *, apart: bool) -> int:
-    """Prompt tokens, counted as often as they are run, and completion tokens of a mean rollout."""
+    """Tokens of a mean rollout, its prompts counted as often as they are run."""
     steps = len(ours.lengths) / world.shape.rows
-    prompts = world.shape.rows if apart else world.shape.prompts
-    return prompts * world.shape.prompt + round(sum(ours.lengths) / steps)
+    prompts = _tokens(ours.prompts * (world.shape.samples if apart else 1), apart=apart)
+    return prompts + round(sum(ours.lengths) / steps)
+
+
+def _stored_tokens(ours: Ours, *, apart: bool) -> int:
+    """What the stored answers add to that."""
+    stored = [(*sample.prompt_ids, *sample.completion_ids) for sample in ours.rehearsal]
+    return _tokens([*ours.prompts, *stored], apart=apart) - _tokens(ours.prompts, apart=apart)
+
+
+def _tokens(rows: Sequence[tuple[int, ...]], *, apart: bool) -> int:
+    return sum(map(len, rows)) if apart else tokens_of(prefix_forest(rows))

@@ -22,7 +22,8 @@ class Shape:
 
     With random weights a completion never ends by itself. ``mean`` makes it: so many stop tokens
     that its mean length is about that, and at most ``completion``. Without it only the
-    end-of-sequence token stops, one token in the whole vocabulary.
+    end-of-sequence token stops, one token in the whole vocabulary. Prompts begin with one of
+    ``schemas`` texts of ``schema`` tokens, as questions on databases do.
     """
 
     prompt: int
@@ -30,12 +31,17 @@ class Shape:
     prompts: int
     samples: int = 16
     mean: float | None = None
+    schemas: int = 0
+    schema: int = 0
 
     def __str__(self) -> str:
         length = (
             f"{self.completion}" if self.mean is None else f"{self.completion} mean {self.mean:g}"
         )
-        return f"prompt {self.prompt}, completion {length}, {self.prompts} x {self.samples}"
+        prompt = f"{self.prompt}"
+        if self.schemas:
+            prompt += f" with one of {self.schemas} schemas of {self.schema}"
+        return f"prompt {prompt}, completion {length}, {self.prompts} x {self.samples}"
 
     @property
     def rows(self) -> int:
@@ -78,6 +84,8 @@ STOPS = Shape(prompt=256, completion=64, prompts=4, mean=20)
 SHORT = Shape(prompt=30, completion=48, prompts=8)
 MANY_STOPS = Shape(prompt=220, completion=64, prompts=8, mean=12)
 MANY_SHORT = Shape(prompt=30, completion=48, prompts=16)
+SCHEMAS = Shape(prompt=800, completion=64, prompts=8, mean=20, schemas=8, schema=600)
+"""Of 8 prompts and those of 16 stored answers half is distinct (benchmarks/spider_prompts.py)."""
 TINY = Shape(prompt=12, completion=6, prompts=2, samples=4)
 """For a smoke run."""
 
@@ -95,6 +103,7 @@ QWEN2 = ModelSize(
 TINY_MODEL = ModelSize(vocabulary=64, hidden=32, layers=2, heads=4, kv_heads=2, intermediate=48)
 
 FULL_STEP = {"long": LONG, "stops": STOPS, "short": SHORT}
+OVERHEADS = {**FULL_STEP, "schemas": SCHEMAS}
 SAMPLING = {"full": MANY_SHORT, "early": MANY_STOPS}
 PRESAMPLING = {"stops": Shape(prompt=256, completion=64, prompts=8, samples=9, mean=20)}
 QUICKSTART_STEP = {"quickstart": Shape(prompt=40, completion=40, prompts=32, samples=8, mean=25)}

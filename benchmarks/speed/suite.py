@@ -25,7 +25,8 @@ SUITE: Mapping[str, Bench] = {
     "sampling": Bench(module="benchmarks.speed.sampling", cases=("full", "early")),
     "presampling": Bench(module="benchmarks.speed.presampling", cases=("stops",)),
     "overheads": Bench(
-        module="benchmarks.speed.overheads", cases=("short", "stops", "long", "stops_apart")
+        module="benchmarks.speed.overheads",
+        cases=("short", "stops", "long", "stops_apart", "schemas"),
     ),
     "head": Bench(module="benchmarks.speed.head", cases=("large", "wide")),
     "quickstart_step": Bench(module="benchmarks.speed.quickstart_step", cases=("quickstart",)),

@@ -74,10 +74,17 @@ def build_tokenizer(size: ModelSize) -> PreTrainedTokenizerFast:
 
 def make_prompts(world: World, count: int, *, seed: int = 0) -> list[str]:
     """``count`` different prompts of exactly the shape's length."""
-    generator = torch.Generator().manual_seed(seed)
-    size = (count, world.shape.prompt)
-    ids = torch.randint(2, world.size.vocabulary, size, generator=generator)
+    shape = world.shape
+    ids = _words(world, count, shape.prompt, seed=seed)
+    if shape.schemas:  # the same ones for every seed
+        schemas = _words(world, shape.schemas, shape.schema, seed=2)
+        ids[:, : shape.schema] = schemas[torch.arange(count) % shape.schemas]
     return [" ".join(f"w{i}" for i in row) for row in ids.tolist()]
+
+
+def _words(world: World, count: int, length: int, *, seed: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(2, world.size.vocabulary, (count, length), generator=generator)
 
 
 def reward(text: str) -> float:

@@ -13,10 +13,11 @@ Ids = Sequence[int]
 
 LEAST_SAVED = 16
 """Tokens that sharing a node has to save, beside what the tokens below it pay for it."""
-_GOING_ON = 1 / 16
-"""Time of attending to one more node over that of computing a token."""
+_GOING_ON = 1 / 32
+"""Time of attending to one more node over that of computing a token (benchmarks/prefixes.py)."""
 _DEEPEST = 8
 """Nodes above one another: for what lies below, each is one more part of its attention."""
+_ALL = 2**31
 
 
 @dataclass(slots=True)
@@ -79,34 +80,47 @@ class _Growing:
 
     def forest(self) -> list[Node]:
         roots: list[Node] = []
-        waiting = [(0, len(self.order), 0, 0, roots)]
+        waiting = [(0, len(self.order), 0, 0, roots)] if self.order else []
         while waiting:
             first, last, start, depth, siblings = waiting.pop()
-            common = min(self.alike[first + 1 : last], default=self._length(first))
+            common = self._common(first, last)
             if common == self._length(last - 1) or self._is_worth_it(first, last, start, common):
                 node = Node(start, common, sorted(self.order[first:last]))
                 siblings.append(node)
                 start, depth, siblings = common, depth + 1, node.children
             waiting += [
                 (begin, end, start, depth, siblings)
-                for begin, end in self._parts(first, last, common, apart=depth == _DEEPEST)
+                for begin, end in self._parts(first, last, _ALL if depth == _DEEPEST else common)
                 if self._length(end - 1) > start
             ]
         return _in_order(roots)
 
     def _is_worth_it(self, first: int, last: int, start: int, common: int) -> bool:
-        below = sum(self._length(place) - common for place in range(first, last))
-        saved = (last - first - 1) * (common - start)
+        """Whether these rows share the tokens from ``start`` to ``common``.
+
+        Without that node, rows that have as much again in common would still share it.
+        """
+        parts = self._parts(first, last, 2 * common - start - 1)
+        saved = (len(parts) - 1) * (common - start)
         if self.least_saved == 0:
             return saved > 0
+        below = sum(self._below(begin, end, common) for begin, end in parts)
         return saved >= self.least_saved + below * _GOING_ON
 
-    def _parts(self, first: int, last: int, common: int, *, apart: bool) -> list[tuple[int, int]]:
-        """Stretches of rows that go on alike after ``common``; of equal rows if ``apart``."""
+    def _below(self, first: int, last: int, above: int) -> int:
+        """Tokens after ``above`` of rows that share what all of them have in common."""
+        common = self._common(first, last)
+        return common - above + sum(self._length(place) - common for place in range(first, last))
+
+    def _common(self, first: int, last: int) -> int:
+        return min(self.alike[first + 1 : last], default=self._length(first))
+
+    def _parts(self, first: int, last: int, common: int) -> list[tuple[int, int]]:
+        """Stretches of rows that have more than ``common`` tokens in common, or are equal."""
         cuts = [
             place
             for place in range(first + 1, last)
-            if self.alike[place] < self._length(place) and (apart or self.alike[place] == common)
+            if self.alike[place] < min(common + 1, self._length(place))
         ]
         return list(pairwise([first, *cuts, last]))
 
