@@ -8,6 +8,7 @@ from dph.models import logprobs
 from dph.models.autocast import autocast
 from dph.models.loading import load_model
 from dph.models.logprobs import completion_scores
+from dph.models.packing import pack
 from tiny_models import FAMILIES, PLAIN_FAMILIES
 
 
@@ -108,8 +109,9 @@ def test_a_model_that_bypasses_its_head_module_still_gives_the_same_values(make_
 
 def test_a_bypassed_head_is_noticed_with_as_many_completion_tokens_as_packed_ones(make_model):
     model = make_model()
-    # 3 + (2 + 1 + 3) packed tokens, 3 + 2 + 4 completion tokens.
-    rows = [[3, 4, 5]] * 3, [[5, 6, 7], [7, 8], [2, 3, 4, 1]]
+    # 6 + (2 + 1 + 3 + 0 + 0 + 1) packed tokens, 3 + 2 + 4 + 1 + 1 + 2 completion tokens.
+    rows = [[3, 4, 5, 6, 7, 8]] * 6, [[5, 6, 7], [7, 8], [2, 3, 4, 1], [9], [4], [8, 8]]
+    assert len(pack(*rows, device=model.device).ids) == sum(map(len, rows[1]))
     expected = completion_scores(model, *rows, temperature=1.0, pad_id=0, sharing="never")
     model.get_output_embeddings = lambda: None
     bypassed = completion_scores(model, *rows, temperature=1.0, pad_id=0, sharing="always")
@@ -148,13 +150,28 @@ def test_malformed_rows_are_refused(make_model, prompts, completions, message):
 
 
 def grouped_rows(seed=0):
-    """Rows of five prompts, in no order, with empty and one-token completions among them."""
+    """Rows of five prompts, three of them on one schema, in no order.
+
+    Empty and one-token completions are among them, and two that are equal.
+    """
     numbers = random.Random(seed)
-    prompts = [[numbers.randrange(3, 48) for _ in range(n)] for n in (7, 1, 5, 9, 12)]
+
+    def draw(count):
+        return [numbers.randrange(3, 48) for _ in range(count)]
+
+    schema = draw(18)
+    prompts = [schema + draw(7), draw(1), schema + draw(5), schema + draw(9), draw(24)]
     owners = [0, 1, 0, 2, 3, 0, 3, 3, 4, 0, 4, 4]
-    lengths = [7, 2, 1, 0, 5, 4, 3, 9, 6, 6, 0, 0]
-    completions = [[numbers.randrange(3, 48) for _ in range(n)] for n in lengths]
+    completions = [draw(n) for n in (7, 2, 1, 0, 5, 4, 3, 9, 6, 6, 0, 6)]
+    completions[11] = completions[8]
     return [prompts[owner] for owner in owners], completions
+
+
+def test_what_the_grouped_rows_share_stands_once():
+    rows = pack(*grouped_rows(), device=torch.device("cpu"))
+    # schema, what prompts add, completions without their last tokens, of two equal ones one
+    assert len(rows.ids) == 18 + (7 + 1 + 5 + 9 + 24) + (6 + 1 + 0 + 4 + 3 + 2 + 8 + 5 + 5)
+    assert len(rows.levels) == 2
 
 
 def both_ways(model, rows, **options):
@@ -186,9 +203,11 @@ def test_sharing_prompts_changes_neither_values_nor_entropy_nor_gradients(make_m
 def test_sharing_is_exact_for_groups_of_any_shape(make_model, seed):
     numbers = random.Random(seed)
     model = make_model("llama_gqa")
+    schema = [numbers.randrange(3, 48) for _ in range(30)]
     prompts, completions = [], []
     for _ in range(numbers.randint(1, 6)):
-        prompt = [numbers.randrange(3, 48) for _ in range(numbers.randint(1, 20))]
+        prompt = schema * numbers.randint(0, 1)
+        prompt = prompt + [numbers.randrange(3, 48) for _ in range(numbers.randint(1, 20))]
         for _ in range(numbers.choice([1, 1, 2, 5])):
             prompts.append(prompt)
             completions.append([numbers.randrange(3, 48) for _ in range(numbers.randint(0, 12))])

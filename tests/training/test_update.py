@@ -200,9 +200,42 @@ def test_the_clip_bounds_are_those_of_the_settings(make_model):
     assert wide.grad_norm > 0
 
 
-@pytest.mark.parametrize("budget", [1, 9, 999])
-def test_sharing_prompts_changes_nothing(minibatch, budget):
+def on_one_schema(model):
+    """Two groups and a stored answer, whose prompts begin alike."""
+    schema = tuple(3 + i % 5 for i in range(30))
+    first, second, third = (*schema, *[8] * 18), (*schema, *[7] * 18), (*schema, 6)
+    answers = (5, 6, 1), (7, 1), (5, 1)
+
+    def row(prompt, completion, advantage):
+        return PolicyRow(
+            prompt_ids=prompt,
+            completion_ids=completion,
+            advantage=advantage,
+            old_logprobs=score(model, prompt, completion),
+        )
+
+    groups = tuple(
+        tuple(row(prompt, answer, i - 0.5) for i, answer in enumerate(answers))
+        for prompt in (first, second)
+    )
+    reference = tuple(x - 0.2 for x in score(model, third, answers[0]))
+    sample = RehearsalSample(
+        problem_id="third",
+        sample_index=0,
+        prompt_ids=third,
+        completion_ids=answers[0],
+        ref_logprobs=reference,
+        correct=8,
+    )
+    return Minibatch(groups=groups, rehearsal=(sample,))
+
+
+@pytest.mark.parametrize("shape", ["small", "on one schema"])
+@pytest.mark.parametrize("budget", [1, 9, 70, 999])
+def test_sharing_prompts_changes_nothing(minibatch, budget, shape):
     model, batch = minibatch
+    if shape == "on one schema":
+        batch = on_one_schema(model)
     results = []
     for sharing in ("always", "never"):
         optimizer = Frozen(model.parameters(), lr=1.0)

@@ -261,7 +261,7 @@ class TrainingSettings(Section):
     )
     shared_prompts: Literal["auto", "always", "never"] = Field(
         "auto",
-        description="run each prompt once for all its completions: where it is faster, or as said",
+        description="compute once what rows begin with alike: where it is faster, or as said",
     )
     old_logprobs: Literal["auto", "sampler", "recompute"] = Field(
         "auto",
