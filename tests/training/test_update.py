@@ -230,6 +230,22 @@ def on_one_schema(model):
     return Minibatch(groups=groups, rehearsal=(sample,))
 
 
+def test_what_was_computed_is_counted(minibatch):
+    model, _ = minibatch
+    batch = on_one_schema(model)
+    counts = {}
+    for sharing in ("always", "never"):
+        optimizer = Frozen(model.parameters(), lr=1.0)
+        how = replace(forward(model), sharing=sharing)
+        report = update(batch, how, optimizer, objective=DPH, max_grad_norm=1e9)
+        counts[sharing] = report.fed_tokens, report.computed_tokens
+    # the schema, two ends of prompts with their answers' but last tokens, the stored row's end
+    packed = 30 + 2 * (18 + 2 + 1 + 1) + 1 + 2
+    # answers that begin alike: 5 stands twice, as sharing it would save one token only
+    rows = 2 * (3 * 48 + 3 + 2 + 2) + 31 + 3
+    assert counts == {"always": (rows, packed), "never": (rows, 7 * 51)}
+
+
 @pytest.mark.parametrize("shape", ["small", "on one schema"])
 @pytest.mark.parametrize("budget", [1, 9, 70, 999])
 def test_sharing_prompts_changes_nothing(minibatch, budget, shape):

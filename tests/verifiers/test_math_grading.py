@@ -21,6 +21,10 @@ def grade(grader):
 COLUMNS = r"\boxed{{\mathbf{{y}} = c_{{1}} e^{{3t}} \begin{{pmatrix}} \{} \\ {} \end{{pmatrix}}}}"
 
 RIGHT = [
+    (r"\boxed{12 m/s}", "12"),
+    (r"\boxed{12 m/s}", r"12\text{ m/s}"),
+    (r"\boxed{60\text{ mph}}", "60 miles per hour"),
+    (r"\boxed{x = \frac{1}{3} = 0.33}", "0.33"),
     (COLUMNS.format("cos 6t", "5"), COLUMNS.format("cos 6 t", "10/2")),
     (r"\boxed{9.}", "9"),
     (r"\boxed{\frac{\sqrt{2}}{2}}", r"\frac{1}{\sqrt{2}}"),
@@ -64,6 +68,13 @@ RIGHT = [
 ]
 
 WRONG = [
+    (r"\boxed{6 = 5}", "5"),
+    (r"\boxed{6 = 5}", "6"),
+    (r"\boxed{x = 6 = 5}", "5"),
+    (r"\boxed{y = 6 = 5}", "y = 5"),
+    (r"\boxed{12 m/s}", r"12\text{ km/h}"),
+    (r"\boxed{1200 m/s}", r"12\text{ m/s}"),
+    (r"\boxed{9.8 m/s^2}", "9.8 m/s"),
     (r"\boxed{500}", "5"),
     (r"\boxed{0.05}", "5"),
     (r"\boxed{6}", "5"),

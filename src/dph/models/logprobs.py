@@ -27,11 +27,13 @@ class CompletionScores:
     """Per completion token: log-prob and, on request, entropy (nats); 0 where ``mask`` is false.
 
     The entropy is that of the whole next-token distribution; it carries no gradient.
+    ``computed`` tokens went through the model, padding among them.
     """
 
     logprobs: Float[Tensor, "rows tokens"]
     entropy: Float[Tensor, "rows tokens"] | None
     mask: Bool[Tensor, "rows tokens"]
+    computed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,7 @@ def completion_scores(
         logprobs=_spread(chosen, layout.mask),
         entropy=_spread(entropy, layout.mask) if with_entropy else None,
         mask=layout.mask,
+        computed=layout.ids.numel(),
     )
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -35,8 +36,9 @@ class Forward:
 class UpdateReport:
     """The terms of one mini-batch's loss (nats) and what was done with them.
 
-    ``rows`` took part; of those ``packed`` shared their prompts. ``skipped`` did not, because
-    nothing in them moves the loss, or (``masked`` of them) because they are left out of it.
+    ``rows`` took part, of those ``packed`` in one sequence with what they share; for their
+    ``fed_tokens`` the model computed ``computed_tokens``. ``skipped`` did not, because nothing in
+    them moves the loss, or (``masked`` of them) because they are left out of it.
     """
 
     policy: float
@@ -49,6 +51,8 @@ class UpdateReport:
     packed: int
     skipped: int
     masked: int
+    fed_tokens: int
+    computed_tokens: int
 
 
 class NonFiniteLossError(ArithmeticError):
@@ -117,7 +121,7 @@ def update(
         NonFiniteLossError: the loss or the gradient norm is not finite; no step was taken.
     """
     weighted = weigh(minibatch, objective=objective, max_tokens=forward.max_tokens)
-    terms, packed = _accumulate(weighted, forward, objective)
+    terms, work = _accumulate(weighted, forward, objective)
     parameters = [p for p in forward.model.parameters() if p.requires_grad]
     for parameter in parameters:
         if parameter.grad is None:  # AdamW still moves a parameter whose gradient is 0
@@ -132,10 +136,19 @@ def update(
         **terms,
         grad_norm=grad_norm,
         rows=len(weighted),
-        packed=packed,
+        packed=work.packed,
         skipped=len(policy_rows) + len(minibatch.rehearsal) - len(weighted),
         masked=sum(row.masked for row in policy_rows),
+        fed_tokens=sum(len(w.row.prompt_ids) + len(w.row.completion_ids) for w in weighted),
+        computed_tokens=work.tokens,
     )
+
+
+class _Computed(NamedTuple):
+    """What the model was given: rows that ran packed, and tokens."""
+
+    packed: int
+    tokens: int
 
 
 TERMS = ("policy", "penalty", "rehearse", "clipped_low", "clipped_high")
@@ -143,10 +156,10 @@ TERMS = ("policy", "penalty", "rehearse", "clipped_low", "clipped_high")
 
 def _accumulate(
     weighted: Sequence[WeightedRow], forward: Forward, objective: ObjectiveSettings
-) -> tuple[dict[str, float], int]:
-    """Sum loss terms and gradients over micro-batches; count the rows that shared prompts."""
+) -> tuple[dict[str, float], _Computed]:
+    """Sum loss terms and gradients over micro-batches."""
     divergence = chosen_divergence(objective)
-    terms = dict.fromkeys(TERMS, 0.0)
+    terms, tokens = dict.fromkeys(TERMS, 0.0), 0
     forward.model.train()
     batches = plan_microbatches(
         forward.model,
@@ -157,24 +170,21 @@ def _accumulate(
     )
     for batch in batches:
         rows = [weighted[i] for i in batch.rows]
-        loss = _microbatch_loss(rows, batch.sharing, forward, objective, divergence)
+        scores = _scores(rows, batch.sharing, forward)
+        loss = _loss(rows, scores, objective, divergence)
         if not torch.isfinite(loss.total):
             raise NonFiniteLossError("loss", rows)
         torch.autograd.backward(loss.total)
         for name in TERMS:
             terms[name] += float(getattr(loss, name).detach())
-    return terms, sum(len(batch.rows) for batch in batches if batch.packed)
+        tokens += scores.computed
+    packed = sum(len(batch.rows) for batch in batches if batch.packed)
+    return terms, _Computed(packed, tokens)
 
 
-def _microbatch_loss(
-    rows: Sequence[WeightedRow],
-    sharing: Sharing,
-    forward: Forward,
-    objective: ObjectiveSettings,
-    divergence: Divergence | None,
-) -> MixedLoss:
+def _scores(rows: Sequence[WeightedRow], sharing: Sharing, forward: Forward) -> CompletionScores:
     with autocast(forward.model, forward.dtype):
-        scores = completion_scores(
+        return completion_scores(
             forward.model,
             [w.row.prompt_ids for w in rows],
             [w.row.completion_ids for w in rows],
@@ -182,6 +192,14 @@ def _microbatch_loss(
             pad_id=forward.pad_id,
             sharing=sharing,
         )
+
+
+def _loss(
+    rows: Sequence[WeightedRow],
+    scores: CompletionScores,
+    objective: ObjectiveSettings,
+    divergence: Divergence | None,
+) -> MixedLoss:
     return mixed_loss(
         _loss_batch(rows, scores),
         clip_low=objective.clip_low,

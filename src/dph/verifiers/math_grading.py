@@ -10,13 +10,14 @@ from dph.verifiers.bounded_cache import BoundedCache
 from dph.verifiers.math_answer import LONGEST_ANSWER, Place, find_answer, has_box, last_boxes
 from dph.verifiers.math_expression import Reading, read_latex, read_text, readings_equal
 from dph.verifiers.math_number import (
+    contradicts_itself,
     notations_differ,
     numbers_equal,
     read_number,
     same_in_base,
 )
 from dph.verifiers.math_spelling import clean_answer, same_spelling, trim_answer
-from dph.verifiers.math_units import units_differ, without_unit
+from dph.verifiers.math_units import amounts, units_differ, without_unit
 from dph.verifiers.memory_limit import limit_address_space
 
 GOLD_STAGE = "gold"
@@ -140,6 +141,8 @@ def judge_cheaply(answer: str, gold: str) -> Judgement | None:
     cleaned, wanted = clean_answer(answer), clean_answer(gold)
     if same_spelling(cleaned) == same_spelling(wanted):
         return _CORRECT
+    if contradicts_itself(cleaned):
+        return _wrong(answer, gold)
     equal = _numbers_equal(cleaned, wanted)
     if equal is None:
         equal = _letters_equal(same_spelling(cleaned), same_spelling(wanted))
@@ -155,7 +158,8 @@ def judge_cheaply(answer: str, gold: str) -> Judgement | None:
 
 
 def _numbers_equal(answer: str, gold: str) -> bool | None:
-    """None unless both are numbers; a unit is forgiven where the gold has none."""
+    """None unless both are numbers, or of one unit; one that the gold does not have is forgiven."""
+    answer, gold = amounts(answer, gold) or (answer, gold)
     wanted = read_number(gold)
     number = read_number(answer) or read_number(without_unit(answer)) if wanted else None
     return numbers_equal(number, wanted) if number and wanted else None

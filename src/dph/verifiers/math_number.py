@@ -8,6 +8,7 @@ it. Anything else is left to the symbolic comparison.
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 _DIGITS = 200
 
@@ -95,6 +96,21 @@ def notations_differ(answer: str, gold: str) -> bool:
     return plain is not None and special is not None
 
 
+def contradicts_itself(answer: str) -> bool:
+    r"""Whether an answer calls two different numbers equal; rounding is allowed for.
+
+    >>> contradicts_itself("x = 6 = 5"), contradicts_itself(r"\frac{1}{3} = 0.33")
+    (True, False)
+    """
+    sides = [read_number(side.strip()) for side in answer.split("=")]
+    numbers = [number for number in sides if number is not None]
+    return any(
+        not numbers_equal(one, other)
+        and not ((one.decimal or other.decimal) and _roughly_equal(_meant(one), _meant(other)))
+        for one, other in pairwise(numbers)
+    )
+
+
 def same_in_base(answer: str, gold: str) -> bool:
     """Whether both are the same digits in the same base, however that is written.
 
@@ -114,6 +130,10 @@ def _equal(one: Fraction, other: Fraction, *, rounded: bool) -> bool:
         return one == other
     near = abs(one - other) * 10_000 <= max(abs(one), abs(other))
     return near and round(one, 6) == round(other, 6)
+
+
+def _roughly_equal(one: Fraction, other: Fraction) -> bool:
+    return abs(one - other) * 50 <= max(abs(one), abs(other))
 
 
 def _rational(text: str) -> Fraction:

@@ -15,6 +15,8 @@ _UNITS = {
             "ft foot feet",
             "yd yard",
             "mi mile",
+            "mi/h mph",
+            "km/h kph kmh",
             "mg milligram",
             "g gram",
             "kg kilogram",
@@ -51,17 +53,20 @@ _UNITS = {
     )
     for name in group
 }
+_OVER = r"(?: ?/ ?| per )"
+_NAME = rf"[A-Za-z]++(?:{_OVER}[A-Za-z]++)?"
 _TRAILING = re.compile(
-    r"(?:(?:text|mathrm|rm|mbox)\{ ?|[ }])(?P<unit>[A-Za-z]++) ?\}?"
+    rf"(?:(?:text|mathrm|rm|mbox)\{{ ?|[ }}])(?P<unit>{_NAME}) ?\}}?"
     r" ?(?:\^ ?\{? ?(?P<power>-?[0-9]) ?\}?)?$"
 )
+_IN_WORDS = re.compile(rf"(?P<before>.*?[^ ]) (?P<unit>{_NAME})(?: ?\^ ?\{{? ?[0-9] ?\}}?)?")
 
 
 def unit_of(text: str) -> tuple[str, str] | None:
     r"""The unit that ends a (cleaned) answer and its power, if it is one of the common ones.
 
-    >>> unit_of(r"10 \text{ cm}^2"), unit_of("5 dollars"), unit_of("3x")
-    (('cm', '2'), ('dollar', '1'), None)
+    >>> unit_of(r"10 \text{ cm}^2"), unit_of("5 miles per hour"), unit_of("3x")
+    (('cm', '2'), ('mi/h', '1'), None)
     """
     found = _TRAILING.search(text[-40:].replace(".", ""))
     unit = _known(found["unit"]) if found else None
@@ -74,15 +79,39 @@ def units_differ(answer: str, gold: str) -> bool:
     return one is not None and other is not None and one != other
 
 
+def amounts(answer: str, gold: str) -> tuple[str, str] | None:
+    r"""What stands before the unit of either (cleaned) text, where both have the same.
+
+    >>> amounts("5 m/s", r"5 \text{ m/s}"), amounts("5 m", "5 cm"), amounts("5", "5 m")
+    (('5', '5'), None, None)
+    """
+    unit = unit_of(answer)
+    if unit is None or unit != unit_of(gold):
+        return None
+    return _before_unit(answer), _before_unit(gold)
+
+
 def without_unit(text: str) -> str:
     """A (cleaned) answer without the common unit that ends it in plain words.
 
-    >>> without_unit("5 dollars"), without_unit("5 or 6"), without_unit("5 m")
+    >>> without_unit("5 dollars"), without_unit("5 or 6"), without_unit("5 m/s^2")
     ('5', '5 or 6', '5')
     """
-    before, blank, word = text.rpartition(" ")
-    return before if blank and _known(word) else text
+    found = _IN_WORDS.fullmatch(text)
+    return found["before"] if found and _known(found["unit"]) else text
 
 
-def _known(word: str) -> str | None:
-    return _UNITS.get(word) or _UNITS.get(word.removesuffix("s"))
+def _before_unit(text: str) -> str:
+    found = _TRAILING.search(text)
+    return text[: found.start()].rstrip("\\ ,") if found else text
+
+
+def _known(name: str) -> str | None:
+    """The unit of that name, or the quotient of two."""
+    units = [_UNITS.get(word) or _UNITS.get(word.removesuffix("s")) for word in _parts(name)]
+    known = [unit for unit in units if unit is not None]
+    return "/".join(known) if len(known) == len(units) else None
+
+
+def _parts(name: str) -> list[str]:
+    return re.split(_OVER, name)

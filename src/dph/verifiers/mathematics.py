@@ -124,7 +124,7 @@ class MathVerifier(_PooledVerifier):
     """
 
     name = "math"
-    version = "2"
+    version = "3"
 
     def __init__(
         self,
