@@ -95,6 +95,14 @@ def test_a_schema_with_too_many_questions_is_repeated_as_seldom_as_possible():
     assert [len(batch) for batch in batches] == [10, 10]
 
 
+def test_a_batch_fits_though_few_rows_share_less_than_many():
+    # two rows share 35 tokens only among many: alone they would save 35 of 2,000
+    prompts, completions = [[7] * 35] * 100, [[100 + row] * 1001 for row in range(100)]
+    batches = packed_microbatches(prompts, completions, token_budget=2037)
+    assert sorted(row for batch in batches for row in batch) == list(range(100))
+    assert max(tokens_of(batch, prompts, completions) for batch in batches) <= 2037
+
+
 def test_rows_of_a_prompt_stay_together_where_they_fit():
     prompts, completions = packed_rows()
     for batch in packed_microbatches(prompts, completions, token_budget=100):

@@ -290,8 +290,8 @@ def test_shared_prompts_train_as_separate_ones(start, tmp_path, method):
     )
     assert shared["rows_packed"] == shared["rows"] > 0
     assert separate["rows_packed"] == 0
-    assert shared["tokens_fed"] == separate["tokens_fed"]
-    assert shared["tokens_computed"] < shared["tokens_fed"] <= separate["tokens_computed"]
+    assert shared["tokens_in_rows"] == separate["tokens_in_rows"]
+    assert shared["tokens_computed"] < shared["tokens_in_rows"] <= separate["tokens_computed"]
     for name in ("policy_loss", "divergence", "grad_norm", "kl_penalty"):
         assert shared[name] == pytest.approx(separate[name], rel=1e-3, abs=1e-6)
 

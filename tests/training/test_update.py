@@ -238,7 +238,7 @@ def test_what_was_computed_is_counted(minibatch):
         optimizer = Frozen(model.parameters(), lr=1.0)
         how = replace(forward(model), sharing=sharing)
         report = update(batch, how, optimizer, objective=DPH, max_grad_norm=1e9)
-        counts[sharing] = report.fed_tokens, report.computed_tokens
+        counts[sharing] = report.row_tokens, report.computed_tokens
     # the schema, two ends of prompts with their answers' but last tokens, the stored row's end
     packed = 30 + 2 * (18 + 2 + 1 + 1) + 1 + 2
     # answers that begin alike: 5 stands twice, as sharing it would save one token only

@@ -21,6 +21,17 @@ def grade(grader):
 COLUMNS = r"\boxed{{\mathbf{{y}} = c_{{1}} e^{{3t}} \begin{{pmatrix}} \{} \\ {} \end{{pmatrix}}}}"
 
 RIGHT = [
+    (r"\boxed{10 \mathrm{~m/s}}", r"10 \mathrm{~m} \mathrm{~s}^{-1}"),
+    (r"\boxed{9.8 \text{ m s}^{-2}}", r"9.8 \text{ m/s}^2"),
+    (r"\boxed{60 \text{ J/s}}", r"60 \text{ W}"),
+    (r"\boxed{1 \text{ g/mL}}", r"1 \text{ kg/L}"),
+    (r"\boxed{5 \text{ miles an hour}}", r"5 \text{ mph}"),
+    (r"\boxed{m g h / L}", "h g m / L"),
+    (r"\boxed{0 = 2x - 6 \Rightarrow x = 3}", "3"),
+    (r"\boxed{100 = 4x \text{ so } x = 25}", "25"),
+    (r"\boxed{\frac{17}{3} = 6}", "6"),
+    (r"\boxed{2.5 = 3}", "3"),
+    (r"\boxed{\frac{1}{30} = 0.03}", "0.03"),
     (r"\boxed{12 m/s}", "12"),
     (r"\boxed{12 m/s}", r"12\text{ m/s}"),
     (r"\boxed{60\text{ mph}}", "60 miles per hour"),
@@ -68,6 +79,8 @@ RIGHT = [
 ]
 
 WRONG = [
+    (r"\boxed{x = 7.0 = 7.1}", "7.1"),
+    (r"\boxed{3 s^3}", "3"),
     (r"\boxed{6 = 5}", "5"),
     (r"\boxed{6 = 5}", "6"),
     (r"\boxed{x = 6 = 5}", "5"),

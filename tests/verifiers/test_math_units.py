@@ -35,6 +35,25 @@ def test_units_differ_only_when_both_are_known():
     assert units_differ("12 m", "12 m/s")
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (r"10 \mathrm{~m} \mathrm{~s}^{-1}", r"10 \mathrm{ m/s}"),
+        (r"9.8 \text{ m s}^{-2}", r"9.8 \text{ m/s}^2"),
+        (r"10 \text{ ms}^{-1}", r"10 \text{ m/s}"),
+        (r"10 \text{ m} \cdot \text{s}^{-1}", r"10 \text{ m/s}"),
+        (r"60 \text{ J/s}", r"60 \text{ W}"),
+        (r"1 \text{ g/mL}", r"1 \text{ kg/L}"),
+        ("5 miles an hour", "5 mph"),
+        ("5 miles every hour", "5 mph"),
+        ("m g h / L", "h g m / L"),
+    ],
+)
+def test_what_may_be_another_name_of_the_same_is_left_to_others(one, other):
+    assert not units_differ(one, other)
+    assert not units_differ(other, one)
+
+
 def test_amounts_of_one_unit_are_what_stands_before_it():
     assert amounts("5 mph", r"6 \text{ miles per hour}") == ("5", "6")
     assert amounts("5 m", "5 m/s") is None
@@ -47,6 +66,9 @@ def test_amounts_of_one_unit_are_what_stands_before_it():
         ("1 2/3 m", "1 2/3"),
         ("60 cents per pound", "60"),
         ("12 per", "12 per"),
+        ("3 s^3", "3 s^3"),
+        ("3 cm^3", "3"),
+        ("5 miles an hour", "5"),
         ("2 pi m", "2 pi"),
         ("m", "m"),
     ],

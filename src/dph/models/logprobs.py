@@ -62,11 +62,10 @@ def completion_scores(
     """Log-probs at ``temperature`` of every completion token, in one forward.
 
     Equation: logprobs[r, t] = log softmax(logits[r, t] / temperature)[completions[r][t]]
-    Computed as: one causal forward, of packed rows in which each prompt stands once, or of rows
-    padded on the right, where no real token can see the padding, so that attention needs no mask;
-    the LM head on completion positions only, in blocks where the logits would be large; the
-    softmax in float32. ``sharing`` decides between
-    the two, "auto" by their modelled time.
+    Computed as: one causal forward, of packed rows that share what they begin with alike, or of
+    rows padded on the right, where no real token can see the padding, so that attention needs no
+    mask; the LM head on completion positions only, in blocks where the logits would be large; the
+    softmax in float32. ``sharing`` decides between the two, "auto" by their modelled time.
 
     Raises:
         DataError: a prompt is empty, or there are not as many prompts as completions.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dph.errors import SettingsError
-from dph.models.prefix_tree import Node, fed, prefix_forest
+from dph.models.prefix_tree import Node, fed, prefix_forest, tokens_of
 
 
 def microbatches(lengths: Sequence[int], *, token_budget: int) -> list[list[int]]:
@@ -38,9 +38,9 @@ def packed_microbatches(
 ) -> list[list[int]]:
     """Indices of rows in lists whose packed tokens fit ``token_budget``, alike rows together.
 
-    Every row is in exactly one list. Rows that share a beginning are in one list, unless they are
-    too many: then what they share is repeated in each of the lists that they fill. As many
-    completion tokens at most are scored. The largest come first.
+    Every row is in exactly one list. Rows of one tree (`prefix_forest`) are in one list, unless
+    they are too many: then what they share is repeated in each of the lists that they fill. As
+    many completion tokens at most are scored. The largest come first, or nearly.
 
     >>> packed_microbatches([[1] * 40] * 3 + [[2]], [[3, 4], [5, 6], [7, 8], [9]], token_budget=42)
     [[0, 1], [2, 3]]
@@ -50,9 +50,24 @@ def packed_microbatches(
     """
     _check(token_budget)
     cutting = _Cutting([len(completion) for completion in completions], token_budget)
-    forest = prefix_forest(fed(prompts, completions))
-    pieces = [piece for root in forest for piece in cutting.pieces(root, above=0)]
-    return [piece.rows for piece in cutting.first_fit(pieces, above=0)]
+    rows = fed(prompts, completions)
+    pieces = [p for root in prefix_forest(rows) for p in cutting.pieces(root, above=0)]
+    return [
+        batch
+        for piece in cutting.first_fit(pieces, above=0)
+        for batch in _recounted(piece.rows, rows, token_budget)
+    ]
+
+
+def _recounted(batch: list[int], rows: Sequence[Sequence[int]], budget: int) -> list[list[int]]:
+    """A batch, halved where it is too large: few rows may not share what many would."""
+    tokens = tokens_of(prefix_forest([rows[row] for row in batch]))
+    if tokens <= budget or len(batch) == 1:
+        return [batch]
+    middle = len(batch) // 2
+    return [
+        part for half in (batch[:middle], batch[middle:]) for part in _recounted(half, rows, budget)
+    ]
 
 
 @dataclass(slots=True)

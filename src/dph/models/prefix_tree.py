@@ -15,8 +15,8 @@ LEAST_SAVED = 16
 """Tokens that sharing a node has to save, beside what the tokens below it pay for it."""
 _GOING_ON = 1 / 32
 """Time of attending to one more node over that of computing a token (benchmarks/prefixes.py)."""
-_DEEPEST = 8
-"""Nodes above one another: for what lies below, each is one more part of its attention."""
+_DEEPEST = 32
+"""Shared nodes above one another: for what lies below, each is one more part of its attention."""
 _ALL = 2**31
 
 
@@ -38,6 +38,11 @@ class Node:
     def tokens(self) -> int:
         """Tokens of the node and of all below it."""
         return self.length + tokens_of(self.children)
+
+    @property
+    def stems(self) -> int:
+        """Nodes, of this one and all below it, that others go on from."""
+        return bool(self.children) + sum(child.stems for child in self.children)
 
 
 def tokens_of(nodes: Sequence[Node]) -> int:
@@ -108,7 +113,7 @@ class _Growing:
         return saved >= self.least_saved + below * _GOING_ON
 
     def _below(self, first: int, last: int, above: int) -> int:
-        """Tokens after ``above`` of rows that share what all of them have in common."""
+        """Tokens after ``above`` of rows that share what all of them have in common, no more."""
         common = self._common(first, last)
         return common - above + sum(self._length(place) - common for place in range(first, last))
 

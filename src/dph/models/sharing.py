@@ -21,7 +21,7 @@ Sharing = Literal["auto", "always", "never"]
 _ATTENTION_SLOWNESS = 2.0
 """Time of a floating-point operation in attention over one in a matrix product."""
 _GROUP = 2e6
-"""Operations of a matrix product that take as long as a tree's own kernel calls in a layer."""
+"""Operations of a matrix product that take as long as a stem's own kernel calls in a layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def _packed_is_cheaper(
     """Compare modelled times, in operations of matrix products of a forward pass.
 
     Padded: every row as long as the longest of its micro-batch. Packed: each token once, and
-    some more kernel calls a layer for each tree. The head costs the same both ways.
+    some more kernel calls a layer for each tree and stem. The head costs the same both ways.
     """
     config = model.config.get_text_config()
     layers = config.num_hidden_layers
@@ -123,7 +123,8 @@ def _packed_is_cheaper(
         plain += len(rows) * (width * token + width**2 / 2 * pair)
     packed = 0.0
     for root in prefix_forest(fed(prompts, completions)):
-        packed += root.tokens * token + _pairs(root) * pair + layers * _GROUP
+        calls = layers * max(1, root.stems) * _GROUP
+        packed += root.tokens * token + _pairs(root) * pair + calls
     return packed < plain
 
 

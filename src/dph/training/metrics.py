@@ -50,7 +50,7 @@ def step_metrics(
         "rows_packed": sum(r.packed for r in reports),
         "rows_skipped": sum(r.skipped for r in reports),
         "rows_masked": sum(r.masked for r in reports),
-        "tokens_fed": sum(r.fed_tokens for r in reports),
+        "tokens_in_rows": sum(r.row_tokens for r in reports),
         "tokens_computed": sum(r.computed_tokens for r in reports),
         "sampler_gap": gap.mean if gap else None,
         "sampler_gap_max": gap.largest if gap else None,

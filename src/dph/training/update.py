@@ -37,7 +37,7 @@ class UpdateReport:
     """The terms of one mini-batch's loss (nats) and what was done with them.
 
     ``rows`` took part, of those ``packed`` in one sequence with what they share; for their
-    ``fed_tokens`` the model computed ``computed_tokens``. ``skipped`` did not, because nothing in
+    ``row_tokens`` the model computed ``computed_tokens``. ``skipped`` did not, because nothing in
     them moves the loss, or (``masked`` of them) because they are left out of it.
     """
 
@@ -51,7 +51,7 @@ class UpdateReport:
     packed: int
     skipped: int
     masked: int
-    fed_tokens: int
+    row_tokens: int
     computed_tokens: int
 
 
@@ -139,7 +139,7 @@ def update(
         packed=work.packed,
         skipped=len(policy_rows) + len(minibatch.rehearsal) - len(weighted),
         masked=sum(row.masked for row in policy_rows),
-        fed_tokens=sum(len(w.row.prompt_ids) + len(w.row.completion_ids) for w in weighted),
+        row_tokens=sum(len(w.row.prompt_ids) + len(w.row.completion_ids) for w in weighted),
         computed_tokens=work.tokens,
     )
 

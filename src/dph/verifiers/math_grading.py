@@ -159,9 +159,12 @@ def judge_cheaply(answer: str, gold: str) -> Judgement | None:
 
 def _numbers_equal(answer: str, gold: str) -> bool | None:
     """None unless both are numbers, or of one unit; one that the gold does not have is forgiven."""
-    answer, gold = amounts(answer, gold) or (answer, gold)
-    wanted = read_number(gold)
-    number = read_number(answer) or read_number(without_unit(answer)) if wanted else None
+    of_one_unit = amounts(answer, gold)
+    one, other = of_one_unit or (answer, gold)
+    wanted = read_number(other)
+    number = read_number(one) if wanted else None
+    if wanted and number is None and of_one_unit is None:
+        number = read_number(without_unit(one))
     return numbers_equal(number, wanted) if number and wanted else None
 
 

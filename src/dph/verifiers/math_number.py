@@ -22,6 +22,8 @@ _POWER = (
     r"(?:[eE](?P<exponent>[+-]?[0-9]{1,3})"
     r"| ?\\(?:times|cdot) ?10 ?\^ ?(?:\{ ?(?P<power>[+-]? ?[0-9]{1,3}) ?\}|(?P<digit>[0-9])))"
 )
+_PLAIN = re.compile(rf"[+-]?{_DECIMAL}")
+_NAME = re.compile(r"[A-Za-z]|\\[A-Za-z]++")
 _RATIO = re.compile(r"[0-9]++(?: ?: ?[0-9]++)++")
 _NUMBER = re.compile(
     rf"(?P<sign>[+-]?) ?(?:\\\$)? ?(?:"
@@ -97,18 +99,32 @@ def notations_differ(answer: str, gold: str) -> bool:
 
 
 def contradicts_itself(answer: str) -> bool:
-    r"""Whether an answer calls two different numbers equal; rounding is allowed for.
+    r"""Whether an answer calls two different numbers equal, directly or through a name.
 
-    >>> contradicts_itself("x = 6 = 5"), contradicts_itself(r"\frac{1}{3} = 0.33")
-    (True, False)
+    Where a decimal or a fraction was rounded, they may differ by less than one of the last digit.
+
+    >>> contradicts_itself("6 = 5"), contradicts_itself("6 = x = 5")
+    (True, True)
+    >>> contradicts_itself(r"\frac{2}{3} = 0.66"), contradicts_itself(r"6 = 2x \implies x = 3")
+    (False, False)
     """
-    sides = [read_number(side.strip()) for side in answer.split("=")]
-    numbers = [number for number in sides if number is not None]
-    return any(
-        not numbers_equal(one, other)
-        and not ((one.decimal or other.decimal) and _roughly_equal(_meant(one), _meant(other)))
-        for one, other in pairwise(numbers)
-    )
+    sides = [side.strip() for side in answer.split("=")]
+    known = [side for side in sides if not _NAME.fullmatch(side)]
+    return any(_unequal(one, other) for one, other in pairwise(known))
+
+
+def _unequal(one: str, other: str) -> bool:
+    """Whether both are numbers and not the same one, rounded or not."""
+    first, second = read_number(one), read_number(other)
+    if first is None or second is None or numbers_equal(first, second):
+        return False
+    if first.percent or second.percent:
+        return False
+    places = [len(text.partition(".")[2]) for text in (one, other) if _PLAIN.fullmatch(text)]
+    exact = len(places) == 2 and max(places) == 0  # two integers
+    if exact or not places:
+        return True
+    return abs(first.value - second.value) >= Fraction(1, 10 ** min(places))
 
 
 def same_in_base(answer: str, gold: str) -> bool:
@@ -130,10 +146,6 @@ def _equal(one: Fraction, other: Fraction, *, rounded: bool) -> bool:
         return one == other
     near = abs(one - other) * 10_000 <= max(abs(one), abs(other))
     return near and round(one, 6) == round(other, 6)
-
-
-def _roughly_equal(one: Fraction, other: Fraction) -> bool:
-    return abs(one - other) * 50 <= max(abs(one), abs(other))
 
 
 def _rational(text: str) -> Fraction:

@@ -53,13 +53,15 @@ _UNITS = {
     )
     for name in group
 }
-_OVER = r"(?: ?/ ?| per )"
+_LENGTHS = frozenset(("mm", "cm", "m", "km", "in", "ft", "yd", "mi"))
+_TIMES = frozenset(("ms", "s", "min", "h", "day", "week", "month", "yr"))
+_OVER = r"(?: ?/ ?| per | an? )"
 _NAME = rf"[A-Za-z]++(?:{_OVER}[A-Za-z]++)?"
 _TRAILING = re.compile(
     rf"(?:(?:text|mathrm|rm|mbox)\{{ ?|[ }}])(?P<unit>{_NAME}) ?\}}?"
     r" ?(?:\^ ?\{? ?(?P<power>-?[0-9]) ?\}?)?$"
 )
-_IN_WORDS = re.compile(rf"(?P<before>.*?[^ ]) (?P<unit>{_NAME})(?: ?\^ ?\{{? ?[0-9] ?\}}?)?")
+_IN_WORDS = re.compile(rf"(?P<before>.*?[^ ]) (?P<unit>{_NAME})(?P<power> ?\^ ?\{{? ?[0-9] ?\}}?)?")
 
 
 def unit_of(text: str) -> tuple[str, str] | None:
@@ -74,9 +76,28 @@ def unit_of(text: str) -> tuple[str, str] | None:
 
 
 def units_differ(answer: str, gold: str) -> bool:
-    """Whether both texts end in a common unit, and in different ones."""
+    r"""Whether both texts end in a common unit, and in different ones.
+
+    Of quotients only speeds are told from each other and from lengths and times: ``J/s`` may be
+    ``W``, and what ends in ``s^{-1}`` may be any of them.
+
+    >>> units_differ("5 m", "5 cm"), units_differ("5 m/s", "5 km/h"), units_differ("5 J/s", "5 W")
+    (True, True, False)
+    """
     one, other = unit_of(answer), unit_of(gold)
-    return one is not None and other is not None and one != other
+    if one is None or other is None or one == other:
+        return False
+    if "/" not in one[0] + other[0]:
+        return True
+    return _is_of_motion(answer, one) and _is_of_motion(gold, other)
+
+
+def _is_of_motion(text: str, unit: tuple[str, str]) -> bool:
+    """Whether a unit is a length, a time or one over the other, right after a number."""
+    name, power = unit
+    top, _, bottom = name.partition("/")
+    known = (top in _LENGTHS and bottom in _TIMES) if bottom else top in _LENGTHS | _TIMES
+    return known and power in "12" and _before_unit(text)[-1:].isdigit()
 
 
 def amounts(answer: str, gold: str) -> tuple[str, str] | None:
@@ -98,7 +119,12 @@ def without_unit(text: str) -> str:
     ('5', '5 or 6', '5')
     """
     found = _IN_WORDS.fullmatch(text)
-    return found["before"] if found and _known(found["unit"]) else text
+    unit = _known(found["unit"]) if found else None
+    if found is None or unit is None:
+        return text
+    if found["power"] and not ("/" in unit or unit in _LENGTHS):  # 3 s^3 is no amount
+        return text
+    return found["before"]
 
 
 def _before_unit(text: str) -> str:
