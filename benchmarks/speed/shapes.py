@@ -1,6 +1,6 @@
 """What is measured: sizes of models, and shapes of batches."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,11 @@ QWEN2 = ModelSize(
 TINY_MODEL = ModelSize(vocabulary=64, hidden=32, layers=2, heads=4, kv_heads=2, intermediate=48)
 
 FULL_STEP = {"long": LONG, "stops": STOPS, "short": SHORT}
-OVERHEADS = {**FULL_STEP, "schemas": SCHEMAS}
+OVERHEADS = {
+    **FULL_STEP,
+    "schemas": SCHEMAS,
+    "unrelated": replace(SCHEMAS, schemas=0, schema=0),
+}
 SAMPLING = {"full": MANY_SHORT, "early": MANY_STOPS}
 PRESAMPLING = {"stops": Shape(prompt=256, completion=64, prompts=8, samples=9, mean=20)}
 QUICKSTART_STEP = {"quickstart": Shape(prompt=40, completion=40, prompts=32, samples=8, mean=25)}

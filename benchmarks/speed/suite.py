@@ -26,7 +26,7 @@ SUITE: Mapping[str, Bench] = {
     "presampling": Bench(module="benchmarks.speed.presampling", cases=("stops",)),
     "overheads": Bench(
         module="benchmarks.speed.overheads",
-        cases=("short", "stops", "long", "stops_apart", "schemas"),
+        cases=("short", "stops", "long", "stops_apart", "schemas", "unrelated"),
     ),
     "head": Bench(module="benchmarks.speed.head", cases=("large", "wide")),
     "quickstart_step": Bench(module="benchmarks.speed.quickstart_step", cases=("quickstart",)),
