@@ -54,33 +54,25 @@ format: $(STAMP)
 clean:
 	rm -rf .venv .venv-bench .venv-trl .venv-verl .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
+# $(call environment,DIRECTORY,WHAT TO INSTALL)
 # torch goes first and alone: where an index offers several builds, the plain requirement decides.
-$(STAMP): pyproject.toml
+define environment
 	@test -n "$(PYTHON)" || { echo "needs Python 3.11 or newer: make PYTHON=..." >&2; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check "torch>=2.8,<2.14"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
-	touch $(STAMP)
+	test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
+	$(1)/bin/python -m pip install --quiet --disable-pip-version-check "torch>=2.8,<2.14"
+	$(1)/bin/python -m pip install --quiet --disable-pip-version-check $(2)
+	touch $@
+endef
+
+$(STAMP): pyproject.toml
+	$(call environment,.venv,-e ".[dev]")
 
 $(BENCH_STAMP): pyproject.toml benchmarks/requirements.txt
-	@test -n "$(PYTHON)" || { echo "needs Python 3.11 or newer: make PYTHON=..." >&2; exit 1; }
-	test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
-	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check "torch>=2.8,<2.14"
-	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -e . -r benchmarks/requirements.txt
-	touch $(BENCH_STAMP)
+	$(call environment,.venv-bench,-e . -r benchmarks/requirements.txt)
 
 $(TRL_STAMP): pyproject.toml
-	@test -n "$(PYTHON)" || { echo "needs Python 3.11 or newer: make PYTHON=..." >&2; exit 1; }
-	test -x .venv-trl/bin/python || $(PYTHON) -m venv .venv-trl
-	.venv-trl/bin/python -m pip install --quiet --disable-pip-version-check "torch>=2.8,<2.14"
-	.venv-trl/bin/python -m pip install --quiet --disable-pip-version-check -e ".[trl]" \
-		"peft>=0.18" "pytest>=8.3" "pytest-cov>=7" "beartype>=0.20"
-	touch $(TRL_STAMP)
+	$(call environment,.venv-trl,-e ".[trl]" "peft>=0.18" "pytest>=8.3" "pytest-cov>=7" "beartype>=0.20")
 
 $(VERL_STAMP): pyproject.toml
-	@test -n "$(PYTHON)" || { echo "needs Python 3.11 or newer: make PYTHON=..." >&2; exit 1; }
-	test -x .venv-verl/bin/python || $(PYTHON) -m venv .venv-verl
-	.venv-verl/bin/python -m pip install --quiet --disable-pip-version-check "torch>=2.8,<2.14"
-	.venv-verl/bin/python -m pip install --quiet --disable-pip-version-check -e ".[verl]" \
-		"pytest>=8.3" "pytest-cov>=7" "beartype>=0.20" "hypothesis>=6.100"
-	touch $(VERL_STAMP)
+	$(call environment,.venv-verl,-e ".[verl]" \
+		"pytest>=8.3" "pytest-cov>=7" "beartype>=0.20" "hypothesis>=6.100")
