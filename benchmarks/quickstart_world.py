@@ -20,7 +20,7 @@ from dph.quickstart.databases import Database
 from dph.quickstart.question_sets import draw_questions, gold_sql
 from dph.quickstart.questions import Question
 from dph.quickstart.world import design_world
-from dph.verifiers.sql_extraction import extract_sql
+from dph.verifiers.sql.extraction import extract_sql
 
 START, END = "<!-- annotators: begin -->", "<!-- annotators: end -->"
 SEEDS, QUESTIONS, SAMPLES = (0, 1, 2), 150, 32

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from dph.models.prefix_tree import prefix_forest, tokens_of
-from dph.tasks.sql_prompt import SQLPrompts
+from dph.forward.prefix_tree import prefix_forest, tokens_of
+from dph.tasks.sql.prompt import SQLPrompts
 
 PROMPTS = (16, 48, 128, 384)
 """384 are the paper's: 128 problems and 256 stored answers."""

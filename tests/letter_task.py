@@ -11,7 +11,7 @@ from dph.presampling.presample import ReferenceForward
 from dph.records import Outcome, Problem, Verdict
 from dph.rollout.base import SamplingParameters
 from dph.rollout.graded import GradedSampler
-from dph.rollout.torch_sampler import TorchSampler
+from dph.rollout.torch.sampler import TorchSampler
 from letter_grader import grade, style_of
 
 __all__ = [

@@ -19,13 +19,13 @@ from benchmarks.speed.world import (
     make_prompts,
     reward,
 )
-from dph.models.sharing import Sharing
+from dph.forward.scoring import score_completions
+from dph.forward.sharing import Sharing
 from dph.presampling.pool import RehearsalSample
 from dph.records import Completion, Outcome, Problem, Verdict
 from dph.rollout.base import SampleRequest, SamplingParameters
 from dph.rollout.graded import GradedSampler
-from dph.rollout.scoring import score_completions
-from dph.rollout.torch_sampler import TorchSampler
+from dph.rollout.torch.sampler import TorchSampler
 from dph.settings import ObjectiveSettings, TrainingSettings
 from dph.training.collect import Collected, collect
 from dph.training.optimizer import make_optimizer

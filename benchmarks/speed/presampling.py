@@ -19,7 +19,7 @@ from benchmarks.speed.runs import Row, Run
 from benchmarks.speed.shapes import PRESAMPLING
 from benchmarks.speed.timing import interleaved
 from benchmarks.speed.world import PAD, World, build_model, build_tokenizer, make_prompts, reward
-from dph.models.autocast import autocast
+from dph.models.modes import autocast
 from dph.presampling.manifest import Rule, Source
 from dph.presampling.presample import ReferenceForward, presample
 from dph.records import Problem

@@ -14,7 +14,7 @@ from benchmarks.speed.shapes import SAMPLING
 from benchmarks.speed.timing import interleaved
 from benchmarks.speed.world import World, build_model, build_tokenizer, make_prompts
 from dph.rollout.base import SampleRequest, SamplingParameters
-from dph.rollout.torch_sampler import TorchSampler
+from dph.rollout.torch.sampler import TorchSampler
 
 
 def measure(case: str, run: Run) -> list[Row]:

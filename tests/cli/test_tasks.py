@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph.tasks import load_problems
-from tasks.zoo import write_bird, write_spider
+from zoo import write_bird, write_spider
 
 
 def test_spider_becomes_problems_and_says_what_was_dropped(dph, tmp_path):

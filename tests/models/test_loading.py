@@ -6,8 +6,8 @@ from safetensors.torch import load_file, save_file
 from transformers.utils import logging as transformers_logging
 
 from dph.errors import ModelError, SettingsError
+from dph.forward.logprobs import completion_scores
 from dph.models.loading import load_model, load_tokenizer
-from dph.models.logprobs import completion_scores
 
 
 @pytest.fixture

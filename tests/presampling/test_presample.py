@@ -5,12 +5,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph.errors import PoolError
+from dph.forward.scoring import score_completions
 from dph.presampling.partition import histogram, partition
 from dph.presampling.parts import Parts
 from dph.presampling.pool import load_pool, require_fit
 from dph.presampling.presample import presample
 from dph.records import Outcome, Verdict
-from dph.rollout.scoring import score_completions
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from dph.quickstart.question_sets import gold_sql
 from dph.quickstart.questions import Reading, read_correctly
 from dph.quickstart.styles import STYLES, WRITERS, write_answer
-from dph.tasks.sql_styles import SQL_STYLES, sql_style
+from dph.tasks.sql.styles import SQL_STYLES, sql_style
 
 TWO = Reading(
     table="singer",

@@ -11,9 +11,9 @@ import pytest
 
 import fake_vllm
 from dph.errors import SettingsError
+from dph.forward.scoring import score_completions
 from dph.presampling.parts import Parts
 from dph.presampling.pool import load_pool
-from dph.rollout.scoring import score_completions
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.pipeline import run_stages
 from dph.runs.presampling_stage import presample_stage

@@ -1,7 +1,7 @@
 import pytest
 
+from dph.forward.scoring import score_completions
 from dph.records import Completion, GradedCompletion, Outcome, Verdict
-from dph.rollout.scoring import score_completions
 from dph.settings import ObjectiveSettings
 from dph.training import policy_rows as module
 from dph.training.collect import Group

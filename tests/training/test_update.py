@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 import torch
 
+from dph.forward.scoring import score_completions
 from dph.presampling.pool import RehearsalSample
-from dph.rollout.scoring import score_completions
 from dph.settings import ObjectiveSettings
 from dph.training.rows import Minibatch, PolicyRow
 from dph.training.update import Forward, chosen_divergence, update, weigh

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from dph.presampling.pool import RehearsalSample
-from dph.rollout.randomness import generator
+from dph.randomness import generator
 from dph.settings import resolve_recipe
 from dph.training.collect import collect
 from dph.training.loop import Actors, train

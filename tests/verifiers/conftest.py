@@ -1,11 +1,9 @@
-import hashlib
 import sqlite3
-import textwrap
-from pathlib import Path
 
 import pytest
 
 from dph.records import Problem
+from worker_fixtures import user_module  # noqa: F401
 
 
 @pytest.fixture
@@ -37,27 +35,3 @@ def singer_problem(singers):
         prompt="Which singers are older than 20?",
         answer={"gold_sql": "SELECT name FROM singer WHERE age > 20", "database": singers.name},
     )
-
-
-@pytest.fixture
-def user_module(tmp_path, monkeypatch):
-    """Write a module that this process and its workers can import; gives back its name."""
-    folder = tmp_path / "user code"
-    folder.mkdir()
-    monkeypatch.syspath_prepend(str(folder))
-
-    def write(source: str) -> str:
-        text = textwrap.dedent(source)
-        name = f"user_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
-        (folder / f"{name}.py").write_text(text, encoding="utf-8")
-        return name
-
-    return write
-
-
-def children_of(pid: int) -> set[int]:
-    """The process ids of a process's living children, zombies included."""
-    children = set()
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        children |= {int(child) for child in (task / "children").read_text().split()}
-    return children

@@ -31,8 +31,8 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Compare evaluated runs problem by problem, with 95% intervals of the differences."""
-    from dph.cli.comparison import comparison_json, default_ks, read_runs
-    from dph.cli.output import json_text, table_text
+    from dph.cli.display.comparison import comparison_json, default_ks, read_runs
+    from dph.cli.display.output import json_text, table_text
     from dph.evaluation.comparison import compare as compare_scores
     from dph.reporting.tables import differences_table
 

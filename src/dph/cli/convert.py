@@ -51,7 +51,7 @@ def convert(
     Nothing is lost on the way: the other fields of a problem go into extra_info.answer_json, the
     other columns of verl's rows into the problems' field verl_row.
     """
-    from dph.cli.output import json_text
+    from dph.cli.display.output import json_text
 
     _require_options(to, data_source=data_source, number=number)
     done = _converted(
@@ -71,9 +71,9 @@ def _converted(
     number: bool,
 ) -> int:
     """Write the file and count its rows."""
-    from dph.cli.progress import open_progress
+    from dph.cli.display.progress import open_progress
     from dph.grading.rows import count_rows, require_suffix
-    from dph.tasks.verl_files import problems_to_verl, verl_to_problems
+    from dph.tasks.verl.files import problems_to_verl, verl_to_problems
 
     require_suffix(source)
     with open_progress().task("convert", count_rows(source), "rows") as advance:

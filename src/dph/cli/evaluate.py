@@ -25,10 +25,10 @@ def evaluate(
 
     The recipe's own model is measured first, for comparison. What is measured already is kept.
     """
-    from dph.cli.measured import measured_model
-    from dph.cli.output import json_text, table_text
-    from dph.cli.progress import open_progress
-    from dph.cli.quiet import quiet_libraries
+    from dph.cli.display.output import json_text, table_text
+    from dph.cli.display.progress import open_progress
+    from dph.cli.display.quiet import quiet_libraries
+    from dph.cli.evaluated_model import measured_model
     from dph.cli.request import read_request, require_readable_sets
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dph.cli.output import json_text
-from dph.cli.progress import open_progress
+from dph.cli.display.output import json_text
+from dph.cli.display.progress import open_progress
 
 if TYPE_CHECKING:
     from dph.grading import GradeSummary, RowGrader

@@ -42,8 +42,8 @@ def passk(
 
     A sample is correct if its outcome is CORRECT or, in a file without outcomes, its reward is 1.
     """
-    from dph.cli.output import json_text, table_text
-    from dph.cli.passk_output import passk_json, passk_table
+    from dph.cli.display.output import json_text, table_text
+    from dph.cli.display.passk import passk_json, passk_table
     from dph.evaluation.rewards_file import read_rewards
     from dph.evaluation.rewards_summary import summarize_rewards
 

@@ -13,10 +13,10 @@ def presample(
     as_json: JsonOption = False,
 ) -> None:
     """Sample the initial policy and split the problems into a pool."""
-    from dph.cli.output import json_text
-    from dph.cli.pool_summary import pool_json, pool_text
-    from dph.cli.progress import open_progress
-    from dph.cli.quiet import quiet_libraries
+    from dph.cli.display.output import json_text
+    from dph.cli.display.pool import pool_json, pool_text
+    from dph.cli.display.progress import open_progress
+    from dph.cli.display.quiet import quiet_libraries
     from dph.cli.request import read_request
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)

@@ -22,15 +22,15 @@ def quickstart(
     as_json: JsonOption = False,
 ) -> None:
     """Build a small text-to-SQL world, train a base model, and compare methods on it."""
-    from dph.cli.meter import duration
-    from dph.cli.output import json_text, table_text
-    from dph.cli.progress import open_progress
-    from dph.cli.quiet import quiet_libraries
+    from dph.cli.display.meter import duration
+    from dph.cli.display.output import json_text, table_text
+    from dph.cli.display.progress import open_progress
+    from dph.cli.display.quiet import quiet_libraries
     from dph.cli.request import require_writable
 
     require_writable(out)
     quiet_libraries()
-    from dph.cli.quickstart_picture import save_picture
+    from dph.cli.display.quickstart_picture import save_picture
     from dph.quickstart.run import quickstart as compare_methods
     from dph.reporting.tables import comparison_table
 

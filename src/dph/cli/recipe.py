@@ -15,8 +15,8 @@ recipe_app = typer.Typer(
 @recipe_app.command("check")
 def check(recipe: RecipeArgument, overrides: SetOption = None, as_json: JsonOption = False) -> None:
     """Say whether the settings are valid and what would run."""
-    from dph.cli.output import json_text
-    from dph.cli.recipe_plan import missing_files, stages
+    from dph.cli.display.output import json_text
+    from dph.cli.display.recipe_plan import missing_files, stages
     from dph.settings import load_recipe
 
     settings = load_recipe(recipe, overrides=overrides or ())
@@ -41,8 +41,8 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """List every key: its value, where it differs from the default, and its meaning."""
-    from dph.cli.output import json_text
-    from dph.cli.recipe_keys import all_keys, keys_of
+    from dph.cli.display.output import json_text
+    from dph.cli.display.recipe_keys import all_keys, keys_of
     from dph.errors import SettingsError
     from dph.settings import load_recipe
 

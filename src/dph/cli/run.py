@@ -19,9 +19,9 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Pre-sample (where the method needs it), train and evaluate; what is done is kept."""
-    from dph.cli.output import json_text
-    from dph.cli.progress import open_progress
-    from dph.cli.quiet import quiet_libraries
+    from dph.cli.display.output import json_text
+    from dph.cli.display.progress import open_progress
+    from dph.cli.display.quiet import quiet_libraries
     from dph.cli.request import read_request, require_readable_sets
     from dph.cli.train import end_interrupted
 
@@ -39,7 +39,7 @@ def run(
 
 
 def _json(request: "Request", result: "RunResult") -> dict[str, Any]:
-    from dph.cli.pool_summary import pool_json
+    from dph.cli.display.pool import pool_json
     from dph.cli.train import trained_json
     from dph.runs.layout import pool_directory
 
@@ -54,8 +54,8 @@ def _json(request: "Request", result: "RunResult") -> dict[str, Any]:
 
 
 def _text(request: "Request", result: "RunResult") -> str:
-    from dph.cli.output import table_text
-    from dph.cli.pool_summary import pool_text
+    from dph.cli.display.output import table_text
+    from dph.cli.display.pool import pool_text
     from dph.cli.train import trained_text
     from dph.reporting.tables import evaluation_table
 

@@ -8,7 +8,7 @@ import typer
 from dph.cli.options import JsonOption
 
 if TYPE_CHECKING:
-    from dph.tasks.sql_questions import SQLSource
+    from dph.tasks.sql.questions import SQLSource
 
 tasks_app = typer.Typer(
     name="tasks",
@@ -58,7 +58,7 @@ def spider(
 
     Questions whose gold query has no rows, only NULL or 0, or does not run are left out.
     """
-    from dph.tasks.spider import load_spider
+    from dph.tasks.sql.spider import load_spider
 
     source = _at(load_spider(data, split), databases, tables)
     _write_sql(source, out, keep_all, workers, timeout, as_json)
@@ -80,7 +80,7 @@ def bird(
 
     Questions whose gold query has no rows, only NULL or 0, or does not run are left out.
     """
-    from dph.tasks.bird import load_bird
+    from dph.tasks.sql.bird import load_bird
 
     source = _at(load_bird(data, split), databases, tables)
     _write_sql(source, out, keep_all, workers, timeout, as_json)
@@ -109,9 +109,9 @@ def maths(
     Known sets are aime24, aime25, amc23, math500, olympiadbench, minerva, college_math, gsm8k and
     train. A file (.jsonl or .parquet) has problem and answer in each row.
     """
-    from dph.cli.tasks_output import say_maths
+    from dph.cli.display.tasks import say_maths
     from dph.errors import SettingsError
-    from dph.tasks.maths import MATHS_SETS, load_maths, load_maths_set
+    from dph.tasks.math import MATHS_SETS, load_maths, load_maths_set
     from dph.tasks.problems import save_problems
 
     if data.is_dir() and name is None:
@@ -139,13 +139,13 @@ def _at(source: "SQLSource", databases: Path | None, tables: Path | None) -> "SQ
 def _write_sql(
     source: "SQLSource", out: Path, keep_all: bool, workers: int, timeout: float, as_json: bool
 ) -> None:
-    from dph.cli.progress import open_progress
-    from dph.cli.tasks_output import say_sql
-    from dph.tasks.gold_check import GoldChecker
+    from dph.cli.display.progress import open_progress
+    from dph.cli.display.tasks import say_sql
     from dph.tasks.problems import save_problems
-    from dph.tasks.sql_problems import sql_problems
-    from dph.tasks.sql_prompt import SQLPrompts
-    from dph.tasks.sql_schemas import schemas_of
+    from dph.tasks.sql.gold_check import GoldChecker
+    from dph.tasks.sql.problems import sql_problems
+    from dph.tasks.sql.prompt import SQLPrompts
+    from dph.tasks.sql.schema_files import schemas_of
 
     _require_place(out)
     prompts = SQLPrompts(databases=source.databases, schemas=schemas_of(source.tables))

@@ -18,9 +18,9 @@ def train(
     as_json: JsonOption = False,
 ) -> None:
     """Train, or go on from the newest checkpoint."""
-    from dph.cli.output import json_text
-    from dph.cli.progress import open_progress
-    from dph.cli.quiet import quiet_libraries
+    from dph.cli.display.output import json_text
+    from dph.cli.display.progress import open_progress
+    from dph.cli.display.quiet import quiet_libraries
     from dph.cli.request import read_request
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)

@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dph.closing import Closing
 from dph.errors import SettingsError
 from dph.grading.stream import GradedRow
 from dph.records import Outcome, Verdict
-from dph.verifiers.closing import Closing
-from dph.verifiers.mathematics import MathPair, MathQwenVerifier, MathVerifier
+from dph.verifiers.math.pooled import MathPair
+from dph.verifiers.math.verifier import MathVerifier
+from dph.verifiers.qwen.verifier import MathQwenVerifier
 
 
 class MathRowGrader(Closing):

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from dph.closing import Closing
 from dph.errors import DataError
 from dph.grading.stream import GradedRow
 from dph.records import Outcome, Verdict
-from dph.verifiers.closing import Closing
-from dph.verifiers.sql import SQLPair, SQLVerifier
-from dph.verifiers.sql_extraction import extract_sql
+from dph.verifiers.sql.extraction import extract_sql
+from dph.verifiers.sql.verifier import SQLPair, SQLVerifier
 
 AnswerColumn = Literal["pred_sql", "response"]
 _FILES = (".sqlite", ".sqlite3", ".db")
@@ -37,7 +37,7 @@ class SQLRowGrader(Closing):
     Args:
         databases: holds ``<db_id>/<db_id>.sqlite``; a ``db_id`` that is
             absolute or ends like a database file is its path.
-        rule: a name of dph.verifiers.sql_rules.RULES.
+        rule: a name of dph.verifiers.sql.rules.RULES.
         answers: the column of the answers. ``pred_sql`` is run as it is; from a ``response`` the
             statement is extracted first.
         workers: worker processes.

@@ -17,8 +17,8 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
+from dph.attention.context import checkpoint_contexts
 from dph.errors import ModelError, SettingsError
-from dph.models.attention_context import checkpoint_contexts
 
 Device = Literal["auto", "cpu", "cuda"]
 

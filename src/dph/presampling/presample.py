@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from transformers import PreTrainedModel
 
+from dph.forward.scoring import score_completions
 from dph.presampling.manifest import Counts, Manifest, Rule, Source
 from dph.presampling.partition import histogram, partition
 from dph.presampling.parts import Parts
@@ -22,7 +23,6 @@ from dph.records import GradedCompletion, Outcome, Problem
 from dph.rollout.base import SamplingParameters
 from dph.rollout.graded import Rollout
 from dph.rollout.graded_table import graded_rows, graded_table
-from dph.rollout.scoring import score_completions
 from dph.settings import recipe_digest
 
 logger = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
+from dph.closing import Closing
 from dph.records import Problem, Verdict
-from dph.verifiers.closing import Closing
 
 Grade = Callable[[Sequence[Problem], Sequence[str]], list[Verdict]]
 Key = tuple[int, int]

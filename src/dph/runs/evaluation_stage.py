@@ -16,9 +16,9 @@ from dph.evaluation.samples_file import comparable_scores, read_samples
 from dph.files import only_writer, write_json
 from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.models.loading import load_config
+from dph.randomness import derived_seed
 from dph.rollout.base import SamplingParameters
 from dph.rollout.graded import GradedSampler
-from dph.rollout.randomness import derived_seed
 from dph.runs.progress import ProgressDisplay
 from dph.runs.workbench import Workbench, verifier_maker
 from dph.settings import SetSettings, recipe_digest

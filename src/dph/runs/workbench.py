@@ -10,6 +10,7 @@ import torch
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from dph.errors import DataError
+from dph.forward.scoring import score_completions
 from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.models.loading import load_model, load_tokenizer
 from dph.models.prompts import encode_prompt, stop_token_ids
@@ -17,10 +18,9 @@ from dph.presampling.manifest import Rule, Source
 from dph.records import Problem
 from dph.rollout.base import SampleRequest, SamplingParameters
 from dph.rollout.graded import GradedSampler
-from dph.rollout.scoring import score_completions
-from dph.rollout.torch_sampler import TorchSampler, check_requests
-from dph.rollout.vllm import VLLMSampler
-from dph.rollout.vllm_engine import EngineOptions, require_vllm
+from dph.rollout.torch.sampler import TorchSampler, check_requests
+from dph.rollout.vllm.engine import EngineOptions, require_vllm
+from dph.rollout.vllm.sampler import VLLMSampler
 from dph.settings import Recipe
 from dph.tasks.problems import load_problems, problems_fingerprint
 from dph.tasks.styles import make_style

@@ -1,12 +1,12 @@
 """Tasks: problems on disk, public data sets as problems, and the styles of answers."""
 
-from dph.tasks.bird import load_bird
-from dph.tasks.maths import MATHS_SETS, load_maths, load_maths_set
+from dph.tasks.math import MATHS_SETS, load_maths, load_maths_set
 from dph.tasks.problems import load_problems, problems_fingerprint, save_problems
-from dph.tasks.spider import load_spider
-from dph.tasks.sql_problems import sql_problems
-from dph.tasks.sql_prompt import SQLPrompts
-from dph.tasks.sql_styles import SQL_STYLES, sql_style
+from dph.tasks.sql.bird import load_bird
+from dph.tasks.sql.problems import sql_problems
+from dph.tasks.sql.prompt import SQLPrompts
+from dph.tasks.sql.spider import load_spider
+from dph.tasks.sql.styles import SQL_STYLES, sql_style
 from dph.tasks.styles import STYLES, make_style
 
 __all__ = [

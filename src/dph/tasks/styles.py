@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from dph.errors import SettingsError, VerifierError
 from dph.import_path import is_import_path, load_callable
-from dph.tasks.sql_styles import sql_style
+from dph.tasks.sql.styles import sql_style
 
 Style = Callable[[str], str | None]
 """From a response to the name of its style; None where it has none."""

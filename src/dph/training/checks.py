@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from dph.errors import PoolError
+from dph.forward.scoring import score_completions
 from dph.presampling.pool import RehearsalSample
-from dph.rollout.scoring import score_completions
 from dph.training.logprob_gap import TOLERANCE
 from dph.training.update import Forward
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dph.errors import TrainingError
+from dph.randomness import derived_seed
 from dph.records import GradedCompletion, Problem
 from dph.rollout.graded import GradedSampler, Rollout
-from dph.rollout.randomness import derived_seed
 from dph.settings import ObjectiveSettings, TrainingSettings
 from dph.training.order import Position, next_problems
 

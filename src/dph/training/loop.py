@@ -20,9 +20,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from dph.errors import SettingsError, TrainingError
 from dph.files import only_writer
 from dph.presampling.pool import RehearsalSample
+from dph.randomness import generator
 from dph.records import Problem
 from dph.rollout.graded import GradedSampler
-from dph.rollout.randomness import generator
 from dph.settings import Recipe
 from dph.training.checkpoints import (
     Progress,

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dph.presampling.pool import RehearsalSample
+from dph.randomness import generator
 from dph.records import Problem
-from dph.rollout.randomness import generator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

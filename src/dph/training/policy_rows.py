@@ -9,8 +9,8 @@ from jaxtyping import Float
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from dph.forward.scoring import score_completions
 from dph.objectives import group_advantages, overlong_penalty
-from dph.rollout.scoring import score_completions
 from dph.settings import ObjectiveSettings
 from dph.training.collect import Group
 from dph.training.logprob_gap import LogprobGap, logprob_gap

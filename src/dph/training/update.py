@@ -10,9 +10,9 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from dph.divergences import Divergence, make_divergence
-from dph.models.autocast import autocast
-from dph.models.logprobs import CompletionScores, completion_scores
-from dph.models.sharing import Sharing, plan_microbatches
+from dph.forward.logprobs import CompletionScores, completion_scores
+from dph.forward.sharing import Sharing, plan_microbatches
+from dph.models.modes import autocast
 from dph.objectives import LossBatch, MixedLoss, mixed_loss, row_weights
 from dph.presampling.pool import RehearsalSample
 from dph.settings import ObjectiveSettings

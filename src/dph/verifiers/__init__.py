@@ -10,9 +10,10 @@ from dph.import_path import is_import_path
 from dph.verifiers.base import Verifier
 from dph.verifiers.exact import ExactVerifier
 from dph.verifiers.function import FunctionVerifier
-from dph.verifiers.mathematics import MathQwenVerifier, MathVerifier
+from dph.verifiers.math.verifier import MathVerifier
 from dph.verifiers.number import NumberVerifier
-from dph.verifiers.sql import SQLVerifier
+from dph.verifiers.qwen.verifier import MathQwenVerifier
+from dph.verifiers.sql.verifier import SQLVerifier
 
 __all__ = [
     "VERIFIERS",

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from dph.closing import Closing
 from dph.errors import DataError
 from dph.records import Outcome, Problem, Verdict
-from dph.verifiers.closing import Closing
 
 
 class ExactVerifier(Closing):

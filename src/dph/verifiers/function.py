@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from dph.closing import Closing
 from dph.errors import SettingsError, VerifierError
 from dph.import_path import source_fingerprint
 from dph.records import Outcome, Problem, Verdict
-from dph.verifiers.closing import Closing
-from dph.verifiers.workers import Reply, ReplyKind, WorkerPool
+from dph.workers.pool import Reply, ReplyKind, WorkerPool
 
 
 class FunctionVerifier(Closing):
@@ -30,7 +30,7 @@ class FunctionVerifier(Closing):
     def __init__(self, path: str, *, workers: int = 1, timeout: float = 5.0) -> None:
         self.name = path
         self._pool = WorkerPool(
-            handler="dph.verifiers.function_grading:make_function_grader",
+            handler="dph.verifiers.function_handler:make_function_grader",
             options={"path": path},
             workers=workers,
             timeout=timeout,

@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Sequence
 from fractions import Fraction
 
+from dph.closing import Closing
 from dph.errors import DataError
 from dph.records import Outcome, Problem, Verdict
-from dph.verifiers.closing import Closing
 
 _DIGITS = 1000
 _EXPONENT = 1000

@@ -2,12 +2,12 @@
 
 import random
 
+from dph.forward.scoring import score_completions
 from dph.integrations.trl import DPHConfig, DPHTrainer, problems_dataset
 from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.presampling.manifest import Counts, Rule, Source
 from dph.presampling.pool import RehearsalSample, write_pool
 from dph.records import Problem
-from dph.rollout.scoring import score_completions
 from tiny_models import VOCABULARY, build_model, build_tokenizer
 
 TEMPERATURE = 0.9

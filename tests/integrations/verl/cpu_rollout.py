@@ -10,7 +10,7 @@ from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 
 from dph.models.loading import load_model, load_tokenizer
 from dph.rollout.base import SampleRequest, SamplingParameters
-from dph.rollout.torch_sampler import TorchSampler
+from dph.rollout.torch.sampler import TorchSampler
 
 
 def _name(rank):

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import torch
 
-from dph.models.logprobs import completion_scores
+from dph.forward.logprobs import completion_scores
+from dph.forward.scoring import score_completions
 from dph.presampling.pool import RehearsalSample
-from dph.rollout.scoring import score_completions
 from tiny_models import VOCABULARY, build_model
 
 TEMPERATURE = 0.9

@@ -2,12 +2,12 @@
 
 import torch
 
-from dph.models.logprobs import completion_scores
+from dph.forward.logprobs import completion_scores
 from dph.quickstart.base_model import new_model
 from dph.quickstart.tokenizer import make_tokenizer
 from dph.quickstart.world import WorldSizes, build_world
 from dph.tasks.problems import load_problems, save_problems
-from dph.tasks.verl_files import problems_to_verl
+from dph.tasks.verl.files import problems_to_verl
 
 KNOWN, UNSURE = 10, 8
 MAX_TOKENS = 24

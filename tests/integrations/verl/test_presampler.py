@@ -11,7 +11,7 @@ from dph.integrations.verl.presampler import ClusterDraw, DPHPresampler
 from dph.integrations.verl.settings import PresampleSettings
 from dph.presampling.pool import load_pool
 from dph.records import Outcome, Problem
-from dph.tasks.verl_rows import verl_row
+from dph.tasks.verl.rows import verl_row
 from integrations.verl.rows import make_model
 from tiny_models import build_tokenizer
 

@@ -8,7 +8,7 @@ from dph.errors import DataError, SettingsError
 from dph.quickstart.world import WorldSizes, build_world
 from dph.records import Problem
 from dph.tasks.problems import load_problems
-from dph.tasks.verl_rows import verl_row
+from dph.tasks.verl.rows import verl_row
 
 
 def reward(**settings):

@@ -13,9 +13,9 @@ from dph.integrations.verl.fitting import require_prompts_fit
 from dph.integrations.verl.prompts import problem_of_fields, prompt_ids, stop_ids
 from dph.integrations.verl.reward_manager import DPHRewardManager
 from dph.integrations.verl.settings import SharedSettings
+from dph.randomness import derived_seed
 from dph.records import Problem
-from dph.rollout.randomness import derived_seed
-from dph.tasks.verl_rows import verl_row
+from dph.tasks.verl.rows import verl_row
 from integrations.verl.rows import make_model
 from tiny_models import build_tokenizer
 

@@ -7,12 +7,12 @@ import time
 import pytest
 
 from dph.cli import main
+from dph.forward.scoring import score_completions
 from dph.integrations.verl.mixing import stored_digest
 from dph.models.loading import load_model
 from dph.presampling.pool import load_pool
 from dph.records import Outcome
 from dph.rollout.graded_table import graded_rows
-from dph.rollout.scoring import score_completions
 from dph.training.order import rehearsal_of_step
 from integrations.verl.session import Session
 from integrations.verl.small_world import KNOWN, MAX_TOKENS, UNSURE, build_small_world

@@ -8,8 +8,8 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from dph.divergences import Divergence
+from dph.forward.logprobs import completion_scores
 from dph.integrations.trl.share import Share
-from dph.models.logprobs import completion_scores
 from dph.objectives import LossBatch, rehearsal_term, weighted_sum
 
 

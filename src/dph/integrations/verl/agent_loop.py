@@ -9,7 +9,7 @@ from verl.utils.profiler import simple_timer
 from dph.errors import DataError
 from dph.integrations.verl.prompts import problem_of_fields, prompt_ids
 from dph.integrations.verl.settings import shared_settings
-from dph.rollout.randomness import derived_seed
+from dph.randomness import derived_seed
 
 
 class SingleTurn(AgentLoopBase):  # type: ignore[misc]

@@ -18,7 +18,7 @@ from dph.integrations.verl.stored import open_stored
 from dph.models.loading import load_tokenizer
 from dph.presampling.pool import load_pool
 from dph.tasks.problems import save_problems
-from dph.tasks.verl_files import problems_to_verl
+from dph.tasks.verl.files import problems_to_verl
 from dph.training.checks import checked, mean_gap, require_small_gap
 from dph.training.update import chosen_divergence
 

@@ -1,0 +1,1 @@
+"""What verbs print: progress, tables and summaries."""

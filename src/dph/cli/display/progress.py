@@ -1,0 +1,97 @@
+"""Progress on stderr: a bar on a terminal, an occasional line anywhere else."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from dph.cli.display.meter import Meter, duration
+from dph.runs.progress import Advance, ProgressDisplay
+
+SECONDS_BETWEEN_LINES = 30.0
+
+
+def open_progress() -> ProgressDisplay:
+    """The display that fits stderr."""
+    return Bars() if sys.stderr.isatty() else Lines(sys.stderr)
+
+
+class Lines:
+    """A line when a task begins to take long, every half minute then, and one at its end."""
+
+    def __init__(self, stream: TextIO, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream, self._clock = stream, clock
+
+    @contextmanager
+    def task(self, title: str, total: int, unit: str) -> Iterator[Advance]:
+        """A task of ``total`` units."""
+        meter = Meter(total=total, clock=self._clock)
+        last, note = self._clock(), ""
+
+        def advance(amount: int, text: str) -> None:
+            nonlocal last, note
+            meter.advance(amount)
+            note = text or note
+            if self._clock() - last >= SECONDS_BETWEEN_LINES:
+                last = self._clock()
+                self.say(f"{title}: {meter.done}/{total} {unit}{_speed(meter)}{_tail(note)}")
+
+        yield advance
+        took = duration(meter.seconds)
+        self.say(f"{title}: {meter.done}/{total} {unit} in {took}{_tail(note)}")
+
+    def say(self, text: str) -> None:
+        """Print one line."""
+        print(text, file=self._stream, flush=True)
+
+
+class Bars:
+    """A bar with the rate and the time left, by rich."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self._console = Console(stderr=True, highlight=False, markup=False)
+
+    @contextmanager
+    def task(self, title: str, total: int, unit: str) -> Iterator[Advance]:
+        """A task of ``total`` units."""
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        meter = Meter(total=total)
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            TextColumn("{task.completed:.0f}/{task.total:.0f} {task.fields[about]}"),
+        )
+        with Progress(*columns, console=self._console, expand=True) as bars:
+            shown = bars.add_task(title, total=total, about=unit)
+            note = ""
+
+            def advance(amount: int, text: str) -> None:
+                nonlocal note
+                meter.advance(amount)
+                note = text or note
+                about = f"{unit}{_speed(meter)}{_tail(note)}"
+                bars.update(shown, advance=amount, about=about)
+
+            yield advance
+            took = f"{unit} in {duration(meter.seconds)}{_tail(note)}"
+            bars.update(shown, about=took)
+
+    def say(self, text: str) -> None:
+        """Print one line."""
+        self._console.print(text)
+
+
+def _speed(meter: Meter) -> str:
+    rate, left = meter.rate, meter.seconds_left
+    if rate is None or left is None:
+        return ""
+    speed = f"{rate:.0f}" if rate >= 100 else f"{rate:.2g}"
+    return f", {speed}/s, {duration(left)} left"
+
+
+def _tail(note: str) -> str:
+    return f" ({note})" if note else ""

@@ -1,0 +1,76 @@
+"""What ``dph tasks`` prints: how many problems there are, what was left out, and why."""
+
+from collections import Counter
+from pathlib import Path
+
+from dph.cli.display.output import json_text
+from dph.tasks.math import MathsProblems, MathsSet
+from dph.tasks.sql.problems import SQLProblems
+from dph.tasks.sql.questions import SQLSource
+
+_EXAMPLES = 3
+
+
+def say_sql(
+    made: SQLProblems, source: SQLSource, out: Path, *, checked: bool, as_json: bool
+) -> str:
+    """The report on Spider or BIRD."""
+    if as_json:
+        return json_text(
+            {
+                "schema": 1,
+                "out": str(out),
+                "databases": None if source.databases is None else str(source.databases),
+                "questions": len(source.questions),
+                "problems": len(made.problems),
+                "checked": checked,
+                "dropped": made.counts(),
+                "dropped_problems": [
+                    {
+                        "problem_id": each.problem_id,
+                        "db_id": each.db_id,
+                        "why": each.state.value,
+                        "reason": each.reason,
+                    }
+                    for each in made.dropped
+                ],
+            }
+        )
+    lines = [f"{out}: {len(made.problems)} problems of {len(source.questions)} questions"]
+    if source.databases is None:
+        lines.append("  there are no databases: no gold query was run, nothing can be graded yet")
+    elif not checked:
+        lines.append("  no gold query was run (--keep-all)")
+    for why, count in made.counts().items():
+        examples = [d.problem_id for d in made.dropped if d.state.value == why][:_EXAMPLES]
+        more = ", ..." if count > len(examples) else ""
+        lines.append(f"  dropped {count}: gold {why} ({', '.join(examples)}{more})")
+    if source.databases is not None:
+        lines.append(f'  in a recipe: data.verifier = "sql", data.databases = "{source.databases}"')
+    return "\n".join(lines)
+
+
+def say_maths(loaded: MathsProblems, known: MathsSet | None, out: Path, *, as_json: bool) -> str:
+    """The report on mathematics."""
+    why = Counter(reason for _, reason in loaded.dropped)
+    samples = known.samples if known else None
+    ks = list(known.ks) if known else []
+    if as_json:
+        return json_text(
+            {
+                "schema": 1,
+                "out": str(out),
+                "problems": len(loaded.problems),
+                "dropped": dict(why),
+                "samples": samples,
+                "k": ks,
+            }
+        )
+    total = len(loaded.problems) + len(loaded.dropped)
+    lines = [f"{out}: {len(loaded.problems)} problems of {total} rows"]
+    for reason, count in why.items():
+        example = next(place for place, each in loaded.dropped if each == reason)
+        lines.append(f"  dropped {count}: {reason} (for example {example})")
+    if samples is not None:
+        lines.append(f"  in a recipe: evaluate.samples = {samples}, evaluate.k = {ks}")
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""The sampler on torch: any causal language model of transformers, on one device."""

@@ -1,0 +1,1 @@
+"""Text-to-SQL: Spider, BIRD and their prompts."""

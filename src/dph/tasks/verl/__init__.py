@@ -1,0 +1,1 @@
+"""Problems as verl's data sets, and back."""

@@ -1,0 +1,1 @@
+"""The mathematics verifier ``math``, to train with."""

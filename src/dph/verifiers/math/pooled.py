@@ -1,0 +1,106 @@
+"""What the mathematics verifiers ``math`` and ``math_qwen`` share: pairs in, verdicts out.
+
+Both need the extra ``dph-rl[math]`` and run in worker processes that are killed when an answer
+takes too long. A problem's answer has ``answer``, the gold, in LaTeX or plain.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+from dph.closing import Closing
+from dph.errors import DataError, SettingsError, VerifierError
+from dph.records import Outcome, Problem, Verdict
+from dph.workers.pool import Reply, ReplyKind, WorkerPool
+
+_MEMORY_BYTES = 3_000_000_000
+_GOLD_STAGE = "gold"
+
+
+@dataclass(frozen=True, slots=True)
+class MathPair:
+    """A gold answer and a response."""
+
+    gold: str
+    response: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedMath:
+    """A verdict and the seconds that it took."""
+
+    verdict: Verdict
+    seconds: float
+
+
+class PooledMathVerifier(Closing):
+    """Sends pairs of gold and response to a handler in worker processes."""
+
+    name: str
+    version: str
+
+    def __init__(
+        self, *, handler: str, options: dict[str, Any], workers: int, timeout: float
+    ) -> None:
+        if missing := [package for package in ("sympy", "math_verify") if not find_spec(package)]:
+            raise SettingsError(
+                f"the {self.name} verifier needs the package {missing[0]}: "
+                "pip install 'dph-rl[math]'"
+            )
+        self._pool = WorkerPool(
+            handler=handler,
+            options=options | {"memory_bytes": _MEMORY_BYTES},
+            workers=workers,
+            timeout=timeout,
+        )
+
+    def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
+        """One verdict for each pair, in order.
+
+        Raises:
+            DataError: a problem has no ``answer``.
+            VerifierError: a worker failed.
+        """
+        pairs = [
+            MathPair(self._gold(problem), response)
+            for problem, response in zip(problems, responses, strict=True)
+        ]
+        return [judged.verdict for judged in self.judge(pairs)]
+
+    def judge(self, pairs: Sequence[MathPair]) -> list[JudgedMath]:
+        """A verdict for each gold and response, in order.
+
+        Raises:
+            VerifierError: a worker failed; not: an answer did.
+        """
+        requests = [{"gold": pair.gold, "response": pair.response} for pair in pairs]
+        replies = self._pool.run(requests)
+        return [JudgedMath(self._verdict(reply), reply.seconds) for reply in replies]
+
+    def close(self) -> None:
+        """Stop the worker processes. Closing twice is harmless."""
+        self._pool.close()
+
+    def _gold(self, problem: Problem) -> str:
+        gold = problem.answer.get("answer")
+        if gold is None:
+            raise DataError(
+                f"the {self.name} verifier needs 'answer' in problem {problem.problem_id!r}, "
+                f"its fields are {sorted(problem.answer)}"
+            )
+        return str(gold)
+
+    def _verdict(self, reply: Reply) -> Verdict:
+        match reply.kind:
+            case ReplyKind.OK:
+                outcome, reason = Outcome(reply.value[0]), reply.value[1]
+            case ReplyKind.TIMED_OUT | ReplyKind.CRASHED if reply.stage == _GOLD_STAGE:
+                outcome, reason = Outcome.BAD_GOLD, f"reading the gold failed: {reply.reason}"
+            case ReplyKind.TIMED_OUT:
+                outcome, reason = Outcome.TIMED_OUT, reply.reason
+            case ReplyKind.CRASHED:
+                outcome, reason = Outcome.CRASHED, reply.reason
+            case _:
+                raise VerifierError(f"the {self.name} verifier failed: {reply.reason}")
+        return Verdict(outcome=outcome, reward=float(outcome is Outcome.CORRECT), reason=reason)

@@ -1,0 +1,1 @@
+"""The SQL verifier: find the statement, run it beside the gold, compare by a rule."""

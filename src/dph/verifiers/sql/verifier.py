@@ -1,0 +1,154 @@
+"""The SQL verifier: a response is right if its SQL returns the gold's rows, by one of the rules."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from dph.closing import Closing
+from dph.errors import DataError, SettingsError, VerifierError
+from dph.records import Outcome, Problem, Verdict
+from dph.verifiers.sql.executor import SQLLimits
+from dph.verifiers.sql.extraction import DEFAULT_SOURCES, SQLSource, extract_sql
+from dph.verifiers.sql.handler import GOLD_STAGE
+from dph.verifiers.sql.rules import sql_rule
+from dph.workers.pool import Reply, ReplyKind, WorkerPool
+
+# Beyond the time limit that the worker keeps itself; then it is killed.
+_GRACE_SECONDS = 1.0
+
+_NO_SQL = Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason="no SQL in the response")
+
+
+@dataclass(frozen=True, slots=True)
+class SQLPair:
+    """A predicted statement, the gold statement, and the path of their database.
+
+    ``whole`` says that ``predicted`` is all that was answered: if it is nothing at all, the
+    verdict is NO_ANSWER, or what the official evaluator of the rule makes of it.
+    """
+
+    database: str
+    gold: str
+    predicted: str
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedSQL:
+    """The verdict on a pair and the seconds it took."""
+
+    verdict: Verdict
+    seconds: float
+
+
+class SQLVerifier(Closing):
+    """Runs the gold and the response's SQL on a read-only database in a worker process.
+
+    A problem's answer has ``gold_sql`` and ``database``, the path of the SQLite file.
+
+    Args:
+        databases: where relative paths start; by default the current directory.
+        rule: when two results are equal; a name of dph.verifiers.sql.rules.RULES.
+        sources: where a statement is looked for in a response, in this order.
+        workers: number of worker processes.
+        timeout: seconds for one statement.
+        limits: the other limits of a statement; its ``seconds`` are ``timeout``.
+
+    Raises:
+        SettingsError: ``rule`` is unknown, or ``workers`` or ``timeout`` is out of range.
+    """
+
+    name = "sql"
+
+    def __init__(
+        self,
+        *,
+        databases: Path | None = None,
+        rule: str = "bird",
+        sources: Sequence[SQLSource] = DEFAULT_SOURCES,
+        workers: int = 1,
+        timeout: float = 5.0,
+        limits: SQLLimits | None = None,
+    ) -> None:
+        if not 0 < timeout < 1e6:
+            raise SettingsError(f"timeout must be a positive number of seconds, got {timeout}")
+        self.rule = sql_rule(rule).name
+        self.version = f"2 ({rule})"
+        self._databases = (databases or Path()).absolute()
+        self._sources = tuple(sources)
+        self._pool = WorkerPool(
+            handler="dph.verifiers.sql.handler:make_sql_grader",
+            options=asdict(limits or SQLLimits()) | {"seconds": timeout, "rule": rule},
+            workers=workers,
+            timeout=timeout + _GRACE_SECONDS,
+            shared_stage=GOLD_STAGE,
+        )
+
+    def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
+        """One verdict for each pair, in order.
+
+        Raises:
+            DataError: a problem has no ``gold_sql`` or ``database``.
+            VerifierError: a worker failed.
+        """
+        verdicts = [_NO_SQL] * len(problems)
+        pairs: dict[int, SQLPair] = {}
+        for index, (problem, response) in enumerate(zip(problems, responses, strict=True)):
+            gold, database = _answer(problem, "gold_sql"), _answer(problem, "database")
+            if found := extract_sql(response, self._sources):
+                pairs[index] = SQLPair(database, gold, found.statement)
+        for index, judged in zip(pairs, self.judge(list(pairs.values())), strict=True):
+            verdicts[index] = judged.verdict
+        return verdicts
+
+    def judge(self, pairs: Sequence[SQLPair]) -> list[JudgedSQL]:
+        """A verdict for each pair of statements, in order.
+
+        Raises:
+            VerifierError: a worker failed; not: a statement did.
+        """
+        requests = [
+            {
+                "database": str(self._databases / pair.database),
+                "gold": pair.gold,
+                "sql": pair.predicted,
+                "whole": pair.whole,
+            }
+            for pair in pairs
+        ]
+        replies = self._pool.run(requests, keys=[(pair.database, pair.gold) for pair in pairs])
+        return [
+            JudgedSQL(_verdict(reply, pair), reply.seconds)
+            for reply, pair in zip(replies, pairs, strict=True)
+        ]
+
+    def close(self) -> None:
+        """Stop the worker processes. Closing twice is harmless."""
+        self._pool.close()
+
+
+def _answer(problem: Problem, field: str) -> str:
+    value = problem.answer.get(field)
+    if not isinstance(value, str) or not value:
+        raise DataError(
+            f"the sql verifier needs a text {field!r} in problem {problem.problem_id!r}, "
+            f"got {value!r}; its fields are {sorted(problem.answer)}"
+        )
+    return value
+
+
+def _verdict(reply: Reply, pair: SQLPair) -> Verdict:
+    match reply.kind:
+        case ReplyKind.OK:
+            outcome, reward, reason = reply.value
+            return Verdict(outcome=Outcome(outcome), reward=reward, reason=reason)
+        case ReplyKind.TIMED_OUT | ReplyKind.CRASHED if reply.stage == GOLD_STAGE:
+            outcome, reason = Outcome.BAD_GOLD, f"the gold SQL failed: {reply.reason}"
+        case ReplyKind.TIMED_OUT:
+            outcome, reason = Outcome.TIMED_OUT, reply.reason
+        case ReplyKind.CRASHED:
+            outcome, reason = Outcome.CRASHED, reply.reason
+        case _:
+            what = f"{pair.predicted!r:.80}"
+            raise VerifierError(f"the sql verifier failed on {what}: {reply.reason}")
+    return Verdict(outcome=outcome, reward=0.0, reason=reason)

@@ -1,0 +1,1 @@
+from model_fixtures import *  # noqa

@@ -1,0 +1,39 @@
+from dph.cli.display.meter import Meter, duration
+
+
+def test_the_rate_is_units_over_seconds_and_the_rest_takes_the_rest(clock):
+    meter = Meter(total=10, clock=clock)
+    clock.now += 2.0
+    meter.advance(4)
+    assert meter.rate == 2.0
+    assert meter.seconds_left == 3.0
+    assert meter.seconds == 2.0
+
+
+def test_what_a_continued_run_has_already_is_no_speed(clock):
+    meter = Meter(total=10, clock=clock)
+    meter.advance(6)
+    assert meter.rate is None
+    assert meter.seconds_left is None
+    clock.now += 2.0
+    meter.advance(2)
+    assert meter.done == 8
+    assert meter.rate == 1.0
+    assert meter.seconds_left == 2.0
+
+
+def test_more_than_the_total_leaves_no_negative_time(clock):
+    meter = Meter(total=1, clock=clock)
+    clock.now += 1.0
+    meter.advance(2)
+    assert meter.seconds_left == 0.0
+
+
+def test_durations_are_readable():
+    assert [duration(s) for s in (0, 59.94, 60, 3599, 3600)] == [
+        "0.0 s",
+        "59.9 s",
+        "1 min 0 s",
+        "59 min 59 s",
+        "1 h 0 min",
+    ]

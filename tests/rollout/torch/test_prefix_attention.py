@@ -1,0 +1,94 @@
+import pytest
+import torch
+
+from dph.rollout.torch.prefix_attention import (
+    Part,
+    attend,
+    attend_causally,
+    attend_prompts,
+    merge,
+    sharing_of,
+)
+
+
+def oracle(query, key, value, *, scaling, softcap=None, mask=None):
+    """Attention by its definition in float64, each key-value head repeated for its queries."""
+    repeats = query.shape[1] // key.shape[1]
+    query, key, value = query.double(), key.double(), value.double()
+    key, value = key.repeat_interleave(repeats, dim=1), value.repeat_interleave(repeats, dim=1)
+    scores = query @ key.transpose(2, 3) * scaling
+    if softcap:
+        scores = softcap * torch.tanh(scores / softcap)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    return scores.softmax(dim=-1) @ value
+
+
+def randn(*shape, dtype=torch.float32):
+    return torch.randn(*shape).to(dtype)
+
+
+VARIANTS = [
+    (torch.float32, None, 8),  # flash
+    (torch.float32, 2.0, 8),  # softcap
+    (torch.float32, None, 5),  # values of another size
+    (torch.float64, None, 8),  # no kernel for the type
+]
+
+
+@pytest.mark.parametrize(("dtype", "softcap", "size"), VARIANTS)
+def test_parts_merged_are_attention_over_all_keys_together(dtype, softcap, size):
+    torch.manual_seed(0)
+    query, key = randn(3, 2, 4, 8, dtype=dtype), randn(3, 2, 9, 8, dtype=dtype)
+    value = randn(3, 2, 9, size, dtype=dtype)
+    options = {"scaling": 0.4, "softcap": softcap}
+    first = attend(query, key[:, :, :6], value[:, :, :6], **options)
+    second = attend(query, key[:, :, 6:], value[:, :, 6:], **options)
+    torch.testing.assert_close(
+        merge(first, second).double(), oracle(query, key, value, **options), rtol=0, atol=1e-6
+    )
+
+
+def test_a_part_with_far_larger_scores_takes_all_the_weight():
+    near, far = (
+        Part(torch.ones(1), torch.tensor([500.0])),
+        Part(torch.zeros(1), torch.tensor([-500.0])),
+    )
+    for parts in [(near, far), (far, near)]:
+        assert merge(*parts).item() == 1
+
+
+@pytest.mark.parametrize(("dtype", "softcap", "size"), VARIANTS)
+@pytest.mark.parametrize("owners", [[0, 0, 0, 1, 1, 1], [0, 1, 1, 1, 3], [2]])
+def test_rows_read_their_own_prompt_and_no_padding(dtype, softcap, size, owners):
+    torch.manual_seed(0)
+    lengths = torch.tensor([3, 7, 5, 1])[: max(owners) + 1]
+    prompts = len(lengths)
+    query = randn(len(owners), 2, 3, 8, dtype=dtype)
+    key, value = randn(prompts, 2, 7, 8, dtype=dtype), randn(prompts, 2, 7, size, dtype=dtype)
+    real = torch.arange(7) < lengths[:, None]
+    bias = torch.zeros(real.shape).masked_fill(~real, -torch.inf)[:, None, None]
+    owner = torch.tensor(owners)
+    part = attend_prompts(
+        query,
+        key,
+        value,
+        sharing_of(owner, prompts=prompts),
+        scaling=0.3,
+        softcap=softcap,
+        bias=bias,
+    )
+    mask = real[owner][:, None, None]
+    expected = oracle(query, key[owner], value[owner], scaling=0.3, softcap=softcap, mask=mask)
+    torch.testing.assert_close(part.out.double(), expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("softcap", [None, 1.5])
+def test_causal_attention_sees_no_later_token(softcap):
+    torch.manual_seed(0)
+    query, key, value = randn(2, 6, 5, 8), randn(2, 3, 5, 8), randn(2, 3, 5, 8)
+    expected = oracle(
+        query, key, value, scaling=0.5, softcap=softcap, mask=torch.ones(5, 5).tril().bool()
+    )
+    found = attend_causally(query, key, value, scaling=0.5, softcap=softcap)
+    torch.testing.assert_close(found.double(), expected, rtol=0, atol=1e-6)

@@ -1,0 +1,79 @@
+import math
+
+import pytest
+import torch
+import transformers as tf
+
+from dph.attention.probing import attention_window
+from dph.rollout.torch.sharability import shares_prompts
+from tiny_models import FAMILIES, build_model
+
+
+@pytest.mark.parametrize(
+    ("family", "reach"),
+    [("llama", math.inf), ("gpt2", math.inf), ("gemma2", 64), ("mistral_window", 5)],
+)
+def test_the_window_is_that_of_the_layer_that_sees_least(family, reach):
+    assert attention_window(build_model(family)) == reach
+
+
+@pytest.mark.parametrize(
+    ("family", "attention"),
+    [
+        *((family, "eager") for family in FAMILIES if family != "bloom"),
+        *((family, "sdpa") for family in FAMILIES if family not in ("bloom", "gemma2")),
+    ],
+)
+def test_models_that_attend_through_the_registry_share_prompts(family, attention):
+    model = build_model(family)
+    model.config._attn_implementation = attention
+    with torch.no_grad():
+        assert shares_prompts(model)
+    assert model.config._attn_implementation == attention
+
+
+def test_alibi_outside_the_registry_does_not():
+    with torch.no_grad():
+        assert not shares_prompts(build_model("bloom"))
+
+
+def test_attention_sinks_inside_the_registry_do_not():
+    config = tf.GptOssConfig(
+        vocab_size=48,
+        hidden_size=32,
+        intermediate_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        num_local_experts=2,
+        num_experts_per_tok=1,
+        initializer_range=0.5,
+    )
+    torch.manual_seed(0)
+    model = tf.GptOssForCausalLM(config).eval()
+    with torch.no_grad():
+        assert not shares_prompts(model)
+
+
+def test_a_model_without_positions_is_not_asked():
+    class Positionless:
+        def forward(self, **_):
+            raise AssertionError("was asked")
+
+    assert not shares_prompts(Positionless())
+
+
+def test_a_model_whose_layers_have_no_numbers_does_not():
+    model = build_model("llama")
+    for layer in model.model.layers:
+        del layer.self_attn.layer_idx
+    with torch.no_grad():
+        assert not shares_prompts(model)
+
+
+def test_lost_weights_are_left_to_the_sampler_to_report():
+    model = build_model("llama")
+    with torch.no_grad():
+        model.lm_head.weight.fill_(torch.nan)
+        assert shares_prompts(model)

@@ -1,0 +1,102 @@
+import json
+import shutil
+import sqlite3
+from collections import Counter
+from contextlib import closing
+
+import pyarrow.parquet as pq
+import pytest
+
+from dph.errors import DataError
+from dph.tasks.sql.prompt import SQLPrompts, sql_prompt
+from dph.tasks.sql.schema import Column, Schema, Table, read_tables
+from shared_data import shared_data
+from zoo import SCHEMA_TEXT, TABLES, write_database
+
+# The published files seem to have indices that the rebuilt ones lack. SQLite reads a column from an
+# index that holds it, in the order of the index, so they decide which two values come first.
+MISSING_INDICES = {
+    "world_1": "CREATE INDEX i ON city (CountryCode);"
+    "CREATE INDEX j ON countrylanguage (CountryCode)",
+    "voter_1": "CREATE INDEX i ON VOTES (phone_number)",
+}
+
+
+def matches(questions, databases, schemas):
+    """How many prompts are the paper's to the character, and how many are not, by database."""
+    prompts = SQLPrompts(databases=databases, schemas=schemas)
+    equal, other = Counter(), Counter()
+    for row in questions:
+        same = prompts.prompt(row["db_id"], row["question"]) == row["prompt"]
+        (equal if same else other)[row["db_id"]] += 1
+    return equal, other
+
+
+def test_the_papers_prompts_come_out_to_the_character_where_the_database_is_complete():
+    spider = shared_data("spider")
+    rows = pq.read_table(spider / "dev.parquet").to_pylist()
+    complete = [row for row in rows if not row["incomplete_db"]]
+    schemas = read_tables(spider / "tables.json")
+    equal, other = matches(complete, spider / "database", schemas)
+    assert (len(complete), equal.total()) == (972, 837)
+    assert other == {"world_1": 120, "voter_1": 15}
+
+
+def test_an_index_of_the_published_files_makes_up_the_rest(tmp_path):
+    spider = shared_data("spider")
+    rows = pq.read_table(spider / "dev.parquet").to_pylist()
+    for name, statement in MISSING_INDICES.items():
+        (tmp_path / name).mkdir()
+        path = tmp_path / name / f"{name}.sqlite"
+        path.write_bytes((spider / "database" / name / path.name).read_bytes())
+        with closing(sqlite3.connect(path)) as connection:
+            connection.executescript(statement)
+            connection.commit()
+    chosen = [row for row in rows if row["db_id"] in MISSING_INDICES]
+    equal, other = matches(chosen, tmp_path, read_tables(spider / "tables.json"))
+    assert (equal.total(), other.total()) == (135, 0)
+
+
+@pytest.fixture
+def zoo(tmp_path):
+    path = tmp_path / "tables.json"
+    path.write_text(json.dumps([TABLES]))
+    write_database(tmp_path / "db")
+    return SQLPrompts(databases=tmp_path / "db", schemas=read_tables(path))
+
+
+def test_a_prompt_holds_schema_and_question(zoo):
+    assert zoo.prompt("zoo", "How many {animals}?") == sql_prompt(
+        SCHEMA_TEXT, "How many {animals}?"
+    )
+
+
+def test_evidence_stands_before_the_question_and_is_searched_too(zoo):
+    prompt = zoo.prompt("zoo", "How many?", "big cats are tiger")
+    assert "Question:\nbig cats are tiger\nHow many?\n" in prompt
+    assert "example: ['tiger', 'lion']" in prompt
+
+
+def test_blank_evidence_is_none(zoo):
+    assert zoo.prompt("zoo", "How many?", " ") == zoo.prompt("zoo", "How many?")
+
+
+def test_a_database_without_a_schema_is_described_by_its_file(tmp_path):
+    write_database(tmp_path)
+    prompt = SQLPrompts(databases=tmp_path, schemas={}).prompt("zoo", "How many?")
+    assert "kind TEXT, -- example: ['lion', 'tiger']" in prompt
+
+
+def test_without_databases_the_schema_is_shown_with_its_own_values():
+    column = Column(name="c", kind="TEXT", values=("a",))
+    schema = Schema(db_id="d", tables=(Table(name="t", columns=(column,)),))
+    prompts = SQLPrompts(databases=None, schemas={"d": schema})
+    assert "c TEXT, -- example: ['a']" in prompts.prompt("d", "How many?")
+    with pytest.raises(DataError, match="neither a database nor a schema of 'e'"):
+        prompts.prompt("e", "How many?")
+
+
+def test_a_missing_database_is_an_error(zoo, tmp_path):
+    shutil.rmtree(tmp_path / "db" / "zoo")
+    with pytest.raises(DataError, match="there is no database"):
+        zoo.prompt("zoo", "How many?")

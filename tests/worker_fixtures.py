@@ -1,0 +1,31 @@
+"""What tests of worker processes need: modules that a child can import, and a count of children."""
+
+import hashlib
+import textwrap
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def user_module(tmp_path, monkeypatch):
+    """Write a module that this process and its workers can import; gives back its name."""
+    folder = tmp_path / "user code"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+
+    def write(source: str) -> str:
+        text = textwrap.dedent(source)
+        name = f"user_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+        return name
+
+    return write
+
+
+def children_of(pid: int) -> set[int]:
+    """The process ids of a process's living children, zombies included."""
+    children = set()
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        children |= {int(child) for child in (task / "children").read_text().split()}
+    return children

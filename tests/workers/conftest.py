@@ -1,0 +1,1 @@
+from worker_fixtures import user_module  # noqa: F401
