@@ -1,6 +1,11 @@
 """A recipe: one TOML file and dotted overrides, made into frozen, validated settings."""
 
+from dph.settings.data import DataSettings, SetSettings
+from dph.settings.evaluation import EvaluationSettings
 from dph.settings.methods import METHODS
+from dph.settings.model import ModelSettings
+from dph.settings.objective import ObjectiveSettings
+from dph.settings.presampling import PresamplingSettings
 from dph.settings.recipe import (
     changed_settings,
     load_recipe,
@@ -9,19 +14,9 @@ from dph.settings.recipe import (
     resolve_recipe,
     save_recipe,
 )
-from dph.settings.schema import (
-    DataSettings,
-    EvaluationSettings,
-    ModelSettings,
-    ObjectiveSettings,
-    PresamplingSettings,
-    Recipe,
-    SamplingSettings,
-    SetSettings,
-    TrackingSettings,
-    TrainingSettings,
-    VLLMSettings,
-)
+from dph.settings.sampling import SamplingSettings, VLLMSettings
+from dph.settings.schema import Recipe
+from dph.settings.training import TrackingSettings, TrainingSettings
 
 __all__ = [
     "METHODS",

@@ -13,8 +13,10 @@ from pydantic import BaseModel, ValidationError
 
 from dph.errors import SettingsError
 from dph.files import write_text
+from dph.settings.data import SetSettings
 from dph.settings.methods import METHODS
-from dph.settings.schema import Recipe, Section, SetSettings
+from dph.settings.schema import Recipe
+from dph.settings.section import Section
 
 PATH_KEYS = ("data.train", "data.databases", "presample.pool", "model.path")
 

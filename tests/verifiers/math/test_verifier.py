@@ -9,7 +9,7 @@ import pytest
 
 from dph.errors import DataError, SettingsError, VerifierError
 from dph.records import Outcome, Problem
-from dph.verifiers.math import verifier as mathematics
+from dph.verifiers.math import pooled
 from dph.verifiers.math.pooled import MathPair
 from dph.verifiers.math.verifier import MathVerifier
 from dph.verifiers.qwen.verifier import MathQwenVerifier
@@ -101,7 +101,7 @@ def test_a_problem_without_an_answer_is_an_error_that_names_it(verifier):
 
 
 def test_a_missing_package_is_named_with_what_to_install(monkeypatch):
-    monkeypatch.setattr(mathematics, "find_spec", lambda name: None if "verify" in name else name)
+    monkeypatch.setattr(pooled, "find_spec", lambda name: None if "verify" in name else name)
     with pytest.raises(SettingsError, match=r"math_verify: pip install 'dph-rl\[math\]'"):
         MathVerifier()
 

@@ -16,7 +16,7 @@ from dph.settings import (
     PresamplingSettings,
     TrainingSettings,
 )
-from dph.settings.schema import Count, FilePath, Fraction, Positive, Section
+from dph.settings.section import Count, FilePath, Fraction, Positive, Section
 from dph.verifiers import Verifier, make_verifier
 
 S = TypeVar("S", bound=Section)

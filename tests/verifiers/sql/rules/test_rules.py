@@ -6,7 +6,7 @@ import pytest
 from dph.cli.grade_sql import RuleName
 from dph.errors import SettingsError
 from dph.records import Outcome
-from dph.settings.schema import DataSettings
+from dph.settings.data import DataSettings
 from dph.verifiers.sql.rules import RULES, sql_rule
 from dph.verifiers.sql.verifier import SQLPair, SQLVerifier
 from shared_data import shared_data

@@ -1,0 +1,59 @@
+"""The settings of ``[data]`` and its evaluation sets."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from dph.settings.section import FilePath, Phrase, Positive, Section
+
+
+class SetSettings(Section):
+    """One evaluation set."""
+
+    path: FilePath = Field(description="jsonl or parquet of problems")
+    verifier: str | None = Field(None, description="verifier of this set; default: data.verifier")
+    styles: str | None = Field(
+        None, description="style classifier of this set; default: data.styles"
+    )
+
+
+class DataSettings(Section):
+    """Problems, how they are graded, and how the prompt is written."""
+
+    train: FilePath = Field(
+        description="jsonl or parquet of problems (problem_id, prompt, answer ...)"
+    )
+    sets: dict[str, SetSettings] = Field({}, description="evaluation sets by name")
+    verifier: str = Field(
+        "exact", description="sql, math, math_qwen, number, exact, or module:function of your own"
+    )
+    verifier_workers: Positive = Field(1, description="worker processes of the verifier")
+    verifier_timeout: float = Field(
+        5.0, gt=0, description="seconds an answer may take to be graded"
+    )
+    databases: FilePath | None = Field(
+        None, description="where relative database paths start (sql)"
+    )
+    sql_rule: Literal["spider", "bird", "bird_soft_f1", "strict", "cartesian"] = Field(
+        "bird", description="when two results are equal (sql)"
+    )
+    math_phrases: Annotated[tuple[Phrase, ...], Field(strict=False)] | None = Field(
+        None, description="what announces an answer without a box (math); default: its own list"
+    )
+    math_any_expression: bool = Field(
+        True, description="without box and phrase, the last expression counts (math)"
+    )
+    styles: str | None = Field(None, description="style classifier: sql, or module:function")
+    chat: bool = Field(
+        False, description="wrap a text prompt as a user message of the chat template"
+    )
+    system_prompt: str = Field("", description="system message of the chat template")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _accept_a_bare_path_for_a_set(cls, data: Any) -> Any:
+        sets = data.get("sets") if isinstance(data, dict) else None
+        if not isinstance(sets, dict):
+            return data
+        plain = {name: {"path": s} if isinstance(s, str) else s for name, s in sets.items()}
+        return {**data, "sets": plain}

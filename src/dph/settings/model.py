@@ -1,0 +1,26 @@
+"""The settings of ``[model]``."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from dph.settings.section import Count, Section
+
+
+class ModelSettings(Section):
+    """Which model, where, and in which precision."""
+
+    path: str = Field(
+        min_length=1, description="directory of a saved transformers model and its tokenizer"
+    )
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        "auto", description="auto takes the GPU if there is one"
+    )
+    dtype: Literal["float32", "bfloat16"] = Field(
+        "float32", description="bfloat16 computes under autocast over float32 weights"
+    )
+    attention: Literal["sdpa", "eager", "flash_attention_2"] = Field(
+        "sdpa", description="attention implementation of transformers"
+    )
+    gradient_checkpointing: bool = Field(False, description="recompute activations to save memory")
+    threads: Count = Field(0, description="CPU threads of torch; 0 leaves torch's own choice")

@@ -1,0 +1,37 @@
+"""The settings of ``[presample]``."""
+
+import math
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from dph.settings.section import FilePath, Positive, Section, with_default
+
+
+class PresamplingSettings(Section):
+    """How the initial policy's answers split the problems and what is kept."""
+
+    samples: Positive = Field(8, description="samples a problem that decide its side of the split")
+    threshold: Positive = Field(
+        7, description="near-perfect when at least this many are correct (default: 7/8 of samples)"
+    )
+    wrong_final: Literal["discard", "explore"] = Field(
+        "discard",
+        description="near-perfect, but the final sample is wrong: leave it out, or explore it",
+    )
+    pool: FilePath | None = Field(
+        None, description="where the pool lies; default: pool/ in the run directory"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _threshold_follows_samples(cls, data: Any) -> Any:
+        return with_default(data, "threshold", "samples", lambda n: math.ceil(7 * n / 8))
+
+    @model_validator(mode="after")
+    def _threshold_fits(self) -> Self:
+        if self.threshold > self.samples:
+            raise ValueError(
+                f"need threshold <= samples, got threshold={self.threshold}, samples={self.samples}"
+            )
+        return self

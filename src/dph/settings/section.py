@@ -1,0 +1,25 @@
+"""What a table of settings is: frozen, strict, and without unknown keys."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+FilePath = Annotated[Path, Field(strict=False)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Positive = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=0)]
+Phrase = Annotated[str, Field(pattern=r"\S")]
+
+
+def with_default(data: Any, name: str, other: str, default: Callable[[int], Any]) -> Any:
+    """Let the default of ``name`` follow ``other`` where only the latter was given."""
+    given = data.get(other) if isinstance(data, dict) and name not in data else None
+    return {**data, name: default(given)} if isinstance(given, int) and given > 0 else data
+
+
+class Section(BaseModel):
+    """A frozen table of settings; an unknown key or a wrong type is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
