@@ -24,6 +24,10 @@ class Outcome(StrEnum):
     """The worker that evaluated the answer died."""
 
 
+UNGRADED = frozenset({Outcome.BAD_GOLD, Outcome.CRASHED})
+"""Outcomes that say nothing about the response: it was not graded, so its reward means nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """An outcome, a reward in [0, 1] and the one-line reason."""

@@ -1,19 +1,22 @@
 """f-divergences for rehearsal, one a file; ``base`` states the convention.
 
-To add one: a file, a row in ``DIVERGENCES``, a row in the tests' table.
+To add one: a file, a row in ``dph.settings.terms``, a row in the tests' table.
 """
 
 from collections.abc import Mapping
 from dataclasses import fields
 from difflib import get_close_matches
+from pkgutil import resolve_name
 from typing import Any
 
 from dph.divergences.alpha import Alpha
-from dph.divergences.base import LOG_RATIO_BOUND, Divergence
+from dph.divergences.base import LOG_RATIO_BOUND, Divergence, PolicyHalf
 from dph.divergences.forward_kl import ForwardKL
 from dph.divergences.jensen_shannon import JensenShannon
+from dph.divergences.jensen_shannon_definition import JensenShannonDefinition
 from dph.divergences.reverse_kl import ReverseKL
 from dph.errors import SettingsError
+from dph.settings import terms
 
 __all__ = [
     "DIVERGENCES",
@@ -22,13 +25,16 @@ __all__ = [
     "Divergence",
     "ForwardKL",
     "JensenShannon",
+    "JensenShannonDefinition",
+    "PolicyHalf",
     "ReverseKL",
     "make_divergence",
 ]
 
-DIVERGENCES: Mapping[str, type[Alpha | ForwardKL | JensenShannon | ReverseKL]] = {
-    cls.name: cls for cls in (ForwardKL, JensenShannon, Alpha, ReverseKL)
+DIVERGENCES: Mapping[str, type[Any]] = {
+    name: resolve_name(term.path) for name, term in terms.DIVERGENCES.items()
 }
+"""Every divergence that a recipe can name."""
 
 
 def make_divergence(name: str, **parameters: Any) -> Divergence:
@@ -53,4 +59,5 @@ def make_divergence(name: str, **parameters: Any) -> Divergence:
             f"divergence {name!r} has no parameter {unknown[0]!r}; it takes: "
             f"{', '.join(known) or 'none'}"
         )
-    return cls(**parameters)
+    made: Divergence = cls(**parameters)
+    return made

@@ -41,3 +41,14 @@ class Divergence(Protocol):
     def __call__(self, log_ratio: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """Return f(exp(log_ratio)) elementwise, in nats."""
         ...
+
+
+@runtime_checkable
+class PolicyHalf(Protocol):
+    """What a divergence has that also acts on the policy's own samples."""
+
+    def on_policy(
+        self, log_ratio: Float[Tensor, "*shape"], ratio: Float[Tensor, "*shape"]
+    ) -> Float[Tensor, "*shape"]:
+        """Its value on tokens of the policy; ``ratio`` is pi / pi_old with its gradient."""
+        ...

@@ -10,7 +10,8 @@ whose reference log-probs then need a reference model. The sum of the two has th
 grows faster than |x|, and that form is continued as the family is.
 """
 
-from typing import Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -82,3 +83,25 @@ def policy_half(
         log_ratio, lambda x: log_share(x.clamp(min=_LOWEST)), lambda x: torch.sigmoid(-x)
     )
     return ratio * share - (ratio - 1) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class JensenShannonDefinition:
+    """Both halves as a term of the loss: k3 of ``reference_half``, and ``policy_half``.
+
+    Called on stored tokens it is the first half; ``on_policy`` is the second. Each is reduced over
+    its own rows, so the halves balance whatever the numbers of rows.
+    """
+
+    name: ClassVar[str] = "jensen_shannon_definition"
+    reads_reference: ClassVar[bool] = True
+
+    def __call__(self, log_ratio: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """The half on stored tokens, in nats."""
+        return reference_half(log_ratio)
+
+    def on_policy(
+        self, log_ratio: Float[Tensor, "*shape"], ratio: Float[Tensor, "*shape"]
+    ) -> Float[Tensor, "*shape"]:
+        """The half on tokens of the policy, in nats."""
+        return policy_half(log_ratio, ratio)

@@ -1,29 +1,50 @@
 """What is minimised: pure functions of per-token log-probs (nats), one concept a file.
 
 Log-probs have shape [rows, tokens], one completion a row. Losses come per token; weights of
-rows (``reduction``) turn them into scalars that add up over micro-batches.
+rows (``reduction``) turn them into scalars that add up over micro-batches. The loss is a sum of
+terms (``terms``), put together by ``objective`` from the tables of ``dph.settings.terms``.
 """
 
-from dph.objectives.advantages import group_advantages, has_signal
-from dph.objectives.kl_penalty import kl_penalty
-from dph.objectives.mixed import LossBatch, MixedLoss, mixed_loss, rehearsal_term
+from dph.objectives.advantages import (
+    GroupAdvantage,
+    graded_advantages,
+    group_advantages,
+    has_signal,
+)
+from dph.objectives.kl_penalty import KLPenalty, kl_penalty
+from dph.objectives.mixed import POLICY, LossBatch, MixedLoss, anchor_term, mixed_loss
+from dph.objectives.objective import Anchor, Objective, WeightedPenalty, make_objective
 from dph.objectives.overlong import overlong_penalty
-from dph.objectives.policy import PolicyTerm, clipped_policy_loss, importance_ratio
+from dph.objectives.policy import ClippedSurrogate, clipped_policy_loss, importance_ratio
 from dph.objectives.reduction import Reduction, row_weights, weighted_sum
+from dph.objectives.terms import Advantage, Penalty, PolicyTerm, PolicyTokens, Surrogate
 
 __all__ = [
+    "POLICY",
+    "Advantage",
+    "Anchor",
+    "ClippedSurrogate",
+    "GroupAdvantage",
+    "KLPenalty",
     "LossBatch",
     "MixedLoss",
+    "Objective",
+    "Penalty",
     "PolicyTerm",
+    "PolicyTokens",
     "Reduction",
+    "Surrogate",
+    "WeightedPenalty",
+    "anchor_term",
     "clipped_policy_loss",
+    "graded_advantages",
     "group_advantages",
     "has_signal",
     "importance_ratio",
     "kl_penalty",
+    "make_objective",
     "mixed_loss",
     "overlong_penalty",
-    "rehearsal_term",
     "row_weights",
     "weighted_sum",
 ]

@@ -1,6 +1,7 @@
 """Reverse-KL baselines: a penalty on the policy's own samples."""
 
-from typing import Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from jaxtyping import Float
 from torch import Tensor
@@ -8,6 +9,7 @@ from torch import Tensor
 from dph.divergences import ForwardKL
 from dph.divergences.precision import at_least_float32
 from dph.errors import SettingsError
+from dph.objectives.terms import PolicyTokens
 
 
 def kl_penalty(
@@ -39,3 +41,23 @@ def kl_penalty(
     if estimator == "k3":
         return ForwardKL(form="k3")(-log_ratio)
     raise SettingsError(f"kl_estimator must be 'k2' or 'k3', got {estimator!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class KLPenalty:
+    """``kl_penalty`` as a term of the loss.
+
+    Raises:
+        SettingsError: ``estimator`` is neither "k2" nor "k3".
+    """
+
+    estimator: Literal["k2", "k3"] = "k3"
+    reads_reference: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.estimator not in ("k2", "k3"):
+            raise SettingsError(f"kl_estimator must be 'k2' or 'k3', got {self.estimator!r}")
+
+    def __call__(self, tokens: PolicyTokens) -> Float[Tensor, "rows tokens"]:
+        """Nats a token."""
+        return kl_penalty(tokens.logprobs, tokens.ref_logprobs, estimator=self.estimator)

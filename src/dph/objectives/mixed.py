@@ -1,33 +1,35 @@
 """The whole objective: explore where the model fails, rehearse where it succeeds.
 
-    total = policy + kl_coefficient * penalty + eta * rehearse
+    total = policy + sum of weight * penalty + sum of weight * anchor
 
-(arXiv:2509.07430, section 4.) Every term is a reduction over its own tokens, with its own
-denominator: policy and penalty over the policy rows, rehearse over the rehearsal rows.
+(arXiv:2509.07430, section 4, has one anchor, with weight eta.) Every term is a reduction over its
+own tokens, with its own denominator: policy and penalties over the policy rows, each anchor over
+the rows of its store.
 
-In the JS definition form rehearse is ``reference_half`` (k3) reduced over the rehearsal rows
-plus ``policy_half`` reduced over the policy rows, with the importance ratio to
-``old_logprobs``. So the halves balance whatever the numbers of rows, which is the purpose of
-the count weights of the paper's equation 16.
+A divergence that also acts on the policy's samples (Jensen-Shannon by its definition) is reduced
+over its stored rows for the one half and over the policy rows for the other. So the halves balance
+whatever the numbers of rows, which is the purpose of the count weights of the paper's equation 16.
 
 Differs from the paper: its code divides both sums by all rows of the batch. Up to an overall
 factor that is this loss with eta = eta_fork * rehearsal rows / exploration rows.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from dph.divergences import Divergence
-from dph.divergences.jensen_shannon_definition import policy_half, reference_half
+from dph.divergences import Divergence, PolicyHalf
 from dph.divergences.precision import at_least_float32
-from dph.errors import SettingsError
-from dph.objectives.kl_penalty import kl_penalty
-from dph.objectives.policy import clipped_policy_loss, importance_ratio
+from dph.objectives.objective import Objective
+from dph.objectives.policy import importance_ratio
 from dph.objectives.reduction import weighted_sum
+from dph.objectives.terms import PolicyTokens
+
+POLICY = 0
+"""``source`` of a row that the policy drew; the rows of the i-th anchor, from 0, have i + 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +37,13 @@ class LossBatch:
     """Some rows (a micro-batch, or all) of an optimizer mini-batch.
 
     All log-probs are in nats, of completion tokens, at the training temperature. Policy rows
-    use ``old_logprobs`` and ``advantages``, and ``ref_logprobs`` only with a KL penalty or the
-    JS definition form; rehearsal rows use ``ref_logprobs`` only. What is not used, and all
-    that ``mask`` leaves out, may hold anything, NaN included: it reaches no value and no
-    gradient.
+    use ``old_logprobs`` and ``advantages``, and ``ref_logprobs`` only where a term reads them;
+    stored rows use ``ref_logprobs`` only. What is not used, and all that ``mask`` leaves out, may
+    hold anything, NaN included: it reaches no value and no gradient.
 
+    ``source`` is ``POLICY``, or 1 and more for the rows of the anchors in their order.
     ``weights`` come from ``row_weights`` over the *whole mini-batch*, called once for its
-    policy rows and once for its rehearsal rows.
+    policy rows and once for the rows of each anchor.
     """
 
     logprobs: Float[Tensor, "rows tokens"]
@@ -49,95 +51,88 @@ class LossBatch:
     ref_logprobs: Float[Tensor, "rows tokens"]
     mask: Bool[Tensor, "rows tokens"]
     advantages: Float[Tensor, "rows"]
-    is_rehearsal: Bool[Tensor, "rows"]
+    source: Int[Tensor, "rows"]
     weights: Float[Tensor, "rows"]
+
+    def mask_of(self, source: int) -> Bool[Tensor, "rows tokens"]:
+        """The tokens that count, of the rows of one source."""
+        return self.mask & (self.source == source)[:, None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixedLoss:
     """The scalar to minimise and its parts, all of which add up over micro-batches.
 
-    ``penalty`` and ``rehearse`` come before their coefficients. The clip shares are fractions
+    ``penalties`` and ``anchors`` are by name, before their weights. The clip shares are fractions
     of the policy tokens, weighted as the loss is (so under fixed_length they are fractions of
     rows * max_tokens), and carry no gradient.
     """
 
     total: Float[Tensor, ""]
     policy: Float[Tensor, ""]
-    penalty: Float[Tensor, ""]
-    rehearse: Float[Tensor, ""]
+    penalties: Mapping[str, Float[Tensor, ""]]
+    anchors: Mapping[str, Float[Tensor, ""]]
     clipped_low: Float[Tensor, ""]
     clipped_high: Float[Tensor, ""]
 
 
-def mixed_loss(
-    batch: LossBatch,
-    *,
-    clip_low: float,
-    clip_high: float,
-    kl_coefficient: float = 0.0,
-    kl_estimator: Literal["k2", "k3"] = "k3",
-    divergence: Divergence | None = None,
-    eta: float = 0.0,
-    js_definition: bool = False,
-) -> MixedLoss:
-    """Policy loss on exploration rows plus eta times a divergence on rehearsal rows.
+def mixed_loss(batch: LossBatch, objective: Objective) -> MixedLoss:
+    """Policy loss on new samples, plus penalties on them, plus divergences on stored ones.
 
-    Equation: see the top of the module. A term whose coefficient is 0 adds nothing to
-    ``total``; with eta = 0 and a divergence ``rehearse`` is still reported, with
-    kl_coefficient = 0 ``penalty`` is 0 and not computed.
-
-    Raises:
-        SettingsError: a coefficient is negative or not finite, eta > 0 without something to
-            rehearse with, a divergence together with ``js_definition``, or a bad clip bound
-            or estimator.
+    Equation: see the top of the module. A term whose weight is 0 adds nothing to ``total``, its
+    value is still reported.
     """
-    _check_coefficients(kl_coefficient, eta, divergence, js_definition)
-    policy_mask = batch.mask & ~batch.is_rehearsal[:, None]
-    logprobs = _masked(batch.logprobs, policy_mask)
-    old_logprobs = _masked(batch.old_logprobs, policy_mask)
-    term = clipped_policy_loss(
-        logprobs,
-        old_logprobs,
-        torch.where(batch.is_rehearsal, 0.0, batch.advantages),
-        clip_low=clip_low,
-        clip_high=clip_high,
-    )
-    total = policy = weighted_sum(term.loss, policy_mask, batch.weights)
-    penalty = rehearse = policy.new_zeros(())
-    if kl_coefficient > 0:
-        ref_logprobs = _masked(batch.ref_logprobs, policy_mask)
-        values = kl_penalty(logprobs, ref_logprobs, estimator=kl_estimator)
-        penalty = weighted_sum(values, policy_mask, batch.weights)
-        total = total + kl_coefficient * penalty
-    if divergence is not None or js_definition:
-        rehearse = rehearsal_term(batch, divergence)
-        total = total + eta * rehearse if eta > 0 else total
+    tokens = _policy_tokens(batch)
+    term = objective.surrogate(tokens)
+    total = policy = weighted_sum(term.loss, tokens.mask, batch.weights)
+    penalties, anchors = {}, {}
+    for name, penalty in objective.penalties.items():
+        values = penalty.penalty(tokens)
+        penalties[name] = weighted_sum(values, tokens.mask, batch.weights)
+        total = _plus(total, penalty.weight, penalties[name])
+    for source, (name, anchor) in enumerate(objective.anchors.items(), start=1):
+        anchors[name] = anchor_term(batch, anchor.divergence, source=source)
+        total = _plus(total, anchor.weight, anchors[name])
     return MixedLoss(
         total=total,
         policy=policy,
-        penalty=penalty,
-        rehearse=rehearse,
-        clipped_low=_share(term.clipped_low, policy_mask, batch.weights),
-        clipped_high=_share(term.clipped_high, policy_mask, batch.weights),
+        penalties=penalties,
+        anchors=anchors,
+        clipped_low=_share(term.clipped_low, tokens.mask, batch.weights),
+        clipped_high=_share(term.clipped_high, tokens.mask, batch.weights),
     )
 
 
-def rehearsal_term(batch: LossBatch, divergence: Divergence | None) -> Float[Tensor, ""]:
-    """The divergence reduced over the rehearsal rows: what eta weighs.
+def anchor_term(batch: LossBatch, divergence: Divergence, *, source: int = 1) -> Float[Tensor, ""]:
+    """The divergence reduced over the rows of its store: what the anchor's weight weighs.
 
-    ``None`` is the JS definition form, both halves. ``advantages`` are not used, and
-    ``old_logprobs`` only by that form.
+    ``advantages`` are not used, and ``old_logprobs`` only by a divergence that also acts on the
+    policy's samples.
     """
-    mask = batch.mask & batch.is_rehearsal[:, None]
-    log_ratio = _log_ratio(batch, mask)
-    if divergence is not None:
-        return weighted_sum(divergence(log_ratio), mask, batch.weights)
-    stored = weighted_sum(reference_half(log_ratio), mask, batch.weights)
-    mask = batch.mask & ~batch.is_rehearsal[:, None]
+    mask = batch.mask_of(source)
+    stored = weighted_sum(divergence(_log_ratio(batch, mask)), mask, batch.weights)
+    if not isinstance(divergence, PolicyHalf):
+        return stored
+    mask = batch.mask_of(POLICY)
     ratio = importance_ratio(_masked(batch.logprobs, mask), _masked(batch.old_logprobs, mask))
-    values = policy_half(_log_ratio(batch, mask), ratio)
+    values = divergence.on_policy(_log_ratio(batch, mask), ratio)
     return stored + weighted_sum(values, mask, batch.weights)
+
+
+def _policy_tokens(batch: LossBatch) -> PolicyTokens:
+    mask = batch.mask_of(POLICY)
+    return PolicyTokens(
+        logprobs=_masked(batch.logprobs, mask),
+        old_logprobs=_masked(batch.old_logprobs, mask),
+        ref_logprobs=_masked(batch.ref_logprobs, mask),
+        mask=mask,
+        advantages=torch.where(batch.source == POLICY, batch.advantages, 0.0),
+    )
+
+
+def _plus(total: Float[Tensor, ""], weight: float, value: Float[Tensor, ""]) -> Float[Tensor, ""]:
+    # Not 0 * value, which is NaN where the value is infinite.
+    return total + weight * value if weight > 0 else total
 
 
 def _share(
@@ -157,17 +152,3 @@ def _masked(
 
 def _log_ratio(batch: LossBatch, mask: Bool[Tensor, "rows tokens"]) -> Float[Tensor, "rows tokens"]:
     return _masked(batch.logprobs, mask) - _masked(batch.ref_logprobs, mask).detach()
-
-
-def _check_coefficients(
-    kl_coefficient: float, eta: float, divergence: Divergence | None, js_definition: bool
-) -> None:
-    for name, value in (("kl_coefficient", kl_coefficient), ("eta", eta)):
-        if not 0 <= value < float("inf"):
-            raise SettingsError(f"{name} must be finite and at least 0, got {value}")
-    if js_definition and divergence is not None:
-        raise SettingsError(
-            f"js_definition replaces the divergence, so leave that out; got {divergence!r}"
-        )
-    if eta > 0 and divergence is None and not js_definition:
-        raise SettingsError(f"{eta=} needs a divergence or js_definition to weigh")

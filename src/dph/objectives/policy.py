@@ -4,23 +4,15 @@ from dataclasses import dataclass
 from typing import Final
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from dph.divergences.precision import at_least_float32
 from dph.errors import SettingsError
+from dph.objectives.terms import PolicyTerm, PolicyTokens
 
 RATIO_LOG_BOUND: Final = 20.0
 """Nats. Above it the importance ratio goes on along its tangent; exp(20) = 4.9e8."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyTerm:
-    """Loss of every token, and which tokens have their gradient cut by which bound."""
-
-    loss: Float[Tensor, "rows tokens"]
-    clipped_low: Bool[Tensor, "rows tokens"]
-    clipped_high: Bool[Tensor, "rows tokens"]
 
 
 def importance_ratio(
@@ -63,10 +55,7 @@ def clipped_policy_loss(
     Raises:
         SettingsError: ``clip_low`` outside [0, 1], or ``clip_high`` below 0.
     """
-    if not 0 <= clip_low <= 1:
-        raise SettingsError(f"clip_low must lie in [0, 1], got {clip_low}")
-    if not clip_high >= 0:
-        raise SettingsError(f"clip_high must be at least 0, got {clip_high}")
+    _check_bounds(clip_low, clip_high)
     ratio = importance_ratio(logprobs, old_logprobs)
     advantage = advantages.to(ratio.dtype)[:, None]
     clipped_low = (advantage < 0) & (ratio < 1 - clip_low)
@@ -74,3 +63,35 @@ def clipped_policy_loss(
     ratio = torch.where(clipped_low, 1 - clip_low, ratio)
     ratio = torch.where(clipped_high, 1 + clip_high, ratio)
     return PolicyTerm(loss=-advantage * ratio, clipped_low=clipped_low, clipped_high=clipped_high)
+
+
+@dataclass(frozen=True, slots=True)
+class ClippedSurrogate:
+    """``clipped_policy_loss`` as a term of the loss.
+
+    Raises:
+        SettingsError: ``clip_low`` outside [0, 1], or ``clip_high`` below 0.
+    """
+
+    clip_low: float = 0.2
+    clip_high: float = 0.2
+
+    def __post_init__(self) -> None:
+        _check_bounds(self.clip_low, self.clip_high)
+
+    def __call__(self, tokens: PolicyTokens) -> PolicyTerm:
+        """The loss of every token, and where a bound is active."""
+        return clipped_policy_loss(
+            tokens.logprobs,
+            tokens.old_logprobs,
+            tokens.advantages,
+            clip_low=self.clip_low,
+            clip_high=self.clip_high,
+        )
+
+
+def _check_bounds(clip_low: float, clip_high: float) -> None:
+    if not 0 <= clip_low <= 1:
+        raise SettingsError(f"clip_low must lie in [0, 1], got {clip_low}")
+    if not clip_high >= 0:
+        raise SettingsError(f"clip_high must be at least 0, got {clip_high}")

@@ -23,7 +23,7 @@ STRENGTHS = {
     "dph_js": 1.0,
     "dph_js_definition": 1.0,
 }
-"""Weight of the term that a method adds: ``eta``, or ``kl_coefficient`` for rkl."""
+"""Weight of the term that a method adds: its anchor, or its penalty for rkl."""
 
 MAX_TOKENS = 32
 
@@ -90,10 +90,6 @@ def quickstart_recipe(
     contender: Contender, world: World, *, base_model: Path, pool: Path, seed: int, size: Size
 ) -> Recipe:
     """The recipe of one contender; everything but the method is the same for all."""
-    objective: dict[str, Any] = {}
-    if contender.strength is not None:
-        name = "kl_coefficient" if contender.method == "rkl" else "eta"
-        objective[name] = contender.strength
     sets = {
         name: {"path": str(world.problems_path(name))} for name in ("in_domain", "cross_domain")
     }
@@ -122,7 +118,7 @@ def quickstart_recipe(
             },
             "sampling": {"max_tokens": MAX_TOKENS},
             "presample": {"samples": 8, "threshold": size.threshold, "pool": str(pool)},
-            "objective": objective,
+            "objective": _weighed(contender),
             "train": {
                 "steps": size.steps,
                 "problems_per_step": size.problems_per_step,
@@ -139,3 +135,11 @@ def quickstart_recipe(
             },
         }
     )
+
+
+def _weighed(contender: Contender) -> dict[str, Any]:
+    """The weight of the one term that the method adds."""
+    if contender.strength is None:
+        return {}
+    terms, name = ("penalties", "kl") if contender.method == "rkl" else ("anchors", "rehearsal")
+    return {terms: {name: {"weight": contender.strength}}}

@@ -12,6 +12,7 @@ from dph.records import Problem
 from dph.rollout.graded import GradedSampler
 from dph.runs.layout import pool_directory
 from dph.runs.progress import ProgressDisplay
+from dph.runs.stores import anchor_stores
 from dph.runs.workbench import Workbench
 from dph.settings import Recipe, changed_settings, load_recipe, recipe_digest, save_recipe
 from dph.tasks.problems import problems_fingerprint
@@ -85,7 +86,12 @@ def train_stage(bench: Workbench, directory: Path, progress: ProgressDisplay) ->
             directory,
             Actors(policy=policy, tokenizer=bench.tokenizer, reference=reference, draw=draw),
             problems,
-            pool.rehearsal if pool else (),
+            anchor_stores(
+                recipe.objective.active_anchors,
+                pool,
+                bench.source(policy, draw),
+                initial=checkpoint is None,
+            ),
             digest=digest,
             on_start=start,
             on_step=lambda metrics: advance(1, _note(metrics)),

@@ -7,32 +7,24 @@ should choose its own.
 
 from typing import Any
 
-_CLIP_HIGHER = {"clip_low": 0.2, "clip_high": 0.28}
+_CLIP_HIGHER = {"surrogate": {"clip_low": 0.2, "clip_high": 0.28}}
 _EXPLORE = {"problems": "exploration"}
 
+
+def _rehearsing(divergence: str, weight: float, **parameters: Any) -> dict[str, dict[str, Any]]:
+    """Clip-higher on the problems left open, and one divergence on the stored answers."""
+    anchor = {"divergence": divergence, "weight": weight, **parameters}
+    return {"objective": {**_CLIP_HIGHER, "anchors": {"rehearsal": anchor}}, "train": _EXPLORE}
+
+
 METHODS: dict[str, dict[str, dict[str, Any]]] = {
-    "grpo": {"objective": {"clip_low": 0.2, "clip_high": 0.2}},
+    "grpo": {"objective": {"surrogate": {"clip_low": 0.2, "clip_high": 0.2}}},
     "dapo": {"objective": {**_CLIP_HIGHER, "dynamic_sampling": True, "overlong_buffer": 0.2}},
-    "rkl": {"objective": {**_CLIP_HIGHER, "kl_coefficient": 0.01, "kl_estimator": "k3"}},
-    "alpha": {
-        "objective": {**_CLIP_HIGHER, "divergence": "alpha", "alpha": 0.5, "eta": 0.01},
-        "train": _EXPLORE,
+    "rkl": {
+        "objective": {**_CLIP_HIGHER, "penalties": {"kl": {"estimator": "k3", "weight": 0.01}}}
     },
-    "dph_f": {
-        "objective": {**_CLIP_HIGHER, "divergence": "forward_kl", "eta": 0.01},
-        "train": _EXPLORE,
-    },
-    "dph_js": {
-        "objective": {**_CLIP_HIGHER, "divergence": "jensen_shannon", "eta": 0.2},
-        "train": _EXPLORE,
-    },
-    "dph_js_definition": {
-        "objective": {
-            **_CLIP_HIGHER,
-            "divergence": "jensen_shannon",
-            "js_definition": True,
-            "eta": 0.2,
-        },
-        "train": _EXPLORE,
-    },
+    "alpha": _rehearsing("alpha", 0.01, alpha=0.5),
+    "dph_f": _rehearsing("forward_kl", 0.01),
+    "dph_js": _rehearsing("jensen_shannon", 0.2),
+    "dph_js_definition": _rehearsing("jensen_shannon_definition", 0.2),
 }

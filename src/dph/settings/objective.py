@@ -1,43 +1,114 @@
-"""The settings of ``[objective]``."""
+"""The settings of ``[objective]``: a sum of terms.
 
-from typing import Literal, Self
+    loss = surrogate(advantages) + sum of weight * penalty + sum of weight * anchor
 
-from pydantic import Field, model_validator
+Each term is a table of its own: what it is, and its parameters beside that. Penalties and anchors
+have names, so that a recipe can change one of them and metrics can tell them apart.
+"""
 
-from dph.settings.section import Count, Section
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field, model_validator
+
+from dph.settings.objective_shorthand import expand_shorthand
+from dph.settings.section import Count, FilePath, Positive, Section
+from dph.settings.terms import (
+    ADVANTAGES,
+    DIVERGENCES,
+    PENALTIES,
+    SURROGATES,
+    Term,
+    checked_parameters,
+    reads_reference,
+)
+
+
+class TermSettings(Section):
+    """What is common to all terms: a choice from a table, and that term's own parameters."""
+
+    model_config = ConfigDict(extra="allow")
+    table: ClassVar[Mapping[str, Term]]
+    selector: ClassVar[str] = "kind"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _parameters_fit(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        field = cls.model_fields[cls.selector]
+        name = data.get(cls.selector, None if field.is_required() else field.default)
+        if not isinstance(name, str):
+            return data
+        own = {key: value for key, value in data.items() if key not in cls.model_fields}
+        common = {key: value for key, value in data.items() if key in cls.model_fields}
+        return common | checked_parameters(cls.table, name, own)
+
+    @property
+    def chosen(self) -> str:
+        """Which term it is."""
+        return str(getattr(self, self.selector))
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The term's own parameters."""
+        return dict(self.model_extra or {})
+
+
+class AdvantageSettings(TermSettings):
+    """How rewards become advantages."""
+
+    table = ADVANTAGES
+    kind: str = Field("group", description="group, or module:callable of your own")
+
+
+class SurrogateSettings(TermSettings):
+    """What is maximised on new samples."""
+
+    table = SURROGATES
+    kind: str = Field("clipped", description="clipped, or module:callable of your own")
+
+
+class PenaltySettings(TermSettings):
+    """One term on new samples."""
+
+    table = PENALTIES
+    kind: str = Field("kl", description="kl, or module:callable of your own")
+    weight: float = Field(0.0, ge=0, description="weight in the loss; 0: off")
+
+
+class AnchorSettings(TermSettings):
+    """One term on stored samples."""
+
+    table = DIVERGENCES
+    selector = "divergence"
+    divergence: str = Field(
+        description="forward_kl, jensen_shannon, alpha, reverse_kl, jensen_shannon_definition, or "
+        "module:callable of your own"
+    )
+    weight: float = Field(0.0, ge=0, description="weight in the loss; 0: off")
+    store: FilePath | None = Field(
+        None, description="directory of the pool with its stored samples; default: the run's pool"
+    )
+    per_step: Positive | None = Field(
+        None, description="stored samples a rollout; default: train.rehearsal_per_step"
+    )
 
 
 class ObjectiveSettings(Section):
-    """The loss. Named methods set these; see dph.settings.methods."""
+    """The loss, and which samples take part in it. Named methods set these."""
 
-    clip_low: float = Field(
-        0.2, gt=0, lt=1, description="the ratio is clipped below at 1 - clip_low"
+    advantage: AdvantageSettings = AdvantageSettings()
+    surrogate: SurrogateSettings = SurrogateSettings()
+    penalties: dict[str, PenaltySettings] = Field(
+        {}, description="terms on new samples by name ([objective.penalties.<name>])"
     )
-    clip_high: float = Field(0.2, gt=0, description="the ratio is clipped above at 1 + clip_high")
+    anchors: dict[str, AnchorSettings] = Field(
+        {}, description="terms on stored samples by name ([objective.anchors.<name>])"
+    )
     reduction: Literal["token_mean", "sequence_mean", "fixed_length"] = Field(
         "token_mean", description="how token losses are averaged over a mini-batch"
     )
-    advantage_scale: Literal["std", "none"] = Field(
-        "std", description="divide group advantages by the group's standard deviation, or not"
-    )
-    kl_coefficient: float = Field(
-        0.0, ge=0, description="weight of the KL penalty on policy samples"
-    )
-    kl_estimator: Literal["k2", "k3"] = Field(
-        "k3",
-        description="k2: gradient of the reverse KL; k3: the usual 'KL' loss (forward-KL gradient)",
-    )
-    divergence: Literal["none", "forward_kl", "jensen_shannon", "alpha", "reverse_kl"] = Field(
-        "none", description="f-divergence on rehearsal samples"
-    )
-    forward_kl_form: Literal["k3", "nll"] = Field("k3", description="form of the forward KL")
-    alpha: float = Field(
-        0.5, gt=0, lt=1, description="alpha of the alpha divergence (1: forward KL)"
-    )
-    js_definition: bool = Field(
-        False, description="Jensen-Shannon by its definition: both halves, with a reference model"
-    )
-    eta: float = Field(0.0, ge=0, description="weight of the rehearsal term")
     dynamic_sampling: bool = Field(
         False, description="draw more problems until enough groups hold right and wrong answers"
     )
@@ -53,22 +124,32 @@ class ObjectiveSettings(Section):
         False, description="leave completions that were cut off at max_tokens out of the loss"
     )
 
-    @model_validator(mode="after")
-    def _terms_fit_together(self) -> Self:
-        if self.js_definition and self.divergence != "jensen_shannon":
-            raise ValueError(
-                f"js_definition needs divergence='jensen_shannon', got {self.divergence!r}"
-            )
-        if self.eta > 0 and self.divergence == "none":
-            raise ValueError(f"eta={self.eta} needs a divergence, got divergence='none'")
-        return self
+    @model_validator(mode="before")
+    @classmethod
+    def _shorthand_is_expanded(cls, data: Any) -> Any:
+        return expand_shorthand(data) if isinstance(data, dict) else data
+
+    @property
+    def active_penalties(self) -> dict[str, PenaltySettings]:
+        """Those that weigh anything."""
+        return {name: term for name, term in self.penalties.items() if term.weight > 0}
+
+    @property
+    def active_anchors(self) -> dict[str, AnchorSettings]:
+        """Those that weigh anything."""
+        return {name: term for name, term in self.anchors.items() if term.weight > 0}
 
     @property
     def rehearses(self) -> bool:
         """Whether stored samples take part in the loss."""
-        return self.divergence != "none" and self.eta > 0
+        return bool(self.active_anchors)
 
     @property
     def needs_reference_model(self) -> bool:
-        """Whether log-probs of the initial policy are needed on new samples."""
-        return self.kl_coefficient > 0 or (self.js_definition and self.rehearses)
+        """Whether log-probs of the initial policy are needed on new samples.
+
+        Raises:
+            SettingsError: a term of one's own cannot be imported.
+        """
+        terms = (*self.active_penalties.values(), *self.active_anchors.values())
+        return any(reads_reference(term.table, term.chosen) for term in terms)

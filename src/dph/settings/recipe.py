@@ -6,6 +6,7 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, get_args
 
 import tomli_w
@@ -13,10 +14,24 @@ from pydantic import BaseModel, ValidationError
 
 from dph.errors import SettingsError
 from dph.files import write_text
+from dph.import_path import is_import_path
 from dph.settings.data import SetSettings
 from dph.settings.methods import METHODS
+from dph.settings.objective import AnchorSettings, PenaltySettings, TermSettings
+from dph.settings.objective_shorthand import expand_shorthand
 from dph.settings.schema import Recipe
 from dph.settings.section import Section
+
+NAMED_TABLES: Mapping[str, type[Section]] = MappingProxyType(
+    {
+        "data.sets": SetSettings,
+        "objective.penalties": PenaltySettings,
+        "objective.anchors": AnchorSettings,
+    }
+)
+"""Settings that are tables by a name of the user's choice."""
+_SELECTORS = ("kind", "divergence")
+_FIELDS_OF_ALL_TERMS = {*PenaltySettings.model_fields, *AnchorSettings.model_fields}
 
 PATH_KEYS = ("data.train", "data.databases", "presample.pool", "model.path")
 
@@ -51,6 +66,7 @@ def resolve_recipe(table: Mapping[str, Any]) -> Recipe:
     Raises:
         SettingsError: as for load_recipe.
     """
+    table = _with_terms(table)
     _refuse_unknown_keys(table)
     method = table.get("method", Recipe.model_fields["method"].default)
     expanded = _merge(METHODS.get(method, {}) if isinstance(method, str) else {}, table)
@@ -95,12 +111,24 @@ def known_keys() -> Iterator[tuple[str, str]]:
 def _keys(section: type[Section], prefix: str) -> Iterator[tuple[str, str]]:
     for name, field in section.model_fields.items():
         key, annotation = f"{prefix}{name}", field.annotation
-        if key == "data.sets":
-            yield from _keys(SetSettings, "data.sets.*.")
+        if key in NAMED_TABLES:
+            yield from _keys(NAMED_TABLES[key], f"{key}.*.")
         elif isinstance(annotation, type) and issubclass(annotation, Section):
             yield from _keys(annotation, f"{key}.")
         else:
             yield key, field.description or ""
+    if issubclass(section, TermSettings):
+        for name, (meaning, _) in term_parameters(section).items():
+            yield f"{prefix}{name}", meaning
+
+
+def term_parameters(section: type[TermSettings]) -> dict[str, tuple[str, Any]]:
+    """Meaning and default of every parameter that a term of this table takes."""
+    return {
+        name: (f"{field.description} ({section.selector} {term})", field.default)
+        for term, row in section.table.items()
+        for name, field in row.parameters.model_fields.items()
+    }
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -114,9 +142,23 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 def _pattern(key: str) -> str:
     """``data.sets.dev.path`` -> ``data.sets.*.path``; a bare path is the same key."""
     parts = key.split(".")
-    if parts[:2] != ["data", "sets"] or len(parts) < 3:
+    named = ".".join(parts[:2])
+    if named not in NAMED_TABLES or len(parts) < 3:
         return key
-    return ".".join(["data", "sets", "*", *(parts[3:] or ["path"])])
+    rest = parts[3:] or (["path"] if named == "data.sets" else [])
+    return ".".join([named, "*", *rest])
+
+
+def _is_own_parameter(table: Mapping[str, Any], key: str) -> bool:
+    """Whether ``key`` belongs to a term that the user brought: its parameters are its own."""
+    *parents, _ = key.split(".")
+    section: Any = table
+    for parent in parents:
+        section = section.get(parent, {}) if isinstance(section, Mapping) else {}
+    chosen = [section.get(name) for name in _SELECTORS] if isinstance(section, Mapping) else []
+    return key.startswith("objective.") and any(
+        isinstance(name, str) and is_import_path(name) for name in chosen
+    )
 
 
 def _refuse_unknown_keys(table: Mapping[str, Any]) -> None:
@@ -124,9 +166,9 @@ def _refuse_unknown_keys(table: Mapping[str, Any]) -> None:
     sections = {key.rsplit(".", 1)[0] for key in known if "." in key}
     for key, value in _flat(table):
         pattern = _pattern(key)
-        if pattern in known:
+        if pattern in known or _is_own_parameter(table, key):
             continue
-        if pattern in sections or pattern == "data.sets":
+        if pattern in sections or pattern in NAMED_TABLES:
             raise SettingsError(f"{key} is a table of settings, got {value!r}")
         near = difflib.get_close_matches(pattern, known, n=1, cutoff=0.5) or [
             k for k in known if k.rsplit(".", 1)[-1] == key.rsplit(".", 1)[-1]
@@ -174,8 +216,21 @@ def _start_paths_at(table: dict[str, Any], directory: Path) -> None:
             value["path"] = str(directory / value["path"])
 
 
+def _with_terms(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    objective = table.get("objective")
+    if not isinstance(objective, Mapping):
+        return table
+    try:
+        return {**table, "objective": expand_shorthand(objective)}
+    except ValueError as error:
+        raise SettingsError(f"objective: {error}") from error
+
+
 def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     merged: dict[str, Any] = dict(under)
+    if any(under.get(name) != over.get(name, under.get(name)) for name in _SELECTORS):
+        # Another term was chosen: what the method set of its own one does not fit it.
+        merged = {name: value for name, value in under.items() if name in _FIELDS_OF_ALL_TERMS}
     for name, value in over.items():
         below = merged.get(name)
         both = isinstance(below, Mapping) and isinstance(value, Mapping)
@@ -191,8 +246,12 @@ def _messages(error: ValidationError) -> Iterator[str]:
         if item["type"] == "too_short" and item["loc"] in inside:
             continue
         key = ".".join(str(part) for part in item["loc"])
+        cause = item.get("ctx", {}).get("error")
+        if isinstance(cause, ValidationError):  # of a term's own parameters
+            yield from (f"{key}.{message}" for message in _messages(cause))
+            continue
         if item["type"] == "missing":
-            yield f"the recipe needs {key}" + _meaning(key)
+            yield f"the recipe needs {key}" + _meaning(_pattern(key))
             continue
         message = item["msg"].removeprefix("Value error, ")
         message = _IN_TOML.get(item["type"], message)

@@ -51,4 +51,5 @@ class Recipe(Section):
     @property
     def needs_pool(self) -> bool:
         """Whether training reads a pool."""
-        return self.objective.rehearses or self.train.problems == "exploration"
+        anchors = self.objective.active_anchors.values()
+        return self.train.problems == "exploration" or any(a.store is None for a in anchors)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from dph.errors import TrainingError
 from dph.randomness import derived_seed
-from dph.records import GradedCompletion, Problem
+from dph.records import UNGRADED, GradedCompletion, Outcome, Problem
 from dph.rollout.graded import GradedSampler, Rollout
 from dph.settings import ObjectiveSettings, TrainingSettings
 from dph.training.order import Position, next_problems
@@ -19,14 +19,32 @@ class Group:
     completions: tuple[GradedCompletion, ...]
 
     @property
+    def gradable(self) -> bool:
+        """Whether the gold answer could be graded against, each time."""
+        return all(g.verdict.outcome is not Outcome.BAD_GOLD for g in self.completions)
+
+    @property
+    def graded(self) -> tuple[bool, ...]:
+        """For each completion whether its reward says something about it."""
+        return tuple(self.gradable and g.verdict.outcome not in UNGRADED for g in self.completions)
+
+    @property
     def has_signal(self) -> bool:
-        """Whether the rewards differ."""
-        return len({graded.verdict.reward for graded in self.completions}) > 1
+        """Whether the rewards of what could be graded differ."""
+        rewards = {
+            g.verdict.reward
+            for g, graded in zip(self.completions, self.graded, strict=True)
+            if graded
+        }
+        return len(rewards) > 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected:
-    """The groups to learn from, everything that was drawn for them, and the cost."""
+    """The groups to learn from, everything that was drawn for them, and the cost.
+
+    Groups whose gold answer could not be graded are among ``drawn`` alone.
+    """
 
     groups: tuple[Group, ...]
     drawn: tuple[Group, ...]
@@ -46,14 +64,15 @@ def collect(
     train: TrainingSettings,
     objective: ObjectiveSettings,
 ) -> Collected:
-    """Draw the groups of one step.
+    """Draw the groups of one step. One whose gold answer cannot be graded is left out.
 
     With dynamic sampling (DAPO, arXiv:2503.14476, section 3.2) groups whose rewards are all equal
     are set aside and more problems are drawn, at most ``max_refills`` times. If some groups hold
     signal then but fewer than asked for, the step goes on with those.
 
     Raises:
-        TrainingError: dynamic sampling found no group with signal at all.
+        TrainingError: no gold answer could be graded, or dynamic sampling found no group with
+            signal at all.
     """
     wanted = train.problems_per_step
     kept: list[Group] = []
@@ -71,16 +90,24 @@ def collect(
         )
         groups = _groups(rollout)
         state = _add(state, rollout, groups, position)
-        kept += [g for g in groups if g.has_signal or not objective.dynamic_sampling]
+        kept += [g for g in groups if (g.has_signal if objective.dynamic_sampling else g.gradable)]
         if not objective.dynamic_sampling:
             break
     if not kept:
-        raise TrainingError(
-            f"step {step}: none of {len(state.drawn)} groups holds both right and wrong answers "
-            f"after {state.refills} refills (objective.max_refills); the problems are too easy "
-            "or too hard for this model"
-        )
+        raise TrainingError(f"step {step}: {_why_nothing_is_left(state)}")
     return replace(state, groups=tuple(kept[:wanted]))
+
+
+def _why_nothing_is_left(state: Collected) -> str:
+    drawn = len(state.drawn)
+    bad = [g.verdict for group in state.drawn for g in group.completions]
+    reasons = [v.reason for v in bad if v.outcome is Outcome.BAD_GOLD]
+    if not any(group.gradable for group in state.drawn):
+        return f"no gold answer of {drawn} groups can be graded, for example: {reasons[0]}"
+    return (
+        f"none of {drawn} groups holds both right and wrong answers after {state.refills} refills "
+        "(objective.max_refills); the problems are too easy or too hard for this model"
+    )
 
 
 def _groups(rollout: Rollout) -> tuple[Group, ...]:

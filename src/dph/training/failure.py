@@ -19,7 +19,7 @@ def save_failed_batch(path: Path, error: NonFiniteLossError, *, step: int) -> No
 def _plain(weighted: WeightedRow) -> dict[str, Any]:
     row = weighted.row
     plain: dict[str, Any] = {
-        "kind": "rehearsal" if weighted.is_rehearsal else "policy",
+        "kind": "rehearsal" if isinstance(row, RehearsalSample) else "policy",
         "weight": _number(weighted.weight),
         "prompt_ids": list(row.prompt_ids),
         "completion_ids": list(row.completion_ids),

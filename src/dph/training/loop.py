@@ -11,7 +11,7 @@ Deviations from arXiv:2509.07430:
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from dph.errors import SettingsError, TrainingError
 from dph.files import only_writer
+from dph.objectives import make_objective
 from dph.presampling.pool import RehearsalSample
 from dph.randomness import generator
 from dph.records import Problem
@@ -68,7 +69,7 @@ def train(
     directory: Path,
     actors: Actors,
     problems: Sequence[Problem],
-    rehearsal: Sequence[RehearsalSample],
+    stored: Mapping[str, Sequence[RehearsalSample]],
     *,
     digest: str,
     on_start: Callable[[int], None] = lambda _: None,
@@ -76,6 +77,7 @@ def train(
 ) -> Trained:
     """Train ``actors.policy`` (the weights of the newest checkpoint, if there is one).
 
+    ``stored`` are the samples to rehearse, by the name of the anchor that they are for.
     Everything random is a function of (seed, step), so a run killed at any moment goes on from
     its newest checkpoint and ends with the weights of an uninterrupted one, to the bit on CPU.
 
@@ -86,7 +88,7 @@ def train(
         PoolError: the stored log-probs are not the policy's.
         TrainingError: the loss is not finite (the batch is saved), or no group holds signal.
     """
-    run = _Run(recipe, directory, actors, problems, rehearsal, digest)
+    run = _Run(recipe, directory, actors, problems, stored, digest)
     trackers = open_trackers(recipe.track, recipe, directory)
     with contextlib.closing(trackers), only_writer(directory), asked_to_stop() as stop:
         log = MetricsLog(directory / "metrics.jsonl", step=run.progress.step)
@@ -112,13 +114,14 @@ class _Run:
         directory: Path,
         actors: Actors,
         problems: Sequence[Problem],
-        rehearsal: Sequence[RehearsalSample],
+        stored: Mapping[str, Sequence[RehearsalSample]],
         digest: str,
     ) -> None:
         _require_enough(problems, recipe)
         self.recipe, self.directory, self.digest = recipe, directory, digest
         self.actors, self.problems = actors, problems
-        self.rehearsal = rehearsal if recipe.objective.rehearses else ()
+        self.objective = make_objective(recipe.objective)
+        self.stored = {name: stored[name] for name in self.objective.anchors}
         self.forward = _forward(recipe, actors)
         self.optimizer = make_optimizer(actors.policy, recipe.train)
         self.checkpoint = latest_checkpoint(directory / "checkpoints")
@@ -127,8 +130,9 @@ class _Run:
         self.schedule = make_schedule(
             self.optimizer, recipe.train, done=self.progress.optimizer_steps
         )
-        if recipe.objective.rehearses and not self.progress.step:
-            require_reference(rehearsal, self.forward)
+        if not self.progress.step:
+            for samples in self.stored.values():
+                require_reference(samples, self.forward)
 
     def step(self) -> Metrics:
         """Roll out, compare within groups, mix with stored samples, update."""
@@ -172,16 +176,23 @@ class _Run:
             [rollout.groups[i] for i in order],
             self.forward,
             _scorers(self.recipe, self.actors),
-            objective=self.recipe.objective,
+            objective=self.objective,
+            settings=self.recipe.objective,
             check_sampler=step == 1,
         )
 
     def _minibatches(self, rows: PolicyRows, step: int) -> Iterator[Minibatch]:
         """Every optimizer step's share of groups and stored samples, epoch after epoch."""
-        train = self.recipe.train
-        stored = rehearsal_of_step(
-            self.rehearsal, train.rehearsal_per_step, step, seed=self.recipe.seed
-        )
+        train, anchors = self.recipe.train, self.recipe.objective.anchors
+        stored = {
+            name: rehearsal_of_step(
+                samples,
+                anchors[name].per_step or train.rehearsal_per_step,
+                step,
+                seed=self.recipe.seed,
+            )
+            for name, samples in self.stored.items()
+        }
         for _ in range(train.epochs):
             yield from split_minibatches(rows.groups, stored, train.minibatches)
 
@@ -191,7 +202,7 @@ class _Run:
                 minibatch,
                 self.forward,
                 self.optimizer,
-                objective=self.recipe.objective,
+                objective=self.objective,
                 max_grad_norm=self.recipe.train.max_grad_norm,
             )
         except NonFiniteLossError as error:

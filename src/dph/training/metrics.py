@@ -24,6 +24,9 @@ def step_metrics(
     """The metrics of one step, except its total time.
 
     ``reward``, ``correct``, ``entropy``, lengths and styles are over everything drawn.
+    ``ungradable`` counts the groups that were left out because of their gold answer.
+    ``kl_penalty`` and ``divergence`` are the sums of the penalties and of the anchors before their
+    weights; where there are several, each also stands under its own name.
     ``entropy`` (nats a token) is the mean of -log pi over the sampled tokens: without bias at
     top-p 1. Loss terms are means over the step's optimizer steps.
     """
@@ -36,9 +39,12 @@ def step_metrics(
         "entropy": -sum(sum(g.completion.logprobs) for g in graded) / tokens,
         "effective_styles": _styles(graded),
         "zero_variance": fmean(not group.has_signal for group in collected.drawn),
+        "ungradable": sum(not group.gradable for group in collected.drawn),
         "policy_loss": fmean(r.policy for r in reports),
-        "kl_penalty": fmean(r.penalty for r in reports),
-        "divergence": fmean(r.rehearse for r in reports),
+        "kl_penalty": fmean(sum(r.penalties.values()) for r in reports),
+        "divergence": fmean(sum(r.anchors.values()) for r in reports),
+        **_by_name("penalty", [r.penalties for r in reports]),
+        **_by_name("anchor", [r.anchors for r in reports]),
         "clipped_low": fmean(r.clipped_low for r in reports),
         "clipped_high": fmean(r.clipped_high for r in reports),
         "grad_norm": fmean(r.grad_norm for r in reports),
@@ -59,6 +65,14 @@ def step_metrics(
         "seconds_grading": collected.grading_seconds,
         **_outcomes(graded),
     }
+
+
+def _by_name(kind: str, reports: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of each term, where there are several of them."""
+    names = list(reports[0])
+    if len(names) < 2:
+        return {}
+    return {f"{kind}_{name}": fmean(report[name] for report in reports) for name in names}
 
 
 def _styles(graded: Sequence[GradedCompletion]) -> float | None:

@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from dph.forward.scoring import score_completions
-from dph.objectives import group_advantages, overlong_penalty
+from dph.objectives import Objective, graded_advantages, overlong_penalty
 from dph.settings import ObjectiveSettings
 from dph.training.collect import Group
 from dph.training.logprob_gap import LogprobGap, logprob_gap
@@ -66,17 +66,20 @@ def policy_rows(
     forward: Forward,
     scorers: Scorers,
     *,
-    objective: ObjectiveSettings,
+    objective: Objective,
+    settings: ObjectiveSettings,
     check_sampler: bool = False,
 ) -> PolicyRows:
     """The rows of every group, in order.
 
+    A completion that could not be graded is no part of its group and no part of the loss.
     Log-probs are computed only for rows that can move the loss; the others keep the sampler's
     and have no reference. ``check_sampler`` compares some of the sampler's log-probs with the
     trainer's.
     """
-    rewards = shaped_rewards(groups, objective=objective, max_tokens=forward.max_tokens)
-    advantages = group_advantages(rewards, scale=objective.advantage_scale).flatten().tolist()
+    rewards = shaped_rewards(groups, objective=settings, max_tokens=forward.max_tokens)
+    graded = torch.tensor([group.graded for group in groups])
+    advantages = graded_advantages(objective.advantage, rewards, graded).flatten().tolist()
     drawn = [(group.prompt_ids, g.completion) for group in groups for g in group.completions]
     rows = [
         PolicyRow(
@@ -84,9 +87,11 @@ def policy_rows(
             completion_ids=completion.token_ids,
             advantage=advantage,
             old_logprobs=completion.logprobs,
-            masked=objective.overlong_filter and not completion.finished,
+            masked=not counts or (settings.overlong_filter and not completion.finished),
         )
-        for (prompt, completion), advantage in zip(drawn, advantages, strict=True)
+        for (prompt, completion), advantage, counts in zip(
+            drawn, advantages, graded.flatten().tolist(), strict=True
+        )
     ]
     used = [index for index, row in enumerate(rows) if moves_the_loss(row, objective)]
     if scorers.reference is not None:

@@ -1,6 +1,6 @@
 """What a training step is made of: one row a completion."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dph.presampling.pool import RehearsalSample
@@ -24,31 +24,30 @@ class PolicyRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightedRow:
-    """A row of either kind and its weight in the mini-batch it belongs to."""
+    """A row of any kind and its weight in the mini-batch it belongs to.
+
+    ``source`` is as in ``LossBatch``: ``POLICY``, or 1 and more for the rows of the anchors.
+    """
 
     row: PolicyRow | RehearsalSample
     weight: float
-
-    @property
-    def is_rehearsal(self) -> bool:
-        """Whether the row is a stored answer of the initial policy."""
-        return isinstance(self.row, RehearsalSample)
+    source: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Minibatch:
-    """The groups and stored samples of one optimizer step."""
+    """The groups of one optimizer step, and the stored samples of every anchor by its name."""
 
     groups: tuple[tuple[PolicyRow, ...], ...]
-    rehearsal: tuple[RehearsalSample, ...]
+    stored: Mapping[str, tuple[RehearsalSample, ...]]
 
 
 def split_minibatches(
     groups: Sequence[Sequence[PolicyRow]],
-    rehearsal: Sequence[RehearsalSample],
+    stored: Mapping[str, Sequence[RehearsalSample]],
     minibatches: int,
 ) -> list[Minibatch]:
-    """Deal whole groups and stored samples out, so that every mini-batch gets its share of both.
+    """Deal whole groups and stored samples out, so that every mini-batch gets its share of all.
 
     With fewer groups than mini-batches, there are as many mini-batches as groups.
     """
@@ -56,7 +55,7 @@ def split_minibatches(
     return [
         Minibatch(
             groups=tuple(tuple(group) for group in groups[part::parts]),
-            rehearsal=tuple(rehearsal[part::parts]),
+            stored={name: tuple(samples[part::parts]) for name, samples in stored.items()},
         )
         for part in range(parts)
     ]

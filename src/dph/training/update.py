@@ -1,7 +1,8 @@
 """One optimizer step: the mixed loss over a mini-batch, accumulated over micro-batches."""
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,13 +10,11 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from dph.divergences import Divergence, make_divergence
 from dph.forward.logprobs import CompletionScores, completion_scores
 from dph.forward.sharing import Sharing, plan_microbatches
 from dph.models.modes import autocast
-from dph.objectives import LossBatch, MixedLoss, mixed_loss, row_weights
+from dph.objectives import POLICY, LossBatch, MixedLoss, Objective, mixed_loss, row_weights
 from dph.presampling.pool import RehearsalSample
-from dph.settings import ObjectiveSettings
 from dph.training.rows import Minibatch, PolicyRow, WeightedRow
 
 
@@ -38,12 +37,13 @@ class UpdateReport:
 
     ``rows`` took part, of those ``packed`` in one sequence with what they share; for their
     ``row_tokens`` the model computed ``computed_tokens``. ``skipped`` did not, because nothing in
-    them moves the loss, or (``masked`` of them) because they are left out of it.
+    them moves the loss, or (``masked`` of them) because they are left out of it. ``penalties`` and
+    ``anchors`` are by name, before their weights.
     """
 
     policy: float
-    penalty: float
-    rehearse: float
+    penalties: Mapping[str, float]
+    anchors: Mapping[str, float]
     clipped_low: float
     clipped_high: float
     grad_norm: float
@@ -63,48 +63,36 @@ class NonFiniteLossError(ArithmeticError):
         self.rows = tuple(rows)
 
 
-def chosen_divergence(objective: ObjectiveSettings) -> Divergence | None:
-    """The divergence of the rehearsal term; None without one and for the JS definition form."""
-    if not objective.rehearses or objective.js_definition:
-        return None
-    parameters: dict[str, dict[str, object]] = {
-        "forward_kl": {"form": objective.forward_kl_form},
-        "alpha": {"alpha": objective.alpha},
-    }
-    return make_divergence(objective.divergence, **parameters.get(objective.divergence, {}))
-
-
-def weigh(
-    minibatch: Minibatch, *, objective: ObjectiveSettings, max_tokens: int
-) -> list[WeightedRow]:
-    """The rows of a mini-batch with their weights; each kind has its own denominator.
+def weigh(minibatch: Minibatch, *, objective: Objective, max_tokens: int) -> list[WeightedRow]:
+    """The rows of a mini-batch with their weights; each source has its own denominator.
 
     Rows that cannot move the loss are left out after the weights are known: an advantage of 0
-    without a term on policy samples beside it has gradient 0, and so has rehearsal at eta 0.
-    Masked rows are no part of the loss: they do not count in the denominator either.
+    without a term on policy samples beside it has gradient 0. Masked rows are not in the loss:
+    they do not count in the denominator either.
     """
     used = [row for group in minibatch.groups for row in group if not row.masked]
-    weighted = _weighted(used, objective, max_tokens)
-    if objective.rehearses:
-        weighted += _weighted(minibatch.rehearsal, objective, max_tokens)
+    weighted = _weighted(used, POLICY, objective, max_tokens)
+    for source, name in enumerate(objective.anchors, start=1):
+        weighted += _weighted(minibatch.stored[name], source, objective, max_tokens)
     return [w for w in weighted if moves_the_loss(w.row, objective)]
 
 
-def moves_the_loss(row: PolicyRow | RehearsalSample, objective: ObjectiveSettings) -> bool:
+def moves_the_loss(row: PolicyRow | RehearsalSample, objective: Objective) -> bool:
     """Whether a row can have a gradient: a stored one, or one with an advantage or a penalty."""
     if isinstance(row, RehearsalSample):
         return True
-    return not row.masked and (row.advantage != 0 or objective.needs_reference_model)
+    return not row.masked and (row.advantage != 0 or objective.needs_all_samples)
 
 
 def _weighted(
-    rows: Sequence[PolicyRow | RehearsalSample],
-    objective: ObjectiveSettings,
-    max_tokens: int,
+    rows: Sequence[PolicyRow | RehearsalSample], source: int, objective: Objective, max_tokens: int
 ) -> list[WeightedRow]:
     lengths = torch.tensor([len(row.completion_ids) for row in rows], dtype=torch.long)
     weights = row_weights(lengths, reduction=objective.reduction, max_tokens=max_tokens)
-    return [WeightedRow(row=row, weight=float(w)) for row, w in zip(rows, weights, strict=True)]
+    return [
+        WeightedRow(row=row, weight=float(weight), source=source)
+        for row, weight in zip(rows, weights, strict=True)
+    ]
 
 
 def update(
@@ -112,7 +100,7 @@ def update(
     forward: Forward,
     optimizer: torch.optim.Optimizer,
     *,
-    objective: ObjectiveSettings,
+    objective: Objective,
     max_grad_norm: float,
 ) -> UpdateReport:
     """Accumulate the gradient of the mixed loss and take one optimizer step.
@@ -121,7 +109,7 @@ def update(
         NonFiniteLossError: the loss or the gradient norm is not finite; no step was taken.
     """
     weighted = weigh(minibatch, objective=objective, max_tokens=forward.max_tokens)
-    terms, work = _accumulate(weighted, forward, objective)
+    sums, work = _accumulate(weighted, forward, objective)
     parameters = [p for p in forward.model.parameters() if p.requires_grad]
     for parameter in parameters:
         if parameter.grad is None:  # AdamW still moves a parameter whose gradient is 0
@@ -132,12 +120,17 @@ def update(
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     policy_rows = [row for group in minibatch.groups for row in group]
+    stored_rows = sum(len(minibatch.stored[name]) for name in objective.anchors)
     return UpdateReport(
-        **terms,
+        policy=sums["policy"],
+        penalties={name: sums[f"penalties.{name}"] for name in objective.penalties},
+        anchors={name: sums[f"anchors.{name}"] for name in objective.anchors},
+        clipped_low=sums["clipped_low"],
+        clipped_high=sums["clipped_high"],
         grad_norm=grad_norm,
         rows=len(weighted),
         packed=work.packed,
-        skipped=len(policy_rows) + len(minibatch.rehearsal) - len(weighted),
+        skipped=len(policy_rows) + stored_rows - len(weighted),
         masked=sum(row.masked for row in policy_rows),
         row_tokens=sum(len(w.row.prompt_ids) + len(w.row.completion_ids) for w in weighted),
         computed_tokens=work.tokens,
@@ -151,15 +144,12 @@ class _Computed(NamedTuple):
     tokens: int
 
 
-TERMS = ("policy", "penalty", "rehearse", "clipped_low", "clipped_high")
-
-
 def _accumulate(
-    weighted: Sequence[WeightedRow], forward: Forward, objective: ObjectiveSettings
-) -> tuple[dict[str, float], _Computed]:
+    weighted: Sequence[WeightedRow], forward: Forward, objective: Objective
+) -> tuple[Mapping[str, float], _Computed]:
     """Sum loss terms and gradients over micro-batches."""
-    divergence = chosen_divergence(objective)
-    terms, tokens = dict.fromkeys(TERMS, 0.0), 0
+    sums: defaultdict[str, float] = defaultdict(float)
+    tokens = 0
     forward.model.train()
     batches = plan_microbatches(
         forward.model,
@@ -171,15 +161,23 @@ def _accumulate(
     for batch in batches:
         rows = [weighted[i] for i in batch.rows]
         scores = _scores(rows, batch.sharing, forward)
-        loss = _loss(rows, scores, objective, divergence)
+        loss = mixed_loss(_loss_batch(rows, scores), objective)
         if not torch.isfinite(loss.total):
             raise NonFiniteLossError("loss", rows)
         torch.autograd.backward(loss.total)
-        for name in TERMS:
-            terms[name] += float(getattr(loss, name).detach())
+        for name, value in _terms(loss):
+            sums[name] += float(value.detach())
         tokens += scores.computed
     packed = sum(len(batch.rows) for batch in batches if batch.packed)
-    return terms, _Computed(packed, tokens)
+    return sums, _Computed(packed, tokens)
+
+
+def _terms(loss: MixedLoss) -> Iterator[tuple[str, Tensor]]:
+    yield "policy", loss.policy
+    yield "clipped_low", loss.clipped_low
+    yield "clipped_high", loss.clipped_high
+    yield from ((f"penalties.{name}", value) for name, value in loss.penalties.items())
+    yield from ((f"anchors.{name}", value) for name, value in loss.anchors.items())
 
 
 def _scores(rows: Sequence[WeightedRow], sharing: Sharing, forward: Forward) -> CompletionScores:
@@ -194,24 +192,6 @@ def _scores(rows: Sequence[WeightedRow], sharing: Sharing, forward: Forward) -> 
         )
 
 
-def _loss(
-    rows: Sequence[WeightedRow],
-    scores: CompletionScores,
-    objective: ObjectiveSettings,
-    divergence: Divergence | None,
-) -> MixedLoss:
-    return mixed_loss(
-        _loss_batch(rows, scores),
-        clip_low=objective.clip_low,
-        clip_high=objective.clip_high,
-        kl_coefficient=objective.kl_coefficient,
-        kl_estimator=objective.kl_estimator,
-        divergence=divergence,
-        eta=objective.eta if objective.rehearses else 0.0,
-        js_definition=objective.js_definition and objective.rehearses,
-    )
-
-
 def _loss_batch(rows: Sequence[WeightedRow], scores: CompletionScores) -> LossBatch:
     """Targets beside the scores; entries that a kind of row does not have are NaN."""
     nan = math.nan
@@ -224,7 +204,7 @@ def _loss_batch(rows: Sequence[WeightedRow], scores: CompletionScores) -> LossBa
         ref_logprobs=_padded([w.row.ref_logprobs or () for w in rows], like=scores.logprobs),
         mask=scores.mask,
         advantages=torch.tensor(advantages, device=device),
-        is_rehearsal=torch.tensor([w.is_rehearsal for w in rows], device=device),
+        source=torch.tensor([w.source for w in rows], device=device),
         weights=torch.tensor([w.weight for w in rows], device=device),
     )
 

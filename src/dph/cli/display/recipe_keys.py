@@ -7,7 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from dph.settings import Recipe, SetSettings
+from dph.settings import Recipe
+from dph.settings.objective import TermSettings
+from dph.settings.recipe import NAMED_TABLES, term_parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +60,10 @@ def _keys(section: type[BaseModel], prefix: str, values: dict[str, Any] | None) 
     for name, field in section.model_fields.items():
         below = field.annotation
         inside = None if values is None else values[name]
-        if prefix + name == "data.sets":
-            for set_name in ["*"] if inside is None else inside:
-                content = None if inside is None else inside[set_name]
-                yield from _keys(SetSettings, f"data.sets.{set_name}.", content)
+        if prefix + name in NAMED_TABLES:
+            for own in ["*"] if inside is None else inside:
+                content = None if inside is None else inside[own]
+                yield from _keys(NAMED_TABLES[prefix + name], f"{prefix}{name}.{own}.", content)
         elif isinstance(below, type) and issubclass(below, BaseModel):
             yield from _keys(below, f"{prefix}{name}.", inside)
         else:
@@ -74,6 +76,30 @@ def _keys(section: type[BaseModel], prefix: str, values: dict[str, Any] | None) 
                 has_value=values is not None,
                 value=inside,
             )
+    if issubclass(section, TermSettings):
+        yield from _parameters(section, prefix, values)
+
+
+def _parameters(
+    section: type[TermSettings], prefix: str, values: dict[str, Any] | None
+) -> Iterator[Key]:
+    """The parameters of the chosen term, or those of all that can be chosen."""
+    known = term_parameters(section)
+    own = (
+        known
+        if values is None
+        else {k: v for k, v in values.items() if k not in section.model_fields}
+    )
+    for name in own:
+        meaning, default = known.get(name, (f"of {values and values[section.selector]}", None))
+        yield Key(
+            name=f"{prefix}{name}",
+            meaning=meaning,
+            required=False,
+            default=default,
+            has_value=values is not None,
+            value=None if values is None else values[name],
+        )
 
 
 def _plain(value: Any) -> str:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from dph.runs.layout import pool_directory, run_directory
 from dph.settings import Recipe
+from dph.settings.objective import PenaltySettings
 
 
 def stages(recipe: Recipe) -> list[str]:
@@ -40,18 +41,29 @@ def _presampling(recipe: Recipe) -> str:
 
 def _training(recipe: Recipe) -> str:
     train, objective = recipe.train, recipe.objective
-    rehearsal = ""
-    if objective.rehearses:
-        form = f"{objective.divergence}, eta {objective.eta:g}"
-        rehearsal = f" + {train.rehearsal_per_step} rehearsal samples ({form})"
-    penalty = ""
-    if objective.kl_coefficient > 0:
-        penalty = f", KL penalty {objective.kl_coefficient:g} ({objective.kl_estimator})"
+    rehearsal = "".join(
+        f" + {anchor.per_step or train.rehearsal_per_step} rehearsal samples "
+        f"({anchor.divergence}, eta {anchor.weight:g})"
+        for anchor in objective.active_anchors.values()
+    )
+    penalty = "".join(
+        f", {_name(term)} penalty {term.weight:g}{_parameters(term)}"
+        for term in objective.active_penalties.values()
+    )
     return (
         f"train: {train.steps} steps of {train.problems_per_step} problems x "
         f"{train.samples_per_problem} samples{rehearsal}{penalty}, {train.minibatches} mini-batches"
         f" x {train.epochs} epochs, learning rate {train.learning_rate:g}"
     )
+
+
+def _name(term: PenaltySettings) -> str:
+    return "KL" if term.kind == "kl" else term.kind
+
+
+def _parameters(term: PenaltySettings) -> str:
+    values = ", ".join(str(value) for value in term.parameters.values())
+    return f" ({values})" if values else ""
 
 
 def _evaluation(recipe: Recipe) -> str:

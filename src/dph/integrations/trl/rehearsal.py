@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 from dph.divergences import Divergence
 from dph.forward.logprobs import completion_scores
 from dph.integrations.trl.share import Share
-from dph.objectives import LossBatch, rehearsal_term, weighted_sum
+from dph.objectives import LossBatch, anchor_term, weighted_sum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +45,12 @@ def rehearse(
         ref_logprobs=reference,
         mask=scores.mask,
         advantages=torch.zeros(len(share.rows), device=device),
-        is_rehearsal=torch.ones(len(share.rows), dtype=torch.bool, device=device),
+        source=torch.ones(len(share.rows), dtype=torch.long, device=device),
         weights=torch.tensor(share.weights, device=device),
     )
     gap = (now.detach() - reference).abs()
     return Rehearsed(
-        loss=rehearsal_term(batch, divergence),
+        loss=anchor_term(batch, divergence),
         log_ratio=weighted_sum(gap, scores.mask, batch.weights),
     )
 

@@ -12,8 +12,8 @@ from dph.integrations.trl.checks import StartChecks, require_fitting_pool
 from dph.integrations.trl.config import DPHConfig
 from dph.integrations.trl.rehearsal import rehearse
 from dph.integrations.trl.share import MicroSteps, Place, Share, rehearsal_share
+from dph.objectives import make_objective
 from dph.presampling.pool import load_pool
-from dph.training.update import chosen_divergence
 
 METRICS = ("rehearsal/loss", "rehearsal/log_ratio", "rehearsal/tokens")
 """What an optimizer step adds to TRL's log: the mean of f and of |log pi - log pi_ref| over the
@@ -39,7 +39,8 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
     ) -> None:
         if not isinstance(args, DPHConfig):
             raise SettingsError(f"args must be a DPHConfig, got {type(args).__name__}")
-        self.divergence = chosen_divergence(args.objective)
+        anchors = make_objective(args.objective).anchors
+        self.divergence = anchors["rehearsal"].divergence if anchors else None
         if self.divergence is not None:
             self.pool_path = Path(args.pool)
             self.pool = load_pool(self.pool_path)

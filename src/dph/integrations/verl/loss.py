@@ -1,9 +1,9 @@
 """The loss of a mixed micro-batch, in the form that verl's training workers call.
 
-    policy_scale * ppo_loss(policy rows) + eta * rehearsal_term
+    policy_scale * ppo_loss(policy rows) + eta * anchor_term
 
 ``ppo_loss`` is verl's own, with stored rows masked out and the policy's own token count as its
-denominator; ``rehearsal_term`` is the package's. What either divides by comes with the rows
+denominator; ``anchor_term`` is the package's. What either divides by comes with the rows
 (``layout.row_scales``), so neither depends on ranks or micro-batches.
 """
 
@@ -20,20 +20,19 @@ from verl.workers.utils.padding import no_padding_2_padding
 
 from dph.divergences import Divergence
 from dph.integrations.verl.tensors import SCALES, STORED, gated
-from dph.objectives import LossBatch, rehearsal_term
+from dph.objectives import LossBatch, anchor_term
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixedLoss:
     """A loss function for ``TrainingWorker.set_loss_fn``; travels to the workers as data.
 
-    ``divergence`` None is the Jensen-Shannon divergence by its definition, which needs
-    ``ref_log_prob`` of the policy's rows.
+    A divergence that also acts on the policy's rows needs their ``ref_log_prob``.
     """
 
     actor: Any
     """verl's ``ActorConfig``."""
-    divergence: Divergence | None
+    divergence: Divergence
     eta: float
 
     def __call__(
@@ -50,7 +49,7 @@ class MixedLoss:
         batch = _loss_batch(model_output, data, stored, weight)
         ranks = int(data["dp_size"])
         # Gradients are averaged over ranks, and every token is on one rank only.
-        rehearse = ranks * rehearsal_term(batch, self.divergence)
+        rehearse = ranks * anchor_term(batch, self.divergence)
         return float(policy_scale[0]) * loss + self.eta * rehearse, {
             **metrics,
             "dph/divergence": Metric(AggregationType.SUM, rehearse.detach()),
@@ -74,13 +73,13 @@ def _loss_batch(model_output: Any, data: TensorDict, stored: Tensor, weight: Ten
         ref_logprobs=reference,
         mask=data["response_mask"].to_padded_tensor(0).bool(),
         advantages=torch.zeros_like(weight),
-        is_rehearsal=stored,
+        source=stored.long(),
         weights=weight,
     )
 
 
 def _largest(batch: LossBatch) -> float:
     """Largest |log pi - log pi_ref| of the stored answers' tokens, nats."""
-    mask = batch.mask & batch.is_rehearsal[:, None]
+    mask = batch.mask_of(1)
     distance = (batch.logprobs.detach() - batch.ref_logprobs).abs()
     return float(torch.where(mask, distance, 0.0).max())

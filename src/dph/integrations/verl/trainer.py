@@ -16,11 +16,11 @@ from dph.integrations.verl.scoring import EngineForward
 from dph.integrations.verl.settings import TrainSettings, precision, train_settings
 from dph.integrations.verl.stored import open_stored
 from dph.models.loading import load_tokenizer
+from dph.objectives import make_objective
 from dph.presampling.pool import load_pool
 from dph.tasks.problems import save_problems
 from dph.tasks.verl.files import problems_to_verl
 from dph.training.checks import checked, mean_gap, require_small_gap
-from dph.training.update import chosen_divergence
 
 PREFIX = "dph_"
 """Of the trainers' names: ``dph_sync`` is ``sync`` with rehearsal."""
@@ -54,8 +54,10 @@ class _Rehearsing:
             if trainer.global_steps == 0:
                 self._require_reference(actors)
             actor = omega_conf_to_dataclass(config.actor_rollout_ref.actor)
-            divergence = None if settings.js_definition else chosen_divergence(settings.objective)
-            actors.set_loss_fn(MixedLoss(actor=actor, divergence=divergence, eta=settings.eta))
+            (anchor,) = make_objective(settings.objective).anchors.values()
+            actors.set_loss_fn(
+                MixedLoss(actor=actor, divergence=anchor.divergence, eta=anchor.weight)
+            )
             trainer.actor_rollout_wg = MixingActors(
                 actors, config, settings, self._stored, self._update
             )

@@ -1,0 +1,105 @@
+"""The terms of a loss put together, and the one way from settings to them."""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pkgutil import resolve_name
+from typing import Any
+
+from dph.divergences import Divergence, PolicyHalf
+from dph.errors import SettingsError
+from dph.import_path import is_import_path, load_callable
+from dph.objectives.advantages import GroupAdvantage
+from dph.objectives.policy import ClippedSurrogate
+from dph.objectives.reduction import Reduction
+from dph.objectives.terms import Advantage, Penalty, Surrogate
+from dph.settings.objective import ObjectiveSettings, TermSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedPenalty:
+    """A penalty on new samples and its weight in the loss."""
+
+    penalty: Penalty
+    weight: float
+
+    def __post_init__(self) -> None:
+        _check_weight("a penalty", self.weight)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor:
+    """A divergence on stored samples and its weight (eta) in the loss."""
+
+    divergence: Divergence
+    weight: float
+
+    def __post_init__(self) -> None:
+        _check_weight("an anchor", self.weight)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """total = surrogate + sum of weight * penalty + sum of weight * anchor.
+
+    The order of ``anchors`` numbers their rows (``LossBatch.source``).
+    """
+
+    advantage: Advantage = field(default_factory=GroupAdvantage)
+    surrogate: Surrogate = field(default_factory=ClippedSurrogate)
+    penalties: Mapping[str, WeightedPenalty] = field(default_factory=dict)
+    anchors: Mapping[str, Anchor] = field(default_factory=dict)
+    reduction: Reduction = "token_mean"
+
+    @property
+    def needs_all_samples(self) -> bool:
+        """Whether a new sample with advantage 0 can still have a gradient."""
+        return any(term.weight > 0 for term in self.penalties.values()) or any(
+            term.weight > 0 and isinstance(term.divergence, PolicyHalf)
+            for term in self.anchors.values()
+        )
+
+
+def make_objective(settings: ObjectiveSettings) -> Objective:
+    """The terms that ``[objective]`` asks for; those of weight 0 are left out.
+
+    Raises:
+        SettingsError: a term of one's own cannot be imported or does not take its parameters.
+    """
+    return Objective(
+        advantage=_term(settings.advantage),
+        surrogate=_term(settings.surrogate),
+        penalties={
+            name: WeightedPenalty(penalty=_term(term), weight=term.weight)
+            for name, term in settings.active_penalties.items()
+        },
+        anchors={
+            name: Anchor(divergence=_term(term), weight=term.weight)
+            for name, term in settings.active_anchors.items()
+        },
+        reduction=settings.reduction,
+    )
+
+
+def _term(settings: TermSettings) -> Any:
+    """A class is made with its parameters; a function is the term itself, with them bound."""
+    own = is_import_path(settings.chosen)
+    path = settings.chosen if own else settings.table[settings.chosen].path
+    made: Any = load_callable(path) if own else resolve_name(path)
+    parameters = settings.parameters
+    signature = inspect.signature(made)
+    taken = inspect.Parameter.VAR_KEYWORD in {p.kind for p in signature.parameters.values()}
+    if unknown := [n for n in parameters if not (taken or n in signature.parameters)]:
+        raise SettingsError(f"{path} takes no {unknown[0]!r}; its signature is {signature}")
+    if not inspect.isclass(made):
+        return partial(made, **parameters) if parameters else made
+    try:
+        return made(**parameters)
+    except TypeError as error:
+        raise SettingsError(f"{path} cannot be made with {parameters}: {error}") from error
+
+
+def _check_weight(what: str, weight: float) -> None:
+    if not 0 <= weight < float("inf"):
+        raise SettingsError(f"the weight of {what} must be finite and at least 0, got {weight}")

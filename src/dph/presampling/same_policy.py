@@ -1,0 +1,33 @@
+"""Whether stored log-probs are those of a policy: what a store of another run has to share."""
+
+from pathlib import Path
+
+from dph.presampling.manifest import Manifest
+from dph.presampling.pool import require_fit
+
+
+def require_same_policy(
+    path: Path,
+    manifest: Manifest,
+    *,
+    tokenizer_fingerprint: str,
+    temperature: float,
+    dtype: str,
+    model_fingerprint: str | None = None,
+) -> None:
+    """Refuse a pool whose log-probs another policy, temperature or precision gave.
+
+    Its problems, their grading and its rule are its own affair. ``model_fingerprint`` is None where
+    the weights have moved on, or have other names than the model that was sampled.
+
+    Raises:
+        PoolError: names what differs, both values, and what to do.
+    """
+    wanted: dict[str, object] = {
+        "tokenizer_fingerprint": tokenizer_fingerprint,
+        "temperature": temperature,
+        "dtype": dtype,
+    }
+    if model_fingerprint is not None:
+        wanted["model_fingerprint"] = model_fingerprint
+    require_fit(path, manifest, manifest.source.model_copy(update=wanted), manifest.rule)

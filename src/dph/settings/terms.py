@@ -1,0 +1,171 @@
+"""The terms that a loss is made of: one row for each that can be named in a recipe.
+
+A row says where the formula lives, what it does in one line, and which parameters it takes, with
+their types, ranges and meanings (their defaults are those of the formula's own signature, which a
+test compares). Nothing is imported here: settings are read without torch.
+
+To add a term to the package: a file with the formula, a row here, a test against an oracle. A term
+of one's own needs no row: it is named by its import path, ``module:callable``, and its parameters
+are what that callable takes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Any, Literal
+
+from pydantic import Field, create_model
+
+from dph.import_path import is_import_path, load_callable
+from dph.settings.section import Section
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """A row: where a term's formula is, and what can be set of it.
+
+    ``reads_reference``: it needs the initial policy's log-probs of *new* samples, and so that
+    model in every step.
+    """
+
+    path: str
+    summary: str
+    parameters: type[Section]
+    reads_reference: bool = False
+
+
+def _parameters(**fields: Any) -> type[Section]:
+    return create_model("Parameters", __base__=Section, **fields)
+
+
+ADVANTAGES: Mapping[str, Term] = MappingProxyType(
+    {
+        "group": Term(
+            path="dph.objectives.advantages:GroupAdvantage",
+            summary="reward minus the group's mean (GRPO, Dr. GRPO)",
+            parameters=_parameters(
+                scale=(
+                    Literal["std", "none"],
+                    Field("std", description="divide by the group's standard deviation, or not"),
+                )
+            ),
+        ),
+    }
+)
+"""How rewards of a group become advantages."""
+
+SURROGATES: Mapping[str, Term] = MappingProxyType(
+    {
+        "clipped": Term(
+            path="dph.objectives.policy:ClippedSurrogate",
+            summary="ratio times advantage, with separate clip bounds (PPO, DAPO)",
+            parameters=_parameters(
+                clip_low=(
+                    float,
+                    Field(0.2, gt=0, lt=1, description="the ratio is clipped below at 1 - this"),
+                ),
+                clip_high=(
+                    float,
+                    Field(0.2, gt=0, description="the ratio is clipped above at 1 + this"),
+                ),
+            ),
+        ),
+    }
+)
+"""What is maximised on new samples."""
+
+PENALTIES: Mapping[str, Term] = MappingProxyType(
+    {
+        "kl": Term(
+            path="dph.objectives.kl_penalty:KLPenalty",
+            summary="distance to the initial policy on new samples",
+            parameters=_parameters(
+                estimator=(
+                    Literal["k2", "k3"],
+                    Field(
+                        "k3",
+                        description="k2: gradient of the reverse KL; k3: the usual 'KL' loss "
+                        "(forward-KL gradient)",
+                    ),
+                )
+            ),
+            reads_reference=True,
+        ),
+    }
+)
+"""What is added on new samples."""
+
+DIVERGENCES: Mapping[str, Term] = MappingProxyType(
+    {
+        "forward_kl": Term(
+            path="dph.divergences.forward_kl:ForwardKL",
+            summary="mass-covering: KL(initial policy || policy)",
+            parameters=_parameters(
+                form=(Literal["k3", "nll"], Field("k3", description="form of the forward KL"))
+            ),
+        ),
+        "jensen_shannon": Term(
+            path="dph.divergences.jensen_shannon:JensenShannon",
+            summary="both against their mean, on stored answers alone",
+            parameters=_parameters(),
+        ),
+        "alpha": Term(
+            path="dph.divergences.alpha:Alpha",
+            summary="between reverse (0) and forward KL (1)",
+            parameters=_parameters(
+                alpha=(float, Field(0.5, gt=0, lt=1, description="alpha (1: forward KL)"))
+            ),
+        ),
+        "reverse_kl": Term(
+            path="dph.divergences.reverse_kl:ReverseKL",
+            summary="mode-seeking: KL(policy || initial policy), on stored answers",
+            parameters=_parameters(),
+        ),
+        "jensen_shannon_definition": Term(
+            path="dph.divergences.jensen_shannon_definition:JensenShannonDefinition",
+            summary="Jensen-Shannon by its definition: half on stored answers, half on new ones",
+            parameters=_parameters(),
+            reads_reference=True,
+        ),
+    }
+)
+"""What ties the policy to stored answers of the initial policy."""
+
+
+def checked_parameters(
+    table: Mapping[str, Term], name: str, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The parameters of the term ``name``, complete and in range; one's own are left as they are.
+
+    Raises:
+        ValueError: there is no such term, it takes no such parameter, or a value is out of range.
+    """
+    if is_import_path(name):
+        return dict(given)
+    if name not in table:
+        near = get_close_matches(name, table, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(
+            f"there is no {name!r}: choose one of {', '.join(table)}, or name your own as "
+            f"'module:callable'{hint}"
+        )
+    parameters = table[name].parameters
+    if unknown := sorted(set(given) - set(parameters.model_fields)):
+        known = ", ".join(parameters.model_fields) or "none"
+        raise ValueError(f"{name!r} has no parameter {unknown[0]!r}; it takes: {known}")
+    return parameters.model_validate(dict(given)).model_dump()
+
+
+def reads_reference(table: Mapping[str, Term], name: str) -> bool:
+    """Whether the term needs the initial policy's log-probs of new samples.
+
+    One's own says so by an attribute ``reads_reference``; a penalty or a divergence without it
+    does not.
+
+    Raises:
+        SettingsError: one's own cannot be imported.
+    """
+    if is_import_path(name):
+        return bool(getattr(load_callable(name), "reads_reference", False))
+    return table[name].reads_reference
