@@ -50,7 +50,7 @@ def test_show_marks_what_differs_from_the_default(dph, example):
     assert code == 0
     assert "* train.steps = 9  (default 100)" in lines
     assert "  train.epochs = 1" in lines
-    assert "* objective.eta = 0.01  (default 0.0)" in lines
+    assert "* objective.anchors.rehearsal.weight = 0.01  (default 0.0)" in lines
     assert any(line.startswith("* data.sets.train.path = ") for line in lines)
 
 

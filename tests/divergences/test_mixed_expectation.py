@@ -9,6 +9,7 @@ import torch
 
 from dph.divergences import ForwardKL, JensenShannon
 from dph.objectives import LossBatch, mixed_loss
+from short_objective import objective_of
 
 from . import oracle
 
@@ -27,10 +28,10 @@ def expected_loss(policy, **terms):
         ref_logprobs=torch.cat([REF_LOGPROBS, REF_LOGPROBS]),
         mask=torch.ones(2 * ROWS, oracle.TOKENS, dtype=torch.bool),
         advantages=torch.cat([REWARDS, REWARDS]),
-        is_rehearsal=torch.arange(2 * ROWS) >= ROWS,
+        source=(torch.arange(2 * ROWS) >= ROWS).long(),
         weights=torch.cat([policy.probabilities(), oracle.REFERENCE.probabilities()]).detach(),
     )
-    return mixed_loss(batch, clip_low=0.2, clip_high=0.28, **terms)
+    return mixed_loss(batch, objective_of(**terms))
 
 
 @every_policy
@@ -74,5 +75,5 @@ def test_js_by_definition_is_each_half_at_the_prefixes_of_its_own_samples(policy
     truth = oracle.token_truth(
         oracle.reference_to_mixture, policy, prefixes=oracle.REFERENCE
     ) + oracle.token_truth(oracle.policy_to_mixture, policy, prefixes=policy)
-    oracle.assert_same(loss.rehearse, truth)
-    oracle.assert_same(policy.gradient(loss.rehearse), policy.gradient(truth))
+    oracle.assert_same(loss.anchors["rehearsal"], truth)
+    oracle.assert_same(policy.gradient(loss.anchors["rehearsal"]), policy.gradient(truth))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from dph.divergences import Alpha, ForwardKL, JensenShannon, ReverseKL
 from dph.errors import SettingsError
 from dph.objectives import LossBatch, mixed_loss, row_weights
+from short_objective import objective_of
 
-CLIP = {"clip_low": 0.2, "clip_high": 0.28}
 TERMS = {
     "grpo": {},
     "rkl k2": {"kl_coefficient": 0.3, "kl_estimator": "k2"},
@@ -51,7 +51,7 @@ def make_batch(seed=0, rows=8, tokens=5, reduction="token_mean", dtype=torch.flo
         ref_logprobs=torch.where(on_rehearsal, reference, NAN),
         mask=mask,
         advantages=torch.where(is_rehearsal, NAN, normal(rows)),
-        is_rehearsal=is_rehearsal,
+        source=is_rehearsal.long(),
         weights=weights,
     )
     return batch, torch.where(mask, reference, NAN)
@@ -71,13 +71,21 @@ def rows_of(batch, rows):
 
 def loss_and_gradient(batch, terms):
     logprobs = batch.logprobs.detach().clone().requires_grad_()
-    loss = mixed_loss(replace(batch, logprobs=logprobs), **CLIP, **terms)
+    loss = mixed_loss(replace(batch, logprobs=logprobs), objective_of(**terms))
     (gradient,) = torch.autograd.grad(loss.total, logprobs)
     return loss, gradient
 
 
 def scalars(loss):
-    return torch.stack([getattr(loss, f.name).detach().double() for f in fields(loss)])
+    values = (
+        loss.total,
+        loss.policy,
+        loss.clipped_low,
+        loss.clipped_high,
+        *loss.penalties.values(),
+        *loss.anchors.values(),
+    )
+    return torch.stack([value.detach().double() for value in values])
 
 
 @every_objective
@@ -89,7 +97,7 @@ def test_value_and_gradient_are_the_same_however_the_mini_batch_is_cut(terms, da
     batch = fitting(terms, seed=data.draw(st.integers(0, 99)), rows=rows, reduction=reduction)
     piece = torch.tensor(data.draw(st.lists(st.integers(0, 3), min_size=rows, max_size=rows)))
     whole, whole_gradient = loss_and_gradient(batch, terms)
-    total, gradient = torch.zeros(6, dtype=torch.float64), torch.zeros_like(whole_gradient)
+    total, gradient = torch.zeros_like(scalars(whole)), torch.zeros_like(whole_gradient)
     for i in piece.unique():
         loss, gradient[piece == i] = loss_and_gradient(rows_of(batch, piece == i), terms)
         total += scalars(loss)
@@ -131,14 +139,14 @@ def test_eta_zero_is_the_policy_loss_alone_bit_by_bit(seed):
     assert with_zero.total.equal(alone.policy)
     assert alone.total.equal(alone.policy)
     assert zero_gradient.equal(gradient)
-    assert with_zero.rehearse > 0  # still reported
+    assert with_zero.anchors["rehearsal"] > 0  # still reported
 
 
 def test_rehearsal_that_is_infinite_does_not_touch_a_total_with_eta_zero():
     batch, reference = make_batch(1)
     batch = replace(batch, ref_logprobs=torch.full_like(reference, -math.inf))
     loss, gradient = loss_and_gradient(batch, {"divergence": JensenShannon(), "eta": 0.0})
-    assert loss.rehearse.item() == math.inf
+    assert loss.anchors["rehearsal"].item() == math.inf
     assert torch.isfinite(loss.total)
     assert torch.isfinite(gradient).all()
 
@@ -148,22 +156,24 @@ def test_policy_rows_and_rehearsal_rows_do_not_touch_each_other(terms):
     batch = fitting(terms, seed=3)
     other = fitting(terms, seed=3)
     moved = replace(
-        other, logprobs=torch.where(batch.is_rehearsal[:, None], batch.logprobs - 1, batch.logprobs)
+        other,
+        logprobs=torch.where((batch.source == 1)[:, None], batch.logprobs - 1, batch.logprobs),
     )
     loss, gradient = loss_and_gradient(batch, terms)
     changed, changed_gradient = loss_and_gradient(moved, terms)
-    policy_rows = ~batch.is_rehearsal
+    policy_rows = batch.source == 0
     assert changed.policy.equal(loss.policy)
-    assert changed.penalty.equal(loss.penalty)
-    assert not changed.rehearse.equal(loss.rehearse)
+    assert changed.penalties == loss.penalties
+    assert not changed.anchors["rehearsal"].equal(loss.anchors["rehearsal"])
     assert changed_gradient[policy_rows].equal(gradient[policy_rows])
 
     moved = replace(
-        other, logprobs=torch.where(batch.is_rehearsal[:, None], batch.logprobs, batch.logprobs - 1)
+        other,
+        logprobs=torch.where((batch.source == 1)[:, None], batch.logprobs, batch.logprobs - 1),
     )
     changed, changed_gradient = loss_and_gradient(moved, terms)
     assert not changed.policy.equal(loss.policy)
-    assert changed.rehearse.equal(loss.rehearse)
+    assert changed.anchors["rehearsal"].equal(loss.anchors["rehearsal"])
     assert changed_gradient[~policy_rows].equal(gradient[~policy_rows])
 
 
@@ -175,7 +185,7 @@ def two_rows(**changes):
         ref_logprobs=torch.tensor([[math.log(0.25), math.log(0.6)], [math.log(0.4), NAN]]).double(),
         mask=torch.tensor([[True, True], [True, False]]),
         advantages=torch.tensor([1.0, NAN]).double(),
-        is_rehearsal=torch.tensor([False, True]),
+        source=torch.tensor([0, 1]),
         weights=torch.tensor([0.5, 1.0]),
     )
     return replace(batch, **changes)
@@ -186,25 +196,21 @@ def test_every_term_is_the_arithmetic_of_its_definition():
     # k2 = (log^2 2 / 2) / 2. Rehearsal u = 1/2: k3 = 1/2 - 1 + log 2.
     loss = mixed_loss(
         two_rows(),
-        **CLIP,
-        kl_coefficient=0.1,
-        kl_estimator="k2",
-        divergence=ForwardKL(),
-        eta=0.2,
+        objective_of(kl_coefficient=0.1, kl_estimator="k2", divergence=ForwardKL(), eta=0.2),
     )
     policy, penalty, rehearse = -1.14, math.log(2) ** 2 / 4, math.log(2) - 0.5
     assert loss.policy.item() == pytest.approx(policy, rel=1e-6)
-    assert loss.penalty.item() == pytest.approx(penalty, rel=1e-6)
-    assert loss.rehearse.item() == pytest.approx(rehearse, rel=1e-6)
+    assert loss.penalties["kl"].item() == pytest.approx(penalty, rel=1e-6)
+    assert loss.anchors["rehearsal"].item() == pytest.approx(rehearse, rel=1e-6)
     assert loss.total.item() == pytest.approx(policy + 0.1 * penalty + 0.2 * rehearse, rel=1e-6)
 
 
 def test_clip_shares_are_fractions_of_policy_tokens_on_the_right_side():
-    high = mixed_loss(two_rows(), **CLIP)
+    high = mixed_loss(two_rows(), objective_of())
     assert (high.clipped_low.item(), high.clipped_high.item()) == (0.0, 0.5)
     shrunk = torch.tensor([[math.log(0.6), math.log(0.9)], [NAN, NAN]]).double()
     low = mixed_loss(
-        two_rows(old_logprobs=shrunk, advantages=torch.tensor([-1.0, NAN]).double()), **CLIP
+        two_rows(old_logprobs=shrunk, advantages=torch.tensor([-1.0, NAN]).double()), objective_of()
     )
     # Ratios 0.83 and 0.67: only the second is below 0.8.
     assert (low.clipped_low.item(), low.clipped_high.item()) == (0.5, 0.0)
@@ -213,14 +219,14 @@ def test_clip_shares_are_fractions_of_policy_tokens_on_the_right_side():
 def test_both_halves_of_js_by_definition_weigh_the_same_in_the_arithmetic():
     # Reference half at u = 1/2, k3 of M / pi_ref = 3/4: -1/4 - log(3/4). Policy half with r = 1, 2
     # and u = 2, 1: log(4/3) and 2 log 1 - 1/2, over 2 tokens.
-    loss = mixed_loss(two_rows(), **CLIP, js_definition=True, eta=1.0)
+    loss = mixed_loss(two_rows(), objective_of(js_definition=True, eta=1.0))
     expected = (-0.25 + math.log(4 / 3)) + (math.log(4 / 3) - 0.5) / 2
-    assert loss.rehearse.item() == pytest.approx(expected, rel=1e-6)
+    assert loss.anchors["rehearsal"].item() == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_batch_of_one_kind_or_of_nothing_has_a_total_that_can_be_differentiated():
     batch = fitting(TERMS["dph_f"], seed=2)
-    for rows in (batch.is_rehearsal, ~batch.is_rehearsal, torch.zeros(8, dtype=torch.bool)):
+    for rows in (batch.source == 1, batch.source == 0, torch.zeros(8, dtype=torch.bool)):
         loss, gradient = loss_and_gradient(rows_of(batch, rows), TERMS["dph_f"])
         assert torch.isfinite(loss.total)
         assert gradient.shape[0] == int(rows.sum())
@@ -251,7 +257,7 @@ def test_the_normalisation_of_the_papers_code_is_another_eta_and_another_learnin
     is_rehearsal = torch.arange(9) >= policy_rows
     common = {
         "mask": torch.arange(5)[None] < lengths[:, None],
-        "is_rehearsal": is_rehearsal,
+        "source": is_rehearsal.long(),
         "logprobs": batch.logprobs.nan_to_num(-1.0),
         "old_logprobs": batch.logprobs.nan_to_num(-1.0) + 0.1,
         "ref_logprobs": batch.logprobs.nan_to_num(-1.0) - 0.2,
@@ -269,13 +275,18 @@ def test_the_normalisation_of_the_papers_code_is_another_eta_and_another_learnin
 @pytest.mark.parametrize(
     ("terms", "message"),
     [
-        ({"eta": -0.1, "divergence": ForwardKL()}, r"eta must be finite and at least 0, got -0.1"),
-        ({"eta": NAN, "divergence": ForwardKL()}, "eta must be finite and at least 0, got nan"),
-        ({"kl_coefficient": math.inf}, "kl_coefficient must be finite and at least 0, got inf"),
-        ({"eta": 0.1}, r"eta=0.1 needs a divergence or js_definition"),
-        ({"js_definition": True, "divergence": ReverseKL()}, "leave that out; got ReverseKL"),
+        (
+            {"eta": -0.1, "divergence": ForwardKL()},
+            "anchor must be finite and at least 0, got -0.1",
+        ),
+        (
+            {"eta": NAN, "divergence": ForwardKL()},
+            "anchor must be finite and at least 0, got nan",
+        ),
+        ({"kl_coefficient": math.inf}, "a penalty must be finite and at least 0, got inf"),
+        ({"clip_low": 2.0}, r"clip_low must lie in \[0, 1\], got 2.0"),
     ],
 )
 def test_terms_that_make_no_sense_are_refused(terms, message):
     with pytest.raises(SettingsError, match=message):
-        mixed_loss(two_rows(), **CLIP, **terms)
+        objective_of(**terms)

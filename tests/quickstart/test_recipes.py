@@ -26,15 +26,17 @@ def test_a_label_chooses_the_method(method, tmp_path):
     recipe = recipe_of(method, tmp_path)
     assert recipe.method == method
     assert recipe.seed == 3
-    term = recipe.objective.kl_coefficient + recipe.objective.eta
+    terms = {**recipe.objective.penalties, **recipe.objective.anchors}
+    term = sum(t.weight for t in terms.values())
     assert term == (STRENGTHS[method] or 0.0)
 
 
 def test_a_label_sets_the_strength_and_the_optimizer(tmp_path):
-    assert recipe_of("rkl@0.25", tmp_path).objective.kl_coefficient == 0.25
-    assert recipe_of("dph_js@2", tmp_path).objective.eta == 2.0
+    assert recipe_of("rkl@0.25", tmp_path).objective.penalties["kl"].weight == 0.25
+    assert recipe_of("dph_js@2", tmp_path).objective.anchors["rehearsal"].weight == 2.0
     slow = recipe_of("dph_f@2+slow", tmp_path)
-    assert (slow.train.learning_rate, slow.train.eps, slow.objective.eta) == (2e-4, 1e-5, 2.0)
+    assert (slow.train.learning_rate, slow.train.eps) == (2e-4, 1e-5)
+    assert slow.objective.anchors["rehearsal"].weight == 2.0
     assert slow.name == "dph_f_2_slow"
 
 

@@ -14,8 +14,8 @@ def test_a_method_is_nothing_but_plain_settings(method):
 
 def test_the_recipe_wins_over_its_method():
     recipe = resolve_recipe({**MINIMAL, "method": "dph_f", "objective": {"eta": 0.3}})
-    assert recipe.objective.eta == 0.3
-    assert recipe.objective.divergence == "forward_kl"
+    anchor = recipe.objective.anchors["rehearsal"]
+    assert (anchor.weight, anchor.divergence) == (0.3, "forward_kl")
 
 
 @pytest.mark.parametrize(
@@ -23,10 +23,10 @@ def test_the_recipe_wins_over_its_method():
     [("alpha", 0.01), ("dph_f", 0.01), ("dph_js", 0.2), ("dph_js_definition", 0.2)],
 )
 def test_the_coefficients_are_those_of_the_paper(method, eta):
-    assert METHODS[method]["objective"]["eta"] == eta
+    assert METHODS[method]["objective"]["anchors"]["rehearsal"]["weight"] == eta
 
 
 def test_grpo_clips_symmetrically_and_dapo_higher_above():
-    assert METHODS["grpo"]["objective"] == {"clip_low": 0.2, "clip_high": 0.2}
-    assert METHODS["dapo"]["objective"]["clip_high"] == 0.28
+    assert METHODS["grpo"]["objective"] == {"surrogate": {"clip_low": 0.2, "clip_high": 0.2}}
+    assert METHODS["dapo"]["objective"]["surrogate"]["clip_high"] == 0.28
     assert METHODS["dapo"]["objective"]["dynamic_sampling"]

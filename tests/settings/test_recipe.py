@@ -69,7 +69,8 @@ def test_overrides_are_toml_values_and_bare_words_are_texts(recipe_file):
     ]
     recipe = load_recipe(recipe_file, overrides=overrides, seed=3)
     assert (recipe.train.steps, recipe.method, recipe.evaluate.k) == (9, "dph_f", (1, 2))
-    assert (recipe.objective.eta, recipe.name, recipe.seed) == (0.5, "a", 3)
+    anchor = recipe.objective.anchors["rehearsal"]
+    assert (anchor.weight, recipe.name, recipe.seed) == (0.5, "a", 3)
 
 
 def test_a_wrong_element_of_a_list_is_told_once(recipe_file):

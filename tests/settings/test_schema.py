@@ -79,13 +79,13 @@ def test_no_k_at_all_is_refused():
 
 
 def test_eta_needs_a_divergence():
-    with pytest.raises(SettingsError, match=r"eta=0\.1 needs a divergence"):
+    with pytest.raises(SettingsError, match=r"needs objective\.anchors\.rehearsal\.divergence"):
         resolve(method="grpo", objective={"eta": 0.1})
 
 
 def test_the_definition_form_needs_jensen_shannon():
     with pytest.raises(SettingsError, match="js_definition needs"):
-        resolve(method="dph_f", objective={"js_definition": True})
+        resolve(objective={"js_definition": True, "divergence": "forward_kl"})
 
 
 def test_an_overlong_buffer_of_no_token_is_refused_and_not_ignored():

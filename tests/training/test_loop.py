@@ -78,7 +78,13 @@ def start(make_model, make_draw, tokenizer, problems, pool):
         )
         explore = pool.exploration if recipe.train.problems == "exploration" else problems
         return train(
-            recipe, directory, actors, explore, pool.rehearsal, digest="d", on_step=on_step
+            recipe,
+            directory,
+            actors,
+            explore,
+            {"rehearsal": pool.rehearsal},
+            digest="d",
+            on_step=on_step,
         )
 
     return run
@@ -201,7 +207,14 @@ def test_stored_log_probs_of_another_policy_are_refused_before_the_first_step(
     policy = make_model(seed=1)
     actors = Actors(policy=policy, tokenizer=tokenizer, reference=None, draw=make_draw(policy))
     with pytest.raises(PoolError, match="not this policy's"):
-        train(make_recipe("dph_f"), tmp_path, actors, pool.exploration, pool.rehearsal, digest="")
+        train(
+            make_recipe("dph_f"),
+            tmp_path,
+            actors,
+            pool.exploration,
+            {"rehearsal": pool.rehearsal},
+            digest="",
+        )
     assert not (tmp_path / "metrics.jsonl").exists()
 
 
@@ -238,7 +251,9 @@ def test_a_method_that_rehearses_needs_something_to_rehearse(
     policy = make_model()
     actors = Actors(policy=policy, tokenizer=tokenizer, reference=None, draw=make_draw(policy))
     with pytest.raises(PoolError, match="no rehearsal sample"):
-        train(make_recipe("dph_f"), tmp_path, actors, pool.exploration, (), digest="")
+        train(
+            make_recipe("dph_f"), tmp_path, actors, pool.exploration, {"rehearsal": ()}, digest=""
+        )
 
 
 def test_too_few_problems_are_refused(start, tmp_path):
@@ -314,7 +329,7 @@ def test_bfloat16_trains(make_model, tokenizer, problems, tmp_path, make_draw):
     )
     policy = make_model()
     actors = Actors(policy=policy, tokenizer=tokenizer, reference=None, draw=make_draw(policy))
-    train(recipe, tmp_path, actors, problems, (), digest="")
+    train(recipe, tmp_path, actors, problems, {}, digest="")
     assert all(math.isfinite(m["grad_norm"]) for m in read_metrics(tmp_path / "metrics.jsonl"))
 
 

@@ -1,6 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
 from dph.forward.scoring import score_completions
+from dph.objectives import make_objective
 from dph.records import Completion, GradedCompletion, Outcome, Verdict
 from dph.settings import ObjectiveSettings
 from dph.training import policy_rows as module
@@ -11,7 +14,19 @@ from dph.training.update import Forward
 NOBODY = Scorers(old=None, reference=None)
 
 
-def graded(ids, reward, *, finished=True, logprobs=None):
+def rows_of(groups, forward, scorers=NOBODY, *, check_sampler=False, **settings):
+    settings = ObjectiveSettings(**settings)
+    return policy_rows(
+        groups,
+        forward,
+        scorers,
+        objective=make_objective(settings),
+        settings=settings,
+        check_sampler=check_sampler,
+    )
+
+
+def graded(ids, reward, *, finished=True, logprobs=None, outcome=None):
     completion = Completion(
         problem_id="p",
         sample_index=0,
@@ -20,7 +35,7 @@ def graded(ids, reward, *, finished=True, logprobs=None):
         finished=finished,
         text="",
     )
-    outcome = Outcome.CORRECT if reward else Outcome.WRONG
+    outcome = outcome or (Outcome.CORRECT if reward else Outcome.WRONG)
     return GradedCompletion(completion=completion, verdict=Verdict(outcome=outcome, reward=reward))
 
 
@@ -57,7 +72,7 @@ def scores(model, row):
 
 
 def test_rows_come_group_by_group_with_the_samplers_log_probs(forward):
-    rows = policy_rows(GROUPS, forward, NOBODY, objective=ObjectiveSettings())
+    rows = rows_of(GROUPS, forward)
     assert [[row.completion_ids for row in group] for group in rows.groups] == [
         [(5, 1), (6, 6, 1)],
         [(5, 5, 5), (7,)],
@@ -70,7 +85,7 @@ def test_rows_come_group_by_group_with_the_samplers_log_probs(forward):
 
 def test_recomputation_is_of_rows_that_move_the_loss_only_and_the_gap_is_theirs(forward):
     scorers = Scorers(old=forward.model, reference=None)
-    rows = policy_rows(GROUPS, forward, scorers, objective=ObjectiveSettings())
+    rows = rows_of(GROUPS, forward, scorers)
     signal, flat = rows.groups
     differences = []
     for row in signal:
@@ -84,16 +99,15 @@ def test_recomputation_is_of_rows_that_move_the_loss_only_and_the_gap_is_theirs(
 
 def test_the_reference_scores_all_rows_when_a_penalty_acts_on_all(forward, make_model):
     reference = make_model(seed=1)
-    objective = ObjectiveSettings(kl_coefficient=0.1)
-    rows = policy_rows(GROUPS, forward, Scorers(old=None, reference=reference), objective=objective)
+    scorers = Scorers(old=None, reference=reference)
+    rows = rows_of(GROUPS, forward, scorers, kl_coefficient=0.1)
     for row in (row for group in rows.groups for row in group):
         assert row.ref_logprobs == pytest.approx(scores(reference, row), abs=1e-5)
 
 
 def test_cut_off_completions_are_masked_on_request_and_not_scored(forward, make_model):
-    objective = ObjectiveSettings(kl_coefficient=0.1, overlong_filter=True)
     scorers = Scorers(old=None, reference=make_model(seed=1))
-    rows = policy_rows(GROUPS, forward, scorers, objective=objective)
+    rows = rows_of(GROUPS, forward, scorers, kl_coefficient=0.1, overlong_filter=True)
     flat = [row for group in rows.groups for row in group]
     assert [row.masked for row in flat] == [False, False, True, False]
     assert [row.ref_logprobs is None for row in flat] == [False, False, True, False]
@@ -101,8 +115,46 @@ def test_cut_off_completions_are_masked_on_request_and_not_scored(forward, make_
 
 def test_the_samplers_log_probs_can_be_checked_on_some_rows(forward, monkeypatch):
     monkeypatch.setattr(module, "CHECKED", 2)
-    rows = policy_rows(GROUPS, forward, NOBODY, objective=ObjectiveSettings(), check_sampler=True)
+    rows = rows_of(GROUPS, forward, check_sampler=True)
     looked_at = [rows.groups[0][0], rows.groups[1][0]]
     expected = [abs(-1.0 - x) for row in looked_at for x in scores(forward.model, row)]
     assert rows.gap.largest == pytest.approx(max(expected), abs=1e-5)
     assert [row.old_logprobs for row in looked_at] == [(-1.0,) * 2, (-1.0,) * 3]
+
+
+def test_a_sample_that_could_not_be_graded_shapes_nothing_and_is_no_part_of_the_loss(forward):
+    group = Group(
+        prompt_ids=(3, 4),
+        completions=(
+            graded((5, 1), 1.0),
+            graded((6, 1), 0.0),
+            graded((7, 1), 0.0, outcome=Outcome.CRASHED),
+        ),
+    )
+    (rows,) = rows_of([group], forward).groups
+    (alone,) = rows_of([replace(group, completions=group.completions[:2])], forward).groups
+    assert [row.advantage for row in rows] == [*(row.advantage for row in alone), 0.0]
+    assert [row.masked for row in rows] == [False, False, True]
+
+
+def test_a_group_with_an_ungradable_gold_has_no_advantage_and_no_weight(forward):
+    outcomes = [Outcome.CORRECT, Outcome.CORRECT, Outcome.BAD_GOLD, Outcome.CRASHED]
+    group = Group(
+        prompt_ids=(3, 4),
+        completions=tuple(
+            graded((5 + i, 1), float(outcome is Outcome.CORRECT), outcome=outcome)
+            for i, outcome in enumerate(outcomes)
+        ),
+    )
+    assert not group.gradable
+    assert not group.has_signal
+    (rows,) = rows_of([group], forward).groups
+    assert [row.advantage for row in rows] == [0.0] * 4
+    assert all(row.masked for row in rows)
+
+
+def test_crashes_beside_equal_rewards_are_no_signal():
+    crashed = graded((7, 1), 0.0, outcome=Outcome.CRASHED)
+    group = Group(prompt_ids=(3,), completions=(graded((5, 1), 1.0), graded((6, 1), 1.0), crashed))
+    assert group.gradable
+    assert not group.has_signal

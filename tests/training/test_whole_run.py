@@ -92,7 +92,7 @@ def advantages_of(group, objective):
     rewards = list(rewards_of(group, objective))
     if max(rewards) - min(rewards) < 1e-9:
         return [0.0] * len(rewards)
-    scale = stdev(rewards) + 1e-6 if objective.advantage_scale == "std" else 1.0
+    scale = stdev(rewards) + 1e-6 if objective.advantage.parameters["scale"] == "std" else 1.0
     return [(reward - fmean(rewards)) / scale for reward in rewards]
 
 
@@ -109,26 +109,33 @@ def policy_loss(model, row, objective):
     prompt, completion, advantage, old, ref = row
     now = logprobs(model, prompt, completion)
     ratio = (now - old).exp()
-    bounded = ratio.clamp(1 - objective.clip_low, 1 + objective.clip_high)
+    clip = objective.surrogate.parameters
+    bounded = ratio.clamp(1 - clip["clip_low"], 1 + clip["clip_high"])
     loss = -torch.minimum(ratio * advantage, bounded * advantage)
     x = now - ref
-    if objective.kl_coefficient:
-        k2 = objective.kl_estimator == "k2"
-        loss = loss + objective.kl_coefficient * (x**2 / 2 if k2 else (-x).exp() - 1 + x)
-    if objective.js_definition:  # KL(pi || M) on its own samples
+    for penalty in objective.penalties.values():
+        k2 = penalty.parameters["estimator"] == "k2"
+        loss = loss + penalty.weight * (x**2 / 2 if k2 else (-x).exp() - 1 + x)
+    if by_definition(objective):  # KL(pi || M) on its own samples
         to_mixture = x - ((1 + x.exp()) / 2).log()
-        loss = loss + objective.eta * (ratio * to_mixture - (ratio - 1) / 2)
+        eta = objective.anchors["rehearsal"].weight
+        loss = loss + eta * (ratio * to_mixture - (ratio - 1) / 2)
     return loss.sum()
 
 
 def rehearsal_loss(model, sample, objective):
     now = logprobs(model, sample.prompt_ids, sample.completion_ids)
     u = (now - torch.tensor(sample.ref_logprobs, dtype=torch.float64)).exp()
-    if objective.js_definition:  # KL(pi_ref || M), k3 form
+    if by_definition(objective):  # KL(pi_ref || M), k3 form
         return F_OF["k3"]((1 + u) / 2, None).sum()
-    form = objective.forward_kl_form
-    name = form if objective.divergence == "forward_kl" else objective.divergence
-    return F_OF[name](u, objective.alpha).sum()
+    anchor = objective.anchors["rehearsal"]
+    name = anchor.parameters.get("form", anchor.divergence)
+    return F_OF[name](u, anchor.parameters.get("alpha")).sum()
+
+
+def by_definition(objective):
+    anchor = objective.anchors.get("rehearsal")
+    return anchor is not None and anchor.divergence == "jensen_shannon_definition"
 
 
 class PlainAdamW:
@@ -181,7 +188,7 @@ def replay(recipe, initial, rollouts, pool):
             )
             if samples := stored[part::parts]:
                 weights = weights_of([s.completion_ids for s in samples], objective.reduction)
-                loss = loss + objective.eta * sum(
+                loss = loss + objective.anchors["rehearsal"].weight * sum(
                     w * rehearsal_loss(model, sample, objective)
                     for sample, w in zip(samples, weights, strict=True)
                 )
@@ -240,7 +247,7 @@ def test_a_run_ends_with_the_weights_that_the_formulas_give(
         tmp_path,
         Actors(policy=policy, tokenizer=tokenizer, reference=reference, draw=draw),
         problems,
-        pool,
+        {"rehearsal": pool},
         digest="d",
         on_step=metrics.append,
     )

@@ -7,7 +7,7 @@ log-probs of new samples, and, on a divergence, ``on_policy`` (see ``PolicyHalf`
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -37,6 +37,7 @@ class PolicyTerm:
     clipped_high: Bool[Tensor, "rows tokens"]
 
 
+@runtime_checkable
 class Advantage(Protocol):
     """From rewards to advantages, group by group."""
 
@@ -45,6 +46,7 @@ class Advantage(Protocol):
         ...
 
 
+@runtime_checkable
 class Surrogate(Protocol):
     """What is minimised on new samples."""
 
@@ -53,6 +55,7 @@ class Surrogate(Protocol):
         ...
 
 
+@runtime_checkable
 class Penalty(Protocol):
     """What is added on new samples, times its weight."""
 

@@ -18,7 +18,7 @@ from dph.import_path import is_import_path
 from dph.settings.data import SetSettings
 from dph.settings.methods import METHODS
 from dph.settings.objective import AnchorSettings, PenaltySettings, TermSettings
-from dph.settings.objective_shorthand import expand_shorthand
+from dph.settings.objective_shorthand import SHORTHAND, expand_shorthand
 from dph.settings.schema import Recipe
 from dph.settings.section import Section
 
@@ -163,6 +163,7 @@ def _is_own_parameter(table: Mapping[str, Any], key: str) -> bool:
 
 def _refuse_unknown_keys(table: Mapping[str, Any]) -> None:
     known = [key for key, _ in known_keys()]
+    short = [f"objective.{name}" for name in SHORTHAND]
     sections = {key.rsplit(".", 1)[0] for key in known if "." in key}
     for key, value in _flat(table):
         pattern = _pattern(key)
@@ -170,7 +171,7 @@ def _refuse_unknown_keys(table: Mapping[str, Any]) -> None:
             continue
         if pattern in sections or pattern in NAMED_TABLES:
             raise SettingsError(f"{key} is a table of settings, got {value!r}")
-        near = difflib.get_close_matches(pattern, known, n=1, cutoff=0.5) or [
+        near = difflib.get_close_matches(pattern, [*known, *short], n=1, cutoff=0.5) or [
             k for k in known if k.rsplit(".", 1)[-1] == key.rsplit(".", 1)[-1]
         ]
         hint = f"; did you mean {near[0]}?" if near else "; `dph recipe show` lists the known ones"

@@ -1,0 +1,163 @@
+import math
+
+import pytest
+import torch
+
+from dph.errors import DataError, SettingsError
+from dph.objectives import (
+    LossBatch,
+    graded_advantages,
+    group_advantages,
+    make_objective,
+    mixed_loss,
+)
+from dph.objectives.policy import ClippedSurrogate
+from dph.settings import ObjectiveSettings
+from short_objective import from_settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, "[]"),
+        ({"divergence": "alpha", "alpha": 0.3, "eta": 1.0}, "[Alpha(alpha=0.3)]"),
+        (
+            {"divergence": "forward_kl", "forward_kl_form": "nll", "eta": 1.0},
+            "[ForwardKL(form='nll')]",
+        ),
+        ({"divergence": "jensen_shannon", "eta": 1.0}, "[JensenShannon()]"),
+        ({"divergence": "jensen_shannon", "eta": 0.0}, "[]"),
+        (
+            {"divergence": "jensen_shannon", "eta": 1.0, "js_definition": True},
+            "[JensenShannonDefinition()]",
+        ),
+    ],
+)
+def test_settings_choose_the_divergence(settings, expected):
+    assert repr([a.divergence for a in from_settings(**settings).anchors.values()]) == expected
+
+
+OWN = """
+import torch
+
+def relative(rewards):
+    mean = rewards.mean(-1, keepdim=True)
+    return torch.where(mean > 0, (rewards - mean) / mean, 0.0)
+
+def powered(rewards, power=1.0):
+    return relative(rewards) ** power
+
+class Entropy:
+    reads_reference = False
+
+    def __init__(self, scale):
+        self.scale = scale
+
+    def __call__(self, tokens):
+        return self.scale * tokens.logprobs
+
+number = 3
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    (tmp_path / "own_terms_of_a_user.py").write_text(OWN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return "own_terms_of_a_user"
+
+
+def test_a_function_of_ones_own_is_the_term_itself(own):
+    objective = from_settings(advantage={"kind": f"{own}:relative"})
+    rewards = torch.tensor([[1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]])
+    assert objective.advantage(rewards).tolist() == [[1, -1, -1, 1], [0, 0, 0, 0]]
+
+
+def test_a_function_gets_its_parameters_by_name(own):
+    objective = from_settings(advantage={"kind": f"{own}:powered", "power": 2.0})
+    assert objective.advantage(torch.tensor([[1.0, 0.0, 0.0, 1.0]])).tolist() == [[1, 1, 1, 1]]
+
+
+def test_a_class_of_ones_own_is_made_with_its_parameters_and_needs_a_reference_if_it_says_so(own):
+    settings = ObjectiveSettings(
+        penalties={"entropy": {"kind": f"{own}:Entropy", "weight": 0.5, "scale": 2.0}}
+    )
+    objective = make_objective(settings)
+    assert objective.penalties["entropy"].penalty.scale == 2.0
+    assert objective.needs_all_samples
+    assert not settings.needs_reference_model
+    assert ObjectiveSettings(kl_coefficient=0.1).needs_reference_model
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "message"),
+    [
+        ("relative", {"power": 2.0}, "takes no 'power'"),
+        ("Entropy", {}, r"cannot be made with \{\}: .*'scale'"),
+        ("number", {}, "is not callable"),
+        ("nothing", {}, "has no 'nothing'"),
+    ],
+)
+def test_what_cannot_be_a_term_is_refused_with_the_reason(own, kind, more, message):
+    settings = ObjectiveSettings(advantage={"kind": f"{own}:{kind}", **more})
+    with pytest.raises(SettingsError, match=message):
+        make_objective(settings)
+
+
+def test_every_anchor_has_rows_and_a_denominator_of_its_own():
+    # u = 1/2 on the first store's only token, 1/4 on both tokens of the second's.
+    logprobs = torch.tensor([[-1.0, math.nan], [-2.0, math.nan], [-3.0, -4.0]]).double()
+    gap = torch.tensor([[0.0, math.nan], [math.log(2), math.nan], [math.log(4), math.log(4)]])
+    batch = LossBatch(
+        logprobs=logprobs,
+        old_logprobs=logprobs.clone(),
+        ref_logprobs=logprobs + gap,
+        mask=torch.tensor([[True, False], [True, False], [True, True]]),
+        advantages=torch.tensor([1.0, math.nan, math.nan]).double(),
+        source=torch.tensor([0, 1, 2]),
+        weights=torch.tensor([1.0, 1.0, 0.5]),
+    )
+    objective = from_settings(
+        anchors={
+            "near": {"divergence": "forward_kl", "weight": 0.1},
+            "far": {"divergence": "forward_kl", "form": "nll", "weight": 0.2},
+        }
+    )
+    loss = mixed_loss(batch, objective)
+    near, far = math.log(2) - 0.5, math.log(4)  # k3 at 1/2; -log u
+    assert loss.anchors["near"].item() == pytest.approx(near)
+    assert loss.anchors["far"].item() == pytest.approx(far)
+    assert loss.total.item() == pytest.approx(-1 + 0.1 * near + 0.2 * far)
+
+
+def test_an_ungraded_sample_is_no_part_of_its_groups_mean():
+    rewards = torch.tensor([[1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [0.3, 0.9, 0.1, 0.2]])
+    graded = torch.tensor([[True, True, False, False], [True, True, False, True], [True] * 4])
+    found = graded_advantages(group_advantages, rewards, graded)
+    assert found[0].tolist() == [*group_advantages(torch.tensor([[1.0, 0.0]]))[0].tolist(), 0, 0]
+    one, two, _, four = found[1].tolist()
+    assert [one, two, four] == group_advantages(torch.tensor([[1.0, 1.0, 0.0]]))[0].tolist()
+    assert found[2].equal(group_advantages(rewards[2:])[0])
+
+
+def test_groups_that_are_graded_whole_get_what_the_advantage_gives_to_the_bit():
+    rewards = torch.rand(7, 8, generator=torch.Generator().manual_seed(0))
+    found = graded_advantages(group_advantages, rewards, torch.ones(7, 8, dtype=torch.bool))
+    assert found.equal(group_advantages(rewards))
+
+
+def test_what_an_ungraded_sample_was_rewarded_with_says_nothing():
+    rewards, graded = torch.tensor([[1.0, 0.0, 0.5]]), torch.tensor([[True, True, False]])
+    other = torch.tensor([[1.0, 0.0, 1.0]])
+    expected = graded_advantages(group_advantages, rewards, graded)
+    assert graded_advantages(group_advantages, other, graded).equal(expected)
+
+
+@pytest.mark.parametrize("wrong", [lambda r: r[:, :1], lambda r: r / 0])
+def test_advantages_of_another_shape_or_not_finite_are_refused(wrong):
+    with pytest.raises(DataError, match="an advantage must be finite and of the rewards' shape"):
+        graded_advantages(wrong, torch.rand(2, 3), torch.ones(2, 3, dtype=torch.bool))
+
+
+def test_the_default_surrogate_is_the_symmetric_clip():
+    assert from_settings().surrogate == ClippedSurrogate(0.2, 0.2)

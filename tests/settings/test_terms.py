@@ -1,0 +1,108 @@
+import dataclasses
+from pkgutil import resolve_name
+
+import pytest
+
+from dph.errors import SettingsError
+from dph.settings import ObjectiveSettings, resolve_recipe
+from dph.settings.terms import ADVANTAGES, DIVERGENCES, PENALTIES, SURROGATES
+
+MINIMAL = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}}
+ROWS = {
+    name: row
+    for table in (ADVANTAGES, SURROGATES, PENALTIES, DIVERGENCES)
+    for name, row in table.items()
+}
+
+
+def resolve(**objective):
+    return resolve_recipe({**MINIMAL, "objective": objective}).objective
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_a_row_says_the_parameters_and_defaults_that_the_formula_itself_has(row):
+    formula = resolve_name(row.path)
+    own = {field.name: field.default for field in dataclasses.fields(formula)}
+    said = {name: field.default for name, field in row.parameters.model_fields.items()}
+    assert said == own
+    assert row.reads_reference == getattr(formula, "reads_reference", False)
+
+
+def test_a_parameter_of_another_term_is_refused_by_name():
+    with pytest.raises(SettingsError, match="'jensen_shannon' has no parameter 'form'; it takes"):
+        resolve(anchors={"rehearsal": {"divergence": "jensen_shannon", "form": "k3"}})
+
+
+def test_a_parameter_out_of_range_is_refused_under_its_own_key():
+    with pytest.raises(SettingsError, match=r"surrogate\.clip_low: .*less than 1, got 3"):
+        resolve(surrogate={"clip_low": 3})
+
+
+def test_an_unknown_term_is_refused_and_the_nearest_one_named():
+    with pytest.raises(SettingsError, match=r"no .forward_k.: .*did you mean .forward_kl."):
+        resolve(anchors={"rehearsal": {"divergence": "forward_k"}})
+
+
+def test_another_divergence_drops_what_the_method_set_of_its_own():
+    settings = resolve_recipe(
+        {
+            **MINIMAL,
+            "method": "alpha",
+            "objective": {"anchors": {"rehearsal": {"divergence": "forward_kl"}}},
+        }
+    ).objective.anchors["rehearsal"]
+    assert (settings.weight, settings.parameters) == (0.01, {"form": "k3"})
+
+
+def test_there_may_be_several_anchors_each_with_a_store_of_its_own():
+    anchors = resolve(
+        anchors={"old": {"divergence": "alpha", "weight": 0.1, "store": "elsewhere", "per_step": 4}}
+    ).anchors
+    assert list(anchors) == ["rehearsal", "old"]  # the method's own, and the recipe's
+    assert (anchors["old"].store.name, anchors["old"].per_step) == ("elsewhere", 4)
+
+
+def test_a_run_whose_anchors_all_have_a_store_needs_no_pool_of_its_own():
+    anchor = {"divergence": "forward_kl", "weight": 0.1, "store": "elsewhere"}
+    table = {**MINIMAL, "method": "grpo", "objective": {"anchors": {"old": anchor}}}
+    assert not resolve_recipe(table).needs_pool
+    del anchor["store"]
+    assert resolve_recipe(table).needs_pool
+
+
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        ({"clip_low": 0.1}, {"surrogate": {"clip_low": 0.1}}),
+        ({"advantage_scale": "none"}, {"advantage": {"scale": "none"}}),
+        (
+            {"kl_coefficient": 0.3, "kl_estimator": "k2"},
+            {"penalties": {"kl": {"weight": 0.3, "estimator": "k2"}}},
+        ),
+        (
+            {"divergence": "alpha", "alpha": 0.3, "eta": 2.0, "forward_kl_form": "nll"},
+            {"anchors": {"rehearsal": {"divergence": "alpha", "alpha": 0.3, "weight": 2.0}}},
+        ),
+        (
+            {"divergence": "jensen_shannon", "js_definition": True, "eta": 1.0},
+            {"anchors": {"rehearsal": {"divergence": "jensen_shannon_definition", "weight": 1.0}}},
+        ),
+    ],
+)
+def test_short_names_stand_for_terms(short, long):
+    assert ObjectiveSettings(**short) == ObjectiveSettings(**long)
+
+
+def test_a_short_name_beside_another_value_of_what_it_stands_for_is_refused():
+    with pytest.raises(SettingsError, match=r"eta=0\.1 is short for anchors\.rehearsal\.weight"):
+        resolve(eta=0.1, anchors={"rehearsal": {"weight": 0.2}})
+
+
+def test_no_divergence_at_all_turns_rehearsal_off():
+    assert not resolve(divergence="none").rehearses
+
+
+def test_a_term_of_ones_own_takes_whatever_it_takes():
+    anchor = {"divergence": "somewhere:mine", "weight": 0.1, "sharpness": 3}
+    settings = resolve(anchors={"rehearsal": anchor}).anchors["rehearsal"]
+    assert settings.parameters == {"sharpness": 3}

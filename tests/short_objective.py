@@ -1,0 +1,37 @@
+"""An ``Objective`` in the words of the papers: one KL penalty, one divergence, weight eta."""
+
+from dph.divergences import JensenShannonDefinition
+from dph.objectives import (
+    Anchor,
+    ClippedSurrogate,
+    KLPenalty,
+    Objective,
+    WeightedPenalty,
+    make_objective,
+)
+from dph.settings import ObjectiveSettings
+
+
+def objective_of(
+    *,
+    clip_low=0.2,
+    clip_high=0.28,
+    kl_coefficient=0.0,
+    kl_estimator="k3",
+    divergence=None,
+    eta=0.0,
+    js_definition=False,
+):
+    """The terms themselves, those of weight 0 too."""
+    penalty = WeightedPenalty(penalty=KLPenalty(kl_estimator), weight=kl_coefficient)
+    divergence = JensenShannonDefinition() if js_definition else divergence
+    return Objective(
+        surrogate=ClippedSurrogate(clip_low, clip_high),
+        penalties={"kl": penalty} if kl_coefficient else {},
+        anchors={"rehearsal": Anchor(divergence=divergence, weight=eta)} if divergence else {},
+    )
+
+
+def from_settings(**settings):
+    """The terms that a recipe's ``[objective]`` asks for."""
+    return make_objective(ObjectiveSettings(**settings))
