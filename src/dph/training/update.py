@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 from dph.divergences import Divergence, make_divergence
 from dph.forward.logprobs import CompletionScores, completion_scores
-from dph.forward.sharing import Sharing, plan_microbatches
+from dph.forward.sharing import Microbatch, Sharing, plan_microbatches
 from dph.models.modes import autocast
 from dph.objectives import LossBatch, MixedLoss, mixed_loss, row_weights
 from dph.presampling.pool import RehearsalSample
@@ -170,7 +170,7 @@ def _accumulate(
     )
     for batch in batches:
         rows = [weighted[i] for i in batch.rows]
-        scores = _scores(rows, batch.sharing, forward)
+        scores = _scores(rows, batch, forward)
         loss = _loss(rows, scores, objective, divergence)
         if not torch.isfinite(loss.total):
             raise NonFiniteLossError("loss", rows)
@@ -182,7 +182,7 @@ def _accumulate(
     return terms, _Computed(packed, tokens)
 
 
-def _scores(rows: Sequence[WeightedRow], sharing: Sharing, forward: Forward) -> CompletionScores:
+def _scores(rows: Sequence[WeightedRow], batch: Microbatch, forward: Forward) -> CompletionScores:
     with autocast(forward.model, forward.dtype):
         return completion_scores(
             forward.model,
@@ -190,7 +190,8 @@ def _scores(rows: Sequence[WeightedRow], sharing: Sharing, forward: Forward) -> 
             [w.row.completion_ids for w in rows],
             temperature=forward.temperature,
             pad_id=forward.pad_id,
-            sharing=sharing,
+            sharing=batch.sharing,
+            forest=batch.forest,
         )
 
 
