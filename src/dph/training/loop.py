@@ -10,6 +10,7 @@ Deviations from arXiv:2509.07430:
 """
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from dph.errors import SettingsError, TrainingError
+from dph.errors import SettingsError, TrainingError, VerifierError
 from dph.files import only_writer
 from dph.presampling.pool import RehearsalSample
 from dph.randomness import generator
@@ -26,6 +27,7 @@ from dph.rollout.graded import GradedSampler
 from dph.settings import Recipe
 from dph.training.checkpoints import (
     Progress,
+    VerifierVersion,
     latest_checkpoint,
     load_optimizer,
     read_progress,
@@ -41,7 +43,10 @@ from dph.training.order import rehearsal_of_step
 from dph.training.policy_rows import PolicyRows, Scorers, policy_rows
 from dph.training.rows import Minibatch, split_minibatches
 from dph.training.tracking import MetricsLog, open_trackers
+from dph.training.uniform_outcomes import uniform_outcomes
 from dph.training.update import Forward, NonFiniteLossError, UpdateReport, update
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +90,7 @@ def train(
     Raises:
         PoolError: the stored log-probs are not the policy's.
         TrainingError: the loss is not finite (the batch is saved), or no group holds signal.
+        VerifierError: the verifier broke; the steps before are saved.
     """
     run = _Run(recipe, directory, actors, problems, rehearsal, digest)
     trackers = open_trackers(recipe.track, recipe, directory)
@@ -92,7 +98,8 @@ def train(
         log = MetricsLog(directory / "metrics.jsonl", step=run.progress.step)
         on_start(run.progress.step)
         while run.progress.step < recipe.train.steps and not stop():
-            metrics = run.step()
+            with run.saved_if_the_verifier_breaks():
+                metrics = run.step()
             log.write(metrics)
             trackers.log(metrics, step=run.progress.step)
             on_step(metrics)
@@ -127,6 +134,7 @@ class _Run:
         self.schedule = make_schedule(
             self.optimizer, recipe.train, done=self.progress.optimizer_steps
         )
+        self.said_uniform = False
         if recipe.objective.rehearses and not self.progress.step:
             require_reference(rehearsal, self.forward)
 
@@ -154,15 +162,19 @@ class _Run:
         }
 
     def _roll_out(self, step: int) -> Collected:
-        return collect(
+        rollout = collect(
             self.problems,
-            self.actors.draw,
+            _of_one_step(self.actors.draw),
             self.progress.position,
             step=step,
             seed=self.recipe.seed,
             train=self.recipe.train,
             objective=self.recipe.objective,
         )
+        if not self.said_uniform and (what := uniform_outcomes(rollout.drawn)):
+            self.said_uniform = True  # once: what is wrong with the first is wrong with the next
+            logger.warning("step %d: %s", step, what)
+        return rollout
 
     def _rows(self, rollout: Collected, step: int) -> PolicyRows:
         """The rows of the rollout, whose log-probs are checked at the run's first step."""
@@ -211,8 +223,23 @@ class _Run:
         step, train = self.progress.step, self.recipe.train
         return step % train.checkpoint_every == 0 or step == train.steps
 
+    @contextlib.contextmanager
+    def saved_if_the_verifier_breaks(self) -> Iterator[None]:
+        """Save the finished steps when the block ends with a VerifierError.
+
+        Answers are graded before anything is learnt from them, so the weights are still those of
+        the last finished step.
+        """
+        try:
+            yield
+        except VerifierError:
+            if self.progress.step > (self.saved_step or 0):
+                self.save()
+            raise
+
     def save(self) -> Path:
         """Write a checkpoint."""
+        verifier = self.actors.draw.verifier
         self.checkpoint = save_checkpoint(
             self.directory / "checkpoints",
             self.progress,
@@ -221,6 +248,7 @@ class _Run:
             self.optimizer,
             digest=self.digest,
             keep=self.recipe.train.keep_checkpoints,
+            verifier=VerifierVersion(name=verifier.name, version=verifier.version),
         )
         self.saved_step = self.progress.step
         return self.checkpoint
@@ -231,6 +259,11 @@ class _Run:
         progress = read_progress(self.checkpoint, digest=self.digest)
         load_optimizer(self.checkpoint, self.optimizer)
         return progress
+
+
+def _of_one_step(draw: GradedSampler) -> GradedSampler:
+    # Another draw (verl's, a test's) grades by itself and counts no crashes.
+    return draw.counted_together() if isinstance(draw, GradedSampler) else draw
 
 
 def _forward(recipe: Recipe, actors: Actors) -> Forward:

@@ -1,7 +1,7 @@
 """What a verifier is: problems and responses in, verdicts out."""
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from dph.records import Problem, Verdict
 
@@ -34,3 +34,9 @@ class Verifier(Protocol):
     def close(self) -> None:
         """Stop the worker processes, if there are any. Closing twice is harmless."""
         ...
+
+
+def verifier_identity(verifier: Verifier) -> dict[str, Any]:
+    """Everything that a verifier's verdicts depend on, as JSON: its name, version and settings."""
+    settings = dict(getattr(verifier, "settings", {}))
+    return {"name": verifier.name, "version": verifier.version, "settings": settings}
