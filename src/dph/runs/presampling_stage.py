@@ -8,6 +8,7 @@ from dph.presampling.pool import require_fit, require_free, require_whole
 from dph.presampling.presample import ReferenceForward, presample
 from dph.runs.layout import pool_directory
 from dph.runs.progress import ProgressDisplay
+from dph.runs.verifier_change import accepted_source
 from dph.runs.workbench import Workbench
 
 
@@ -28,6 +29,7 @@ def presample_stage(bench: Workbench, directory: Path, progress: ProgressDisplay
         source, rule = bench.source(model, draw), bench.rule()
         if (path / "manifest.json").exists():
             manifest = read_manifest(path / "manifest.json")
+            source = accepted_source(bench, directory, source, manifest.source, pool=path)
             require_fit(path, manifest, source, rule)
             require_whole(path, manifest)
             return manifest

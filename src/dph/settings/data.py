@@ -35,7 +35,7 @@ class DataSettings(Section):
         0.5,
         ge=0,
         le=1,
-        description="share of a step's graded answers that may crash the verifier; more ends the run",
+        description="share of a step's graded answers that may crash; more end the run",
     )
     databases: FilePath | None = Field(
         None, description="where relative database paths start (sql)"

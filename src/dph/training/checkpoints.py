@@ -3,15 +3,15 @@
     checkpoints/step_000040/
       config.json model.safetensors tokenizer.json ...   AutoModelForCausalLM reads it
       optimizer.safetensors                              "<parameter index>.<name>"
-      trainer.json                                       step, position, digest, verifier
+      trainer.json                                       step, position, digest, verifiers
 
 Written to a temporary name and renamed, so whatever is there is whole.
 """
 
 import re
 import shutil
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +39,11 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifierVersion:
-    """Which version of which verifier gave the rewards."""
+    """Which version of which verifier gave the rewards from which step on."""
 
     name: str
     version: str
+    first_step: int = 1
 
 
 def latest_checkpoint(directory: Path) -> Path | None:
@@ -59,14 +60,13 @@ def save_checkpoint(
     *,
     digest: str,
     keep: int,
-    verifier: VerifierVersion | None = None,
+    verifiers: Sequence[VerifierVersion] = (),
 ) -> Path:
     """Write ``step_NNNNNN`` and remove all but the newest ``keep`` checkpoints.
 
     Raises:
         TrainingError: the disk is full.
     """
-    made_by = {"digest": digest, "verifier": verifier and asdict(verifier)}
     path = make_directory(directory) / f"step_{progress.step:06d}"
     try:
         with atomic_path(path) as temporary:
@@ -74,7 +74,7 @@ def save_checkpoint(
             model.save_pretrained(temporary)
             tokenizer.save_pretrained(temporary)
             save_file(_flat_state(optimizer), temporary / "optimizer.safetensors")
-            write_json(temporary / "trainer.json", {**made_by, **asdict(progress)})
+            _write(temporary, _TrainerFile(digest, tuple(verifiers), progress))
     except SafetensorError as error:  # its way to say that the disk is full
         raise TrainingError(f"cannot write the checkpoint {path}: {error}") from error
     for old in _in_order(directory)[:-keep]:
@@ -97,13 +97,39 @@ def read_progress(path: Path, *, digest: str) -> Progress:
     return found.progress
 
 
-def read_verifier(path: Path) -> VerifierVersion | None:
-    """Which verifier gave the rewards up to a checkpoint; None where it does not say.
+def read_verifiers(path: Path) -> tuple[VerifierVersion, ...]:
+    """Which verifiers gave the rewards up to a checkpoint, the first first.
 
     Raises:
         CheckpointError: it is damaged.
     """
-    return _read(path).verifier
+    return _read(path).verifiers
+
+
+def current_verifier(verifiers: Sequence[VerifierVersion]) -> VerifierVersion | None:
+    """The last of them; None where there is none."""
+    return verifiers[-1] if verifiers else None
+
+
+def followed_by(
+    verifiers: Sequence[VerifierVersion], *, name: str, version: str, first_step: int
+) -> tuple[VerifierVersion, ...]:
+    """The verifiers of a run whose steps from ``first_step`` on are rewarded by this one."""
+    last = current_verifier(verifiers)
+    if last is not None and (last.name, last.version) == (name, version):
+        return tuple(verifiers)
+    return (*verifiers, VerifierVersion(name=name, version=version, first_step=first_step))
+
+
+def record_verifier(path: Path, *, name: str, version: str, first_step: int) -> None:
+    """Write into a checkpoint that the run goes on with this verifier.
+
+    Raises:
+        CheckpointError: it is damaged.
+    """
+    found = _read(path)
+    verifiers = followed_by(found.verifiers, name=name, version=version, first_step=first_step)
+    _write(path, replace(found, verifiers=verifiers))
 
 
 def load_optimizer(path: Path, optimizer: torch.optim.Optimizer) -> None:
@@ -133,25 +159,28 @@ def load_optimizer(path: Path, optimizer: torch.optim.Optimizer) -> None:
     optimizer.load_state_dict({"state": state, "param_groups": current["param_groups"]})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _TrainerFile:
     digest: str
-    verifier: VerifierVersion | None
+    verifiers: tuple[VerifierVersion, ...]
     progress: Progress
 
 
 def _read(path: Path) -> _TrainerFile:
     try:
         content: dict[str, Any] = dict(read_json(path / "trainer.json"))
-        digest, verifier = content.pop("digest"), content.pop("verifier", None)
+        digest = content.pop("digest")
+        verifiers = tuple(VerifierVersion(**each) for each in content.pop("verifiers", ()))
         position = Position(**content.pop("position"))
-        return _TrainerFile(
-            digest=digest,
-            verifier=None if verifier is None else VerifierVersion(**verifier),
-            progress=Progress(**content, position=position),
-        )
+        return _TrainerFile(digest, verifiers, Progress(**content, position=position))
     except (DataError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"the checkpoint {path} is damaged: {error}") from error
+
+
+def _write(path: Path, content: _TrainerFile) -> None:
+    verifiers = [asdict(each) for each in content.verifiers]
+    made_by = {"digest": content.digest, "verifiers": verifiers}
+    write_json(path / "trainer.json", {**made_by, **asdict(content.progress)})
 
 
 def _by_parameter(

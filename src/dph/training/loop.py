@@ -18,7 +18,7 @@ from pathlib import Path
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from dph.errors import SettingsError, TrainingError, VerifierError
+from dph.errors import TrainingError, VerifierError
 from dph.files import only_writer
 from dph.presampling.pool import RehearsalSample
 from dph.randomness import generator
@@ -27,10 +27,11 @@ from dph.rollout.graded import GradedSampler
 from dph.settings import Recipe
 from dph.training.checkpoints import (
     Progress,
-    VerifierVersion,
+    followed_by,
     latest_checkpoint,
     load_optimizer,
     read_progress,
+    read_verifiers,
     save_checkpoint,
 )
 from dph.training.checks import require_reference
@@ -40,11 +41,12 @@ from dph.training.interruption import asked_to_stop
 from dph.training.metrics import Metrics, step_metrics
 from dph.training.optimizer import make_optimizer, make_schedule
 from dph.training.order import rehearsal_of_step
-from dph.training.policy_rows import PolicyRows, Scorers, policy_rows
+from dph.training.policy_rows import PolicyRows, policy_rows
+from dph.training.preparation import require_enough, scorers, training_forward
 from dph.training.rows import Minibatch, split_minibatches
 from dph.training.tracking import MetricsLog, open_trackers
 from dph.training.uniform_outcomes import uniform_outcomes
-from dph.training.update import Forward, NonFiniteLossError, UpdateReport, update
+from dph.training.update import NonFiniteLossError, UpdateReport, update
 
 logger = logging.getLogger(__name__)
 
@@ -122,11 +124,11 @@ class _Run:
         rehearsal: Sequence[RehearsalSample],
         digest: str,
     ) -> None:
-        _require_enough(problems, recipe)
+        require_enough(problems, recipe)
         self.recipe, self.directory, self.digest = recipe, directory, digest
         self.actors, self.problems = actors, problems
         self.rehearsal = rehearsal if recipe.objective.rehearses else ()
-        self.forward = _forward(recipe, actors)
+        self.forward = training_forward(recipe, actors.policy, actors.tokenizer)
         self.optimizer = make_optimizer(actors.policy, recipe.train)
         self.checkpoint = latest_checkpoint(directory / "checkpoints")
         self.progress = self._restored()
@@ -183,7 +185,7 @@ class _Run:
         return policy_rows(
             [rollout.groups[i] for i in order],
             self.forward,
-            _scorers(self.recipe, self.actors),
+            scorers(self.recipe, self.actors.policy, self.actors.reference),
             objective=self.recipe.objective,
             check_sampler=step == 1,
         )
@@ -239,6 +241,7 @@ class _Run:
 
     def save(self) -> Path:
         """Write a checkpoint."""
+        before = read_verifiers(self.checkpoint) if self.checkpoint else ()
         verifier = self.actors.draw.verifier
         self.checkpoint = save_checkpoint(
             self.directory / "checkpoints",
@@ -248,7 +251,12 @@ class _Run:
             self.optimizer,
             digest=self.digest,
             keep=self.recipe.train.keep_checkpoints,
-            verifier=VerifierVersion(name=verifier.name, version=verifier.version),
+            verifiers=followed_by(
+                before,
+                name=verifier.name,
+                version=verifier.version,
+                first_step=(self.saved_step or 0) + 1,
+            ),
         )
         self.saved_step = self.progress.step
         return self.checkpoint
@@ -264,29 +272,3 @@ class _Run:
 def _of_one_step(draw: GradedSampler) -> GradedSampler:
     # Another draw (verl's, a test's) grades by itself and counts no crashes.
     return draw.counted_together() if isinstance(draw, GradedSampler) else draw
-
-
-def _forward(recipe: Recipe, actors: Actors) -> Forward:
-    return Forward(
-        model=actors.policy,
-        pad_id=int(actors.tokenizer.pad_token_id),
-        temperature=recipe.sampling.temperature,
-        dtype=recipe.model.dtype,
-        token_budget=recipe.train.microbatch_tokens,
-        max_tokens=recipe.sampling.max_tokens,
-        sharing=recipe.train.shared_prompts,
-    )
-
-
-def _scorers(recipe: Recipe, actors: Actors) -> Scorers:
-    wanted = recipe.train.old_logprobs
-    recompute = wanted == "recompute" or (wanted == "auto" and recipe.model.dtype != "float32")
-    return Scorers(old=actors.policy if recompute else None, reference=actors.reference)
-
-
-def _require_enough(problems: Sequence[Problem], recipe: Recipe) -> None:
-    if len(problems) < recipe.train.problems_per_step:
-        raise SettingsError(
-            f"train.problems_per_step = {recipe.train.problems_per_step}, but there are only "
-            f"{len(problems)} problems to explore"
-        )
