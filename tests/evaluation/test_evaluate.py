@@ -87,7 +87,7 @@ def test_an_answer_that_was_cut_off_is_over_the_limit(make_set):
     rows = evaluate_set(make_set(problems=40), samples=8, seed=0).to_pylist()
     cut = [row for row in rows if not row["finished"]]
     assert cut
-    assert {(row["outcome"], row["reward"]) for row in cut} == {("OVER_LIMIT", 0.0)}
+    assert {(row["outcome"], row["reward"]) for row in cut} == {("CUT_OFF", 0.0)}
 
 
 def test_sampling_does_not_depend_on_the_chunks(make_set, tmp_path, monkeypatch):

@@ -82,7 +82,7 @@ def test_every_finished_completion_has_its_own_verdict_in_the_order_of_the_reque
     rollout = graded_sampler(sampler)(PROBLEMS, samples=3, seed=0, first_index=1)
     reasons = [[graded.verdict.reason for graded in group] for group in rollout.groups]
     assert reasons == [[CUT_OFF.reason, f"{p}:{p}2", f"{p}:{p}3"] for p in "abc"]
-    assert rollout.groups[1][0].verdict.outcome is Outcome.OVER_LIMIT
+    assert rollout.groups[1][0].verdict.outcome is Outcome.CUT_OFF
     assert [[graded.style for graded in group] for group in rollout.groups] == [
         [p] * 3 for p in "abc"
     ]

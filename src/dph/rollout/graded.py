@@ -9,7 +9,7 @@ from dph.rollout.background_grading import BackgroundGrading
 from dph.rollout.base import Sampler, SampleRequest, SamplingParameters, StreamingSampler
 from dph.verifiers.base import Verifier
 
-CUT_OFF = Verdict(outcome=Outcome.OVER_LIMIT, reward=0.0, reason="cut off at max_tokens")
+CUT_OFF = Verdict(outcome=Outcome.CUT_OFF, reward=0.0, reason="cut off at max_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Rollout:
 class GradedSampler:
     """A sampler with the verifier, the prompt encoding and the style classifier of a task.
 
-    A completion that ``max_tokens`` cut off is not an answer: it gets OVER_LIMIT and reward 0
+    A completion that ``max_tokens`` cut off is not an answer: it gets CUT_OFF and reward 0
     without being graded, so that a policy must learn to stop.
     """
 
