@@ -28,8 +28,8 @@ _WITHOUT_RESULT = {
     "train": {"checkpoint_every", "keep_checkpoints", "steps"},
 }
 """The settings of each section that change no weights."""
-_PLACES = {"model": {"path"}, "data": {"train", "databases"}}
-"""What lies there counts, not where it lies."""
+_PLACES = {"model": {"path"}, "data": {"train", "databases"}, "presample": {"seed"}}
+"""What lies there counts, not where it lies; and the seed that holds, whichever key named it."""
 _MOST_NAMED = 4
 
 
@@ -50,6 +50,7 @@ def training_digest(bench: Workbench) -> str:
             )
             for name in _SECTIONS
         },
+        recipe.presampling_seed,
         recipe.seed,
     )
 
