@@ -34,7 +34,10 @@ def run_stages(bench: Workbench, directory: Path, progress: ProgressDisplay) -> 
     require_evaluable(bench)
     digest = training_digest(bench)
     steps_done(bench, directory, digest)  # refuses other settings before anything is sampled
-    pool = presample_stage(bench, directory, progress) if recipe.needs_pool else None
+    pool = None
+    if recipe.needs_pool:  # other runs may share a pool that has a place of its own
+        own = recipe.presample.pool is None
+        pool = presample_stage(bench, directory, progress, may_split_again=own)
     trained = train_stage(bench, directory, progress, digest=digest)
     if trained.stopped or not recipe.data.sets:
         return RunResult(pool=pool, trained=trained)

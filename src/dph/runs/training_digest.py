@@ -22,8 +22,8 @@ _WITHOUT_RESULT = {
     "train.steps",
 }
 """Settings of these sections that change no weights."""
-_PLACES = {"data.databases", "data.train", "model.path"}
-"""What lies there counts, not where it lies."""
+_PLACES = {"data.databases", "data.train", "model.path", "presample.seed"}
+"""What lies there counts, not where it lies; and the seed that holds, whichever key named it."""
 _MOST_NAMED = 4
 
 
@@ -47,6 +47,7 @@ def training_digest(bench: Workbench) -> str:
             for name, value in getattr(recipe, section).model_dump(mode="json").items()
             if _changes_the_result(key := f"{section}.{name}") and key not in _PLACES
         },
+        recipe.presampling_seed,
         recipe.seed,
     )
 

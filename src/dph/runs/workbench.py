@@ -26,7 +26,7 @@ from dph.settings import Recipe
 from dph.tasks.problems import load_problems, problems_fingerprint
 from dph.tasks.styles import make_style
 from dph.verifiers import make_verifier
-from dph.verifiers.base import Verifier
+from dph.verifiers.base import Verifier, verifier_identity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +155,7 @@ class Workbench:
     def source(self, model: PreTrainedModel, draw: GradedSampler) -> Source:
         """What a pool of this recipe is made from; ``model`` is the initial policy."""
         recipe, data = self.recipe, self.recipe.data
+        verifier = verifier_identity(self.verifier)
         return Source(
             model=recipe.model.path,
             model_fingerprint=weight_fingerprint(model),
@@ -162,15 +163,16 @@ class Workbench:
             problems_fingerprint=problems_fingerprint(self.problems),
             chat=data.chat,
             system_prompt=data.system_prompt,
-            verifier=self.verifier.name,
-            verifier_version=self.verifier.version,
+            verifier=verifier["name"],
+            verifier_version=verifier["version"],
+            verifier_settings=verifier["settings"],
             samples=recipe.presample.samples,
             temperature=draw.parameters.temperature,
             top_p=draw.parameters.top_p,
             max_tokens=draw.parameters.max_tokens,
             stop_token_ids=draw.parameters.stop_token_ids,
             dtype=recipe.model.dtype,
-            seed=recipe.seed,
+            seed=recipe.presampling_seed,
             engine=recipe.sampling.engine,
         )
 
