@@ -62,14 +62,24 @@ def source_fingerprint(module_name: str) -> str:
     >>> len(source_fingerprint("json.decoder")), source_fingerprint("builtins")
     (12, '')
     """
+    file = source_file(module_name)
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:12] if file else ""
+
+
+def source_file(module_name: str) -> Path | None:
+    """The file that a module would be imported from, or None where there is no such file.
+
+    >>> source_file("json.decoder").name, source_file("builtins")
+    ('decoder.py', None)
+    """
     _search_current_directory()
     try:
         spec = importlib.util.find_spec(module_name)
     except (ImportError, ValueError):  # no such package, or a module without a spec
-        return ""
+        return None
     if spec is None or not spec.has_location or spec.origin is None:
-        return ""
-    return hashlib.sha256(Path(spec.origin).read_bytes()).hexdigest()[:12]
+        return None
+    return Path(spec.origin)
 
 
 def _search_current_directory() -> None:

@@ -18,6 +18,8 @@ class Outcome(StrEnum):
     TIMED_OUT = "TIMED_OUT"
     OVER_LIMIT = "OVER_LIMIT"
     """The answer asked for more rows, bytes or memory than is allowed."""
+    CUT_OFF = "CUT_OFF"
+    """The answer was cut off at max_tokens; see OVER_LIMIT for what it asked of the grader."""
     BAD_GOLD = "BAD_GOLD"
     """The gold answer cannot be graded against; says nothing about the response."""
     CRASHED = "CRASHED"

@@ -18,7 +18,8 @@ from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.pipeline import run_stages
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
-from dph.runs.training_stage import train_stage, training_digest
+from dph.runs.training_digest import training_digest
+from dph.runs.training_stage import train_stage
 from dph.runs.workbench import open_workbench
 from dph.settings import VLLMSettings, resolve_recipe
 

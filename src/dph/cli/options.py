@@ -20,3 +20,9 @@ OutOption = Annotated[
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document; progress goes to stderr.")
 ]
+AcceptVerifierOption = Annotated[
+    bool,
+    typer.Option(
+        "--accept-verifier", help="Go on though the verifier's file changed since the run began."
+    ),
+]

@@ -1,11 +1,11 @@
 """The user's own verifier: a function by its import path, run in killable worker processes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dph.closing import Closing
 from dph.errors import SettingsError, VerifierError
-from dph.import_path import source_fingerprint
+from dph.import_path import source_file, source_fingerprint
 from dph.records import Outcome, Problem, Verdict
 from dph.workers.pool import Reply, ReplyKind, WorkerPool
 
@@ -14,7 +14,9 @@ class FunctionVerifier(Closing):
     """Calls ``function(response, problem)``, which returns a bool, a number in [0, 1] or a Verdict.
 
     The function runs in worker processes and is killed when it takes longer than ``timeout``.
-    ``version`` changes with the file that holds it, but not with what that file imports.
+    ``version`` changes with the file that holds it, but not with what that file imports;
+    ``source`` is that file, and its name stands in ``settings``, so that who finds another
+    version can say which file was changed.
 
     Args:
         path: import path ``module:function``; the current directory is searched, too.
@@ -38,6 +40,11 @@ class FunctionVerifier(Closing):
         if reason := self._pool.start():
             self.close()
             raise SettingsError(f"the verifier {path!r} cannot be used: {reason}")
+        self.source = source_file(path.partition(":")[0])
+        self.settings: Mapping[str, Any] = {
+            "timeout": float(timeout),
+            "source": self.source.name if self.source else "",
+        }
         # Verdicts of an earlier version of the function must not pass for those of this one.
         self.version = f"{self.version} {source_fingerprint(path.partition(':')[0])}".rstrip()
 

@@ -96,7 +96,7 @@ def test_padding_behind_an_answer_is_not_part_of_it(model):
 
 def test_an_answer_that_was_cut_off_is_not_graded(model):
     found = graded(config(model), WANTED, (7, 8))
-    assert found["reward_extra_info"]["outcome"] == "OVER_LIMIT"
+    assert found["reward_extra_info"]["outcome"] == "CUT_OFF"
     assert found["reward_score"] == 0.0
 
 

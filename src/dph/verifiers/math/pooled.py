@@ -4,7 +4,7 @@ Both need the extra ``dph-rl[math]`` and run in worker processes that are killed
 takes too long. A problem's answer has ``answer``, the gold, in LaTeX or plain.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -48,6 +48,7 @@ class PooledMathVerifier(Closing):
                 f"the {self.name} verifier needs the package {missing[0]}: "
                 "pip install 'dph-rl[math]'"
             )
+        self.settings: Mapping[str, Any] = {**options, "timeout": float(timeout)}
         self._pool = WorkerPool(
             handler=handler,
             options=options | {"memory_bytes": _MEMORY_BYTES},

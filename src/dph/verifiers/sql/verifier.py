@@ -1,12 +1,14 @@
 """The SQL verifier: a response is right if its SQL returns the gold's rows, by one of the rules."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from dph.closing import Closing
 from dph.errors import DataError, SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
+from dph.verifiers.sql.databases import databases_fingerprint
 from dph.verifiers.sql.executor import SQLLimits
 from dph.verifiers.sql.extraction import DEFAULT_SOURCES, SQLSource, extract_sql
 from dph.verifiers.sql.handler import GOLD_STAGE
@@ -75,14 +77,34 @@ class SQLVerifier(Closing):
         self.rule = sql_rule(rule).name
         self.version = f"2 ({rule})"
         self._databases = (databases or Path()).absolute()
+        self._has_directory = databases is not None
+        self._limits = replace(limits or SQLLimits(), seconds=timeout)
         self._sources = tuple(sources)
         self._pool = WorkerPool(
             handler="dph.verifiers.sql.handler:make_sql_grader",
-            options=asdict(limits or SQLLimits()) | {"seconds": timeout, "rule": rule},
+            options=asdict(self._limits) | {"rule": rule},
             workers=workers,
             timeout=timeout + _GRACE_SECONDS,
             shared_stage=GOLD_STAGE,
         )
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The limits of a statement, where SQL is looked for, and what the databases hold.
+
+        ``databases`` is a fingerprint of all databases below the directory ``databases``: the
+        same wherever that lies. It is made when it is asked for, and a file that has not changed
+        is read once in a process. Without that directory it is '': the paths in the problems are
+        all that is known of their databases.
+        """
+        limits = {name: value for name, value in asdict(self._limits).items() if name != "seconds"}
+        return {
+            "rule": self.rule,
+            "sources": [str(source) for source in self._sources],
+            "timeout": float(self._limits.seconds),
+            "limits": limits,
+            "databases": databases_fingerprint(self._databases) if self._has_directory else "",
+        }
 
     def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
         """One verdict for each pair, in order.
