@@ -6,8 +6,9 @@ from typing import Any
 from dph.closing import Closing
 from dph.errors import SettingsError, VerifierError
 from dph.import_path import source_file, source_fingerprint
-from dph.records import Outcome, Problem, Verdict
-from dph.workers.pool import Reply, ReplyKind, WorkerPool
+from dph.records import Problem, Verdict
+from dph.workers.pool import WorkerPool
+from dph.workers.verdicts import verdict_of
 
 
 class FunctionVerifier(Closing):
@@ -64,27 +65,13 @@ class FunctionVerifier(Closing):
                 f"{self.name!r} gets its problems as JSON, and one is none: {error}"
             ) from error
         return [
-            self._verdict(reply, problem) for reply, problem in zip(replies, problems, strict=True)
+            verdict_of(reply, verifier=self.name, subject=f"problem {problem.problem_id}")
+            for reply, problem in zip(replies, problems, strict=True)
         ]
 
     def close(self) -> None:
         """Stop the worker processes. Closing twice is harmless."""
         self._pool.close()
-
-    def _verdict(self, reply: Reply, problem: Problem) -> Verdict:
-        match reply.kind:
-            case ReplyKind.OK:
-                outcome, reward, reason = reply.value
-                return Verdict(outcome=Outcome(outcome), reward=reward, reason=reason)
-            case ReplyKind.TIMED_OUT:
-                return Verdict(outcome=Outcome.TIMED_OUT, reward=0.0, reason=reply.reason)
-            case ReplyKind.CRASHED:
-                return Verdict(outcome=Outcome.CRASHED, reward=0.0, reason=reply.reason)
-            case _:
-                raise VerifierError(
-                    f"the verifier {self.name!r} failed on problem {problem.problem_id!r}: "
-                    f"{reply.reason}"
-                )
 
 
 def _request(problem: Problem, response: str) -> dict[str, Any]:
