@@ -28,19 +28,11 @@ from dph.grading.rows import (
     require_suffix,
     write_part,
 )
-from dph.records import Outcome, Verdict
+from dph.records import Outcome, TimedVerdict
 
 ADDED = ("reward", "outcome", "reason", "seconds")
 CHUNK_ROWS = 1024
 _CHUNKS_IN_FLIGHT = 2
-
-
-@dataclass(frozen=True, slots=True)
-class GradedRow:
-    """A row's verdict and the seconds that grading it took."""
-
-    verdict: Verdict
-    seconds: float
 
 
 class RowGrader(Protocol):
@@ -60,8 +52,8 @@ class RowGrader(Protocol):
         """What the verdicts depend on: a job with other settings is another job."""
         ...
 
-    def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[GradedRow]:
-        """One graded row for each, in order."""
+    def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:
+        """One verdict for each row, in order, with the seconds it took."""
         ...
 
 
@@ -195,7 +187,7 @@ def _grade_chunk(grader: RowGrader, chunk: Chunk, parts: GradedParts, index: int
         write_part(path, chunk, _columns(graded))
 
 
-def _columns(graded: Sequence[GradedRow]) -> Columns:
+def _columns(graded: Sequence[TimedVerdict]) -> Columns:
     return {
         "reward": (pa.float64(), [row.verdict.reward for row in graded]),
         "outcome": (pa.string(), [str(row.verdict.outcome) for row in graded]),
