@@ -78,8 +78,8 @@ def test_json_is_one_document(tmp_path, databases, capsys):
         (["--workers", "0"], "greater than or equal to 1"),
         (["--timeout", "0"], "timeout must be a positive"),
         (["--databases", "nowhere"], "no directory: nowhere"),
-        (["--input", "none.jsonl"], "cannot read none.jsonl"),
-        (["--input", "in.csv"], "must end in one of"),
+        (["--input", "none.jsonl"], "there is no file none.jsonl"),
+        (["--input", "in.txt"], "must end in one of"),
         (["--out", "out.txt"], "must end in one of"),
     ],
 )

@@ -94,12 +94,12 @@ def test_what_cannot_be_read_is_named(write, rows, message):
 
 
 def test_files_of_other_kinds_are_refused(tmp_path):
-    (tmp_path / "x.csv").write_text("")
+    (tmp_path / "x.txt").write_text("")
     (tmp_path / "x.parquet").write_text("no")
     (tmp_path / "x.jsonl").write_text("{\n")
     pq.write_table(pa.table({"a": [1]}), tmp_path / "y.parquet")
     for name, message in [
-        ("x.csv", r"from .jsonl or .parquet"),
+        ("x.txt", "must end in one of"),
         ("x.parquet", "as parquet"),
         ("x.jsonl", "line 1: not valid JSON"),
         ("gone.jsonl", "there is no file"),

@@ -72,10 +72,9 @@ def _converted(
 ) -> int:
     """Write the file and count its rows."""
     from dph.cli.display.progress import open_progress
-    from dph.grading.rows import count_rows, require_suffix
+    from dph.files.rows import count_rows
     from dph.tasks.verl.files import problems_to_verl, verl_to_problems
 
-    require_suffix(source)
     with open_progress().task("convert", count_rows(source), "rows") as advance:
 
         def progress(rows: int) -> None:

@@ -22,8 +22,8 @@ def run_grading(
     source: Path, target: Path, *, grader: "RowGrader", resume: bool, replace: bool, as_json: bool
 ) -> None:
     """Grade ``source`` into ``target`` and print what came out."""
+    from dph.files.rows import count_rows
     from dph.grading import grade_file
-    from dph.grading.rows import count_rows
 
     with open_progress().task("grade", count_rows(source), "rows") as advance:
         summary = grade_file(

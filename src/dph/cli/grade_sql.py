@@ -52,10 +52,9 @@ def grade_sql(
     Every query runs in a worker process that can only read, and is killed when it hangs.
     """
     from dph.cli.grade_run import default_workers, run_grading
-    from dph.grading.rows import column_names, require_suffix
+    from dph.files.rows import column_names
     from dph.grading.sql import SQLRowGrader, answer_column
 
-    require_suffix(source)
     grader = SQLRowGrader(
         databases=databases,
         rule=rule.value,

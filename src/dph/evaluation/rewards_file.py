@@ -1,6 +1,5 @@
 """Any file of graded samples, ``problem_id`` and ``reward`` a row, as scores by problem."""
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from jaxtyping import Bool, Float, Int
 
 from dph.errors import DataError
+from dph.files.rows import RowFormat, column_names, read_rows, row_format
 from dph.records import Outcome
 
 _NEEDED = ("problem_id", "reward")
@@ -144,40 +142,13 @@ def _outcome(row: Mapping[str, Any], place: str) -> Outcome | None:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    readers = {".jsonl": _jsonl_rows, ".parquet": _parquet_rows}
-    if path.suffix not in readers:
-        raise DataError(f"graded samples are read from .jsonl or .parquet, got {path}")
-    if not path.is_file():
-        raise DataError(f"there is no file {path}")
-    return readers[path.suffix](path)
-
-
-def _jsonl_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            place = f"{path}, line {number}"
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise DataError(f"{place}: not valid JSON: {error}") from error
+    of_lines = row_format(path) is not RowFormat.PARQUET
+    if not of_lines:
+        _require_columns(column_names(path), str(path))
+    for place, row in read_rows(path, columns=_KNOWN):
+        if of_lines:
             _require_columns(row if isinstance(row, dict) else {}, place)
-            yield place, row
-
-
-def _parquet_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    try:
-        with pq.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            _require_columns(names, str(path))
-            number = 0
-            for batch in file.iter_batches(columns=[name for name in _KNOWN if name in names]):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield f"{path}, row {number}", row
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"cannot read {path} as parquet: {error}") from error
+        yield place, row
 
 
 def _require_columns(names: Any, place: str) -> None:

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from transformers import PreTrainedModel
 
+from dph.files.parts import TableParts
 from dph.forward.scoring import score_completions
 from dph.presampling.manifest import Counts, Manifest, Rule, Source
 from dph.presampling.partition import histogram, partition
-from dph.presampling.parts import Parts
 from dph.presampling.pool import RehearsalSample, write_pool
 from dph.records import GradedCompletion, Outcome, Problem
 from dph.rollout.base import SamplingParameters
@@ -124,7 +124,7 @@ def presample(
     """
     size = chunk_size or CHUNK
     digest = recipe_digest(source, rule.model_dump(mode="json"), size)
-    parts = Parts(path.with_name(f"{path.name}.partial"), digest=digest)
+    parts = TableParts(path.with_name(f"{path.name}.partial"), digest=digest)
     tables = []
     for index, start in enumerate(range(0, len(problems), size)):
         chunk = problems[start : start + size]

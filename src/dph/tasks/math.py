@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from dph.errors import DataError, SettingsError
+from dph.files.rows import read_rows
 from dph.records import Problem
-from dph.tasks.problems import read_rows
 
 BOXED_INSTRUCTION = "Please reason step by step, and put your final answer within \\boxed{}."
 """What Qwen2.5-Math is asked for, and with it everyone who grades boxed answers."""
