@@ -6,11 +6,11 @@ from dph.errors import DataError, SettingsError
 from dph.tasks.math import (
     BOXED_INSTRUCTION,
     MATHS_SETS,
-    last_boxed,
     load_maths,
     load_maths_set,
     maths_prompt,
 )
+from dph.verifiers.math.answer import last_boxes
 from shared_data import shared_data
 
 SIZES = {
@@ -97,14 +97,19 @@ def test_an_unknown_set_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("solution", "gold"),
     [
-        ("none", None),
-        (r"\boxed{1} and \boxed{ 2 }", "2"),
+        (r"so \boxed {5}.", "5"),
+        (r"\boxed{\left\{1,2\right.}", r"\left\{1,2\right."),
+        (r"\fbox{7}", "7"),
+        (r"\boxed{1} or \boxed{ 2 }", "2"),
         (r"\boxed{\text{a {b} c}}", r"\text{a {b} c}"),
+        (r"none", None),
         (r"\boxed{1", None),
-        (r"\boxed{}", ""),
+        (r"\boxed{}", None),
     ],
 )
-def test_the_last_box_with_the_braces_inside_it(text, found):
-    assert last_boxed(text) == found
+def test_the_box_of_a_solution_is_found_where_the_verifier_finds_it(write, solution, gold):
+    loaded = load_maths(write({"problem": "p", "solution": solution}), name="own")
+    assert [problem.answer["answer"] for problem in loaded.problems] == ([gold] if gold else [])
+    assert gold is None or last_boxes(solution)[-1] == gold

@@ -10,6 +10,7 @@ from typing import Any
 from dph.errors import DataError, SettingsError
 from dph.files.rows import read_rows
 from dph.records import Problem
+from dph.verifiers.math.answer import last_boxes
 
 BOXED_INSTRUCTION = "Please reason step by step, and put your final answer within \\boxed{}."
 """What Qwen2.5-Math is asked for, and with it everyone who grades boxed answers."""
@@ -108,21 +109,6 @@ def maths_prompt(problem: str) -> str:
     return f"{problem.strip()}\n{BOXED_INSTRUCTION}"
 
 
-def last_boxed(text: str) -> str | None:
-    r"""What stands in the last ``\boxed{}`` of a text, braces inside it included.
-
-    >>> last_boxed(r"so \boxed{1}, no: \boxed{\frac{1}{2}}."), last_boxed(r"\boxed{1")
-    ('\\frac{1}{2}', None)
-    """
-    start = text.rfind("\\boxed{")
-    depth = 0
-    for end in range(start + len("\\boxed"), len(text) if start >= 0 else 0):
-        depth += {"{": 1, "}": -1}.get(text[end], 0)
-        if depth == 0:
-            return text[start + len("\\boxed{") : end].strip()
-    return None
-
-
 def _number(row: Any, position: int, place: str) -> Any:
     if not isinstance(row, dict):
         raise DataError(f"{place}: a problem is a JSON object, got {row!r:.80}")
@@ -132,7 +118,8 @@ def _number(row: Any, position: int, place: str) -> Any:
 def _gold(row: Mapping[str, Any]) -> str | None:
     answer = row.get("answer")
     if answer is None:
-        return last_boxed(str(row.get("solution") or ""))
+        boxes = last_boxes(str(row.get("solution") or ""))
+        return boxes[-1] if boxes else None
     return str(answer).strip()
 
 
