@@ -68,12 +68,12 @@ def test_the_rewards_of_the_mathematics_example(shell, tmp_path):
     pytest.importorskip("math_verify")
     by_verifier = []
     for verifier in ("math", "math_qwen"):
-        shell(example("maths").replace("--verifier math ", f"--verifier {verifier} "))
+        shell(example("math").replace("--verifier math ", f"--verifier {verifier} "))
         rows = (tmp_path / "graded.jsonl").read_text().splitlines()
         by_verifier.append([json.loads(row)["reward"] for row in rows])
         (tmp_path / "graded.jsonl").unlink()
     expected = [list(row) for row in zip(*by_verifier, strict=True)]
-    assert table_after("<!-- rewards: maths -->") == expected
+    assert table_after("<!-- rewards: math -->") == expected
 
 
 def test_the_example_of_the_readme(shell, tmp_path):
@@ -84,7 +84,7 @@ def test_the_example_of_the_readme(shell, tmp_path):
     rows = (tmp_path / "graded.jsonl").read_text().splitlines()
     outcomes = [json.loads(row)["outcome"] for row in rows]
     assert outcomes == ["CORRECT", "WRONG", "INVALID"]
-    rows = (tmp_path / "graded-maths.jsonl").read_text().splitlines()
+    rows = (tmp_path / "graded-math.jsonl").read_text().splitlines()
     assert [json.loads(row)["reward"] for row in rows] == [1.0, 0.0]
 
 
