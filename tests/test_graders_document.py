@@ -64,7 +64,7 @@ def test_the_rewards_of_the_sql_example(shell, tmp_path):
     assert table_after("<!-- rewards: sql -->") == [list(row) for row in zip(*by_rule, strict=True)]
 
 
-def test_the_rewards_of_the_mathematics_example(shell, tmp_path):
+def test_the_rewards_of_the_math_example(shell, tmp_path):
     pytest.importorskip("math_verify")
     by_verifier = []
     for verifier in ("math", "math_qwen"):
@@ -80,7 +80,8 @@ def test_the_example_of_the_readme(shell, tmp_path):
     pytest.importorskip("math_verify")
     readme = DOCUMENT.parents[1] / "README.md"
     found = re.search(r"<!-- example: readme -->\n```sh\n(.*?)```", readme.read_text(), re.DOTALL)
-    shell(found[1])
+    printed = shell(found[1])
+    assert re.search(r"mean +25\.0 .*\npass@1 +25\.0 ", printed)  # q1: 1 of 2, q2: 0 of 1
     rows = (tmp_path / "graded.jsonl").read_text().splitlines()
     outcomes = [json.loads(row)["outcome"] for row in rows]
     assert outcomes == ["CORRECT", "WRONG", "INVALID"]

@@ -245,6 +245,11 @@ def test_problems_that_could_not_be_graded_are_told(
     ]
 
 
+def test_the_path_of_a_pool_may_be_a_text(pool_of, tmp_path):
+    pool_of(tmp_path / "pool")
+    assert load_pool(str(tmp_path / "pool")) == load_pool(tmp_path / "pool")
+
+
 def test_a_damaged_piece_is_made_again(pool_of, tmp_path, caplog):
     pool_of(tmp_path / "whole" / "pool")
     parts = TableParts(tmp_path / "pool.partial", digest="d")

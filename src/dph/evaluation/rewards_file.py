@@ -155,5 +155,5 @@ def _require_columns(names: Any, place: str) -> None:
     if missing := [name for name in _NEEDED if name not in names]:
         raise DataError(
             f"{place}: there is no {' and no '.join(map(repr, missing))}, only "
-            f"{', '.join(names) or 'nothing'}"
+            f"{', '.join(names) or 'nothing'}; every row needs the id of its problem and its reward"
         )

@@ -126,12 +126,13 @@ def require_free(path: Path) -> None:
         raise PoolError(f"the pool cannot be written to {path}: it is a file (presample.pool)")
 
 
-def load_pool(path: Path) -> Pool:
+def load_pool(path: str | Path) -> Pool:
     """Read a pool after comparing every file with its SHA-256.
 
     Raises:
         PoolError: a file is missing or is not the one that was written.
     """
+    path = Path(path)
     manifest = read_manifest(path / "manifest.json")
     require_whole(path, manifest)
     exploration = pq.read_table(path / "exploration.parquet", schema=EXPLORATION).to_pylist()
