@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dph.cli.options import JsonOption
+from dph.cli.options import ROW_FILES, JsonOption
 
 
 class Format(StrEnum):
@@ -18,9 +18,7 @@ class Format(StrEnum):
 
 def convert(
     to: Annotated[Format, typer.Option("--to", help="verl: a .parquet file; dph: a .jsonl file.")],
-    source: Annotated[
-        Path, typer.Option("--input", metavar="FILE", help="A .jsonl or .parquet file.")
-    ],
+    source: Annotated[Path, typer.Option("--input", metavar="FILE", help=f"Rows: {ROW_FILES}.")],
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="What to write.")],
     data_source: Annotated[
         str | None,

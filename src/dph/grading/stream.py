@@ -31,6 +31,8 @@ from dph.records import Outcome, Verdict
 
 ADDED = ("reward", "outcome", "reason", "seconds")
 CHUNK_ROWS = 1024
+UNGRADABLE = (Outcome.BAD_GOLD, Outcome.CRASHED)
+"""What says nothing about the answer: these rows are no part of a mean."""
 _CHUNKS_IN_FLIGHT = 2
 
 
@@ -66,13 +68,26 @@ class RowGrader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradeSummary:
-    """What came out; ``seconds`` and ``graded`` leave out what an earlier run had finished."""
+    """What came out; ``seconds`` and ``graded`` leave out what an earlier run had finished.
+
+    ``mean_reward`` is over the rows that could be graded, None if there are none.
+    """
 
     rows: int
     outcomes: Mapping[Outcome, int]
     mean_reward: float | None
     graded: int
     seconds: float
+
+    @property
+    def ungradable(self) -> int:
+        """Rows that could not be graded: their gold cannot be, or grading them crashed."""
+        return sum(self.ungradable_outcomes.values())
+
+    @property
+    def ungradable_outcomes(self) -> dict[Outcome, int]:
+        """How many rows could not be graded, by outcome, where there are any."""
+        return {each: self.outcomes[each] for each in UNGRADABLE if self.outcomes[each]}
 
     @property
     def rows_per_second(self) -> float | None:
@@ -138,14 +153,16 @@ class _Tally:
         self.parts += 1
         self._rows += rows
         self._graded += rows if graded else 0
-        self._reward += sum(rewards)
+        pairs = zip(rewards, outcomes, strict=True)
+        self._reward += sum(reward for reward, outcome in pairs if outcome not in UNGRADABLE)
         self._outcomes.update(Outcome(outcome) for outcome in outcomes)
 
     def summary(self, seconds: float) -> GradeSummary:
+        gradable = self._rows - sum(self._outcomes[outcome] for outcome in UNGRADABLE)
         return GradeSummary(
             rows=self._rows,
             outcomes={outcome: self._outcomes[outcome] for outcome in Outcome},
-            mean_reward=self._reward / self._rows if self._rows else None,
+            mean_reward=self._reward / gradable if gradable else None,
             graded=self._graded,
             seconds=seconds,
         )
