@@ -1,5 +1,6 @@
 """Any file of graded samples, ``problem_id`` and ``reward`` a row, as scores by problem."""
 
+import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from dph.records import Outcome
 
 _NEEDED = ("problem_id", "reward")
 _KNOWN = (*_NEEDED, "outcome", "sample_index", "set")
+_NUMBERS = ("reward", "sample_index")
 _OUTCOMES = tuple(outcome.value for outcome in Outcome)
 
 
@@ -54,7 +56,7 @@ class Rewards:
 
 
 def read_rewards(path: Path, *, set_name: str | None = None) -> Rewards:
-    """Read a ``.jsonl`` or ``.parquet`` file of graded samples.
+    """Read a file of graded samples: parquet, JSON lines or CSV (dph.files.rows.SUFFIXES).
 
     A sample is correct if its ``outcome`` is CORRECT, or, in a file without outcomes, if its
     reward is 1. With ``sample_index`` samples are put into its order and greedy answers (-1) are
@@ -142,13 +144,22 @@ def _outcome(row: Mapping[str, Any], place: str) -> Outcome | None:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    of_lines = row_format(path) is not RowFormat.PARQUET
-    if not of_lines:
+    found = row_format(path)
+    if found is RowFormat.PARQUET:
         _require_columns(column_names(path), str(path))
     for place, row in read_rows(path, columns=_KNOWN):
-        if of_lines:
+        if found is not RowFormat.PARQUET:
             _require_columns(row if isinstance(row, dict) else {}, place)
-        yield place, row
+        yield place, _with_numbers(row) if found is RowFormat.CSV else row
+
+
+def _with_numbers(row: Mapping[str, str]) -> dict[str, Any]:
+    """A row of a CSV file, in which all is text: numbers are read, and an empty cell is none."""
+    filled: dict[str, Any] = {name: cell for name, cell in row.items() if cell}
+    for name in _NUMBERS:
+        with contextlib.suppress(KeyError, ValueError):  # what is not a number is refused as text
+            filled[name] = float(filled[name])
+    return filled
 
 
 def _require_columns(names: Any, place: str) -> None:
