@@ -16,8 +16,8 @@ from dph.evaluation.samples_file import (
     write_samples,
 )
 from dph.files import make_directory
+from dph.files.parts import TableParts
 from dph.import_path import source_fingerprint
-from dph.presampling.parts import Parts
 from dph.records import Problem
 from dph.rollout.graded import GradedSampler
 from dph.settings import recipe_digest
@@ -83,7 +83,7 @@ def evaluate(
         _report(on_progress, table.num_rows)
         return table
     make_directory(path.parent)
-    parts = Parts(path.with_name(f"{path.stem}.partial"), digest=digest)
+    parts = TableParts(path.with_name(f"{path.stem}.partial"), digest=digest)
     tables = []
     for index, chunk in enumerate(_chunks(sets)):
         table = parts.read(index)

@@ -10,6 +10,9 @@ from dph.verifiers.math.pooled import MathPair
 from dph.verifiers.math.verifier import MathVerifier
 from dph.verifiers.qwen.verifier import MathQwenVerifier
 
+MATH_VERIFIERS = (MathVerifier.name, MathQwenVerifier.name)
+"""The verifiers whose rows a MathRowGrader grades."""
+
 
 class MathRowGrader(Closing):
     """Grades rows by ``math`` or ``math_qwen``.

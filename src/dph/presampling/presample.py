@@ -11,9 +11,9 @@ from typing import Protocol
 
 from transformers import PreTrainedModel
 
+from dph.files.parts import TableParts
 from dph.forward.scoring import score_completions
 from dph.presampling.manifest import FORMAT, Manifest, Rule, Source
-from dph.presampling.parts import Parts
 from dph.presampling.splitting import Reference, Scored, split
 from dph.records import Problem
 from dph.rollout.base import SamplingParameters
@@ -101,7 +101,7 @@ def presample(
     size = chunk_size or CHUNK
     # Where the model lies makes no difference to the samples; its fingerprint is in the source.
     identity = source.model_dump(mode="json", exclude={"model"})
-    parts = Parts(
+    parts = TableParts(
         path.with_name(f"{path.name}.partial"), digest=recipe_digest(identity, FORMAT, size)
     )
     tables = []

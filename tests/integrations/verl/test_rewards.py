@@ -176,7 +176,7 @@ def test_the_reward_function_grades_one_at_a_time_with_one_verifier(monkeypatch)
     assert verifier.most == 1
 
 
-def test_the_maths_grader_reads_latex_beside_hydras_antlr():
+def test_the_math_grader_reads_latex_beside_hydras_antlr():
     problem = Problem(problem_id="half", prompt="?", answer={"answer": r"\frac{1}{2}"})
     verifier = SharedSettings(pool="pool", verifier="math").make_verifier()
     right, wrong = verifier.grade([problem] * 2, [r"so \boxed{0.5}", r"\boxed{\frac{1}{3}}"])
