@@ -93,9 +93,9 @@ def _pair(row: Mapping[str, Any]) -> MathPair | Verdict:
     if isinstance(gold, int | float) and not isinstance(gold, bool):
         gold = str(gold)
     if not isinstance(gold, str) or not gold.strip():
-        return _verdict(Outcome.BAD_GOLD, f"gold is not a text: {gold!r:.80}")
+        return _verdict(Outcome.BAD_GOLD, f"gold is no text: {gold!r:.80}")
     if not isinstance(response, str):
-        return _verdict(Outcome.NO_ANSWER, f"response is not a text: {response!r:.80}")
+        return _verdict(Outcome.NO_ANSWER, f"response is no text: {response!r:.80}")
     return MathPair(gold, response)
 
 

@@ -96,10 +96,10 @@ class SQLRowGrader(Closing):
         for name in ("db_id", "gold_sql"):
             value = row.get(name)
             if not isinstance(value, str) or not value:
-                return _verdict(Outcome.BAD_GOLD, f"{name} is not a text: {value!r:.80}")
+                return _verdict(Outcome.BAD_GOLD, f"{name} is no text: {value!r:.80}")
         answer = row.get(self._answers)
         if not isinstance(answer, str):
-            return _verdict(Outcome.NO_ANSWER, f"{self._answers} is not a text: {answer!r:.80}")
+            return _verdict(Outcome.NO_ANSWER, f"{self._answers} is no text: {answer!r:.80}")
         database, gold = database_path(row["db_id"]), row["gold_sql"]
         if self._answers == "pred_sql":
             return SQLPair(database, gold, answer, whole=True)
