@@ -80,7 +80,7 @@ class VerifierRowGrader(Closing):
             return _verdict(Outcome.BAD_GOLD, f"there is no {self._gold}")
         response = row.get("response")
         if not isinstance(response, str):
-            return _verdict(Outcome.NO_ANSWER, f"response is not a text: {response!r:.80}")
+            return _verdict(Outcome.NO_ANSWER, f"response is no text: {response!r:.80}")
         return None
 
     def _problem(self, row: Mapping[str, Any]) -> Problem:

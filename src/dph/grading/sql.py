@@ -43,7 +43,7 @@ class SQLRowGrader(Closing):
         timeout: seconds for one statement.
 
     Raises:
-        DataError: ``databases`` is no directory.
+        DataError: ``databases`` is not a directory.
         SettingsError: the rule is unknown, or a number is out of range.
     """
 

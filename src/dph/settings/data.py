@@ -10,7 +10,7 @@ from dph.settings.section import FilePath, Phrase, Positive, Section
 class SetSettings(Section):
     """One evaluation set."""
 
-    path: FilePath = Field(description="jsonl or parquet of problems")
+    path: FilePath = Field(description="problems as parquet, jsonl or csv")
     verifier: str | None = Field(None, description="verifier of this set; default: data.verifier")
     styles: str | None = Field(
         None, description="style classifier of this set; default: data.styles"
@@ -21,7 +21,7 @@ class DataSettings(Section):
     """Problems, how they are graded, and how the prompt is written."""
 
     train: FilePath = Field(
-        description="jsonl or parquet of problems (problem_id, prompt, answer ...)"
+        description="problems as parquet, jsonl or csv (problem_id, prompt, answer ...)"
     )
     sets: dict[str, SetSettings] = Field({}, description="evaluation sets by name")
     verifier: str = Field(
