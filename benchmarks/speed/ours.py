@@ -21,6 +21,7 @@ from benchmarks.speed.world import (
 )
 from dph.forward.scoring import score_completions
 from dph.forward.sharing import Sharing
+from dph.objectives import make_objective
 from dph.presampling.pool import RehearsalSample
 from dph.records import Completion, Outcome, Problem, Verdict
 from dph.rollout.base import SampleRequest, SamplingParameters
@@ -97,7 +98,8 @@ class Ours:
         rehearsal_rows: int = 0,
         shared_prompts: Sharing = "auto",
     ) -> None:
-        self.world, self.model, self.objective = world, model, objective
+        self.world, self.model, self.settings = world, model, objective
+        self.objective = make_objective(objective)
         shape = world.shape
         self.train = TrainingSettings(
             problems_per_step=shape.prompts,
@@ -160,13 +162,21 @@ class Ours:
             found.extend(p.grad.detach().clone() for p in self.model.parameters())
 
         handle = self.optimizer.register_step_pre_hook(keep)
-        self.learn(Minibatch(groups=tuple(map(tuple, groups)), rehearsal=()))
+        nothing: dict[str, tuple[RehearsalSample, ...]] = dict.fromkeys(self.objective.anchors, ())
+        self.learn(Minibatch(groups=tuple(map(tuple, groups)), stored=nothing))
         handle.remove()
         return found
 
     def _minibatch(self, rollout: Collected) -> Minibatch:
-        rows = policy_rows(rollout.groups, self.forward, self.scorers, objective=self.objective)
-        (minibatch,) = split_minibatches(rows.groups, self.rehearsal, 1)
+        rows = policy_rows(
+            rollout.groups,
+            self.forward,
+            self.scorers,
+            objective=self.objective,
+            settings=self.settings,
+        )
+        stored = dict.fromkeys(self.objective.anchors, self.rehearsal)
+        (minibatch,) = split_minibatches(rows.groups, stored, 1)
         return minibatch
 
     def _roll_out(self) -> Collected:
@@ -178,7 +188,7 @@ class Ours:
             step=self.steps,
             seed=0,
             train=self.train,
-            objective=self.objective,
+            objective=self.settings,
         )
         self.position = rollout.position
         return rollout
