@@ -61,12 +61,13 @@ def as_verdict(value: object) -> Verdict:
     """
     if isinstance(value, Verdict):
         return value
-    number: Any = _plain(value)
-    if not isinstance(number, Real | Decimal):
+    plain = _plain(value)
+    if not isinstance(plain, Real | Decimal):
         raise TypeError(
             f"it returned {value!r:.80} ({type(value).__name__}); "
             "a bool, a number in [0, 1] or a Verdict is allowed"
         )
+    number: Any = plain  # not all that Real stands for is typed to be compared
     if not 0 <= number <= 1:
         raise ValueError(f"it returned {value!r:.80}; a number has to lie in [0, 1]")
     reward = float(number)

@@ -26,7 +26,7 @@ class MathVerifier(PooledMathVerifier):
     """
 
     name = "math"
-    version = "3"
+    version = "4"
 
     def __init__(
         self,
