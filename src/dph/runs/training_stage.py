@@ -7,6 +7,7 @@ from transformers import PreTrainedModel
 
 from dph.errors import CheckpointError, PoolError, SettingsError
 from dph.models.fingerprint import directory_fingerprint
+from dph.presampling.diagnosis import require_usable
 from dph.presampling.pool import Pool, load_pool, require_fit
 from dph.records import Problem
 from dph.rollout.graded import GradedSampler
@@ -59,7 +60,7 @@ def train_stage(bench: Workbench, directory: Path, progress: ProgressDisplay) ->
     """Train, or go on from the newest checkpoint in ``directory``.
 
     Raises:
-        PoolError: the method needs a pool, and there is none or it does not fit.
+        PoolError: the method needs a pool, and there is none, it does not fit or holds too little.
         CheckpointError: the directory holds a run with other settings, or with more steps.
         TrainingError: training cannot go on.
     """
@@ -165,6 +166,13 @@ def _fitting_pool(
         stored = pool.manifest.source.model_fingerprint
         expected = expected.model_copy(update={"model_fingerprint": stored})
     require_fit(path, pool.manifest, expected, bench.rule())
+    train = bench.recipe.train
+    require_usable(
+        path,
+        pool.manifest,
+        rehearses=bench.recipe.objective.rehearses,
+        explores=train.problems_per_step if train.problems == "exploration" else 0,
+    )
     return pool
 
 
