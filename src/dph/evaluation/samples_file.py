@@ -1,8 +1,8 @@
 """The samples of an evaluation as parquet: every answer with its verdict, and back into scores.
 
-One row for each sample: sets in the order given, problems in the order of the set, samples by index with
-the greedy answer first, as sample_index -1. The order is part of the format, so the same samples
-give the same file.
+One row for each sample: sets in the order given, problems in the order of the set, samples by index
+with the greedy answer first, as sample_index -1. The order is part of the format, so the same
+samples give the same file.
 """
 
 import logging
@@ -198,7 +198,7 @@ def _without(table: pa.Table, problem_ids: Collection[str]) -> pa.Table:
 def _require_valid(table: pa.Table, path: Path) -> None:
     if not table.schema.equals(SAMPLES):
         raise DataError(
-            f"{path} is not a samples file: its columns are {', '.join(table.column_names)}, "
+            f"{path} is no samples file: its columns are {', '.join(table.column_names)}, "
             f"wanted {', '.join(SAMPLES.names)}"
         )
     for column in SAMPLES.names:

@@ -213,7 +213,7 @@ def open_workbench(
     problems = tuple(load_problems(recipe.data.train))
     databases = recipe.data.databases
     if databases is not None and not databases.is_dir():
-        raise DataError(f"data.databases is not a directory: {databases}")
+        raise DataError(f"data.databases is no directory: {databases}")
     make_style(recipe.data.styles)
     tokenizer = load_tokenizer(recipe.model.path)
     if recipe.model.threads:
