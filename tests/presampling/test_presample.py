@@ -150,8 +150,9 @@ def test_a_changed_or_missing_file_is_refused_by_name(pool_of, tmp_path, name):
     [
         ("{", "is not a pool"),
         ("{}", "pool format None is unknown"),
-        ('{"format": 2}', "pool format 2 is unknown, this version reads 1"),
+        ('{"format": 3}', "pool format 3 is unknown, this version reads 1 and 2"),
         ('{"format": 1}', "is damaged: source"),
+        ('{"format": 2}', "is damaged: source"),
     ],
 )
 def test_a_damaged_manifest_is_refused(tmp_path, content, message):
@@ -241,7 +242,7 @@ def test_problems_that_could_not_be_graded_are_told(
 
     pool_of(tmp_path / "pool", draw=replace(inner, verifier=Ungradable()))
     assert caplog.messages == [
-        "1 problem(s): the gold answer cannot be graded, for example '3': no such table"
+        "1 problem(s) left out: the gold answer cannot be graded, for example '3': no such table"
     ]
 
 

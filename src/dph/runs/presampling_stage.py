@@ -52,6 +52,9 @@ def presample_stage(
     )
     if found := expected.found():
         return found
+    if not _is_there(path):
+        limit = bench.recipe.sampling.max_tokens
+        bench.require_prompts_fit(model.config, bench.problems, max_tokens=limit)
     with ExitStack() as held:
         held.enter_context(only_pool_writer(path))
         if path.resolve().parent == directory.resolve():  # the run's own: no other stage meanwhile
@@ -66,7 +69,7 @@ def presample_stage(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Expected:
-    """The pool that this run needs, and the checkpoint of a run that was trained on it, if any."""
+    """The pool that this run needs, and a checkpoint that was trained on what is there."""
 
     bench: Workbench
     directory: Path
@@ -114,8 +117,6 @@ def _make(
     expected: _Expected,
     progress: ProgressDisplay,
 ) -> Manifest:
-    limit = bench.recipe.sampling.max_tokens
-    bench.require_prompts_fit(model.config, bench.problems, max_tokens=limit)
     total = len(bench.problems) * (expected.source.samples + 1)
     with (
         bench.drawing(model, bench.recipe.model.path) as draw,

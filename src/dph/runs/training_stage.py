@@ -5,7 +5,13 @@ from pathlib import Path
 
 from transformers import PreTrainedModel
 
+<<<<<<< HEAD
 from dph.errors import CheckpointError, PoolError
+=======
+from dph.errors import CheckpointError, PoolError, SettingsError
+from dph.models.fingerprint import directory_fingerprint
+from dph.presampling.diagnosis import require_usable
+>>>>>>> w-c
 from dph.presampling.pool import Pool, load_pool, require_fit
 from dph.records import Problem
 from dph.rollout.graded import GradedSampler
@@ -28,9 +34,14 @@ def train_stage(
     ``digest`` is that of ``training_digest``, where it is known already.
 
     Raises:
+<<<<<<< HEAD
         PoolError: the method needs a pool, and there is none or it does not fit.
         CheckpointError: the directory holds a run with other settings, with more steps, or with
             another version of the verifier that was not accepted.
+=======
+        PoolError: the method needs a pool, and there is none, it does not fit or holds too little.
+        CheckpointError: the directory holds a run with other settings, or with more steps.
+>>>>>>> w-c
         TrainingError: training cannot go on.
         VerifierError: the verifier broke; the steps before are saved.
     """
@@ -114,6 +125,13 @@ def _fitting_pool(
         expected = expected.model_copy(update={"model_fingerprint": stored})
     expected = accepted_source(bench, directory, expected, pool.manifest.source, pool=path)
     require_fit(path, pool.manifest, expected, bench.rule())
+    train = bench.recipe.train
+    require_usable(
+        path,
+        pool.manifest,
+        rehearses=bench.recipe.objective.rehearses,
+        explores=train.problems_per_step if train.problems == "exploration" else 0,
+    )
     return pool
 
 

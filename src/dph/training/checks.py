@@ -29,8 +29,8 @@ def checked(samples: Sequence[RehearsalSample]) -> list[RehearsalSample]:
     """
     if not samples:
         raise PoolError(
-            "the pool holds no rehearsal sample, but the method rehearses: lower "
-            "presample.threshold, or use a method without rehearsal"
+            "the pool holds no rehearsal sample, but the method rehearses: `dph presample` says "
+            "of a finished pool why; or use a method without rehearsal"
         )
     return [samples[i] for i in range(0, len(samples), -(-len(samples) // CHECKED))]
 

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from omegaconf import DictConfig
 from transformers import PreTrainedTokenizerBase
 
-from dph.errors import DataError, PoolError, SettingsError
+from dph.errors import DataError, SettingsError
 from dph.integrations.verl.prompts import prompt_ids
 from dph.integrations.verl.settings import SharedSettings, TrainSettings, precision
 from dph.models.fingerprint import tokenizer_fingerprint
+from dph.presampling.diagnosis import require_usable
 from dph.presampling.manifest import Manifest
 from dph.presampling.pool import require_fit
 from dph.records import Problem
@@ -25,7 +26,7 @@ def require_fitting_pool(
     The weights are not compared here: at step 0 the engine's log-probs tell whose they are.
 
     Raises:
-        PoolError: names what differs, both values, and what to do; or the pool is empty.
+        PoolError: names what differs, both values, and what to do; or the pool holds too little.
     """
     found = {
         "tokenizer_fingerprint": tokenizer_fingerprint(tokenizer),
@@ -37,8 +38,12 @@ def require_fitting_pool(
     # What is not named here may differ; it is taken from the pool itself.
     expected = manifest.source.model_copy(update=found)
     require_fit(settings.pool, manifest, expected, manifest.rule)
-    if settings.problems == "exploration" and not manifest.counts.exploration:
-        raise PoolError(f"the pool {settings.pool} holds no problem to explore")
+    require_usable(
+        settings.pool,
+        manifest,
+        rehearses=settings.objective.rehearses,
+        explores=int(settings.problems == "exploration"),
+    )
 
 
 def require_prompts_fit(
