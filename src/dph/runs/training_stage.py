@@ -5,13 +5,8 @@ from pathlib import Path
 
 from transformers import PreTrainedModel
 
-<<<<<<< HEAD
 from dph.errors import CheckpointError, PoolError
-=======
-from dph.errors import CheckpointError, PoolError, SettingsError
-from dph.models.fingerprint import directory_fingerprint
 from dph.presampling.diagnosis import require_usable
->>>>>>> w-c
 from dph.presampling.pool import Pool, load_pool, require_fit
 from dph.records import Problem
 from dph.rollout.graded import GradedSampler
@@ -34,14 +29,9 @@ def train_stage(
     ``digest`` is that of ``training_digest``, where it is known already.
 
     Raises:
-<<<<<<< HEAD
-        PoolError: the method needs a pool, and there is none or it does not fit.
+        PoolError: the method needs a pool, and there is none, it does not fit or holds too little.
         CheckpointError: the directory holds a run with other settings, with more steps, or with
             another version of the verifier that was not accepted.
-=======
-        PoolError: the method needs a pool, and there is none, it does not fit or holds too little.
-        CheckpointError: the directory holds a run with other settings, or with more steps.
->>>>>>> w-c
         TrainingError: training cannot go on.
         VerifierError: the verifier broke; the steps before are saved.
     """
