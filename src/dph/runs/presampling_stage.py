@@ -31,7 +31,7 @@ def presample_stage(
 
     Raises:
         PoolError: there is a pool that was made from something else, or its place is taken.
-        DataError: a prompt is empty, or is no chat where one is needed; or another process is
+        DataError: a prompt is empty, or is not a chat where one is needed; or another process is
             making the pool.
         SettingsError: a prompt and its answer do not fit the model's context, or vLLM is asked for
             and is not installed or has no CUDA device.

@@ -1,9 +1,10 @@
 """The settings of ``[data]`` and its evaluation sets."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
+from dph.settings.choices import SQLRuleName
 from dph.settings.section import FilePath, Phrase, Positive, Section
 
 
@@ -40,9 +41,7 @@ class DataSettings(Section):
     databases: FilePath | None = Field(
         None, description="where relative database paths start (sql)"
     )
-    sql_rule: Literal["spider", "bird", "bird_soft_f1", "strict", "cartesian"] = Field(
-        "bird", description="when two results are equal (sql)"
-    )
+    sql_rule: SQLRuleName = Field("bird", description="when two results are equal (sql)")
     math_phrases: Annotated[tuple[Phrase, ...], Field(strict=False)] | None = Field(
         None, description="what announces an answer without a box (math); default: its own list"
     )
