@@ -16,7 +16,7 @@ class FunctionVerifier(Closing):
     """Calls ``function(response, problem)``, which returns a bool, a number in [0, 1] or a Verdict.
 
     The function runs in worker processes and is killed when it takes longer than ``timeout``. What
-    it raises, and a value that is no verdict, is the outcome CRASHED of that one answer, with the
+    it raises, and a return value that is not a verdict, is the outcome CRASHED of that one answer, with the
     end of the traceback in the reason.
 
     ``version`` changes with the file that holds the function, but not with what that file imports.
