@@ -71,7 +71,7 @@ class SQLRowGrader(Closing):
         }
 
     def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:
-        """One graded row for each, in order; what is no text is BAD_GOLD or NO_ANSWER.
+        """One graded row for each, in order; a value that is not text is BAD_GOLD or NO_ANSWER.
 
         Raises:
             VerifierError: a worker failed; not: a statement did.

@@ -16,7 +16,7 @@ _ERROR_CHARACTERS = 200
 _TRACEBACK_CHARACTERS = 1500
 
 _importing: list[str] = []
-"""The function that this worker is importing, if it is."""
+"""The import path of the function that this worker is importing at the moment."""
 
 
 class FunctionGrader:
@@ -56,7 +56,7 @@ def as_verdict(value: object) -> Verdict:
     numpy, torch and the like count as what they hold.
 
     Raises:
-        TypeError: it is no bool, number or Verdict.
+        TypeError: it is not a bool, a number or a Verdict.
         ValueError: it is a number outside [0, 1].
     """
     if isinstance(value, Verdict):

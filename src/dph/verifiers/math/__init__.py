@@ -1,1 +1,1 @@
-"""The mathematics verifier ``math``, to train with."""
+"""The verifier ``math``, to train with."""

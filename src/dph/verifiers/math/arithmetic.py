@@ -22,7 +22,7 @@ _CLOSING = {"(": ")", "{": "}"}
 
 
 class _NoValueError(Exception):
-    """The text is no such expression."""
+    """The text is not such an expression."""
 
 
 def read_arithmetic(text: str) -> Fraction | None:

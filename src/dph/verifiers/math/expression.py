@@ -85,7 +85,7 @@ def _list_and_point(answer: Any, gold: Any) -> bool:
     """Whether one is a list of values (``1, 2``) and the other a point or interval (``(1, 2)``).
 
     They are the same to math-verify. A list of equations (``x = 1, y = 2``) may well say where a
-    point is, and a single value is no list.
+    point is, and a single value is not a list.
     """
     for one, other in (_sides(answer, gold), _sides(gold, answer)):
         if isinstance(one, sympy.FiniteSet) and isinstance(other, sympy.Interval | sympy.Tuple):

@@ -87,7 +87,7 @@ def numbers_equal(answer: Number, gold: Number) -> bool:
 def notations_differ(answer: str, gold: str) -> bool:
     """Whether one is digits in a base (``52_8``) or a ratio (``3:1``), and the other is not that.
 
-    ``52_8`` is neither ``52_9`` nor 52. A ratio may be a fraction, but is no whole number.
+    ``52_8`` is neither ``52_9`` nor 52. A ratio may equal a fraction, but not a whole number.
 
     >>> notations_differ("52_8", "52_{8}"), notations_differ("52", "52_8")
     (False, True)

@@ -1,4 +1,4 @@
-r"""Products of units: ``10 m s`` is no ``10 s``, ``9.8 m s^{-2}`` is ``9.8 m/s^2``."""
+r"""Products of units: ``10 m s`` is not ``10 s``, but ``9.8 m s^{-2}`` is ``9.8 m/s^2``."""
 
 import re
 from collections import Counter
@@ -37,7 +37,7 @@ _DIMENSIONS: Mapping[str, Powers] = MappingProxyType(
 def unit_product(text: str, units: Mapping[str, str]) -> Powers | None:
     r"""The units after the number that a (cleaned) answer is, each with its power.
 
-    None if there is none, or anything that is no unit of ``units`` (names by spelling).
+    None if it has no unit, or holds anything but units of ``units`` (their names by spelling).
 
     >>> names = {"m": "m", "s": "s"}
     >>> unit_product(r"10 \text{ m s}^{-2}", names) == unit_product("10 m/s^2", names)

@@ -135,7 +135,9 @@ def without_unit(text: str) -> str:
     unit = _known(found["unit"]) if found else None
     if found is None or unit is None:
         return text
-    if found["power"] and not ("/" in unit or unit in _LENGTHS):  # 3 s^3 is no amount
+    if found["power"] and not (
+        "/" in unit or unit in _LENGTHS
+    ):  # 3 s^3 is not an amount of seconds
         return text
     return found["before"]
 

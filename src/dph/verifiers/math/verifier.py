@@ -1,4 +1,4 @@
-"""The mathematics verifier ``math``: strict enough to train with."""
+"""The verifier ``math``: strict enough to train with."""
 
 from collections.abc import Sequence
 
