@@ -6,6 +6,7 @@ from typing import Any
 from dph.closing import Closing
 from dph.errors import SettingsError
 from dph.records import Outcome, TimedVerdict, Verdict
+from dph.verifiers import verifier_identity
 from dph.verifiers.math.pooled import MathPair
 from dph.verifiers.math.verifier import MathVerifier
 from dph.verifiers.qwen.verifier import MathQwenVerifier
@@ -42,8 +43,7 @@ class MathRowGrader(Closing):
     ) -> None:
         self._verifier = _verifier(verifier, phrases, any_expression, workers, timeout)
         self.settings: Mapping[str, Any] = {
-            "verifier": f"{verifier} {self._verifier.version}",
-            "timeout": timeout,
+            **verifier_identity(self._verifier),
         }
 
     def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:

@@ -10,7 +10,7 @@ from dph.errors import SettingsError
 from dph.files.plain import plain_value
 from dph.import_path import is_import_path
 from dph.records import Outcome, Problem, TimedVerdict, Verdict
-from dph.verifiers import make_verifier
+from dph.verifiers import make_verifier, verifier_identity
 
 _NO_ID = "(no problem_id)"
 _OF_THE_PROBLEM = ("problem_id", "prompt", "response")
@@ -44,9 +44,8 @@ class VerifierRowGrader(Closing):
         self._one_at_a_time = Lock()
         self.required = ("response",) if self._gold is None else (self._gold, "response")
         self.settings: Mapping[str, Any] = {
-            "verifier": f"{verifier} {self._verifier.version}",
+            **verifier_identity(self._verifier),
             "gold": gold,
-            "timeout": timeout,
         }
 
     def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:

@@ -64,10 +64,11 @@ class SQLRowGrader(Closing):
         self._answers = answers
         self.required = ("db_id", "gold_sql", answers)
         self.settings: Mapping[str, Any] = {
-            "verifier": f"sql {self._verifier.version}",
+            "verifier": [self._verifier.name, self._verifier.version],
+            **self._verifier.own_settings,
+            # Where they lie: to hash them all would take longer than most files do to grade.
             "databases": str(databases.resolve()),
             "answers": answers,
-            "timeout": timeout,
         }
 
     def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:
