@@ -37,5 +37,5 @@ def test_rows_are_graded_in_order_and_what_is_no_text_is_told(grader):
 
 
 def test_the_job_depends_on_verifier_and_time_limit(grader):
-    assert grader.settings == {"verifier": "math 3", "timeout": 5.0}
+    assert grader.settings == {"verifier": "math 4", "timeout": 5.0}
     assert grader.required == ("gold", "response")
