@@ -26,8 +26,6 @@ from dph.tasks.problems import problems_fingerprint
 CHUNK = 64
 """Problems between two points at which a killed evaluation can go on."""
 
-Progress = Callable[[int], None]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationSet:
@@ -59,7 +57,7 @@ def evaluate(
     samples: int,
     seed: int,
     greedy: bool = True,
-    on_progress: Progress | None = None,
+    on_progress: Callable[[int], None] | None = None,
 ) -> pa.Table:
     """Draw and grade ``samples`` answers a problem of every set, and write them to ``path``.
 
@@ -106,7 +104,7 @@ def evaluate_set(
     samples: int,
     seed: int,
     greedy: bool = True,
-    on_progress: Progress | None = None,
+    on_progress: Callable[[int], None] | None = None,
 ) -> pa.Table:
     """The samples table of one set: for each problem the greedy answer, then the samples."""
     draw, problems, name = chosen.draw, chosen.problems, chosen.name
@@ -167,6 +165,6 @@ def _require_valid(sets: Sequence[EvaluationSet], samples: int) -> None:
         raise SettingsError(f"evaluation sets need different names, got {', '.join(names)}")
 
 
-def _report(on_progress: Progress | None, amount: int) -> None:
+def _report(on_progress: Callable[[int], None] | None, amount: int) -> None:
     if on_progress:
         on_progress(amount)
