@@ -28,8 +28,8 @@ from dph.rollout.torch.waves import Room, Waiting, Wave
 class TorchSampler:
     """Draws completions from a transformers model (see `Sampler`).
 
-    Each distinct prompt is prefilled once and its keys and values are read by all its rows;
-    waiting prompts start as rows finish. The random numbers of a sample come from (seed,
+    Each distinct prompt is prefilled once, and all its rows read the same keys and values; waiting
+    prompts start as rows finish. The random numbers of a sample come from (seed,
     problem_id, sample index), so its tokens do not depend on what else is in the batch, up to
     float rounding at the boundary between two tokens. The same requests give bit-identical
     results on CPU.
@@ -59,7 +59,8 @@ class TorchSampler:
 
         Raises:
             SettingsError: ``max_rows`` or ``dtype`` is not allowed.
-            ModelError: the model is no decoder, or has fewer embeddings than the tokenizer tokens.
+            ModelError: the model is not a decoder, or the tokenizer has more tokens than it has
+                embeddings.
         """
         if max_rows < 1:
             raise SettingsError(f"max_rows must be at least 1, got {max_rows}")
