@@ -11,7 +11,7 @@ from dph.forward.scoring import score_completions
 from dph.presampling.pool import RehearsalSample
 from dph.settings import ObjectiveSettings
 from dph.training.rows import Minibatch, PolicyRow
-from dph.training.update import Forward, chosen_divergence, update, weigh
+from dph.training.update import TrainingForward, chosen_divergence, update, weigh
 
 
 class Frozen(torch.optim.SGD):
@@ -52,7 +52,7 @@ def stored(model, ids):
 
 
 def forward(model, budget=999):
-    return Forward(
+    return TrainingForward(
         model=model,
         pad_id=0,
         temperature=1.0,

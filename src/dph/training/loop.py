@@ -41,7 +41,7 @@ from dph.training.order import rehearsal_of_step
 from dph.training.policy_rows import PolicyRows, Scorers, policy_rows
 from dph.training.rows import Minibatch, split_minibatches
 from dph.training.tracking import MetricsLog, open_trackers
-from dph.training.update import Forward, NonFiniteLossError, UpdateReport, update
+from dph.training.update import NonFiniteLossError, TrainingForward, UpdateReport, update
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,8 +233,8 @@ class _Run:
         return progress
 
 
-def _forward(recipe: Recipe, actors: Actors) -> Forward:
-    return Forward(
+def _forward(recipe: Recipe, actors: Actors) -> TrainingForward:
+    return TrainingForward(
         model=actors.policy,
         pad_id=int(actors.tokenizer.pad_token_id),
         temperature=recipe.sampling.temperature,

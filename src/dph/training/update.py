@@ -20,7 +20,7 @@ from dph.training.rows import Minibatch, PolicyRow, WeightedRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forward:
+class TrainingForward:
     """How the policy scores its rows."""
 
     model: PreTrainedModel
@@ -109,7 +109,7 @@ def _weighted(
 
 def update(
     minibatch: Minibatch,
-    forward: Forward,
+    forward: TrainingForward,
     optimizer: torch.optim.Optimizer,
     *,
     objective: ObjectiveSettings,
@@ -155,7 +155,7 @@ TERMS = ("policy", "penalty", "rehearse", "clipped_low", "clipped_high")
 
 
 def _accumulate(
-    weighted: Sequence[WeightedRow], forward: Forward, objective: ObjectiveSettings
+    weighted: Sequence[WeightedRow], forward: TrainingForward, objective: ObjectiveSettings
 ) -> tuple[dict[str, float], _Computed]:
     """Sum loss terms and gradients over micro-batches."""
     divergence = chosen_divergence(objective)
@@ -182,7 +182,9 @@ def _accumulate(
     return terms, _Computed(packed, tokens)
 
 
-def _scores(rows: Sequence[WeightedRow], batch: Microbatch, forward: Forward) -> CompletionScores:
+def _scores(
+    rows: Sequence[WeightedRow], batch: Microbatch, forward: TrainingForward
+) -> CompletionScores:
     with autocast(forward.model, forward.dtype):
         return completion_scores(
             forward.model,

@@ -24,7 +24,7 @@ from dph.objectives import LossBatch, rehearsal_term
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MixedLoss:
+class WorkerLoss:
     """A loss function for ``TrainingWorker.set_loss_fn``; travels to the workers as data.
 
     ``divergence`` None is the Jensen-Shannon divergence by its definition, which needs
