@@ -33,7 +33,7 @@ from dph.training.optimizer import make_optimizer
 from dph.training.order import Position
 from dph.training.policy_rows import Scorers, policy_rows
 from dph.training.rows import Minibatch, PolicyRow, split_minibatches
-from dph.training.update import Forward, update
+from dph.training.update import TrainingForward, update
 
 GRPO = ObjectiveSettings()
 
@@ -243,9 +243,9 @@ def make_draw(world: World, model: PreTrainedModel) -> GradedSampler:
 
 def make_forward(
     world: World, model: PreTrainedModel, *, shared_prompts: Sharing = "auto"
-) -> Forward:
+) -> TrainingForward:
     """How the update scores its rows."""
-    return Forward(
+    return TrainingForward(
         model=model,
         pad_id=PAD,
         temperature=1.0,
@@ -257,7 +257,9 @@ def make_forward(
 
 
 def scored(
-    forward: Forward, prompts: Sequence[tuple[int, ...]], completions: Sequence[tuple[int, ...]]
+    forward: TrainingForward,
+    prompts: Sequence[tuple[int, ...]],
+    completions: Sequence[tuple[int, ...]],
 ) -> list[tuple[float, ...]]:
     """Log-probs of the completions under the model, by the training forward."""
     return score_completions(

@@ -20,7 +20,7 @@ from verl.workers.utils.losses import ppo_loss
 
 from dph.divergences import make_divergence
 from dph.integrations.verl.layout import Cells, filled, lay_out, row_scales
-from dph.integrations.verl.loss import MixedLoss
+from dph.integrations.verl.loss import WorkerLoss
 from dph.integrations.verl.tensors import SCALES, STORED, answer_rows, jagged, stored_rows
 from integrations.verl.rows import HIGH, LOW, TEMPERATURE, policy_rows, stored_samples
 from tiny_models import build_tokenizer
@@ -139,7 +139,7 @@ def make_loss(case):
         )
     name = case["divergence"]
     divergence = None if name == "definition" else make_divergence(name)
-    return MixedLoss(actor=actor, divergence=divergence, eta=case["eta"])
+    return WorkerLoss(actor=actor, divergence=divergence, eta=case["eta"])
 
 
 def main(directory):

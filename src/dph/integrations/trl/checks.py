@@ -14,7 +14,7 @@ from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.presampling.manifest import Source
 from dph.presampling.pool import Pool, RehearsalSample, require_fit
 from dph.training.checks import require_reference
-from dph.training.update import Forward
+from dph.training.update import TrainingForward
 
 CHECK_TOKENS = 16384
 """Padded tokens of one forward when the pool's log-probs are compared."""
@@ -96,7 +96,7 @@ class StartChecks(TrainerCallback):  # type: ignore[misc]
             return
         require_reference(
             self._samples,
-            Forward(
+            TrainingForward(
                 model=self._policy(),
                 pad_id=self._pad_id,
                 temperature=args.temperature,

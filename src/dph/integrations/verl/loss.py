@@ -24,7 +24,7 @@ from dph.objectives import LossBatch, anchor_term
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MixedLoss:
+class WorkerLoss:
     """A loss function for ``TrainingWorker.set_loss_fn``; travels to the workers as data.
 
     A divergence that also acts on the policy's rows needs their ``ref_log_prob``.

@@ -10,7 +10,7 @@ from verl.utils.config import omega_conf_to_dataclass
 from dph.errors import SettingsError
 from dph.files import make_directory
 from dph.integrations.verl.fitting import require_fitting_pool, require_prompts_fit
-from dph.integrations.verl.loss import MixedLoss
+from dph.integrations.verl.loss import WorkerLoss
 from dph.integrations.verl.mixing import MixingActors
 from dph.integrations.verl.scoring import EngineForward
 from dph.integrations.verl.settings import TrainSettings, precision, train_settings
@@ -56,7 +56,7 @@ class _Rehearsing:
             actor = omega_conf_to_dataclass(config.actor_rollout_ref.actor)
             (anchor,) = make_objective(settings.objective).anchors.values()
             actors.set_loss_fn(
-                MixedLoss(actor=actor, divergence=anchor.divergence, eta=anchor.weight)
+                WorkerLoss(actor=actor, divergence=anchor.divergence, eta=anchor.weight)
             )
             trainer.actor_rollout_wg = MixingActors(
                 actors, config, settings, self._stored, self._update

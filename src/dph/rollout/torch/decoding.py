@@ -9,7 +9,7 @@ from torch import Tensor
 
 from dph.rollout.base import SamplingParameters
 from dph.rollout.torch.choice import choose
-from dph.rollout.torch.cohort import CacheT, Cohort, Drawn
+from dph.rollout.torch.cohort import CacheT, Cohort, DrawnRow
 from dph.rollout.torch.waves import Room, Waiting, Wave
 
 COMPACT_BELOW = 0.8
@@ -20,7 +20,7 @@ LOOK_EVERY = {"cpu": 1, "cuda": 8}
 """Steps between two looks for finished rows: on a GPU a look waits for all that was queued."""
 
 
-class Forward(Protocol[CacheT]):
+class DecodingForward(Protocol[CacheT]):
     """How a model runs: `SharedForward` or `RepeatedForward`."""
 
     joins: bool
@@ -41,7 +41,7 @@ class Decoder(Generic[CacheT]):
 
     def __init__(
         self,
-        forward: Forward[CacheT],
+        forward: DecodingForward[CacheT],
         waiting: Waiting,
         parameters: SamplingParameters,
         *,
@@ -54,7 +54,7 @@ class Decoder(Generic[CacheT]):
         self.cohorts: list[Cohort[CacheT]] = []
         self._is_stop: Tensor | None = None
 
-    def run(self) -> Iterator[list[Drawn]]:
+    def run(self) -> Iterator[list[DrawnRow]]:
         """Rows, as soon as they are seen to be done."""
         logits: list[Tensor] = []
         while True:

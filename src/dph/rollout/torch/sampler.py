@@ -16,7 +16,7 @@ from dph.models.modes import autocast, evaluating
 from dph.randomness import uniforms
 from dph.records import Completion
 from dph.rollout.base import SampleRequest, SamplingParameters
-from dph.rollout.torch.cohort import Drawn
+from dph.rollout.torch.cohort import DrawnRow
 from dph.rollout.torch.decoding import Decoder
 from dph.rollout.torch.repeated_forward import RepeatedForward
 from dph.rollout.torch.sharability import shares_prompts
@@ -28,8 +28,8 @@ from dph.rollout.torch.waves import Room, Waiting, Wave
 class TorchSampler:
     """Draws completions from a transformers model (see `Sampler`).
 
-    Each distinct prompt is prefilled once and its keys and values are read by all its rows;
-    waiting prompts start as rows finish. The random numbers of a sample come from (seed,
+    Each distinct prompt is prefilled once, and all its rows read the same keys and values; waiting
+    prompts start as rows finish. The random numbers of a sample come from (seed,
     problem_id, sample index), so its tokens do not depend on what else is in the batch, up to
     float rounding at the boundary between two tokens. The same requests give bit-identical
     results on CPU.
@@ -202,7 +202,7 @@ def check_requests(
 
 
 def _completion(
-    drawn: Drawn, request: SampleRequest, texts: Mapping[tuple[int, ...], str]
+    drawn: DrawnRow, request: SampleRequest, texts: Mapping[tuple[int, ...], str]
 ) -> Completion:
     return Completion(
         problem_id=request.problem_id,

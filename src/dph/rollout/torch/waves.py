@@ -22,7 +22,7 @@ def padded_width(tokens: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class WaveRow:
     """One completion to draw: its place in the requests, and its prompt's place in the wave."""
 
     request: int
@@ -38,7 +38,7 @@ class Wave:
     """
 
     prompts: tuple[tuple[int, ...], ...]
-    rows: tuple[Row, ...]
+    rows: tuple[WaveRow, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +52,9 @@ class Room:
 class Waiting:
     """The prompts that still wait for room, longest first.
 
-    Requests with the same prompt share its prefill. The longest prompts come first, so that
-    prompts of a wave have similar lengths and the most memory is met at once. A function of its
-    arguments alone.
+    Requests with the same prompt share its prefill. The longest prompts come first, so that the
+    prompts of a wave have similar lengths and memory peaks at the start. The waves are a function
+    of the arguments alone.
     """
 
     def __init__(
@@ -95,12 +95,12 @@ class Waiting:
     def next_wave(self, free: Room) -> Wave | None:
         """The next rows that fit into ``free`` together; None where not even one does.
 
-        A prompt whose rows need more than half of all room is cut to what is free; others wait
-        until they fit as a whole. A prompt less than half as long as the wave's longest starts a
-        wave of its own.
+        A prompt whose rows need more than half of all the room starts as many as there is room
+        for; others wait until all their rows fit. A prompt less than half as long as the wave's
+        longest starts a wave of its own.
         """
         prompts: list[tuple[int, ...]] = []
-        rows: list[Row] = []
+        rows: list[WaveRow] = []
         while self._queue:
             prompt, keys = self._queue[0]
             width = len(prompts[0]) if prompts else len(prompt)
@@ -109,7 +109,7 @@ class Waiting:
             count = self._fitting(free, len(prompts) + 1, width, len(rows), len(keys))
             if not count:
                 break
-            rows.extend(Row(*keys.popleft(), len(prompts)) for _ in range(count))
+            rows.extend(WaveRow(*keys.popleft(), len(prompts)) for _ in range(count))
             prompts.append(prompt)
             if keys:
                 break
