@@ -48,7 +48,7 @@ def presample_stage(
         source=bench.source(model, bench.draw(model)),
         rule=bench.rule(),
         may_split_again=may_split_again,
-        trained=_trained(path, directory),
+        runs=(directory, path.parent),
     )
     if found := expected.found():
         return found
@@ -69,7 +69,7 @@ def presample_stage(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Expected:
-    """The pool that this run needs, and a checkpoint that was trained on what is there."""
+    """The pool that this run needs, and the runs that may have been trained on what is there."""
 
     bench: Workbench
     directory: Path
@@ -77,7 +77,13 @@ class _Expected:
     source: Source
     rule: Rule
     may_split_again: bool
-    trained: Path | None
+    runs: tuple[Path, Path]
+    """This run, and the one whose own pool it is."""
+
+    @property
+    def trained(self) -> Path | None:
+        """The newest checkpoint of one of the runs."""
+        return next((c for run in self.runs if (c := latest_checkpoint(run / "checkpoints"))), None)
 
     def found(self) -> Manifest | None:
         """The manifest of a pool that can be used as it is; None where there is work to do.
@@ -103,12 +109,6 @@ class _Expected:
 
 def _is_there(path: Path) -> bool:
     return (path / "manifest.json").exists()
-
-
-def _trained(path: Path, directory: Path) -> Path | None:
-    """The newest checkpoint of this run, or of the run whose own pool it is."""
-    runs = (directory, path.parent)
-    return next((c for run in runs if (c := latest_checkpoint(run / "checkpoints"))), None)
 
 
 def _make(
@@ -142,9 +142,9 @@ def _split_again(
     path, rule, draw = expected.path, expected.rule, bench.draw(model)
     found = read_manifest(path / "manifest.json")
     change = _change(found.rule, rule)
-    if expected.trained:
+    if trained := expected.trained:
         raise PoolError(
-            f"a run was trained on the pool {path} ({expected.trained}), so it is not split again "
+            f"a run was trained on the pool {path} ({trained}), so it is not split again "
             f"({change}): use another directory (--out), with a copy of the pool in it if nothing "
             "is to be drawn"
         )

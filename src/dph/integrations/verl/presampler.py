@@ -70,27 +70,39 @@ class DPHPresampler(PPOTrainerSync):  # type: ignore[misc]
         require_prompts_fit(problems, settings, self.config, tokenizer)
         draw = ClusterDraw(self, problems)
         source = _source(self.config, settings, problems, draw)
+        if _is_done(_found(path, source), settings):
+            return
         with only_pool_writer(path):
-            found = _found(path, source)
-            if found and (found.rule, found.format) == (settings.rule, FORMAT):
-                return
-            forward = EngineForward(self.actor_rollout_wg, self.config)
-            if found:
-                logger.warning("%s is finished: its samples are split again, none is drawn", path)
-                scored = Scored(
-                    encode=draw.encode, reference=forward, temperature=draw.parameters.temperature
-                )
-                split_again(problems, path, found, scored=scored, rule=settings.rule)
-                return
+            found = _found(path, source)  # again: another process may have made it since
+            if not _is_done(found, settings):
+                self._make(problems, draw, source, found)
+
+    def _make(
+        self,
+        problems: Sequence[Problem],
+        draw: "ClusterDraw",
+        source: Source,
+        found: Manifest | None,
+    ) -> None:
+        """Draw and split; where the samples are there, split them again."""
+        path, rule = self.dph.pool, self.dph.rule
+        forward = EngineForward(self.actor_rollout_wg, self.config)
+        if found is None:
             presample(
                 problems,
                 path,
                 draw=draw,
                 reference=forward,
                 source=source,
-                rule=settings.rule,
-                chunk_size=settings.chunk_size,
+                rule=rule,
+                chunk_size=self.dph.chunk_size,
             )
+            return
+        logger.warning("%s is finished: its samples are split again, nothing is drawn", path)
+        scored = Scored(
+            encode=draw.encode, reference=forward, temperature=draw.parameters.temperature
+        )
+        split_again(problems, path, found, scored=scored, rule=rule)
 
 
 class ClusterDraw:
@@ -237,6 +249,10 @@ def _found(path: Path, source: Source) -> Manifest | None:
     require_source(path, found, source)
     require_whole(path, found)
     return found
+
+
+def _is_done(found: Manifest | None, settings: PresampleSettings) -> bool:
+    return found is not None and (found.rule, found.format) == (settings.rule, FORMAT)
 
 
 def _source(

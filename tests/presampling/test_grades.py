@@ -1,4 +1,4 @@
-"""Problems whose gold answer cannot be graded, or whose every answer crashes the verifier."""
+"""What samples came to: counts, and problems that cannot be graded at all."""
 
 from dataclasses import replace
 
