@@ -19,7 +19,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
 from dph.forward.logprobs import completion_scores
-from dph.forward.sharing import Sharing, packs
+from dph.forward.sharing import Sharing, forest_to_pack
 
 MODELS = {
     "0.3M": {
@@ -100,7 +100,7 @@ def _measure(model: PreTrainedModel, shape: Shape, repeats: int) -> dict[str, ob
         "shared_s": round(statistics.median(shared for shared, _ in pairs), 5),
         "ratio": round(statistics.median(ratios), 2),
         "ratio_range": [round(ratios[0], 2), round(ratios[-1], 2)],
-        "auto_shares": packs(model, prompts, completions, "auto"),
+        "auto_shares": forest_to_pack(model, prompts, completions, "auto") is not None,
     }
 
 

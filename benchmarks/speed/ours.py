@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel
@@ -62,7 +62,6 @@ class GradesAll:
     """
 
     sampler: TorchSampler
-    streams: Literal[True] = True
 
     def sample(
         self,

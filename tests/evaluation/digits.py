@@ -12,7 +12,7 @@ class CountingSampler:
         self.calls = 0
         self.fail_at_call = fail_at_call
 
-    def sample(self, requests, parameters, *, seed, on_progress=None):
+    def sample(self, requests, parameters, *, seed, on_progress=None, on_completion=None):
         self.calls += 1
         if self.calls == self.fail_at_call:
             raise RuntimeError("killed")
@@ -25,6 +25,10 @@ class CountingSampler:
         ]
         if on_progress:
             on_progress(sum(map(len, groups)))
+        if on_completion:
+            for position, group in enumerate(groups):
+                for completion in group:
+                    on_completion(position, completion)
         return groups
 
     def _draw(self, problem_id, index, parameters, seed):

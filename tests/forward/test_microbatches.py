@@ -4,8 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dph.errors import SettingsError
-from dph.forward.microbatches import microbatches, packed_microbatches
+from dph.forward import microbatches as module
+from dph.forward.microbatches import microbatches
 from dph.forward.packing import pack
+from dph.forward.prefix_tree import fed, prefix_forest
 
 lengths_strategy = st.lists(st.integers(0, 40), max_size=40)
 
@@ -62,6 +64,15 @@ def schema_rows():
     ]
     rows += [([1] * 50 + [19], [7, 7, 7])] * 30
     return [prompt for prompt, _ in rows], [completion for _, completion in rows]
+
+
+def packed_microbatches(prompts, completions, **options):
+    """The rows of the batches, whose trees must be those that a pack would build."""
+    batches = module.packed_microbatches(prompts, completions, **options)
+    for rows, forest in batches:
+        some = [prompts[row] for row in rows], [completions[row] for row in rows]
+        assert forest == prefix_forest(fed(*some))
+    return [batch.rows for batch in batches]
 
 
 def tokens_of(batch, prompts, completions):

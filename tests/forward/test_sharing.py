@@ -4,7 +4,10 @@ import random
 import pytest
 
 from dph.errors import ModelError
-from dph.forward.sharing import packs, plan_microbatches
+from dph.forward import microbatches, packing, prefix_tree, sharing
+from dph.forward.logprobs import completion_scores
+from dph.forward.packing_support import packing_support
+from dph.forward.sharing import forest_to_pack, plan_microbatches
 
 
 def rows(groups, prompt, completion, seed=0):
@@ -16,6 +19,10 @@ def rows(groups, prompt, completion, seed=0):
         prompts += [ids] * size
         completions += [[4] * completion for _ in range(size)]
     return prompts, completions
+
+
+def packs(*arguments):
+    return forest_to_pack(*arguments) is not None
 
 
 LONG_GROUP = rows([16], 40, 5)
@@ -84,3 +91,46 @@ def test_a_plan_has_every_row_once(make_model, sharing, budget):
 
 def test_a_plan_of_no_rows_is_empty(make_model):
     assert plan_microbatches(make_model(), [], [], token_budget=9, sharing="auto") == []
+
+
+def test_a_planned_forward_builds_one_tree_for_the_plan_and_one_for_each_micro_batch(
+    make_model, monkeypatch
+):
+    model = wide(make_model)
+    prompts, completions = rows([8, 8, 8, 8], 30, 6)
+    packing_support(model)  # probes the model once with rows of its own
+    built = []
+    build = prefix_tree.prefix_forest
+
+    def counted(rows, **options):
+        built.append(len(rows))
+        return build(rows, **options)
+
+    for module in (sharing, microbatches, packing):
+        monkeypatch.setattr(module, "prefix_forest", counted)
+    plan = plan_microbatches(model, prompts, completions, token_budget=100, sharing="auto")
+    assert len(plan) == 2
+    for batch in plan:
+        completion_scores(
+            model,
+            [prompts[row] for row in batch.rows],
+            [completions[row] for row in batch.rows],
+            temperature=1.0,
+            pad_id=0,
+            sharing=batch.sharing,
+            forest=batch.forest,
+        )
+    assert built == [32, 16, 16]
+    built.clear()
+    completion_scores(model, prompts, completions, temperature=1.0, pad_id=0)
+    assert built == [32]
+
+
+def test_a_tree_that_is_handed_on_gives_the_scores_of_one_that_is_not(make_model):
+    model = wide(make_model)
+    prompts, completions = rows([5, 1, 3], 30, 6)
+    (batch,) = plan_microbatches(model, prompts, completions, token_budget=999, sharing="always")
+    some = [prompts[row] for row in batch.rows], [completions[row] for row in batch.rows]
+    options = {"temperature": 1.0, "pad_id": 0, "sharing": "always"}
+    handed_on = completion_scores(model, *some, forest=batch.forest, **options)
+    assert handed_on.logprobs.equal(completion_scores(model, *some, **options).logprobs)

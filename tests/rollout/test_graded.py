@@ -21,26 +21,39 @@ def completion_of(request, index):
     )
 
 
+def drawn(requests):
+    return [
+        [completion_of(request, request.first_index + i) for i in range(request.samples)]
+        for request in requests
+    ]
+
+
 class WholeSampler:
-    """Gives all completions at the end."""
+    """Hands all completions over at the end."""
+
+    def sample(self, requests, *_, on_completion, **__):
+        groups = drawn(requests)
+        for position, group in enumerate(groups):
+            for completion in group:
+                on_completion(position, completion)
+        return groups
+
+
+class SilentSampler:
+    """Hands nothing over."""
 
     def sample(self, requests, *_, **__):
-        return [
-            [completion_of(request, request.first_index + i) for i in range(request.samples)]
-            for request in requests
-        ]
+        return drawn(requests)
 
 
 class BackwardsSampler:
     """Hands completions over one by one, the last one first, and waits between them."""
 
-    streams = True
-
     def __init__(self, pause=0.0):
         self.pause = pause
 
     def sample(self, requests, *_, on_completion, **__):
-        groups = WholeSampler().sample(requests)
+        groups = drawn(requests)
         for position in reversed(range(len(groups))):
             for completion in reversed(groups[position]):
                 on_completion(position, completion)
@@ -77,7 +90,7 @@ def graded_sampler(sampler, verifier=None):
     )
 
 
-@pytest.mark.parametrize("sampler", [WholeSampler(), BackwardsSampler()])
+@pytest.mark.parametrize("sampler", [WholeSampler(), BackwardsSampler(), SilentSampler()])
 def test_every_finished_completion_has_its_own_verdict_in_the_order_of_the_requests(sampler):
     rollout = graded_sampler(sampler)(PROBLEMS, samples=3, seed=0, first_index=1)
     reasons = [[graded.verdict.reason for graded in group] for group in rollout.groups]

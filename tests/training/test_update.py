@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from dph.forward import microbatches, packing, prefix_tree, sharing
 from dph.forward.scoring import score_completions
 from dph.presampling.pool import RehearsalSample
 from dph.training.rows import Minibatch, PolicyRow
@@ -217,16 +218,35 @@ def test_what_was_computed_is_counted(minibatch):
     model, _ = minibatch
     batch = on_one_schema(model)
     counts = {}
-    for sharing in ("always", "never"):
+    for way in ("always", "never"):
         optimizer = Frozen(model.parameters(), lr=1.0)
-        how = replace(forward(model), sharing=sharing)
+        how = replace(forward(model), sharing=way)
         report = update(batch, how, optimizer, objective=DPH, max_grad_norm=1e9)
-        counts[sharing] = report.row_tokens, report.computed_tokens
+        counts[way] = report.row_tokens, report.computed_tokens
     # the schema, two ends of prompts with their answers' but last tokens, the stored row's end
     packed = 30 + 2 * (18 + 2 + 1 + 1) + 1 + 2
     # answers that begin alike: 5 stands twice, as sharing it would save one token only
     rows = 2 * (3 * 48 + 3 + 2 + 2) + 31 + 3
     assert counts == {"always": (rows, packed), "never": (rows, 7 * 51)}
+
+
+def test_the_tree_of_an_update_is_built_once_and_once_for_each_micro_batch(minibatch, monkeypatch):
+    model, _ = minibatch
+    batch = on_one_schema(model)
+    how = replace(forward(model), sharing="always")
+    optimizer = Frozen(model.parameters(), lr=1.0)
+    update(batch, how, optimizer, objective=DPH, max_grad_norm=1e9)  # probes the model once
+    built = []
+    build = prefix_tree.prefix_forest
+
+    def counted(rows, **options):
+        built.append(len(rows))
+        return build(rows, **options)
+
+    for module in (sharing, microbatches, packing):
+        monkeypatch.setattr(module, "prefix_forest", counted)
+    update(batch, how, optimizer, objective=DPH, max_grad_norm=1e9)
+    assert built == [7, 7]
 
 
 @pytest.mark.parametrize("shape", ["small", "on one schema"])
@@ -236,9 +256,9 @@ def test_sharing_prompts_changes_nothing(minibatch, budget, shape):
     if shape == "on one schema":
         batch = on_one_schema(model)
     results = []
-    for sharing in ("always", "never"):
+    for way in ("always", "never"):
         optimizer = Frozen(model.parameters(), lr=1.0)
-        how = replace(forward(model, budget), sharing=sharing)
+        how = replace(forward(model, budget), sharing=way)
         report = update(batch, how, optimizer, objective=DPH, max_grad_norm=1e9)
         results.append((torch.cat([g.flatten() for g in optimizer.kept]), report))
     (shared, packed), (plain, padded) = results

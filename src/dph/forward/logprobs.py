@@ -15,8 +15,9 @@ from dph.errors import ModelError
 from dph.forward.packed_attention import PackedAttention
 from dph.forward.packing import check_rows, pack
 from dph.forward.plain_head import plain_head
+from dph.forward.prefix_tree import Node
 from dph.forward.selected_logprobs import selected_logprobs_and_entropy
-from dph.forward.sharing import Sharing, packs
+from dph.forward.sharing import Sharing, forest_to_pack
 
 _LOGITS_AT_ONCE = 2**24
 """Logits above which they are computed in blocks: 64 MiB, of which the plain form holds three."""
@@ -58,6 +59,7 @@ def completion_scores(
     pad_id: int,
     with_entropy: bool = False,
     sharing: Sharing = "auto",
+    forest: Sequence[Node] | None = None,
 ) -> CompletionScores:
     """Log-probs at ``temperature`` of every completion token, in one forward.
 
@@ -66,6 +68,7 @@ def completion_scores(
     rows padded on the right, where no real token can see the padding, so that attention needs no
     mask; the LM head on completion positions only, in blocks where the logits would be large; the
     softmax in float32. ``sharing`` decides between the two, "auto" by their modelled time.
+    ``forest`` are the trees of these rows where a plan has built them already (`Microbatch`).
 
     Raises:
         DataError: a prompt is empty, or there are not as many prompts as completions.
@@ -73,10 +76,11 @@ def completion_scores(
             although ``sharing`` is "always".
     """
     check_rows(prompts, completions)
-    if packs(model, prompts, completions, sharing):
-        layout = _packed(model, prompts, completions)
-    else:
+    forest = forest_to_pack(model, prompts, completions, sharing, known=forest)
+    if forest is None:
         layout = _padded(model, prompts, completions, pad_id=pad_id)
+    else:
+        layout = _packed(model, prompts, completions, forest)
     head = _head_for_blocks(model, len(layout.targets))
     if head is not None:
         hidden = _completion_hidden(model, layout)
@@ -114,8 +118,9 @@ def _packed(
     model: PreTrainedModel,
     prompts: Sequence[Sequence[int]],
     completions: Sequence[Sequence[int]],
+    forest: Sequence[Node],
 ) -> _Layout:
-    rows = pack(prompts, completions, device=model.device)
+    rows = pack(prompts, completions, device=model.device, forest=forest)
     return _Layout(
         ids=rows.ids[None],
         options={"position_ids": rows.positions[None]},

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dph.errors import SettingsError
 from dph.forward.prefix_tree import Node, fed, prefix_forest, tokens_of
@@ -30,19 +31,29 @@ def microbatches(lengths: Sequence[int], *, token_budget: int) -> list[list[int]
     return batches
 
 
+class PackedBatch(NamedTuple):
+    """Indices of rows, and the trees of these rows, numbered in this order."""
+
+    rows: list[int]
+    forest: list[Node]
+
+
 def packed_microbatches(
     prompts: Sequence[Sequence[int]],
     completions: Sequence[Sequence[int]],
     *,
     token_budget: int,
-) -> list[list[int]]:
-    """Indices of rows in lists whose packed tokens fit ``token_budget``, alike rows together.
+    forest: Sequence[Node] | None = None,
+) -> list[PackedBatch]:
+    """Rows in batches whose packed tokens fit ``token_budget``, with similar rows together.
 
-    Every row is in exactly one list. Rows of one tree (`prefix_forest`) are in one list, unless
-    they are too many: then what they share is repeated in each of the lists that they fill. As
-    many completion tokens at most are scored. The largest come first, or nearly.
+    Every row is in exactly one batch. Rows of one tree (`prefix_forest`) are in one batch, unless
+    they are too many: then what they share is repeated in each of the batches that they fill. As
+    many completion tokens at most are scored. The largest batches come first, or nearly.
+    ``forest`` are the trees of all rows, where the caller has built them already.
 
-    >>> packed_microbatches([[1] * 40] * 3 + [[2]], [[3, 4], [5, 6], [7, 8], [9]], token_budget=42)
+    >>> prompts, completions = [[1] * 40] * 3 + [[2]], [[3, 4], [5, 6], [7, 8], [9]]
+    >>> [batch.rows for batch in packed_microbatches(prompts, completions, token_budget=42)]
     [[0, 1], [2, 3]]
 
     Raises:
@@ -51,7 +62,8 @@ def packed_microbatches(
     _check(token_budget)
     cutting = _Cutting([len(completion) for completion in completions], token_budget)
     rows = fed(prompts, completions)
-    pieces = [p for root in prefix_forest(rows) for p in cutting.pieces(root, above=0)]
+    roots = prefix_forest(rows) if forest is None else forest
+    pieces = [p for root in roots for p in cutting.pieces(root, above=0)]
     return [
         batch
         for piece in cutting.first_fit(pieces, above=0)
@@ -59,11 +71,11 @@ def packed_microbatches(
     ]
 
 
-def _recounted(batch: list[int], rows: Sequence[Sequence[int]], budget: int) -> list[list[int]]:
+def _recounted(batch: list[int], rows: Sequence[Sequence[int]], budget: int) -> list[PackedBatch]:
     """A batch, halved where it is too large: few rows may not share what many would."""
-    tokens = tokens_of(prefix_forest([rows[row] for row in batch]))
-    if tokens <= budget or len(batch) == 1:
-        return [batch]
+    forest = prefix_forest([rows[row] for row in batch])
+    if tokens_of(forest) <= budget or len(batch) == 1:
+        return [PackedBatch(batch, forest)]
     middle = len(batch) // 2
     return [
         part for half in (batch[:middle], batch[middle:]) for part in _recounted(half, rows, budget)

@@ -75,8 +75,11 @@ def pack(
     *,
     device: torch.device,
     least_saved: int = LEAST_SAVED,
+    forest: Sequence[Node] | None = None,
 ) -> PackedRows:
     """Lay rows out. ``least_saved`` decides what they share (see `prefix_forest`).
+
+    ``forest`` are the trees of these rows, where the caller has built them already.
 
     Raises:
         DataError: a prompt is empty, or there are not as many prompts as completions.
@@ -84,7 +87,7 @@ def pack(
     check_rows(prompts, completions)
     rows = fed(prompts, completions)
     layout = _Layout(rows, [[] for _ in rows])
-    layout.append(prefix_forest(rows, least_saved=least_saved))
+    layout.append(prefix_forest(rows, least_saved=least_saved) if forest is None else forest)
     counts = torch.tensor([len(completion) for completion in completions])
     targets = torch.tensor([token for completion in completions for token in completion])
     sources = [

@@ -39,6 +39,7 @@ def score_completions(
                     temperature=temperature,
                     pad_id=pad_id,
                     sharing=batch.sharing,
+                    forest=batch.forest,
                 )
             for row, values in zip(batch.rows, scored.logprobs.cpu().tolist(), strict=True):
                 scores[row] = tuple(values[: len(completions[row])])

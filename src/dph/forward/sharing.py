@@ -29,7 +29,13 @@ class Microbatch:
     """Rows of one forward pass."""
 
     rows: list[int]
-    packed: bool
+    forest: Sequence[Node] | None
+    """The trees of the rows, numbered in their order; None where they run padded."""
+
+    @property
+    def packed(self) -> bool:
+        """Whether the rows run as one packed sequence."""
+        return self.forest is not None
 
     @property
     def sharing(self) -> Sharing:
@@ -55,37 +61,60 @@ def plan_microbatches(
     """
     lengths = [len(p) + len(c) for p, c in zip(prompts, completions, strict=True)]
     padded = microbatches(lengths, token_budget=token_budget)
-    if not _packs(model, prompts, completions, sharing, padded):
-        return [Microbatch(rows, packed=False) for rows in padded]
-    packed = packed_microbatches(prompts, completions, token_budget=token_budget)
-    return [Microbatch(rows, packed=True) for rows in packed]
+    forest = _forest(model, prompts, completions, sharing, padded, known=None)
+    if forest is None:
+        return [Microbatch(rows, forest=None) for rows in padded]
+    packed = packed_microbatches(prompts, completions, token_budget=token_budget, forest=forest)
+    return [Microbatch(batch.rows, forest=batch.forest) for batch in packed]
 
 
-def packs(
+def forest_to_pack(
     model: PreTrainedModel,
     prompts: Sequence[Sequence[int]],
     completions: Sequence[Sequence[int]],
     sharing: Sharing,
-) -> bool:
-    """Whether these rows run packed when they are all there is in a forward.
+    *,
+    known: Sequence[Node] | None = None,
+) -> Sequence[Node] | None:
+    """The trees of rows that run packed when they are all there is in a forward, or None.
+
+    ``known`` are the trees of these rows, where a plan has built them already.
 
     Raises:
         ModelError: ``sharing`` is "always", but the model cannot.
     """
-    return _packs(model, prompts, completions, sharing, [list(range(len(prompts)))])
+    return _forest(model, prompts, completions, sharing, [list(range(len(prompts)))], known=known)
+
+
+def _forest(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    completions: Sequence[Sequence[int]],
+    sharing: Sharing,
+    padded: Sequence[Sequence[int]],
+    *,
+    known: Sequence[Node] | None,
+) -> Sequence[Node] | None:
+    """The trees of the rows if they run packed; ``padded`` are the micro-batches if they do not."""
+    if sharing == "never" or not prompts:
+        return None
+    if sharing == "always":
+        _packs(model, prompts, completions, required=True)
+    forest = prefix_forest(fed(prompts, completions)) if known is None else known
+    if sharing == "always":
+        return forest
+    cheaper = _packed_is_cheaper(model, prompts, completions, padded, forest)
+    return forest if cheaper and _packs(model, prompts, completions, required=False) else None
 
 
 def _packs(
     model: PreTrainedModel,
     prompts: Sequence[Sequence[int]],
     completions: Sequence[Sequence[int]],
-    sharing: Sharing,
-    padded: Sequence[Sequence[int]],
+    *,
+    required: bool,
 ) -> bool:
-    if sharing == "never" or not prompts:
-        return False
-    if sharing == "auto" and not _packed_is_cheaper(model, prompts, completions, padded):
-        return False
+    """Whether the model can run these rows packed; an error where it cannot and is ``required``."""
     support = packing_support(model)
     longest = max(len(p) + len(c) for p, c in zip(prompts, completions, strict=True))
     refusal = support.refusal
@@ -94,7 +123,7 @@ def _packs(
         if model not in _warned:
             _warned.add(model)
             _LOG.warning("%s: prompts are not always shared: %s", type(model).__name__, refusal)
-    if sharing == "always" and refusal is not None:
+    if required and refusal is not None:
         raise ModelError(
             f"prompts cannot be shared in the forward of {type(model).__name__}: {refusal}; "
             'set train.shared_prompts to "auto" or "never"'
@@ -107,6 +136,7 @@ def _packed_is_cheaper(
     prompts: Sequence[Sequence[int]],
     completions: Sequence[Sequence[int]],
     padded: Sequence[Sequence[int]],
+    forest: Sequence[Node],
 ) -> bool:
     """Compare modelled times, in operations of matrix products of a forward pass.
 
@@ -122,7 +152,7 @@ def _packed_is_cheaper(
         width = max(len(prompts[row]) + len(completions[row]) for row in rows)
         plain += len(rows) * (width * token + width**2 / 2 * pair)
     packed = 0.0
-    for root in prefix_forest(fed(prompts, completions)):
+    for root in forest:
         calls = layers * max(1, root.stems) * _GROUP
         packed += root.tokens * token + _pairs(root) * pair + calls
     return packed < plain

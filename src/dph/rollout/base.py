@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from dph.errors import SettingsError
 from dph.records import Completion
@@ -49,28 +49,7 @@ class SampleRequest:
 
 @runtime_checkable
 class Sampler(Protocol):
-    """Draws completions from a model."""
-
-    def sample(
-        self,
-        requests: Sequence[SampleRequest],
-        parameters: SamplingParameters,
-        *,
-        seed: int,
-        on_progress: Callable[[int], None] | None = None,
-    ) -> list[list[Completion]]:
-        """Completions of each request, in the order of requests and sample indices.
-
-        ``on_progress`` is called with the number of completions finished since the last call.
-        """
-        ...
-
-
-@runtime_checkable
-class StreamingSampler(Sampler, Protocol):
-    """A sampler that hands over completions as they finish, so that they can be graded already."""
-
-    streams: Literal[True]
+    """Draws completions from a model and hands each of them over as it finishes."""
 
     def sample(
         self,
@@ -83,7 +62,13 @@ class StreamingSampler(Sampler, Protocol):
     ) -> list[list[Completion]]:
         """Completions of each request, in the order of requests and sample indices.
 
-        ``on_completion`` is called in this thread with the position of the request and each
-        finished completion, in any order.
+        Args:
+            requests: what to draw.
+            parameters: how to draw it.
+            seed: with a problem's id and a sample's index it decides that sample.
+            on_progress: called with the number of completions finished since the last call.
+            on_completion: called in this thread, once for every completion and in any order, with
+                the position of its request. A completion that is handed over before all are drawn
+                is graded while the others still are.
         """
         ...

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
 from dph.rollout.background_grading import BackgroundGrading
-from dph.rollout.base import Sampler, SampleRequest, SamplingParameters, StreamingSampler
+from dph.rollout.base import Sampler, SampleRequest, SamplingParameters
 from dph.verifiers.base import Verifier
 
 CUT_OFF = Verdict(outcome=Outcome.OVER_LIMIT, reward=0.0, reason="cut off at max_tokens")
@@ -92,15 +92,21 @@ class GradedSampler:
         seed: int,
         on_progress: Callable[[int], None] | None,
     ) -> list[list[Completion]]:
-        """Draw; hand every completion to ``submit``, as it finishes where the sampler can."""
-        if isinstance(self.sampler, StreamingSampler):
-            return self.sampler.sample(
-                requests, self.parameters, seed=seed, on_progress=on_progress, on_completion=submit
-            )
-        drawn = self.sampler.sample(requests, self.parameters, seed=seed, on_progress=on_progress)
+        """Draw; every completion goes to ``submit`` once, as soon as the sampler hands it over."""
+        handed_over: set[tuple[int, int]] = set()
+
+        def hand_over(position: int, completion: Completion) -> None:
+            handed_over.add((position, completion.sample_index))
+            submit(position, completion)
+
+        drawn = self.sampler.sample(
+            requests, self.parameters, seed=seed, on_progress=on_progress, on_completion=hand_over
+        )
+        # An answer must not count as cut off because a sampler of someone's own never told of it.
         for position, group in enumerate(drawn):
             for completion in group:
-                submit(position, completion)
+                if (position, completion.sample_index) not in handed_over:
+                    submit(position, completion)
         return drawn
 
     def _graded(self, completion: Completion, verdict: Verdict) -> GradedCompletion:

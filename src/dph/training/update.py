@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from dph.forward.logprobs import CompletionScores, completion_scores
-from dph.forward.sharing import Sharing, plan_microbatches
+from dph.forward.sharing import Microbatch, Sharing, plan_microbatches
 from dph.models.modes import autocast
 from dph.objectives import POLICY, LossBatch, MixedLoss, Objective, mixed_loss, row_weights
 from dph.presampling.pool import RehearsalSample
@@ -160,7 +160,7 @@ def _accumulate(
     )
     for batch in batches:
         rows = [weighted[i] for i in batch.rows]
-        scores = _scores(rows, batch.sharing, forward)
+        scores = _scores(rows, batch, forward)
         loss = mixed_loss(_loss_batch(rows, scores), objective)
         if not torch.isfinite(loss.total):
             raise NonFiniteLossError("loss", rows)
@@ -180,7 +180,7 @@ def _terms(loss: MixedLoss) -> Iterator[tuple[str, Tensor]]:
     yield from ((f"anchors.{name}", value) for name, value in loss.anchors.items())
 
 
-def _scores(rows: Sequence[WeightedRow], sharing: Sharing, forward: Forward) -> CompletionScores:
+def _scores(rows: Sequence[WeightedRow], batch: Microbatch, forward: Forward) -> CompletionScores:
     with autocast(forward.model, forward.dtype):
         return completion_scores(
             forward.model,
@@ -188,7 +188,8 @@ def _scores(rows: Sequence[WeightedRow], sharing: Sharing, forward: Forward) -> 
             [w.row.completion_ids for w in rows],
             temperature=forward.temperature,
             pad_id=forward.pad_id,
-            sharing=sharing,
+            sharing=batch.sharing,
+            forest=batch.forest,
         )
 
 

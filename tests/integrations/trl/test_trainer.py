@@ -8,7 +8,7 @@ from peft import LoraConfig
 from trl import GRPOConfig, GRPOTrainer
 
 from dph.errors import CheckpointError, ModelError, PoolError, SettingsError
-from dph.integrations.trl.checks import require_fitting_pool
+from dph.integrations.trl.checks import require_pool_of_model
 from dph.integrations.trl.trainer import METRICS
 from dph.presampling.pool import load_pool
 from dph.training.order import rehearsal_of_step
@@ -153,10 +153,16 @@ def test_settings_of_plain_grpo_are_refused(tmp_path):
 
 
 def test_a_processor_of_images_is_refused(directory):
-    trainer = make_trainer(make_config(directory))
-    trainer.processing_class = object()
+    args = make_config(directory)
+    trainer = make_trainer(args)
     with pytest.raises(ModelError, match="must be a tokenizer, got object"):
-        require_fitting_pool(trainer)
+        require_pool_of_model(
+            trainer.pool,
+            trainer.pool_path,
+            model=trainer.model,
+            processing_class=object(),
+            args=args,
+        )
 
 
 def test_an_adapter_learns_and_the_weights_below_it_stay(directory):

@@ -1,6 +1,8 @@
 """The verifiers in verl's reward loop, and prompts as the package makes them."""
 
 import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -8,13 +10,14 @@ import torch
 from omegaconf import OmegaConf
 
 from dph.errors import DataError, SettingsError, VerifierError
+from dph.integrations.verl import reward_function
 from dph.integrations.verl.agent_loop import SingleTurn
 from dph.integrations.verl.fitting import require_prompts_fit
 from dph.integrations.verl.prompts import problem_of_fields, prompt_ids, stop_ids
 from dph.integrations.verl.reward_manager import DPHRewardManager
 from dph.integrations.verl.settings import SharedSettings
 from dph.randomness import derived_seed
-from dph.records import Problem
+from dph.records import Outcome, Problem, Verdict
 from dph.tasks.verl.rows import verl_row
 from integrations.verl.rows import make_model
 from tiny_models import build_tokenizer
@@ -114,6 +117,63 @@ def test_a_gold_answer_that_cannot_be_graded_says_so(model, caplog):
 def test_a_broken_verifier_is_an_error(model):
     with pytest.raises(VerifierError):
         graded(config(model, verifier="json:loads"), WANTED, RIGHT)
+
+
+class OneAtATime:
+    """A verifier that notes how many threads are in it at once, and takes its time."""
+
+    name, version = "one_at_a_time", "1"
+
+    def __init__(self):
+        self.inside = self.most = 0
+
+    def grade(self, problems, _):
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        time.sleep(0.02)
+        self.inside -= 1
+        return [Verdict(outcome=Outcome.BAD_GOLD, reward=0.0, reason="none") for _ in problems]
+
+    def close(self):
+        pass
+
+
+def test_answers_that_come_together_are_graded_one_at_a_time(model, monkeypatch, caplog):
+    verifier = OneAtATime()
+    monkeypatch.setattr(SharedSettings, "make_verifier", lambda _: verifier)
+    item = SimpleNamespace(
+        batch={"responses": torch.tensor(RIGHT), "attention_mask": torch.ones(5)},
+        non_tensor_batch=fields(WANTED),
+    )
+
+    async def run():
+        manager = DPHRewardManager(config(model), build_tokenizer(), None, reward_router=None)
+        return await asyncio.gather(*(manager.run_single(Data([item])) for _ in range(8)))
+
+    found = asyncio.run(run())
+    assert [one["reward_extra_info"]["outcome"] for one in found] == ["BAD_GOLD"] * 8
+    assert verifier.most == 1
+    assert caplog.text.count("told once") == 1
+
+
+def test_the_reward_function_grades_one_at_a_time_with_one_verifier(monkeypatch):
+    made = []
+
+    def make(*_, **__):
+        time.sleep(0.02)
+        made.append(OneAtATime())
+        return made[-1]
+
+    monkeypatch.setattr(reward_function, "make_verifier", make)
+    reward_function._verifier.cache_clear()
+    with ThreadPoolExecutor(8) as threads:
+        found = list(
+            threads.map(lambda _: reward_function.compute_score("d", "w7", "w7"), range(8))
+        )
+    reward_function._verifier.cache_clear()
+    assert [one["outcome"] for one in found] == ["BAD_GOLD"] * 8
+    (verifier,) = made
+    assert verifier.most == 1
 
 
 def test_the_maths_grader_reads_latex_beside_hydras_antlr():

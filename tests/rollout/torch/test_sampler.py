@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dph.errors import DataError, ModelError, SettingsError
-from dph.rollout.base import Sampler, SampleRequest, SamplingParameters, StreamingSampler
+from dph.rollout.base import Sampler, SampleRequest, SamplingParameters
 from dph.rollout.torch.sampler import TorchSampler
 from tiny_models import FAMILIES, build_model, build_tokenizer
 
@@ -292,7 +292,7 @@ def test_what_does_not_fit_is_refused_at_construction(make_model, tokenizer):
 def test_completions_are_handed_over_as_they_finish(make_model, tokenizer):
     seen, counts = [], []
     sampler = TorchSampler(make_model(), tokenizer, max_rows=6)
-    assert isinstance(sampler, StreamingSampler)
+    assert isinstance(sampler, Sampler)
     requests = ragged_requests()
     results = sampler.sample(
         requests,

@@ -2,6 +2,7 @@
 
 import math
 import os
+import threading
 from functools import partial
 from itertools import chain
 
@@ -12,7 +13,9 @@ import fake_vllm
 from dph.errors import DataError, ModelError, SettingsError
 from dph.forward.scoring import score_completions
 from dph.randomness import derived_seed
+from dph.records import Outcome, Problem, Verdict
 from dph.rollout.base import Sampler, SampleRequest, SamplingParameters
+from dph.rollout.graded import GradedSampler
 from dph.rollout.torch.sampler import TorchSampler
 from dph.rollout.vllm.engine import EngineOptions
 from dph.rollout.vllm.sampler import VLLMSampler
@@ -193,6 +196,35 @@ def test_finished_completions_are_told_with_their_requests_position(
     assert progress == [1] * 12
     told = sorted(seen, key=lambda each: (each[0], each[1].sample_index))
     assert told == [(i, c) for i, drawn in enumerate(results) for c in drawn]
+
+
+def test_answers_are_graded_while_others_are_still_being_drawn(make_sampler):
+    graded, seen = threading.Event(), []
+
+    class Grader:
+        name, version = "grader", "1"
+
+        def grade(self, _, responses):
+            graded.set()
+            return [Verdict(outcome=Outcome.CORRECT, reward=1.0) for _ in responses]
+
+    # The last of twelve completions waits here until one of the others was graded.
+    def wait(_):
+        seen.append(graded.wait(timeout=5) if len(seen) == 11 else graded.is_set())
+
+    parameters = SamplingParameters(max_tokens=6, stop_token_ids=tuple(range(2, 48)))
+    sampler = GradedSampler(
+        sampler=make_sampler(),
+        verifier=Grader(),
+        encode=lambda problem: PROMPTS[problem.problem_id],
+        parameters=parameters,
+    )
+    problems = [Problem(problem_id=name, prompt=name) for name in PROMPTS]
+    rollout = sampler(problems, samples=4, seed=0, on_progress=wait)
+    assert seen[-1]
+    assert [[g.verdict.outcome for g in group] for group in rollout.groups] == [
+        [Outcome.CORRECT] * 4
+    ] * 3
 
 
 def test_what_is_given_up_is_taken_from_the_engine(make_sampler, vllm):

@@ -1,26 +1,28 @@
 """What must hold before the first step: the pool is this model's, and TRL can resume here."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 from accelerate.utils import is_peft_model
-from transformers import PreTrainedTokenizerBase, TrainerCallback
+from torch import nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
 from dph.errors import CheckpointError, ModelError
 from dph.integrations.trl.config import DPHConfig
 from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.presampling.manifest import Source
-from dph.presampling.pool import require_fit
+from dph.presampling.pool import Pool, RehearsalSample, require_fit
 from dph.training.checks import require_reference
 from dph.training.update import Forward
-
-if TYPE_CHECKING:
-    from dph.integrations.trl.trainer import DPHTrainer
 
 CHECK_TOKENS = 16384
 """Padded tokens of one forward when the pool's log-probs are compared."""
 
 
-def require_fitting_pool(trainer: "DPHTrainer") -> None:
+def require_pool_of_model(
+    pool: Pool, directory: Path, *, model: nn.Module, processing_class: object, args: DPHConfig
+) -> None:
     """Refuse a pool that another model, tokenizer, temperature or precision made.
 
     Weights below an adapter are not compared by fingerprint, since PEFT renames them; the
@@ -28,25 +30,23 @@ def require_fitting_pool(trainer: "DPHTrainer") -> None:
 
     Raises:
         PoolError: names what differs, both values, and what to do.
-        ModelError: the processing class is no plain tokenizer.
+        ModelError: the processing class is not a plain tokenizer.
     """
-    tokenizer = trainer.processing_class
-    if not isinstance(tokenizer, PreTrainedTokenizerBase):
+    if not isinstance(processing_class, PreTrainedTokenizerBase):
         raise ModelError(
             "stored answers are text alone, so the processing class must be a tokenizer, got "
-            f"{type(tokenizer).__name__}"
+            f"{type(processing_class).__name__}"
         )
-    manifest = trainer.pool.manifest
     found: dict[str, object] = {
-        "tokenizer_fingerprint": tokenizer_fingerprint(tokenizer),
-        "temperature": trainer.args.temperature,
-        "dtype": trainer.args.precision,
+        "tokenizer_fingerprint": tokenizer_fingerprint(processing_class),
+        "temperature": args.temperature,
+        "dtype": args.precision,
     }
-    if not is_peft_model(trainer.model):
-        found["model_fingerprint"] = weight_fingerprint(trainer.model)
-    expected: Source = manifest.source.model_copy(update=found)
+    if not is_peft_model(model):
+        found["model_fingerprint"] = weight_fingerprint(model)
+    expected: Source = pool.manifest.source.model_copy(update=found)
     # The checked fields are the four above; the others are those of the pool itself.
-    require_fit(trainer.pool_path, manifest, expected, manifest.rule)
+    require_fit(directory, pool.manifest, expected, pool.manifest.rule)
 
 
 def require_whole_rollouts(args: DPHConfig, step: int) -> None:
@@ -70,8 +70,19 @@ def require_whole_rollouts(args: DPHConfig, step: int) -> None:
 class StartChecks(TrainerCallback):  # type: ignore[misc]
     """Looks at the weights that training starts from, which a checkpoint may have replaced."""
 
-    def __init__(self, trainer: "DPHTrainer") -> None:
-        self._trainer = trainer
+    def __init__(
+        self,
+        samples: Sequence[RehearsalSample],
+        policy: Callable[[], PreTrainedModel],
+        *,
+        pad_id: int,
+        max_tokens: int,
+    ) -> None:
+        """``policy`` gives the model once training begins: TRL may wrap or move it until then."""
+        self._samples = samples
+        self._policy = policy
+        self._pad_id = pad_id
+        self._max_tokens = max_tokens
 
     def on_train_begin(self, args: DPHConfig, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Compare log-probs with the pool's at step 0; later, the step with the rollouts.
@@ -83,15 +94,14 @@ class StartChecks(TrainerCallback):  # type: ignore[misc]
         if state.global_step:
             require_whole_rollouts(args, state.global_step)
             return
-        trainer = self._trainer
         require_reference(
-            trainer.pool.rehearsal,
+            self._samples,
             Forward(
-                model=trainer.accelerator.unwrap_model(trainer.model),
-                pad_id=trainer.pad_id,
-                temperature=trainer.temperature,
+                model=self._policy(),
+                pad_id=self._pad_id,
+                temperature=args.temperature,
                 dtype=args.precision,
                 token_budget=CHECK_TOKENS,
-                max_tokens=trainer.max_completion_length,
+                max_tokens=self._max_tokens,
             ),
         )

@@ -8,7 +8,7 @@ from torch import Tensor
 from trl import GRPOTrainer
 
 from dph.errors import SettingsError
-from dph.integrations.trl.checks import StartChecks, require_fitting_pool
+from dph.integrations.trl.checks import StartChecks, require_pool_of_model
 from dph.integrations.trl.config import DPHConfig
 from dph.integrations.trl.rehearsal import rehearse
 from dph.integrations.trl.share import MicroSteps, Place, Share, rehearsal_share
@@ -46,10 +46,27 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
             self.pool = load_pool(self.pool_path)
         super().__init__(model, reward_funcs, args, **keywords)
         if self.divergence is not None:
-            require_fitting_pool(self)
-            self.add_callback(StartChecks(self))
+            self._check_pool(args)
         self._micro_steps = MicroSteps()
         self._step_sums = torch.zeros(2)
+
+    def _check_pool(self, args: DPHConfig) -> None:
+        """Compare the pool with the model, now by what made it, later by log-probs."""
+        require_pool_of_model(
+            self.pool,
+            self.pool_path,
+            model=self.model,
+            processing_class=self.processing_class,
+            args=args,
+        )
+        self.add_callback(
+            StartChecks(
+                self.pool.rehearsal,
+                lambda: self.accelerator.unwrap_model(self.model),
+                pad_id=self.pad_id,
+                max_tokens=self.max_completion_length,
+            )
+        )
 
     @property
     def pad_id(self) -> int:

@@ -9,6 +9,7 @@ answer was cut off.
 """
 
 import json
+import threading
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +19,9 @@ from dph.errors import DataError, SettingsError
 from dph.integrations.verl.settings import REFUSED_VERIFIERS
 from dph.records import Problem
 from dph.verifiers import Verifier, make_verifier
+
+_one_at_a_time = threading.Lock()
+"""verl calls from several threads; a verifier is made once and takes one of them at a time."""
 
 
 def compute_score(
@@ -51,8 +55,9 @@ def compute_score(
         prompt="",
         answer=_answer(ground_truth, extra, ground_truth_field),
     )
-    grader = _verifier(verifier, databases, sql_rule, workers, timeout)
-    (verdict,) = grader.grade([problem], [solution_str])
+    with _one_at_a_time:
+        grader = _verifier(verifier, databases, sql_rule, workers, timeout)
+        (verdict,) = grader.grade([problem], [solution_str])
     return {
         "score": verdict.reward,
         "acc": verdict.reward,

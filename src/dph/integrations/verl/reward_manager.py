@@ -1,6 +1,7 @@
 """The reward manager: a verifier of the package in verl's reward loop."""
 
 import logging
+import threading
 from collections import Counter
 from typing import Any
 
@@ -35,6 +36,7 @@ class DPHRewardManager(RewardManagerBase):  # type: ignore[misc]
         self._stop_ids = stop_ids(config, tokenizer)
         self._limit = int(config.actor_rollout_ref.rollout.response_length)
         self._seen: Counter[Outcome] = Counter()
+        self._one_at_a_time = threading.Lock()
 
     async def run_single(self, data: Any) -> dict[str, Any]:
         """The score of the last answer of ``data``.
@@ -66,7 +68,14 @@ class DPHRewardManager(RewardManagerBase):  # type: ignore[misc]
         text = self.tokenizer.decode(
             ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
-        (verdict,) = self._verifier.grade([problem], [text])
+        # The threads of the event loop come here side by side, and a verifier takes one at a time.
+        with self._one_at_a_time:
+            (verdict,) = self._verifier.grade([problem], [text])
+            self._tell(problem, verdict)
+        return verdict
+
+    def _tell(self, problem: Problem, verdict: Verdict) -> None:
+        """Log the first verdict of each kind that is none of the answer's doing."""
         if verdict.outcome in _UNGRADED:
             self._seen[verdict.outcome] += 1
             if self._seen[verdict.outcome] == 1:
@@ -76,7 +85,6 @@ class DPHRewardManager(RewardManagerBase):  # type: ignore[misc]
                     problem.problem_id,
                     verdict.reason,
                 )
-        return verdict
 
     def _penalty(self, length: int) -> float:
         buffer = round(self._settings.overlong_buffer * self._limit)

@@ -1,7 +1,7 @@
 """The sampler on torch: any causal language model of transformers, on one device."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ from dph.rollout.torch.waves import Room, Waiting, Wave
 
 
 class TorchSampler:
-    """Draws completions from a transformers model (see `StreamingSampler`).
+    """Draws completions from a transformers model (see `Sampler`).
 
     Each distinct prompt is prefilled once and its keys and values are read by all its rows;
     waiting prompts start as rows finish. The random numbers of a sample come from (seed,
@@ -34,8 +34,6 @@ class TorchSampler:
     float rounding at the boundary between two tokens. The same requests give bit-identical
     results on CPU.
     """
-
-    streams: Literal[True] = True
 
     def __init__(
         self,

@@ -1,0 +1,106 @@
+"""What holds for every file of the package: no cycle of imports, nothing longer than a screen."""
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import dph
+
+PACKAGE = Path(dph.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+LONGEST_FUNCTION = 60
+LONGEST_FILE = 300
+
+
+def module_of(path, package):
+    """The dotted name of a file; a package's is that of its ``__init__``."""
+    parts = (package.name, *path.relative_to(package).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(tree, package_of_file, paths):
+    """The files that a file imports: at its top, in functions and for type checkers alike.
+
+    ``from a import b`` is the file a/b.py where there is one, and that of a where there is none.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package_of_file[: len(package_of_file) + 1 - node.level] if node.level else []
+            base = ".".join([*above, *filter(None, [node.module])])
+            for alias in node.names:
+                name = f"{base}.{alias.name}"
+                yield name if name in paths else base
+
+
+def import_graph(package):
+    """The files that each file imports, by their dotted names."""
+    paths = {module_of(path, package): path for path in sorted(package.rglob("*.py"))}
+    graph = {}
+    for module, path in paths.items():
+        parts = module.split(".")
+        package_of_file = parts if path.stem == "__init__" else parts[:-1]
+        found = imported(ast.parse(path.read_text()), package_of_file, paths)
+        graph[module] = {name for name in found if name in paths} - {module}
+    return graph
+
+
+def cycle_of(graph):
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []
+
+
+def test_no_file_imports_itself_through_others():
+    assert cycle_of(import_graph(PACKAGE)) == []
+
+
+def test_a_cycle_is_found_whatever_kind_of_import_closes_it(tmp_path):
+    closing = {
+        "a package": "from app.two import g",
+        "a module": "from app import two",
+        "by its name": "import app.two",
+        "a relative one": "from .two import g",
+        "in a function": "def f():\n    from app.two import g\n    return g",
+        "for type checkers": (
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from app.two import g"
+        ),
+    }
+    for number, (kind, text) in enumerate(closing.items()):
+        package = tmp_path / str(number) / "app"
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text("")
+        (package / "two.py").write_text("from app.one import f\n")
+        (package / "one.py").write_text("import os\n")
+        assert cycle_of(import_graph(package)) == [], kind
+        (package / "one.py").write_text(f"{text}\n")
+        assert {"app.one", "app.two"} == set(cycle_of(import_graph(package))), kind
+
+
+def test_a_package_that_gives_names_of_its_modules_closes_no_cycle_by_itself(tmp_path):
+    package = tmp_path / "app"
+    package.mkdir()
+    (package / "__init__.py").write_text("from app.one import f\n")
+    (package / "one.py").write_text("from app.two import g\n")
+    (package / "two.py").write_text("")
+    assert cycle_of(import_graph(package)) == []
+    (package / "two.py").write_text("from app import f\n")
+    assert set(cycle_of(import_graph(package))) == {"app", "app.one", "app.two"}
+
+
+def test_no_file_is_longer_than_three_hundred_lines():
+    lengths = {module_of(path, PACKAGE): len(path.read_text().splitlines()) for path in FILES}
+    assert {name: n for name, n in lengths.items() if n > LONGEST_FILE} == {}
+
+
+def test_no_function_is_longer_than_sixty_lines():
+    lengths = {
+        f"{module_of(path, PACKAGE)}.{node.name}": node.end_lineno - node.lineno + 1
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert {name: n for name, n in lengths.items() if n > LONGEST_FUNCTION} == {}
