@@ -4,7 +4,7 @@
 
 Grades ``spider/scored_predictions_examples.parquet`` (2,068 predictions of CodeS-1B and GPT-4 on
 Spider's dev set) by every SQL rule, and ``math/scored_cases_examples.parquet`` (1,688 answers) by
-both mathematics verifiers, through ``dph grade``. A part whose data is not there is left out.
+both math verifiers, through ``dph grade``. A part whose data is not there is left out.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from dph.cli import main as dph
 from dph.files import write_text
 
 SQL_RULES = ("spider", "bird", "strict", "bird_soft_f1", "cartesian")
-MATHS_VERIFIERS = ("math", "math_qwen")
+MATH_VERIFIERS = ("math", "math_qwen")
 Rows = list[dict[str, Any]]
 
 
@@ -98,7 +98,7 @@ def _only(right: Mapping[str, Sequence[bool]], one: str, other: str) -> int:
     return sum(a and not b for a, b in zip(right[one], right[other], strict=True))
 
 
-def maths_tables(data: Path, scratch: Path, workers: int) -> Iterator[str]:
+def math_tables(data: Path, scratch: Path, workers: int) -> Iterator[str]:
     """What each verifier accepts, by group of answers, and against the labels."""
     source = data / "scored_cases_examples.parquet"
     graded = {
@@ -106,7 +106,7 @@ def maths_tables(data: Path, scratch: Path, workers: int) -> Iterator[str]:
             ["math", "--input", source, "--verifier", name, "--workers", workers],
             scratch / f"{name}.parquet",
         )
-        for name in MATHS_VERIFIERS
+        for name in MATH_VERIFIERS
     }
     rows = graded["math"]
     right = {name: accepted(each) for name, each in graded.items()}
@@ -116,15 +116,15 @@ def maths_tables(data: Path, scratch: Path, workers: int) -> Iterator[str]:
     )
     yield table(
         ["answers", "number", "`math`", "`math_qwen`", "only `math`", "only `math_qwen`"],
-        [_maths_line(name, places, right) for name, places in _groups(rows)],
+        [_math_line(name, places, right) for name, places in _groups(rows)],
     )
 
 
-def _maths_line(
+def _math_line(
     name: str, places: Sequence[int], right: Mapping[str, Sequence[bool]]
 ) -> list[object]:
     chosen = {rule: [values[place] for place in places] for rule, values in right.items()}
-    one, other = MATHS_VERIFIERS
+    one, other = MATH_VERIFIERS
     return [
         name,
         len(places),
@@ -159,7 +159,7 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="replace the tables of this file")
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
-    parts = (("sql", "spider", sql_tables), ("maths", "math", maths_tables))
+    parts = (("sql", "spider", sql_tables), ("math", "math", math_tables))
     with tempfile.TemporaryDirectory() as scratch:
         for name, directory, make in parts:
             if not (options.data / directory).is_dir():

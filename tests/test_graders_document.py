@@ -64,27 +64,28 @@ def test_the_rewards_of_the_sql_example(shell, tmp_path):
     assert table_after("<!-- rewards: sql -->") == [list(row) for row in zip(*by_rule, strict=True)]
 
 
-def test_the_rewards_of_the_mathematics_example(shell, tmp_path):
+def test_the_rewards_of_the_math_example(shell, tmp_path):
     pytest.importorskip("math_verify")
     by_verifier = []
     for verifier in ("math", "math_qwen"):
-        shell(example("maths").replace("--verifier math ", f"--verifier {verifier} "))
+        shell(example("math").replace("--verifier math ", f"--verifier {verifier} "))
         rows = (tmp_path / "graded.jsonl").read_text().splitlines()
         by_verifier.append([json.loads(row)["reward"] for row in rows])
         (tmp_path / "graded.jsonl").unlink()
     expected = [list(row) for row in zip(*by_verifier, strict=True)]
-    assert table_after("<!-- rewards: maths -->") == expected
+    assert table_after("<!-- rewards: math -->") == expected
 
 
 def test_the_example_of_the_readme(shell, tmp_path):
     pytest.importorskip("math_verify")
     readme = DOCUMENT.parents[1] / "README.md"
     found = re.search(r"<!-- example: readme -->\n```sh\n(.*?)```", readme.read_text(), re.DOTALL)
-    shell(found[1])
+    printed = shell(found[1])
+    assert re.search(r"mean +25\.0 .*\npass@1 +25\.0 ", printed)  # q1: 1 of 2, q2: 0 of 1
     rows = (tmp_path / "graded.jsonl").read_text().splitlines()
     outcomes = [json.loads(row)["outcome"] for row in rows]
     assert outcomes == ["CORRECT", "WRONG", "INVALID"]
-    rows = (tmp_path / "graded-maths.jsonl").read_text().splitlines()
+    rows = (tmp_path / "graded-math.jsonl").read_text().splitlines()
     assert [json.loads(row)["reward"] for row in rows] == [1.0, 0.0]
 
 

@@ -1,3 +1,5 @@
+import importlib
+import pydoc
 import subprocess
 import sys
 import time
@@ -8,10 +10,55 @@ import dph
 import dph.errors
 import dph.records
 
+PUBLIC = """
+Alpha CheckpointError Completion DataError DphError ForwardKL GradedCompletion JensenShannon
+ModelError Outcome PoolError Problem ReverseKL SettingsError TrainingError Verdict VerifierError
+compare grade_math grade_sql load_pool load_problems load_recipe make_divergence make_verifier
+pass_at_k run
+"""
+LAZY = [
+    "dph",
+    *(f"dph.{n}" for n in ("evaluation", "presampling", "reporting", "runs", "training")),
+]
+PACKAGES = [*LAZY, *(f"dph.{n}" for n in ("divergences", "files", "grading", "objectives"))]
+PACKAGES += [f"dph.{n}" for n in ("settings", "tasks", "verifiers")]
 
-def test_all_is_the_public_api_and_sorted():
-    assert dph.__all__ == sorted(dph.__all__)
-    assert all(hasattr(dph, name) for name in dph.__all__)
+
+def test_the_top_level_holds_what_a_notebook_needs_and_nothing_else():
+    assert dph.__all__ == PUBLIC.split()
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_all_is_what_a_package_offers_and_sorted(package):
+    module = importlib.import_module(package)
+    assert module.__doc__
+    assert module.__all__ == sorted(module.__all__, key=natural)
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+    assert set(module.__all__) <= set(dir(module))
+
+
+def natural(name):
+    """Constants, then classes, then functions, as the linter sorts them."""
+    return (not name.isupper(), not name[0].isupper(), name)
+
+
+@pytest.mark.parametrize("package", LAZY)
+def test_what_a_package_does_not_offer_is_named(package):
+    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'nothing'"):
+        getattr(importlib.import_module(package), "nothing")  # noqa: B009
+
+
+def test_help_reads_like_a_table_of_contents():
+    text = pydoc.plain(pydoc.render_doc(dph))
+    for name in PUBLIC.split():
+        assert name in text
+    assert text.index("From a notebook") < text.index("PACKAGE CONTENTS")
+
+
+def test_each_public_thing_says_what_it_is():
+    for name in dph.__all__:
+        assert getattr(dph, name).__doc__, name
 
 
 def test_every_error_of_the_package_is_public():

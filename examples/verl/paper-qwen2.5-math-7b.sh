@@ -4,6 +4,6 @@
 # DIVERGENCE=jensen_shannon ETA=0.2.
 set -euo pipefail
 export MODEL="${MODEL:-models/Qwen2.5-Math-7B}" RUN="${RUN:-runs/paper-qwen2.5-math-7b}"
-export TRAIN="${TRAIN:-data/maths_train.parquet}"
+export TRAIN="${TRAIN:-data/math_train.parquet}"
 export VERIFIER=math RATE=2e-7 PROMPT=1024 ANSWER=3072
 exec "$(dirname "$0")/run.sh" "$@"

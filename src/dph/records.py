@@ -18,10 +18,12 @@ class Outcome(StrEnum):
     TIMED_OUT = "TIMED_OUT"
     OVER_LIMIT = "OVER_LIMIT"
     """The answer asked for more rows, bytes or memory than is allowed."""
+    CUT_OFF = "CUT_OFF"
+    """The answer was cut off at max_tokens; see OVER_LIMIT for what it asked of the grader."""
     BAD_GOLD = "BAD_GOLD"
     """The gold answer cannot be graded against; says nothing about the response."""
     CRASHED = "CRASHED"
-    """The worker that evaluated the answer died."""
+    """The worker that evaluated the answer died, or the user's own verifier raised."""
 
 
 UNGRADED = frozenset({Outcome.BAD_GOLD, Outcome.CRASHED})
@@ -30,15 +32,33 @@ UNGRADED = frozenset({Outcome.BAD_GOLD, Outcome.CRASHED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """An outcome, a reward in [0, 1] and the one-line reason."""
+    """An outcome, a reward in [0, 1] and the reason: a line, or the end of a traceback.
+
+    Raises:
+        TypeError: ``outcome`` is no member of Outcome (a text that looks like one included).
+        ValueError: ``reward`` lies outside [0, 1].
+    """
 
     outcome: Outcome
     reward: float
     reason: str = ""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.outcome, Outcome):
+            raise TypeError(
+                f"a verdict's outcome is a member of Outcome ({', '.join(Outcome)}), "
+                f"such as Outcome.CORRECT; got {self.outcome!r:.80} ({type(self.outcome).__name__})"
+            )
         if not 0.0 <= self.reward <= 1.0:
             raise ValueError(f"a reward lies in [0, 1], got {self.reward}")
+
+
+@dataclass(frozen=True, slots=True)
+class TimedVerdict:
+    """A verdict and the seconds that it took."""
+
+    verdict: Verdict
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +68,22 @@ class Problem:
     ``answer`` holds every other field of the data row (``answer``, ``gold_sql``,
     ``database`` ...): what the verifier needs and nothing else reads. ``prompt`` is the
     text the model sees, or a list of chat messages ``{"role": ..., "content": ...}``.
+
+    Raises:
+        TypeError: ``answer`` is no mapping.
     """
 
     problem_id: str
     prompt: str | tuple[Mapping[str, str], ...]
     answer: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.answer, Mapping):
+            raise TypeError(
+                f"the answer of problem {self.problem_id!r} is a mapping of the fields that its "
+                f"verifier reads, such as {{'answer': '42'}}; got {self.answer!r:.80} "
+                f"({type(self.answer).__name__})"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,6 +59,6 @@ def test_a_missing_file_is_bad_input(dph, tmp_path):
     code, _, err = dph(*words, tmp_path / "none.jsonl")
     assert code == 2
     assert "none.jsonl" in err
-    code, _, err = dph(*words, tmp_path / "none.csv")
+    code, _, err = dph(*words, tmp_path / "none.txt")
     assert code == 2
     assert "must end in one of .parquet, .jsonl" in err

@@ -15,7 +15,7 @@ def test_the_newest_checkpoint_is_evaluated(dph, example, trained):
     code, out, _ = dph("evaluate", example, "--out", trained, "--set", "method=grpo", "--json")
     content = json.loads(out)
     assert code == 0
-    assert content["schema"] == 1
+    assert content["schema"] == 2
     assert content["sets"]["train"]["problems"] == 12
     assert json.loads((trained / "evaluation.json").read_text()) == content
     assert (trained / "samples.parquet").is_file()

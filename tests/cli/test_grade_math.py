@@ -3,8 +3,6 @@ import json
 import pytest
 
 from dph.cli import main
-from dph.cli.grade_math import MathVerifierName
-from dph.verifiers import VERIFIERS
 
 pytest.importorskip("math_verify")
 
@@ -60,5 +58,46 @@ def test_a_file_without_the_columns_is_bad_input(tmp_path, capsys):
     assert "has no column 'gold', 'response'" in capsys.readouterr().err
 
 
-def test_the_names_are_those_of_the_registry():
-    assert {name.value for name in MathVerifierName} <= set(VERIFIERS)
+def test_rows_that_cannot_be_graded_are_no_part_of_the_mean(tmp_path, capsys):
+    golds = ["5", "5", "", "\\frac{"]
+    rows = [{"gold": g, "response": r"\boxed{5}"} for g in golds]
+    rows[1]["response"] = "6"
+    source, target = write(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
+    _, graded = grade(source, target, "--json")
+    ungradable = [row["outcome"] for row in graded].count("BAD_GOLD")
+    assert ungradable >= 1
+    content = json.loads(capsys.readouterr().out)
+    assert (content["rows"], content["mean_rows"]) == (4, 4 - ungradable)
+    assert content["mean_reward"] == 1 / (4 - ungradable)
+    assert content["ungradable"] == content["outcomes"]["BAD_GOLD"] == ungradable
+    grade(source, target)
+    text = capsys.readouterr().out
+    assert f"over {4 - ungradable} ({ungradable} BAD_GOLD: could not be graded" in text
+
+
+def test_a_verifier_of_ones_own_gets_the_gold_as_the_answer(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(
+        "def grade(response, problem):\n"
+        "    return response.split()[-1] == str(problem.answer['answer'])\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    rows = [{"gold": 5, "response": "so 5"}, {"gold": 5, "response": "so 6"}]
+    source = write(tmp_path / "in.jsonl", [*rows, {"gold": None, "response": "so 5"}])
+    code, graded = grade(source, tmp_path / "out.jsonl", "--verifier", "mine:grade")
+    assert code == 0
+    assert [row["outcome"] for row in graded] == ["CORRECT", "WRONG", "BAD_GOLD"]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--verifier", "maths"), "there is no verifier 'maths'"),
+        (("--verifier", "number", "--phrase", "so"), "are settings of math, not number"),
+        (("--verifier", "sql"), "grade them with `dph grade sql`"),
+    ],
+)
+def test_a_verifier_that_does_not_fit_is_refused(tmp_path, capsys, more, message):
+    source = write(tmp_path / "in.jsonl", [{"gold": "5", "response": "5"}])
+    words = ["grade", "math", "--input", source, "--out", tmp_path / "o.jsonl", *more]
+    assert main([str(word) for word in words]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())

@@ -13,6 +13,7 @@ from dph.cli import main
 from dph.cli.grade_run import default_workers, summary_text
 from dph.grading import GradeSummary
 from dph.records import Outcome
+from dph.verifiers.sql.rules import RULES
 
 GOLD = "SELECT count(*) FROM singer"
 SLOW = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x FROM r) SELECT count(*) FROM r"
@@ -78,8 +79,8 @@ def test_json_is_one_document(tmp_path, databases, capsys):
         (["--workers", "0"], "greater than or equal to 1"),
         (["--timeout", "0"], "timeout must be a positive"),
         (["--databases", "nowhere"], "no directory: nowhere"),
-        (["--input", "none.jsonl"], "cannot read none.jsonl"),
-        (["--input", "in.csv"], "must end in one of"),
+        (["--input", "none.jsonl"], "there is no file none.jsonl"),
+        (["--input", "in.txt"], "must end in one of"),
         (["--out", "out.txt"], "must end in one of"),
     ],
 )
@@ -192,3 +193,16 @@ def test_what_an_earlier_run_had_finished_is_said():
     text = summary_text(summary, Path("out.jsonl"))
     assert "4 rows (4 of them by an earlier run), mean reward 0.7500, 0.5 s -> out.jsonl" in text
     assert "TIMED_OUT" not in text
+
+
+def test_the_help_names_every_rule(capsys):
+    main(["grade", "sql", "--help"])
+    words = capsys.readouterr().out.replace(",", " ").split()
+    assert set(RULES) <= set(words)
+
+
+def test_the_summary_counts_what_could_not_be_graded_beside_the_mean():
+    outcomes = dict.fromkeys(Outcome, 0) | {Outcome.CORRECT: 1, Outcome.CRASHED: 2}
+    summary = GradeSummary(rows=3, outcomes=outcomes, mean_reward=1.0, graded=3, seconds=1.0)
+    text = summary_text(summary, Path("out.jsonl"))
+    assert "3 rows, mean reward 1.0000 over 1 (2 CRASHED: could not be graded" in text

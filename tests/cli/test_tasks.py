@@ -69,20 +69,31 @@ def test_databases_and_schemas_may_lie_elsewhere(dph, tmp_path):
     assert "1 problems of 4 questions" in out
 
 
-def test_mathematics_from_a_file(dph, tmp_path):
+def test_math_from_a_file(dph, tmp_path):
     rows = [{"problem": "p", "answer": "1"}, {"problem": "q", "answer": "x"}, {"problem": "r"}]
     (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    words = ("tasks", "maths", "--data", tmp_path / "own.jsonl", "--out", tmp_path / "p.jsonl")
+    words = ("tasks", "math", "--data", tmp_path / "own.jsonl", "--out", tmp_path / "p.jsonl")
     code, out, _ = dph(*words, "--integers")
     assert code == 0
     assert "1 problems of 3 rows" in out
-    assert "dropped 1: the answer is no whole number" in out
+    assert "dropped 1: the answer is not a whole number" in out
     assert load_problems(tmp_path / "p.jsonl")[0].problem_id == "own-0"
+
+
+@pytest.mark.parametrize("command", ["math", "maths"])
+def test_math_is_the_command_and_maths_still_works(dph, tmp_path, command):
+    (tmp_path / "own.csv").write_text("problem,answer\n1+1?,2\n")
+    out = tmp_path / "p.jsonl"
+    assert dph("tasks", command, "--data", tmp_path / "own.csv", "--out", out)[0] == 0
+    (problem,) = load_problems(out)
+    assert (problem.problem_id, problem.answer["answer"]) == ("own-0", "2")
+    shown = dph("tasks", "--help")[1].split()
+    assert ("math" in shown, "maths" in shown) == (True, False)
 
 
 def test_a_known_set_brings_its_numbers_of_samples(dph, tmp_path):
     pq.write_table(pa.table({"problem": ["p"], "answer": ["1"]}), tmp_path / "aime24.parquet")
-    words = ("tasks", "maths", "--data", tmp_path, "--set", "aime24", "--out", tmp_path / "p.jsonl")
+    words = ("tasks", "math", "--data", tmp_path, "--set", "aime24", "--out", tmp_path / "p.jsonl")
     assert "evaluate.samples = 64, evaluate.k = [64]" in dph(*words)[1]
     content = json.loads(dph(*words, "--json")[1])
     assert (content["problems"], content["samples"], content["k"]) == (1, 64, [64])
@@ -98,9 +109,9 @@ def test_a_known_set_brings_its_numbers_of_samples(dph, tmp_path):
         (["spider", "--data", "zoo", "--databases", "gone", "--out", "p.jsonl"], "databases gone"),
         (["spider", "--data", "zoo", "--tables", "gone", "--out", "p.jsonl"], "cannot read gone"),
         (["bird", "--data", "zoo", "--split", "train", "--out", "p.jsonl"], "train.json"),
-        (["maths", "--data", "zoo", "--out", "p.jsonl"], "choose a set of zoo: --set aime24"),
-        (["maths", "--data", "zoo", "--set", "x", "--out", "p.jsonl"], "got 'x'"),
-        (["maths", "--data", "gone.jsonl", "--out", "p.jsonl"], "there is no file gone.jsonl"),
+        (["math", "--data", "zoo", "--out", "p.jsonl"], "choose a set of zoo: --set aime24"),
+        (["math", "--data", "zoo", "--set", "x", "--out", "p.jsonl"], "got 'x'"),
+        (["math", "--data", "gone.jsonl", "--out", "p.jsonl"], "there is no file gone.jsonl"),
     ],
 )
 def test_bad_input_is_one_line(dph, tmp_path, monkeypatch, words, message):

@@ -19,6 +19,7 @@ SET = {
     "explore_null",
     "styles",
     "effective_styles",
+    "cut_off",
 }
 
 
@@ -27,14 +28,17 @@ def scores(make_scores):
     rng = np.random.default_rng(0)
     rates = rng.random((30, 1)) ** 3
     return make_scores(
-        rng.random((30, 16)) < rates, greedy=rates[:, 0] > 0.5, shares={"plain": 0.3, "cte": 0.7}
+        rng.random((30, 16)) < rates,
+        greedy=rates[:, 0] > 0.5,
+        shares={"plain": 0.3, "cte": 0.7},
+        cut_off=0.25,
     )
 
 
 def test_the_document_has_exactly_the_keys_of_the_contract(scores):
     document = evaluation_document("base", 16, {"dev": scores}, {"dev": scores}, [1, 8], seed=0)
     assert set(document) == TOP
-    assert (document["schema"], document["model"], document["samples"]) == (1, "base", 16)
+    assert (document["schema"], document["model"], document["samples"]) == (2, "base", 16)
     summary = document["sets"]["dev"]
     assert set(summary) == SET
     assert set(summary["pass_at_k"]) == {"1", "8"}

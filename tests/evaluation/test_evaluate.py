@@ -4,11 +4,12 @@ import sys
 
 import pytest
 
-from dph.errors import DataError, SettingsError
+from dph.errors import DataError, SettingsError, VerifierError
 from dph.evaluation import evaluate as module
 from dph.evaluation.evaluate import EvaluationSet, evaluate, evaluate_set, total_answers
 from dph.evaluation.samples_file import read_scores
-from evaluation.digits import CountingSampler
+from dph.records import Outcome, Verdict
+from evaluation.digits import CountingSampler, DigitVerifier
 
 
 @pytest.fixture(autouse=True)
@@ -77,17 +78,51 @@ def test_a_finished_file_of_other_parameters_is_replaced(make_set, tmp_path):
     assert len(read_scores(path)["digits"].problem_ids) == 3
 
 
+@pytest.mark.parametrize(
+    "change", [{"name": "other"}, {"version": "2"}, {"settings": {"timeout": 9.0}}]
+)
+def test_verdicts_of_another_verifier_or_of_other_settings_are_not_returned(
+    make_set, tmp_path, change
+):
+    path, first = tmp_path / "samples.parquet", make_set()
+    run(path, [first])
+    verifier = DigitVerifier()
+    for name, value in change.items():
+        setattr(verifier, name, value)
+    sampler = CountingSampler()
+    draw = module.replace(first.draw, verifier=verifier, sampler=sampler)
+    run(path, [module.replace(first, draw=draw)])
+    assert sampler.calls > 0
+
+
+def test_a_chunk_of_which_most_crash_the_verifier_ends_the_evaluation(make_set, tmp_path):
+    class Crashing(DigitVerifier):
+        def grade(self, problems, responses):
+            crash = Verdict(outcome=Outcome.CRASHED, reward=0.0, reason="KeyError: 'limit'")
+            graded = super().grade(problems, responses)
+            return [
+                crash if int(p.problem_id[-1]) >= 4 else v
+                for p, v in zip(problems, graded, strict=True)
+            ]
+
+    path, chosen = tmp_path / "samples.parquet", make_set()
+    draw = module.replace(chosen.draw, verifier=Crashing(), crash_limit=0.5)
+    with pytest.raises(VerifierError, match="KeyError: 'limit'"):
+        run(path, [module.replace(chosen, draw=draw)])
+    assert [p.name for p in (tmp_path / "samples.partial").glob("*.parquet")] == ["000000.parquet"]
+
+
 def test_the_greedy_answer_of_a_problem_comes_first(make_set):
     rows = evaluate_set(make_set(problems=2), samples=2, seed=0).to_pylist()
     order = [(row["problem_id"], row["sample_index"]) for row in rows]
     assert order == [(f"digits-{i}", index) for i in range(2) for index in (-1, 0, 1)]
 
 
-def test_an_answer_that_was_cut_off_is_over_the_limit(make_set):
+def test_an_answer_that_was_cut_off_has_an_outcome_of_its_own(make_set):
     rows = evaluate_set(make_set(problems=40), samples=8, seed=0).to_pylist()
     cut = [row for row in rows if not row["finished"]]
     assert cut
-    assert {(row["outcome"], row["reward"]) for row in cut} == {("OVER_LIMIT", 0.0)}
+    assert {(row["outcome"], row["reward"]) for row in cut} == {("CUT_OFF", 0.0)}
 
 
 def test_sampling_does_not_depend_on_the_chunks(make_set, tmp_path, monkeypatch):

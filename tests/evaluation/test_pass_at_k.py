@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from itertools import combinations
 from math import prod
 
@@ -58,3 +60,19 @@ def test_a_k_outside_the_samples_is_refused(k):
 def test_more_correct_samples_than_samples_are_refused(correct):
     with pytest.raises(DataError, match=f"got correct={correct}, samples=8"):
         pass_at_k(8, correct, 1)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "from dph.evaluation import pass_at_k",
+        "from dph.evaluation.pass_at_k import pass_at_k",
+        "import dph.evaluation.pass_at_k; from dph.evaluation import pass_at_k",
+        "from dph.evaluation.pass_at_k import pass_at_k as f; from dph.evaluation import pass_at_k",
+        "from dph.evaluation import pass_at_k as f; from dph.evaluation.pass_at_k import pass_at_k",
+        "import dph.evaluation.rewards_summary; from dph.evaluation import pass_at_k",
+    ],
+)
+def test_pass_at_k_is_the_function_however_it_is_imported(statements):
+    code = f"{statements}; assert pass_at_k(4, 1, 2) == 0.5"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -94,12 +94,12 @@ def test_what_cannot_be_read_is_named(write, rows, message):
 
 
 def test_files_of_other_kinds_are_refused(tmp_path):
-    (tmp_path / "x.csv").write_text("")
+    (tmp_path / "x.txt").write_text("")
     (tmp_path / "x.parquet").write_text("no")
     (tmp_path / "x.jsonl").write_text("{\n")
     pq.write_table(pa.table({"a": [1]}), tmp_path / "y.parquet")
     for name, message in [
-        ("x.csv", r"from .jsonl or .parquet"),
+        ("x.txt", "must end in one of"),
         ("x.parquet", "as parquet"),
         ("x.jsonl", "line 1: not valid JSON"),
         ("gone.jsonl", "there is no file"),
@@ -107,3 +107,24 @@ def test_files_of_other_kinds_are_refused(tmp_path):
     ]:
         with pytest.raises(DataError, match=message):
             read_rewards(tmp_path / name)
+
+
+def test_numbers_of_a_csv_file_are_read_and_empty_cells_are_none(tmp_path):
+    lines = ["problem_id,reward,outcome,sample_index", "a,0.5,WRONG,1", "a,1,CORRECT,0", "b,0,,0"]
+    (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
+    found = read_rewards(tmp_path / "x.csv").problems
+    assert {name: each.rewards.tolist() for name, each in found.items()} == {
+        "a": [1.0, 0.5],
+        "b": [0.0],
+    }
+    assert found["a"].correct.tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [("a,much,0", "line 2: reward has to be a number"), ("a,1,x", "sample_index has to be")],
+)
+def test_a_cell_that_is_not_a_number_is_named(tmp_path, line, message):
+    (tmp_path / "x.csv").write_text(f"problem_id,reward,sample_index\n{line}\n")
+    with pytest.raises(DataError, match=message):
+        read_rewards(tmp_path / "x.csv")

@@ -40,6 +40,8 @@ def test_scores_are_those_of_the_rows(table):
         assert [digits.greedy[i], *digits.correct[i]] == right
         assert digits.rewards[i].tolist() == [row["reward"] for row in mine[1:]]
         assert digits.correct_counts[i] == sum(right[1:])
+    cut_off = [row["outcome"] == "CUT_OFF" for row in rows if row["sample_index"] >= 0]
+    assert digits.cut_off == np.mean(cut_off) > 0
     odd = [row["style"] == "odd" for row in rows if row["sample_index"] >= 0]
     assert digits.shares["odd"] == pytest.approx(np.mean(odd))
 

@@ -5,9 +5,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph.errors import PoolError
+from dph.files.parts import TableParts
 from dph.forward.scoring import score_completions
 from dph.presampling.partition import histogram, partition
-from dph.presampling.parts import Parts
 from dph.presampling.pool import load_pool, require_fit
 from dph.presampling.presample import presample
 from dph.records import Outcome, Verdict
@@ -245,9 +245,14 @@ def test_problems_that_could_not_be_graded_are_told(
     ]
 
 
+def test_the_path_of_a_pool_may_be_a_text(pool_of, tmp_path):
+    pool_of(tmp_path / "pool")
+    assert load_pool(str(tmp_path / "pool")) == load_pool(tmp_path / "pool")
+
+
 def test_a_damaged_piece_is_made_again(pool_of, tmp_path, caplog):
     pool_of(tmp_path / "whole" / "pool")
-    parts = Parts(tmp_path / "pool.partial", digest="d")
+    parts = TableParts(tmp_path / "pool.partial", digest="d")
     parts.write(0, pq.read_table(tmp_path / "whole" / "pool" / "samples.parquet"))
     (tmp_path / "pool.partial" / "000000.parquet").write_text("cut")
     assert parts.read(0) is None

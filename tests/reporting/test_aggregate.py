@@ -35,6 +35,13 @@ def test_the_result_has_the_form_of_one_seed(seeds):
     assert comparison_table(whole).row_count == 9
 
 
+def test_the_share_of_answers_that_were_cut_off_is_a_mean_too(seeds):
+    for seed, share in zip(seeds, (0.1, 0.2, 0.6), strict=True):
+        seed["base"]["sets"]["in_domain"]["cut_off"] = share
+    whole = aggregate_summaries(seeds)["base"]["sets"]["in_domain"]
+    assert whole["cut_off"] == pytest.approx(0.3)
+
+
 def test_what_a_seed_does_not_know_stays_unknown(seeds):
     seeds[1]["base"]["sets"]["in_domain"]["keep"] = None
     whole = aggregate_summaries(seeds)["base"]["sets"]

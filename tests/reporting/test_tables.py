@@ -49,6 +49,17 @@ def test_a_markdown_table_is_what_a_readme_takes(summary):
     )
 
 
+def test_the_share_of_answers_that_were_cut_off_stands_in_every_table(summary):
+    summary["base"]["sets"]["dev"]["cut_off"] = 0.125
+    lines = markdown_table(summary, set_name="dev", intervals=False).splitlines()
+    assert lines[0].endswith("| styles | cut off |")
+    assert [line.split("|")[-2].strip() for line in lines[2:]] == ["12.5", "-"]
+    assert "cut off" in text_of(comparison_table(summary, intervals=False))
+    document = {"schema": 2, "model": "m", "samples": 16, "sets": summary["base"]["sets"]}
+    (line,) = [x for x in text_of(evaluation_table(document)).splitlines() if "cut off" in x]
+    assert line.split() == ["cut", "off", "12.5"]
+
+
 def test_a_markdown_table_without_intervals_and_with_other_ks(summary):
     lines = markdown_table(summary, set_name="dev", ks=[1], intervals=False).splitlines()
     assert lines[0] == "| dev | greedy | mean | pass@1 | styles |"

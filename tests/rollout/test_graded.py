@@ -1,8 +1,10 @@
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
+from dph.errors import VerifierError
 from dph.records import Completion, Outcome, Problem, Verdict
 from dph.rollout.base import SamplingParameters
 from dph.rollout.graded import CUT_OFF, GradedSampler
@@ -95,7 +97,7 @@ def test_every_finished_completion_has_its_own_verdict_in_the_order_of_the_reque
     rollout = graded_sampler(sampler)(PROBLEMS, samples=3, seed=0, first_index=1)
     reasons = [[graded.verdict.reason for graded in group] for group in rollout.groups]
     assert reasons == [[CUT_OFF.reason, f"{p}:{p}2", f"{p}:{p}3"] for p in "abc"]
-    assert rollout.groups[1][0].verdict.outcome is Outcome.OVER_LIMIT
+    assert rollout.groups[1][0].verdict.outcome is Outcome.CUT_OFF
     assert [[graded.style for graded in group] for group in rollout.groups] == [
         [p] * 3 for p in "abc"
     ]
@@ -124,3 +126,37 @@ def test_a_sampler_that_breaks_leaves_no_thread_behind():
 
 def test_no_problems_are_fine():
     assert graded_sampler(BackwardsSampler())([], samples=2, seed=0).groups == ()
+
+
+class CrashingVerifier(EchoVerifier):
+    """Crashes over some problems."""
+
+    name = "crashing"
+
+    def __init__(self, *problem_ids):
+        super().__init__()
+        self.problem_ids = problem_ids
+
+    def grade(self, problems, responses):
+        return [
+            replace(v, outcome=Outcome.CRASHED) if p.problem_id in self.problem_ids else v
+            for p, v in zip(problems, super().grade(problems, responses), strict=True)
+        ]
+
+
+def test_crashes_end_a_run_only_above_the_limit():
+    draw = graded_sampler(WholeSampler(), CrashingVerifier("b"))
+    # Of each problem's two answers one is cut off: one graded answer in three crashes.
+    assert len(replace(draw, crash_limit=0.34)(PROBLEMS, samples=2, seed=0).groups) == 3
+    with pytest.raises(VerifierError, match="crashed on 1 of 3 graded answers"):
+        replace(draw, crash_limit=0.3)(PROBLEMS, samples=2, seed=0)
+
+
+def test_calls_of_one_step_share_the_limit_and_others_do_not():
+    draw = replace(graded_sampler(WholeSampler(), CrashingVerifier("b")), crash_limit=0.5)
+    step = draw.counted_together()
+    step([PROBLEMS[0]], samples=1, seed=0)
+    step([PROBLEMS[1]], samples=1, seed=0)  # one of two
+    with pytest.raises(VerifierError, match="2 of 3"):
+        step([PROBLEMS[1]], samples=1, seed=0)
+    draw.counted_together()(PROBLEMS, samples=1, seed=0)

@@ -143,7 +143,7 @@ def test_a_set_may_have_its_own_verifier_and_no_style(make_recipe, tmp_path):
     with open_workbench(make_recipe(data={"sets": sets})) as bench:
         evaluate_stage(bench, tmp_path / "e", Silent(), model=tmp_path / "model")
     rows = pq.read_table(tmp_path / "e" / "samples.parquet").to_pylist()
-    assert {row["outcome"] for row in rows if row["set"] == "strict"} <= {"WRONG", "OVER_LIMIT"}
+    assert {row["outcome"] for row in rows if row["set"] == "strict"} <= {"WRONG", "CUT_OFF"}
     assert any(row["outcome"] == "CORRECT" for row in rows if row["set"] == "dev")
 
 

@@ -11,14 +11,15 @@ import pytest
 
 import fake_vllm
 from dph.errors import SettingsError
+from dph.files.parts import TableParts
 from dph.forward.scoring import score_completions
-from dph.presampling.parts import Parts
 from dph.presampling.pool import load_pool
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.pipeline import run_stages
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
-from dph.runs.training_stage import train_stage, training_digest
+from dph.runs.training_digest import training_digest
+from dph.runs.training_stage import train_stage
 from dph.runs.workbench import open_workbench
 from dph.settings import VLLMSettings, resolve_recipe
 
@@ -87,21 +88,21 @@ def test_half_a_pool_is_not_continued_by_another_engine(
     make_recipe, tmp_path, vllm, monkeypatch, caplog
 ):
     monkeypatch.setattr("dph.presampling.presample.CHUNK", 8)
-    write = Parts.write
+    write = TableParts.write
 
     def killed(parts, index, table):
         if index == 1:
             raise KeyboardInterrupt
         write(parts, index, table)
 
-    monkeypatch.setattr(Parts, "write", killed)
+    monkeypatch.setattr(TableParts, "write", killed)
     with (
         open_workbench(make_recipe(sampling=VLLM)) as bench,
         pytest.raises(KeyboardInterrupt),
     ):
         presample_stage(bench, tmp_path / "run", Silent())
     assert shut_down(vllm)
-    monkeypatch.setattr(Parts, "write", write)
+    monkeypatch.setattr(TableParts, "write", write)
     with open_workbench(make_recipe()) as bench, caplog.at_level(logging.WARNING):
         presample_stage(bench, tmp_path / "run", Silent())
         presample_stage(bench, tmp_path / "fresh", Silent())

@@ -5,12 +5,12 @@ import pytest
 from dph.errors import DataError, SettingsError
 from dph.tasks.math import (
     BOXED_INSTRUCTION,
-    MATHS_SETS,
-    last_boxed,
-    load_maths,
-    load_maths_set,
-    maths_prompt,
+    MATH_SETS,
+    load_math,
+    load_math_set,
+    math_prompt,
 )
+from dph.verifiers.math.answer import last_boxes
 from shared_data import shared_data
 
 SIZES = {
@@ -26,16 +26,16 @@ SIZES = {
 }
 
 
-@pytest.mark.parametrize("name", MATHS_SETS)
+@pytest.mark.parametrize("name", MATH_SETS)
 def test_every_row_of_the_sets_is_a_problem_with_an_answer(name):
-    loaded = load_maths_set(shared_data("math"), name)
+    loaded = load_math_set(shared_data("math"), name)
     assert (len(loaded.problems), loaded.dropped) == (SIZES[name], [])
     assert all(problem.answer["answer"] for problem in loaded.problems)
     assert all(problem.prompt.endswith(BOXED_INSTRUCTION) for problem in loaded.problems)
 
 
 def test_small_sets_get_64_samples_and_larger_ones_16():
-    for name, each in MATHS_SETS.items():
+    for name, each in MATH_SETS.items():
         if name == "train":
             assert (each.samples, each.ks) == (None, ())
         else:
@@ -54,26 +54,26 @@ def write(tmp_path):
 
 def test_any_file_with_problem_and_answer(write):
     path = write({"problem": " 1+1? ", "answer": 2, "level": 1, "solution": "s", "x": None})
-    (problem,) = load_maths(path, name="own").problems
+    (problem,) = load_math(path, name="own").problems
     assert problem.problem_id == "own-0"
-    assert problem.prompt == maths_prompt("1+1?") == "1+1?\n" + BOXED_INSTRUCTION
+    assert problem.prompt == math_prompt("1+1?") == "1+1?\n" + BOXED_INSTRUCTION
     assert problem.answer == {"answer": "2", "level": 1}
 
 
 def test_a_solution_stands_in_for_the_answer(write):
     path = write({"problem": "p", "solution": r"no \boxed{1}, but \boxed{\frac{1}{2}}."})
-    assert load_maths(path, name="own").problems[0].answer == {"answer": r"\frac{1}{2}"}
+    assert load_math(path, name="own").problems[0].answer == {"answer": r"\frac{1}{2}"}
 
 
 def test_rows_without_an_answer_are_dropped_and_named(write):
-    loaded = load_maths(write({"problem": "p", "answer": " "}, {"problem": "q"}), name="own")
+    loaded = load_math(write({"problem": "p", "answer": " "}, {"problem": "q"}), name="own")
     assert loaded.problems == []
     assert [place.rpartition(", ")[2] for place, _ in loaded.dropped] == ["line 1", "line 2"]
 
 
 def test_only_whole_numbers_where_asked_for(write):
     rows = [{"problem": "p", "answer": answer} for answer in ("12", "-3", "1.0", "x", "1/2")]
-    loaded = load_maths(write(*rows), name="own", integers=True)
+    loaded = load_math(write(*rows), name="own", integers=True)
     assert [problem.answer["answer"] for problem in loaded.problems] == ["12", "-3"]
 
 
@@ -88,23 +88,28 @@ def test_only_whole_numbers_where_asked_for(write):
 )
 def test_a_malformed_row_is_named(write, rows, message):
     with pytest.raises(DataError, match=message):
-        load_maths(write(*rows), name="own")
+        load_math(write(*rows), name="own")
 
 
 def test_an_unknown_set_is_refused(tmp_path):
     with pytest.raises(SettingsError, match=r"aime24, aime25, .*got 'aime26'"):
-        load_maths_set(tmp_path, "aime26")
+        load_math_set(tmp_path, "aime26")
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("solution", "gold"),
     [
-        ("none", None),
-        (r"\boxed{1} and \boxed{ 2 }", "2"),
+        (r"so \boxed {5}.", "5"),
+        (r"\boxed{\left\{1,2\right.}", r"\left\{1,2\right."),
+        (r"\fbox{7}", "7"),
+        (r"\boxed{1} or \boxed{ 2 }", "2"),
         (r"\boxed{\text{a {b} c}}", r"\text{a {b} c}"),
+        (r"none", None),
         (r"\boxed{1", None),
-        (r"\boxed{}", ""),
+        (r"\boxed{}", None),
     ],
 )
-def test_the_last_box_with_the_braces_inside_it(text, found):
-    assert last_boxed(text) == found
+def test_the_box_of_a_solution_is_found_where_the_verifier_finds_it(write, solution, gold):
+    loaded = load_math(write({"problem": "p", "solution": solution}), name="own")
+    assert [problem.answer["answer"] for problem in loaded.problems] == ([gold] if gold else [])
+    assert gold is None or last_boxes(solution)[-1] == gold

@@ -1,5 +1,6 @@
 import datetime
 import decimal
+import gzip
 import json
 
 import pyarrow as pa
@@ -133,9 +134,26 @@ def test_bytes_in_a_parquet_file_are_refused(tmp_path):
         load_problems(path)
 
 
-@pytest.mark.parametrize("name", ["problems.csv", "problems", "problems.json"])
+def test_a_path_may_be_a_text(jsonl):
+    assert load_problems(str(jsonl(*ROWS))) == PROBLEMS
+
+
+@pytest.mark.parametrize("name", ["problems.jsonl.gz", "problems.csv", "problems.csv.gz"])
+def test_problems_are_read_from_csv_and_from_gzipped_files(tmp_path, name):
+    text = '{"problem_id": "a", "prompt": "1 + 1,\\n\\"how much\\"?", "answer": "2"}\n'
+    if ".csv" in name:
+        text = 'problem_id,prompt,answer\na,"1 + 1,\n""how much""?",2\n'
+    packed = gzip.compress(text.encode()) if name.endswith(".gz") else text.encode()
+    (tmp_path / name).write_bytes(packed)
+    (problem,) = load_problems(tmp_path / name)
+    assert problem == Problem(problem_id="a", prompt='1 + 1,\n"how much"?', answer={"answer": "2"})
+
+
+@pytest.mark.parametrize("name", ["problems.txt", "problems", "problems.json", "problems.gz"])
 def test_another_suffix_is_refused(tmp_path, name):
-    with pytest.raises(DataError, match=r"\.jsonl or \.parquet"):
+    with pytest.raises(
+        DataError, match=r"one of \.parquet, \.jsonl, \.jsonl\.gz, \.csv, \.csv\.gz"
+    ):
         load_problems(tmp_path / name)
     with pytest.raises(DataError, match=r"\.jsonl"):
         save_problems(tmp_path / name, PROBLEMS)

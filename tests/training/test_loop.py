@@ -1,6 +1,7 @@
 """The loop as a whole, on the letter task."""
 
 import json
+import logging
 import math
 import os
 import shutil
@@ -11,13 +12,16 @@ from dataclasses import replace
 import pytest
 import torch
 from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 
-from dph.errors import CheckpointError, PoolError, SettingsError, TrainingError
+from dph.errors import CheckpointError, PoolError, SettingsError, TrainingError, VerifierError
 from dph.presampling.pool import RehearsalSample, load_pool
 from dph.presampling.presample import presample
+from dph.records import Completion, Outcome, Verdict
 from dph.settings import resolve_recipe
 from dph.training.checkpoints import Progress, latest_checkpoint, save_checkpoint
 from dph.training.checks import mean_reference_gap
+from dph.training.collect import collect
 from dph.training.loop import Actors, train
 from dph.training.tracking import read_metrics
 from dph.training.update import Forward
@@ -190,6 +194,29 @@ def test_a_damaged_checkpoint_is_refused(start, tmp_path):
         start(make_recipe("grpo", steps=3), tmp_path)
     (trained.checkpoint / "trainer.json").write_text("{}")
     with pytest.raises(CheckpointError, match="is damaged"):
+        start(make_recipe("grpo", steps=3), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("exp_avg", "average", "lacks exp_avg \\(it has average, exp_avg_sq, step\\)"),
+        ("exp_avg_sq", "square", "lacks exp_avg_sq"),
+        ("0.step", "first", "'first' is not the name of an optimizer's state"),
+    ],
+)
+def test_an_optimizers_state_with_a_part_missing_is_a_damaged_checkpoint(
+    start, tmp_path, old, new, message
+):
+    trained = start(make_recipe("grpo", steps=2), tmp_path)
+    path = trained.checkpoint / "optimizer.safetensors"
+    renamed = {
+        new if key == old else f"{index}.{new}" if name == old else key: tensor
+        for key, tensor in load_file(path).items()
+        for index, _, name in [key.partition(".")]
+    }
+    save_file(renamed, path)
+    with pytest.raises(CheckpointError, match=rf"is damaged: .*{message}"):
         start(make_recipe("grpo", steps=3), tmp_path)
 
 
@@ -415,3 +442,99 @@ def test_a_checkpoint_on_a_full_disk_is_an_error_and_leaves_nothing(
     with pytest.raises(TrainingError, match="step_000000: No space left on device"):
         save_checkpoint(tmp_path, Progress(), model, tokenizer, optimizer, digest="", keep=1)
     assert list(tmp_path.iterdir()) == []
+
+
+class FinishedSampler:
+    """Every answer is one letter and the end."""
+
+    def sample(self, requests, *_, **__):
+        return [
+            [
+                Completion(
+                    problem_id=request.problem_id,
+                    sample_index=index,
+                    token_ids=(3, 1),
+                    logprobs=(-1.0, -1.0),
+                    finished=True,
+                    text="a",
+                )
+                for index in range(request.samples)
+            ]
+            for request in requests
+        ]
+
+
+class EndingVerifier:
+    """Grades a few answers as the letter task does, and ends all others in one outcome."""
+
+    name, version = "ending", "1"
+
+    def __init__(self, inner, outcome, after=0):
+        self.inner, self.outcome, self.left = inner, outcome, after
+
+    def grade(self, problems, responses):
+        self.left -= len(responses)
+        if self.left >= 0:
+            return self.inner.grade(problems, responses)
+        return [Verdict(outcome=self.outcome, reward=0.0, reason="as told")] * len(responses)
+
+    def close(self):
+        pass
+
+
+def test_a_verifier_that_breaks_ends_the_run_with_the_finished_steps_saved(
+    start, tmp_path, make_model, make_draw, tokenizer, problems, monkeypatch
+):
+    recipe = make_recipe("grpo", checkpoint_every=100)
+    whole = start(recipe, tmp_path / "whole")
+    policy = make_model()
+    draw = replace(make_draw(policy), crash_limit=0.5)
+    verifier = EndingVerifier(draw.verifier, Outcome.CRASHED, after=10**6)
+
+    def breaking(*args, step, **rest):
+        if step == 3:
+            verifier.left = 0
+        return collect(*args, step=step, **rest)
+
+    monkeypatch.setattr("dph.training.loop.collect", breaking)
+    actors = Actors(
+        policy=policy,
+        tokenizer=tokenizer,
+        reference=None,
+        draw=replace(draw, verifier=verifier),
+    )
+    with pytest.raises(VerifierError, match="'ending' crashed on"):
+        train(recipe, tmp_path / "run", actors, problems, (), digest="d")
+    assert latest_checkpoint(tmp_path / "run" / "checkpoints").name == "step_000002"
+    assert [line["step"] for line in read_metrics(tmp_path / "run" / "metrics.jsonl")] == [1, 2]
+    monkeypatch.undo()
+    again = start(recipe, tmp_path / "run")
+    assert weights(again.checkpoint) == weights(whole.checkpoint)
+
+
+def test_a_verifier_that_breaks_in_the_first_step_leaves_no_checkpoint(
+    start, tmp_path, make_model, make_draw
+):
+    draw = make_draw(make_model())
+    verifier = EndingVerifier(draw.verifier, Outcome.CRASHED)
+    with pytest.raises(VerifierError):
+        start(make_recipe("grpo"), tmp_path, draw=replace(draw, verifier=verifier, crash_limit=0.5))
+    assert latest_checkpoint(tmp_path / "checkpoints") is None
+
+
+@pytest.mark.parametrize("outcome", [Outcome.CORRECT, Outcome.CRASHED, Outcome.TIMED_OUT])
+def test_a_verifier_that_always_says_the_same_is_told_of_once(
+    start, tmp_path, make_model, make_draw, caplog, outcome
+):
+    draw = make_draw(make_model())
+    draw = replace(draw, verifier=EndingVerifier(draw.verifier, outcome), sampler=FinishedSampler())
+    with caplog.at_level(logging.WARNING, logger="dph.training.loop"):
+        start(make_recipe("grpo", steps=3), tmp_path, draw=draw)
+    (said,) = [r.getMessage() for r in caplog.records if r.name == "dph.training.loop"]
+    assert said.startswith(f"step 1: all 16 answers are {outcome.value}")
+
+
+def test_a_step_with_both_outcomes_in_a_group_is_not_remarked_on(start, tmp_path, caplog):
+    with caplog.at_level(logging.WARNING, logger="dph.training.loop"):
+        start(make_recipe("grpo"), tmp_path)
+    assert not [r for r in caplog.records if "answers are" in r.getMessage()]

@@ -1,11 +1,18 @@
+import importlib
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
 import pytest
 
 from dph.errors import SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
-from dph.verifiers import FunctionVerifier
+from dph.verifiers import FunctionVerifier, verifier_identity
 
 MODULE = """
-    import asyncio, os, time
+    import os
+    from decimal import Decimal
     from dph.records import Outcome, Verdict
 
     def grade(response, problem):
@@ -19,9 +26,17 @@ MODULE = """
             return Verdict(outcome=Outcome.INVALID, reward=0.25, reason="a quarter")
         if response == "raise":
             raise ZeroDivisionError("by nought")
+        if response == "recurse":
+            return grade("recurse", problem)
+        if response == "exit":
+            raise SystemExit(3)
+        if response == "numpy":
+            import numpy as np
+            return Verdict(outcome=Outcome.WRONG, reward=np.float32(0.5), reason="why")
         if response == "prompt":
             return problem.prompt[0]["content"] == "hello"
         values = {"half": 0.5, "two": 2, "nan": float("nan"), "none": None, "text": "yes"}
+        values["decimal"] = Decimal(3)
         if response in values:
             return values[response]
         return response == problem.answer["answer"]
@@ -70,19 +85,38 @@ def test_a_function_that_never_returns_costs_only_its_own_answer(verifier, respo
     ("response", "words"),
     [
         ("raise", "ZeroDivisionError: by nought"),
-        ("two", "2.0; a number has to lie in"),
-        ("nan", "nan"),
-        ("none", "None"),
-        ("text", "'yes'"),
+        ("exit", "SystemExit: 3"),
+        ("two", "it returned 2; a number has to lie in [0, 1]"),
+        ("nan", "it returned nan; a number has to lie in [0, 1]"),
+        ("decimal", "it returned Decimal('3')"),
+        ("none", "it returned None (NoneType); a bool"),
+        ("text", "it returned 'yes' (str); a bool"),
     ],
 )
-def test_a_broken_function_is_an_error_that_names_it_and_the_problem(
-    verifier, path, response, words
+def test_a_function_that_raises_or_returns_no_verdict_costs_one_answer_and_says_why(
+    verifier, response, words
 ):
-    with pytest.raises(VerifierError) as caught:
-        verifier.grade([PROBLEM] * 2, ["right", response])
-    for part in (path, "'p 1'", words):
-        assert part in str(caught.value)
+    verdicts = verifier.grade([PROBLEM] * 3, ["right", response, "wrong"])
+    assert [verdict.outcome for verdict in verdicts] == ["CORRECT", "CRASHED", "WRONG"]
+    assert words in verdicts[1].reason
+    assert verdicts[1].reward == 0.0
+
+
+def test_the_traceback_of_a_crash_begins_with_the_users_function_and_is_bounded(verifier, path):
+    (raised, deep) = verifier.grade([PROBLEM] * 2, ["raise", "recurse"])
+    lines = raised.reason.splitlines()
+    assert lines[0] == lines[-1] == "ZeroDivisionError: by nought"
+    assert f'{path.partition(":")[0]}.py", line' in lines[2]
+    assert "function_handler" not in raised.reason
+    assert deep.reason.startswith("RecursionError")
+    assert len(deep.reason) < 2000
+    assert 'return grade("recurse", problem)' in deep.reason
+
+
+def test_a_verdict_with_a_scalar_of_numpy_is_a_verdict(verifier):
+    assert verifier.grade([PROBLEM], ["numpy"]) == [
+        Verdict(outcome=Outcome.WRONG, reward=0.5, reason="why")
+    ]
 
 
 def test_answers_that_are_not_json_are_an_error(verifier):
@@ -125,3 +159,95 @@ def test_the_version_changes_with_the_file_of_the_function(tmp_path, monkeypatch
             versions.append(verifier.version)
     assert versions[0] == versions[2] != versions[1]
     assert all(version.startswith("1 ") for version in versions)
+
+
+def grade_long(response, problem):
+    """A function of this module, which is given as it is."""
+    return len(response) > len(problem.answer["answer"])
+
+
+class Graders:
+    """A namespace of functions."""
+
+    @staticmethod
+    def never(response, problem):
+        """Nothing is right."""
+        return not isinstance(response, str) and problem is not None
+
+    def bound(self, response, problem):
+        """A method of an object."""
+        return self.never(response, problem)
+
+
+def test_a_function_may_be_given_as_it_is(user_module):
+    module = importlib.import_module(user_module("def f(r, p):\n    return r == 'a'"))
+    with FunctionVerifier(module.f) as verifier, FunctionVerifier(f"{module.__name__}:f") as named:
+        assert verifier_identity(verifier) == verifier_identity(named)
+        assert verifier.source == Path(module.__file__)
+        assert outcomes(verifier.grade([PROBLEM] * 2, ["a", "b"])) == ["CORRECT", "WRONG"]
+
+
+def outcomes(verdicts):
+    return [verdict.outcome for verdict in verdicts]
+
+
+def closure():
+    def inner(response, problem):
+        return response == problem
+
+    return inner
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda response, problem: response == problem, "is a lambda, which no other process"),
+        (closure(), "is a function inside another one"),
+        (partial(grade_long), "has no import path"),
+        (Graders(), "has no import path"),
+        (Graders().bound, "only what a module holds under its own name"),
+    ],
+)
+def test_a_function_that_no_other_process_can_import_is_refused(function, words):
+    with pytest.raises(SettingsError, match=words):
+        FunctionVerifier(function)
+
+
+def run(script, cwd):
+    return subprocess.run(
+        [sys.executable, *script], cwd=cwd, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+SCRIPT = """
+from dph.records import Problem
+from dph.verifiers import FunctionVerifier
+
+def grade(response, problem):
+    return response == "a"
+
+{guard}
+    with FunctionVerifier(grade) as verifier:
+        (verdict,) = verifier.grade([Problem(problem_id="p", prompt="?")], ["a"])
+        print(verifier.name, verdict.outcome)
+"""
+
+
+def test_a_function_of_the_script_that_runs_is_found_by_the_scripts_name(tmp_path):
+    (tmp_path / "my_script.py").write_text(SCRIPT.format(guard='if __name__ == "__main__":'))
+    for script in (["my_script.py"], ["-m", "my_script"]):
+        done = run(script, tmp_path)
+        assert done.stdout == "my_script:grade CORRECT\n", done.stderr
+
+
+def test_a_script_that_does_not_guard_what_it_runs_is_told_so_and_starts_no_chain(tmp_path):
+    (tmp_path / "my_script.py").write_text(SCRIPT.format(guard="if True:"))
+    done = run(["my_script.py"], tmp_path)
+    assert done.returncode == 1
+    assert "if __name__ == '__main__':" in done.stderr
+
+
+def test_a_function_of_the_prompt_is_refused(tmp_path):
+    done = run(["-c", SCRIPT.format(guard="if True:")], tmp_path)
+    assert done.returncode == 1
+    assert "the prompt or a notebook, which other processes cannot import" in done.stderr

@@ -1,7 +1,11 @@
+import subprocess
+import sys
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 import pytest
+import torch
 
 from dph.records import Outcome, Verdict
 from dph.verifiers.function_handler import as_verdict, make_function_grader
@@ -16,6 +20,14 @@ from dph.verifiers.function_handler import as_verdict, make_function_grader
         (0.25, Outcome.WRONG, 0.25),
         (Fraction(1, 2), Outcome.WRONG, 0.5),
         (np.float32(0.5), Outcome.WRONG, 0.5),
+        (np.True_, Outcome.CORRECT, 1.0),
+        (np.False_, Outcome.WRONG, 0.0),
+        (np.int64(1), Outcome.CORRECT, 1.0),
+        (np.float16(0.25), Outcome.WRONG, 0.25),
+        (np.array(1.0), Outcome.CORRECT, 1.0),
+        (torch.tensor(True), Outcome.CORRECT, 1.0),
+        (torch.tensor(0.5), Outcome.WRONG, 0.5),
+        (Decimal("0.5"), Outcome.WRONG, 0.5),
     ],
 )
 def test_bools_and_numbers_become_verdicts(value, outcome, reward):
@@ -28,13 +40,17 @@ def test_a_verdict_stays_as_it_is():
     assert as_verdict(verdict) is verdict
 
 
-@pytest.mark.parametrize("value", [None, "1", [1], 1j, object()])
+@pytest.mark.parametrize(
+    "value", [None, "1", [1], 1j, object(), np.array([1.0, 0.0]), np.str_("1"), np.complex64(1)]
+)
 def test_anything_else_is_refused(value):
     with pytest.raises(TypeError, match="a bool, a number in"):
         as_verdict(value)
 
 
-@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), float("inf"), 2])
+@pytest.mark.parametrize(
+    "value", [-0.1, 1.1, float("nan"), float("inf"), 2, np.int64(2), np.float32("nan"), 10**400]
+)
 def test_a_number_outside_the_range_is_refused(value):
     with pytest.raises(ValueError, match="has to lie in"):
         as_verdict(value)
@@ -46,3 +62,12 @@ def test_the_grader_gives_the_function_a_problem(user_module):
     request = {"response": "r", "problem_id": "p", "prompt": [{}], "answer": {"a": 1}}
     assert grader(request, print) == ("CORRECT", 1.0, "")
     assert grader(request | {"prompt": "text"}, print) == ("WRONG", 0.0, "")
+
+
+def test_a_worker_takes_scalars_without_importing_numpy():
+    code = (
+        "import sys; from dph.verifiers.function_handler import as_verdict; as_verdict(True);"
+        "as_verdict(0.5); print('numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dph.cli.options import JsonOption
+from dph.cli.options import ROW_FILES, JsonOption
 
 
 class Format(StrEnum):
@@ -18,9 +18,7 @@ class Format(StrEnum):
 
 def convert(
     to: Annotated[Format, typer.Option("--to", help="verl: a .parquet file; dph: a .jsonl file.")],
-    source: Annotated[
-        Path, typer.Option("--input", metavar="FILE", help="A .jsonl or .parquet file.")
-    ],
+    source: Annotated[Path, typer.Option("--input", metavar="FILE", help=f"Rows: {ROW_FILES}.")],
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="What to write.")],
     data_source: Annotated[
         str | None,
@@ -72,10 +70,9 @@ def _converted(
 ) -> int:
     """Write the file and count its rows."""
     from dph.cli.display.progress import open_progress
-    from dph.grading.rows import count_rows, require_suffix
+    from dph.files.rows import count_rows
     from dph.tasks.verl.files import problems_to_verl, verl_to_problems
 
-    require_suffix(source)
     with open_progress().task("convert", count_rows(source), "rows") as advance:
 
         def progress(rows: int) -> None:

@@ -29,10 +29,10 @@ def evaluate(
     from dph.cli.display.progress import open_progress
     from dph.cli.display.quiet import quiet_libraries
     from dph.cli.evaluated_model import measured_model
-    from dph.cli.request import read_request, require_readable_sets
+    from dph.cli.request import read_request, read_sets
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
-    require_readable_sets(request.recipe)
+    sets = read_sets(request.recipe)
     measured = measured_model(request, model)
     quiet_libraries()
     from dph.reporting.tables import evaluation_table
@@ -40,7 +40,7 @@ def evaluate(
     from dph.runs.workbench import open_workbench
 
     progress, base = open_progress(), request.directory / "base"
-    with open_workbench(request.recipe) as bench:
+    with open_workbench(request.recipe, sets=sets) as bench:
         initial = Path(request.recipe.model.path)
         document = evaluate_stage(bench, base, progress, model=initial)
         if measured.directory != base:

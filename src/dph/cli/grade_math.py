@@ -1,7 +1,6 @@
 """``dph grade math``: compare mathematical answers with their golds."""
 
-from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,17 +14,19 @@ from dph.cli.grade_options import (
 )
 from dph.cli.options import JsonOption
 
-
-class MathVerifierName(StrEnum):
-    """The verifiers by name; a test holds them to the registry, which is not imported here."""
-
-    MATH = "math"
-    MATH_QWEN = "math_qwen"
+if TYPE_CHECKING:
+    from dph.grading.math import MathRowGrader
+    from dph.grading.own import VerifierRowGrader
 
 
 VerifierOption = Annotated[
-    MathVerifierName,
-    typer.Option("--verifier", help="math is strict; math_qwen agrees with Qwen2.5-Math's tool."),
+    str,
+    typer.Option(
+        "--verifier",
+        metavar="NAME",
+        help="math is strict; math_qwen agrees with Qwen2.5-Math's tool; number, exact, or a "
+        "function of yours (module:function), whose problem has the gold as its answer.",
+    ),
 ]
 PhraseOption = Annotated[
     list[str] | None,
@@ -48,7 +49,7 @@ ExpressionOption = Annotated[
 def grade_math(
     source: SourceOption,
     target: TargetOption,
-    verifier: VerifierOption = MathVerifierName.MATH,
+    verifier: VerifierOption = "math",
     phrases: PhraseOption = None,
     any_expression: ExpressionOption = True,
     workers: WorkersOption = None,
@@ -62,14 +63,31 @@ def grade_math(
     Every answer is read in a worker process, which is killed when it hangs.
     """
     from dph.cli.grade_run import default_workers, run_grading
-    from dph.grading.math import MathRowGrader
 
-    workers = workers or default_workers()
-    with MathRowGrader(
-        verifier=verifier.value,
-        phrases=phrases or None,
-        any_expression=any_expression,
-        workers=workers,
-        timeout=timeout,
-    ) as grader:
+    grader = _grader(
+        verifier, phrases or None, any_expression, workers or default_workers(), timeout
+    )
+    with grader:
         run_grading(source, target, grader=grader, resume=resume, replace=replace, as_json=as_json)
+
+
+def _grader(
+    verifier: str, phrases: list[str] | None, any_expression: bool, workers: int, timeout: float
+) -> "MathRowGrader | VerifierRowGrader":
+    from dph.errors import SettingsError
+    from dph.grading.math import MATH_VERIFIERS, MathRowGrader
+    from dph.grading.own import VerifierRowGrader
+
+    if verifier in MATH_VERIFIERS:
+        return MathRowGrader(
+            verifier=verifier,
+            phrases=phrases,
+            any_expression=any_expression,
+            workers=workers,
+            timeout=timeout,
+        )
+    if phrases is not None or not any_expression:
+        raise SettingsError(
+            f"--phrase and --no-any-expression are settings of math, not {verifier}"
+        )
+    return VerifierRowGrader(verifier, gold="gold", workers=workers, timeout=timeout)

@@ -5,13 +5,17 @@ from typing import Annotated
 
 import typer
 
+from dph.cli.options import ROW_FILES
+
 SourceOption = Annotated[
-    Path, typer.Option("--input", metavar="FILE", help="Answers: parquet or jsonl.")
+    Path, typer.Option("--input", metavar="FILE", help=f"Answers: {ROW_FILES}.")
 ]
 TargetOption = Annotated[
     Path,
     typer.Option(
-        "--out", metavar="FILE", help="The rows with reward, outcome, reason, seconds added."
+        "--out",
+        metavar="FILE",
+        help="The rows with reward, outcome, reason, seconds added: .parquet or .jsonl.",
     ),
 ]
 WorkersOption = Annotated[

@@ -22,8 +22,8 @@ def run_grading(
     source: Path, target: Path, *, grader: "RowGrader", resume: bool, replace: bool, as_json: bool
 ) -> None:
     """Grade ``source`` into ``target`` and print what came out."""
+    from dph.files.rows import count_rows
     from dph.grading import grade_file
-    from dph.grading.rows import count_rows
 
     with open_progress().task("grade", count_rows(source), "rows") as advance:
         summary = grade_file(
@@ -50,6 +50,8 @@ def summary_json(summary: "GradeSummary", source: Path, target: Path) -> dict[st
         "rows": summary.rows,
         "graded_now": summary.graded,
         "mean_reward": summary.mean_reward,
+        "mean_rows": summary.rows - summary.ungradable,
+        "ungradable": summary.ungradable,
         "outcomes": {str(outcome): count for outcome, count in summary.outcomes.items()},
         "seconds": round(summary.seconds, 3),
         "rows_per_second": None if speed is None else round(speed, 1),
@@ -64,6 +66,10 @@ def summary_text(summary: "GradeSummary", target: Path) -> str:
         if count:
             lines.append(f"{outcome:<12}{count:>9}{count / summary.rows:>9.1%}")
     mean = "" if summary.mean_reward is None else f", mean reward {summary.mean_reward:.4f}"
+    if summary.ungradable:
+        counts = (f"{n} {outcome}" for outcome, n in summary.ungradable_outcomes.items())
+        over = "" if summary.mean_reward is None else f" over {summary.rows - summary.ungradable}"
+        mean += f"{over} ({', '.join(counts)}: could not be graded, and not in the mean)"
     speed = summary.rows_per_second
     rate = "" if speed is None else f", {speed:,.0f} rows/s"
     earlier = summary.rows - summary.graded

@@ -5,6 +5,9 @@ from typing import Annotated
 
 import typer
 
+ROW_FILES = ".parquet, .jsonl or .csv, the last two also as .gz"
+"""What files of rows are, for people; dph.files.rows has the names."""
+
 RecipeArgument = Annotated[Path, typer.Argument(metavar="RECIPE", help="Recipe, a TOML file.")]
 SetOption = Annotated[
     list[str] | None,
@@ -19,4 +22,10 @@ OutOption = Annotated[
 ]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document; progress goes to stderr.")
+]
+AcceptVerifierOption = Annotated[
+    bool,
+    typer.Option(
+        "--accept-verifier", help="Go on though the verifier's file changed since the run began."
+    ),
 ]

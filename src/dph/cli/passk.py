@@ -5,13 +5,15 @@ from typing import Annotated
 
 import typer
 
-from dph.cli.options import JsonOption
+from dph.cli.options import ROW_FILES, JsonOption
 
 
 def passk(
     source: Annotated[
         Path,
-        typer.Option("--input", metavar="FILE", help="jsonl or parquet: problem_id, reward."),
+        typer.Option(
+            "--input", metavar="FILE", help=f"problem_id and reward in each row: {ROW_FILES}."
+        ),
     ],
     against: Annotated[
         Path | None,

@@ -5,10 +5,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dph.errors import DataError
 from dph.runs.layout import run_directory
 from dph.settings import Recipe, load_recipe
+
+if TYPE_CHECKING:
+    from dph.runs.set_problems import SetProblems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +58,12 @@ def require_writable(directory: Path) -> None:
         raise DataError(f"cannot write into the directory {directory}: {ancestor} is read-only")
 
 
-def require_readable_sets(recipe: Recipe) -> None:
-    """Check that every evaluation set can be read, before hours of training.
+def read_sets(recipe: Recipe) -> "SetProblems":
+    """Read every evaluation set, before hours of training.
 
     Raises:
         DataError: a set is missing, empty or malformed.
     """
-    from dph.tasks.problems import load_problems
+    from dph.runs.set_problems import SetProblems
 
-    for settings in recipe.data.sets.values():
-        load_problems(settings.path)
+    return SetProblems(recipe).load_all()

@@ -4,7 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dph.cli.options import JsonOption, OutOption, RecipeArgument, SeedOption, SetOption
+from dph.cli.options import (
+    AcceptVerifierOption,
+    JsonOption,
+    OutOption,
+    RecipeArgument,
+    SeedOption,
+    SetOption,
+)
 
 if TYPE_CHECKING:
     from dph.cli.request import Request
@@ -16,22 +23,23 @@ def run(
     overrides: SetOption = None,
     seed: SeedOption = None,
     out: OutOption = None,
+    accept_verifier: AcceptVerifierOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Pre-sample (where the method needs it), train and evaluate; what is done is kept."""
     from dph.cli.display.output import json_text
     from dph.cli.display.progress import open_progress
     from dph.cli.display.quiet import quiet_libraries
-    from dph.cli.request import read_request, require_readable_sets
+    from dph.cli.request import read_request, read_sets
     from dph.cli.train import end_interrupted
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
-    require_readable_sets(request.recipe)
+    sets = read_sets(request.recipe)
     quiet_libraries()
     from dph.runs.pipeline import run_stages
     from dph.runs.workbench import open_workbench
 
-    with open_workbench(request.recipe) as bench:
+    with open_workbench(request.recipe, sets=sets, accept_verifier=accept_verifier) as bench:
         result = run_stages(bench, request.directory, open_progress())
     typer.echo(json_text(_json(request, result)) if as_json else _text(request, result))
     if result.trained.stopped:

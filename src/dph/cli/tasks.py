@@ -1,4 +1,4 @@
-"""``dph tasks spider|bird|maths``: public data sets as problems."""
+"""``dph tasks spider|bird|math``: public data sets as problems."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 tasks_app = typer.Typer(
     name="tasks",
-    help="Turn Spider, BIRD or mathematics into problems.",
+    help="Turn Spider, BIRD or math into problems.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -42,52 +42,44 @@ TimeoutOption = Annotated[
 ]
 
 
-@tasks_app.command("spider")
-def spider(
-    data: DataOption,
-    out: OutOption,
-    split: Annotated[str, typer.Option("--split", help="train or dev.")] = "dev",
-    databases: DatabasesOption = None,
-    tables: TablesOption = None,
-    keep_all: KeepOption = False,
-    workers: WorkersOption = 2,
-    timeout: TimeoutOption = 5.0,
-    as_json: JsonOption = False,
-) -> None:
-    """Write Spider's questions as problems for the sql verifier, with the paper's prompt.
+def _add_sql_command(name: str, *, title: str, splits: str, seconds: float) -> None:
+    """Add ``dph tasks <name>``: text-to-SQL data sets differ in a loader and a default."""
 
-    Questions whose gold query has no rows, only NULL or 0, or does not run are left out.
-    """
+    def command(
+        data: DataOption,
+        out: OutOption,
+        split: Annotated[str, typer.Option("--split", help=f"{splits}.")] = "dev",
+        databases: DatabasesOption = None,
+        tables: TablesOption = None,
+        keep_all: KeepOption = False,
+        workers: WorkersOption = 2,
+        timeout: TimeoutOption = seconds,
+        as_json: JsonOption = False,
+    ) -> None:
+        source = _at(_sql_source(name, data, split), databases, tables)
+        _write_sql(source, out, keep_all, workers, timeout, as_json)
+
+    tasks_app.command(
+        name,
+        help=f"Write {title}'s questions as problems for the sql verifier, with the paper's prompt."
+        "\n\nQuestions whose gold query has no rows, only NULL or 0, or does not run are left out.",
+    )(command)
+
+
+def _sql_source(name: str, data: Path, split: str) -> "SQLSource":
+    from dph.tasks.sql.bird import load_bird
     from dph.tasks.sql.spider import load_spider
 
-    source = _at(load_spider(data, split), databases, tables)
-    _write_sql(source, out, keep_all, workers, timeout, as_json)
+    return {"spider": load_spider, "bird": load_bird}[name](data, split)
 
 
-@tasks_app.command("bird")
-def bird(
-    data: DataOption,
-    out: OutOption,
-    split: Annotated[str, typer.Option("--split", help="train, dev or mini-dev.")] = "dev",
-    databases: DatabasesOption = None,
-    tables: TablesOption = None,
-    keep_all: KeepOption = False,
-    workers: WorkersOption = 2,
-    timeout: TimeoutOption = 30.0,
-    as_json: JsonOption = False,
-) -> None:
-    """Write BIRD's questions as problems for the sql verifier, with the paper's prompt.
-
-    Questions whose gold query has no rows, only NULL or 0, or does not run are left out.
-    """
-    from dph.tasks.sql.bird import load_bird
-
-    source = _at(load_bird(data, split), databases, tables)
-    _write_sql(source, out, keep_all, workers, timeout, as_json)
+_add_sql_command("spider", title="Spider", splits="train or dev", seconds=5.0)
+_add_sql_command("bird", title="BIRD", splits="train, dev or mini-dev", seconds=30.0)
 
 
-@tasks_app.command("maths")
-def maths(
+@tasks_app.command("maths", hidden=True)  # its name before the subject had one word
+@tasks_app.command("math")
+def math(
     data: Annotated[
         Path,
         typer.Option("--data", metavar="PATH", help="Directory of the sets, or any file of yours."),
@@ -104,25 +96,27 @@ def maths(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write mathematics as problems for the math verifier, with the paper's prompt.
+    """Write math problems for the math verifier, with the paper's prompt.
 
     Known sets are aime24, aime25, amc23, math500, olympiadbench, minerva, college_math, gsm8k and
-    train. A file (.jsonl or .parquet) has problem and answer in each row.
+    train. Any file of rows (.parquet, .jsonl, .csv, the last two also as .gz) with problem and
+    answer will do.
     """
-    from dph.cli.display.tasks import say_maths
+    from dph.cli.display.tasks import say_math
     from dph.errors import SettingsError
-    from dph.tasks.math import MATHS_SETS, load_maths, load_maths_set
+    from dph.tasks.math import MATH_SETS, load_math, load_math_set
     from dph.tasks.problems import save_problems
 
     if data.is_dir() and name is None:
-        raise SettingsError(f"choose a set of {data}: --set {', '.join(MATHS_SETS)}")
+        raise SettingsError(f"choose a set of {data}: --set {', '.join(MATH_SETS)}")
     if data.is_dir():
-        loaded = load_maths_set(data, str(name), integers=integers)
+        loaded = load_math_set(data, str(name), integers=integers)
     else:
-        loaded = load_maths(data, name=name or data.stem, integers=integers)
+        stem = Path(data.name.removesuffix(".gz")).stem
+        loaded = load_math(data, name=name or stem, integers=integers)
     _require_place(out)
     save_problems(out, loaded.problems)
-    typer.echo(say_maths(loaded, MATHS_SETS.get(name or ""), out, as_json=as_json))
+    typer.echo(say_math(loaded, MATH_SETS.get(name or ""), out, as_json=as_json))
 
 
 def _at(source: "SQLSource", databases: Path | None, tables: Path | None) -> "SQLSource":

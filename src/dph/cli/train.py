@@ -4,7 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dph.cli.options import JsonOption, OutOption, RecipeArgument, SeedOption, SetOption
+from dph.cli.options import (
+    AcceptVerifierOption,
+    JsonOption,
+    OutOption,
+    RecipeArgument,
+    SeedOption,
+    SetOption,
+)
 
 if TYPE_CHECKING:
     from dph.training.loop import Trained
@@ -15,6 +22,7 @@ def train(
     overrides: SetOption = None,
     seed: SeedOption = None,
     out: OutOption = None,
+    accept_verifier: AcceptVerifierOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Train, or go on from the newest checkpoint."""
@@ -28,7 +36,7 @@ def train(
     from dph.runs.training_stage import train_stage
     from dph.runs.workbench import open_workbench
 
-    with open_workbench(request.recipe) as bench:
+    with open_workbench(request.recipe, accept_verifier=accept_verifier) as bench:
         trained = train_stage(bench, request.directory, open_progress())
     if as_json:
         typer.echo(json_text(trained_json(trained)))

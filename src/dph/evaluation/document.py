@@ -9,7 +9,7 @@ from dph.evaluation.pass_at_k import require_k_fits
 from dph.evaluation.retention import RETENTION_K
 from dph.evaluation.scores import SetScores, set_summary
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 def evaluation_document(

@@ -16,12 +16,13 @@ from dph.evaluation.samples_file import (
     write_samples,
 )
 from dph.files import make_directory
+from dph.files.parts import TableParts
 from dph.import_path import source_fingerprint
-from dph.presampling.parts import Parts
 from dph.records import Problem
 from dph.rollout.graded import GradedSampler
 from dph.settings import recipe_digest
 from dph.tasks.problems import problems_fingerprint
+from dph.verifiers.base import verifier_identity
 
 CHUNK = 64
 """Problems between two points at which a killed evaluation can go on."""
@@ -82,7 +83,7 @@ def evaluate(
         _report(on_progress, table.num_rows)
         return table
     make_directory(path.parent)
-    parts = Parts(path.with_name(f"{path.stem}.partial"), digest=digest)
+    parts = TableParts(path.with_name(f"{path.stem}.partial"), digest=digest)
     tables = []
     for index, chunk in enumerate(_chunks(sets)):
         table = parts.read(index)
@@ -108,8 +109,12 @@ def evaluate_set(
     greedy: bool = True,
     on_progress: Progress | None = None,
 ) -> pa.Table:
-    """The samples table of one set: for each problem the greedy answer, then the samples."""
-    draw, problems, name = chosen.draw, chosen.problems, chosen.name
+    """The samples table of one set: for each problem the greedy answer, then the samples.
+
+    Raises:
+        VerifierError: the verifier crashed on more of the answers than the set's draw allows.
+    """
+    draw, problems, name = chosen.draw.counted_together(), chosen.problems, chosen.name
     drawn = draw(problems, samples=samples, seed=seed, on_progress=on_progress)
     if not greedy:
         return samples_table(name, drawn.groups)
@@ -138,7 +143,7 @@ def _digest(sets: Sequence[EvaluationSet], **rest: str | int | bool) -> str:
         {
             "name": chosen.name,
             "problems": problems_fingerprint(chosen.problems),
-            "verifier": [chosen.draw.verifier.name, chosen.draw.verifier.version],
+            "verifier": verifier_identity(chosen.draw.verifier),
             "style": _name_of(chosen.draw.style),
             "parameters": asdict(chosen.draw.parameters),
             "prompts": [chosen.draw.encode(problem) for problem in chosen.problems],

@@ -1,6 +1,6 @@
 """Any file of graded samples, ``problem_id`` and ``reward`` a row, as scores by problem."""
 
-import json
+import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from jaxtyping import Bool, Float, Int
 
 from dph.errors import DataError
+from dph.files.rows import RowFormat, column_names, read_rows, row_format
 from dph.records import Outcome
 
 _NEEDED = ("problem_id", "reward")
 _KNOWN = (*_NEEDED, "outcome", "sample_index", "set")
+_NUMBERS = ("reward", "sample_index")
 _OUTCOMES = tuple(outcome.value for outcome in Outcome)
 
 
@@ -56,7 +56,7 @@ class Rewards:
 
 
 def read_rewards(path: Path, *, set_name: str | None = None) -> Rewards:
-    """Read a ``.jsonl`` or ``.parquet`` file of graded samples.
+    """Read a file of graded samples: parquet, JSON lines or CSV (dph.files.rows.SUFFIXES).
 
     A sample is correct if its ``outcome`` is CORRECT, or, in a file without outcomes, if its
     reward is 1. With ``sample_index`` samples are put into its order and greedy answers (-1) are
@@ -144,45 +144,27 @@ def _outcome(row: Mapping[str, Any], place: str) -> Outcome | None:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    readers = {".jsonl": _jsonl_rows, ".parquet": _parquet_rows}
-    if path.suffix not in readers:
-        raise DataError(f"graded samples are read from .jsonl or .parquet, got {path}")
-    if not path.is_file():
-        raise DataError(f"there is no file {path}")
-    return readers[path.suffix](path)
-
-
-def _jsonl_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            place = f"{path}, line {number}"
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise DataError(f"{place}: not valid JSON: {error}") from error
+    found = row_format(path)
+    if found is RowFormat.PARQUET:
+        _require_columns(column_names(path), str(path))
+    for place, row in read_rows(path, columns=_KNOWN):
+        if found is not RowFormat.PARQUET:
             _require_columns(row if isinstance(row, dict) else {}, place)
-            yield place, row
+        yield place, _with_numbers(row) if found is RowFormat.CSV else row
 
 
-def _parquet_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    try:
-        with pq.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            _require_columns(names, str(path))
-            number = 0
-            for batch in file.iter_batches(columns=[name for name in _KNOWN if name in names]):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield f"{path}, row {number}", row
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"cannot read {path} as parquet: {error}") from error
+def _with_numbers(row: Mapping[str, str]) -> dict[str, Any]:
+    """A row of a CSV file, in which all is text: numbers are read, and an empty cell is none."""
+    filled: dict[str, Any] = {name: cell for name, cell in row.items() if cell}
+    for name in _NUMBERS:
+        with contextlib.suppress(KeyError, ValueError):  # what is not a number is refused as text
+            filled[name] = float(filled[name])
+    return filled
 
 
 def _require_columns(names: Any, place: str) -> None:
     if missing := [name for name in _NEEDED if name not in names]:
         raise DataError(
             f"{place}: there is no {' and no '.join(map(repr, missing))}, only "
-            f"{', '.join(names) or 'nothing'}"
+            f"{', '.join(names) or 'nothing'}; every row needs the id of its problem and its reward"
         )

@@ -151,12 +151,14 @@ def _set_scores(name: str, table: pa.Table) -> SetScores:
     if (by_problem != by_problem[:, :1]).any() or len(set(problem_ids)) < len(problem_ids):
         raise DataError(f"set {name!r}: rows of a problem are missing or not side by side")
     correct = (table["outcome"].to_numpy() == Outcome.CORRECT.value).reshape(-1, width)
+    cut_off = ~table["finished"].to_numpy().reshape(-1, width)
     sampled = -first  # column of the first sample: 1 after a greedy answer, else 0
     return SetScores(
         problem_ids=problem_ids,
         correct=correct[:, sampled:],
         rewards=table["reward"].to_numpy().reshape(-1, width)[:, sampled:],
         greedy=correct[:, 0] if sampled else None,
+        cut_off=float(cut_off[:, sampled:].mean()),
         shares=style_shares(
             table.filter(pc.field("sample_index") >= 0)["style"].drop_null().to_pylist()
         ),

@@ -20,6 +20,8 @@ class SetScores:
 
     ``greedy`` is None when no greedy answer was asked for. ``shares`` are the styles of all
     samples (not of the greedy answers), right or wrong; empty without a style classifier.
+    ``cut_off`` is the share of all samples that ended at ``max_tokens``; None where it is not
+    known.
     """
 
     problem_ids: tuple[str, ...]
@@ -27,6 +29,7 @@ class SetScores:
     rewards: Float[np.ndarray, "problems samples"]
     greedy: Bool[np.ndarray, "problems"] | None
     shares: Mapping[str, float]
+    cut_off: float | None = None
 
     @property
     def samples(self) -> int:
@@ -84,6 +87,7 @@ def set_summary(
         "mean": means["mean"],
         "pass_at_k": {str(k): means[f"pass_at_{k}"] for k in sorted(set(ks))},
         "ci95": intervals,
+        "cut_off": scores.cut_off,
         "keep": kept.keep,
         "explore": kept.explore,
         "keep_null": kept.keep_null,

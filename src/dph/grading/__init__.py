@@ -1,5 +1,10 @@
-"""Grading files of answers: rows in, the same rows and their verdicts out, in order."""
+"""Grading files of answers: rows in, the same rows and their verdicts out, in order.
 
-from dph.grading.stream import GradedRow, GradeSummary, RowGrader, grade_file
+``GradedRow`` is what a RowGrader returns for each row: a verdict and the seconds it took.
+"""
 
-__all__ = ["GradeSummary", "GradedRow", "RowGrader", "grade_file"]
+from dph.grading.answers import grade_math, grade_sql
+from dph.grading.stream import GradeSummary, RowGrader, grade_file
+from dph.records import TimedVerdict as GradedRow
+
+__all__ = ["GradeSummary", "GradedRow", "RowGrader", "grade_file", "grade_math", "grade_sql"]

@@ -5,11 +5,13 @@ from typing import Any
 
 from dph.closing import Closing
 from dph.errors import SettingsError
-from dph.grading.stream import GradedRow
-from dph.records import Outcome, Verdict
+from dph.records import Outcome, TimedVerdict, Verdict
 from dph.verifiers.math.pooled import MathPair
 from dph.verifiers.math.verifier import MathVerifier
 from dph.verifiers.qwen.verifier import MathQwenVerifier
+
+MATH_VERIFIERS = (MathVerifier.name, MathQwenVerifier.name)
+"""The verifiers whose rows a MathRowGrader grades."""
 
 
 class MathRowGrader(Closing):
@@ -44,21 +46,21 @@ class MathRowGrader(Closing):
             "timeout": timeout,
         }
 
-    def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[GradedRow]:
+    def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:
         """One graded row for each, in order; what is no text is BAD_GOLD or NO_ANSWER.
 
         Raises:
             VerifierError: a worker failed; not: an answer did.
         """
-        graded: list[GradedRow | None] = []
+        graded: list[TimedVerdict | None] = []
         pairs: dict[int, MathPair] = {}
         for index, row in enumerate(rows):
             found = _pair(row)
             if isinstance(found, MathPair):
                 pairs[index] = found
-            graded.append(None if isinstance(found, MathPair) else GradedRow(found, 0.0))
+            graded.append(None if isinstance(found, MathPair) else TimedVerdict(found, 0.0))
         for index, judged in zip(pairs, self._verifier.judge(list(pairs.values())), strict=True):
-            graded[index] = GradedRow(judged.verdict, judged.seconds)
+            graded[index] = judged
         return [row for row in graded if row is not None]
 
     def close(self) -> None:

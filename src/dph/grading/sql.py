@@ -6,8 +6,7 @@ from typing import Any, Literal
 
 from dph.closing import Closing
 from dph.errors import DataError
-from dph.grading.stream import GradedRow
-from dph.records import Outcome, Verdict
+from dph.records import Outcome, TimedVerdict, Verdict
 from dph.verifiers.sql.extraction import extract_sql
 from dph.verifiers.sql.verifier import SQLPair, SQLVerifier
 
@@ -71,21 +70,21 @@ class SQLRowGrader(Closing):
             "timeout": timeout,
         }
 
-    def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[GradedRow]:
+    def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:
         """One graded row for each, in order; what is no text is BAD_GOLD or NO_ANSWER.
 
         Raises:
             VerifierError: a worker failed; not: a statement did.
         """
-        graded: list[GradedRow | None] = []
+        graded: list[TimedVerdict | None] = []
         pairs: dict[int, SQLPair] = {}
         for index, row in enumerate(rows):
             found = self._pair(row)
             if isinstance(found, SQLPair):
                 pairs[index] = found
-            graded.append(None if isinstance(found, SQLPair) else GradedRow(found, 0.0))
+            graded.append(None if isinstance(found, SQLPair) else TimedVerdict(found, 0.0))
         for index, judged in zip(pairs, self._verifier.judge(list(pairs.values())), strict=True):
-            graded[index] = GradedRow(judged.verdict, judged.seconds)
+            graded[index] = judged
         return [row for row in graded if row is not None]
 
     def close(self) -> None:

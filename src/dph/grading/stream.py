@@ -16,31 +16,24 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from dph.errors import DataError
-from dph.files import only_writer, sha256
-from dph.grading.parts import GradedParts, atomic_file, parts_directory
-from dph.grading.rows import (
-    Chunk,
+from dph.files import atomic_file, only_writer, sha256
+from dph.files.parts import Earlier, Parts
+from dph.files.rows import Chunk, column_names, read_chunks
+from dph.grading.part_files import (
     Columns,
-    column_names,
     join_parts,
-    read_chunks,
+    parts_directory,
     read_part,
-    require_suffix,
+    require_target,
     write_part,
 )
-from dph.records import Outcome, Verdict
+from dph.records import Outcome, TimedVerdict
 
 ADDED = ("reward", "outcome", "reason", "seconds")
 CHUNK_ROWS = 1024
+UNGRADABLE = (Outcome.BAD_GOLD, Outcome.CRASHED)
+"""What says nothing about the answer: these rows are no part of a mean."""
 _CHUNKS_IN_FLIGHT = 2
-
-
-@dataclass(frozen=True, slots=True)
-class GradedRow:
-    """A row's verdict and the seconds that grading it took."""
-
-    verdict: Verdict
-    seconds: float
 
 
 class RowGrader(Protocol):
@@ -60,20 +53,33 @@ class RowGrader(Protocol):
         """What the verdicts depend on: a job with other settings is another job."""
         ...
 
-    def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[GradedRow]:
-        """One graded row for each, in order."""
+    def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:
+        """One verdict for each row, in order, with the seconds it took."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradeSummary:
-    """What came out; ``seconds`` and ``graded`` leave out what an earlier run had finished."""
+    """What came out; ``seconds`` and ``graded`` leave out what an earlier run had finished.
+
+    ``mean_reward`` is over the rows that could be graded, None if there are none.
+    """
 
     rows: int
     outcomes: Mapping[Outcome, int]
     mean_reward: float | None
     graded: int
     seconds: float
+
+    @property
+    def ungradable(self) -> int:
+        """Rows that could not be graded: their gold cannot be, or grading them crashed."""
+        return sum(self.ungradable_outcomes.values())
+
+    @property
+    def ungradable_outcomes(self) -> dict[Outcome, int]:
+        """How many rows could not be graded, by outcome, where there are any."""
+        return {each: self.outcomes[each] for each in UNGRADABLE if self.outcomes[each]}
 
     @property
     def rows_per_second(self) -> float | None:
@@ -94,7 +100,7 @@ def grade_file(
     """Write the rows of ``source`` with their verdicts to ``target``, in order.
 
     Args:
-        source: parquet or jsonl.
+        source: a file of rows (dph.files.rows.SUFFIXES).
         target: parquet or jsonl; it is replaced when all rows are graded.
         grader: what grades the rows.
         resume: go on where a killed run of the same job stopped.
@@ -111,7 +117,8 @@ def grade_file(
     started = time.monotonic()
     job = {"source": sha256(source), "grader": dict(grader.settings), "chunk_rows": chunk_rows}
     with only_writer(parts_directory(target)):
-        parts = GradedParts(target, job=job, resume=resume)
+        earlier = Earlier.REQUIRED_SAME if resume else Earlier.REMOVED
+        parts = Parts(parts_directory(target), job=job, suffix=target.suffix, earlier=earlier)
         tally = _Tally()
         chunks = _unjudged(source, read_chunks(source, chunk_rows), replace=replace)
         for index, (rows, graded) in enumerate(_chunks(chunks, parts, grader)):
@@ -138,14 +145,16 @@ class _Tally:
         self.parts += 1
         self._rows += rows
         self._graded += rows if graded else 0
-        self._reward += sum(rewards)
+        pairs = zip(rewards, outcomes, strict=True)
+        self._reward += sum(reward for reward, outcome in pairs if outcome not in UNGRADABLE)
         self._outcomes.update(Outcome(outcome) for outcome in outcomes)
 
     def summary(self, seconds: float) -> GradeSummary:
+        gradable = self._rows - sum(self._outcomes[outcome] for outcome in UNGRADABLE)
         return GradeSummary(
             rows=self._rows,
             outcomes={outcome: self._outcomes[outcome] for outcome in Outcome},
-            mean_reward=self._reward / self._rows if self._rows else None,
+            mean_reward=self._reward / gradable if gradable else None,
             graded=self._graded,
             seconds=seconds,
         )
@@ -160,9 +169,7 @@ def _unjudged(source: Path, chunks: Iterable[Chunk], *, replace: bool) -> Iterat
         yield chunk.without(ADDED) if found else chunk
 
 
-def _chunks(
-    chunks: Iterable[Chunk], parts: GradedParts, grader: RowGrader
-) -> Iterator[tuple[int, bool]]:
+def _chunks(chunks: Iterable[Chunk], parts: Parts, grader: RowGrader) -> Iterator[tuple[int, bool]]:
     """Grade what is not finished; for each chunk in order its rows and whether it was graded."""
     running: deque[tuple[int, Future[None] | None]] = deque()
     threads = ThreadPoolExecutor(_CHUNKS_IN_FLIGHT, thread_name_prefix="dph-grade")
@@ -189,13 +196,13 @@ def _finish(rows: int, task: Future[None] | None) -> tuple[int, bool]:
     return rows, task is not None
 
 
-def _grade_chunk(grader: RowGrader, chunk: Chunk, parts: GradedParts, index: int) -> None:
+def _grade_chunk(grader: RowGrader, chunk: Chunk, parts: Parts, index: int) -> None:
     graded = grader.grade_rows(chunk.rows) if chunk.rows else []
     with parts.writing(index) as path:
         write_part(path, chunk, _columns(graded))
 
 
-def _columns(graded: Sequence[GradedRow]) -> Columns:
+def _columns(graded: Sequence[TimedVerdict]) -> Columns:
     return {
         "reward": (pa.float64(), [row.verdict.reward for row in graded]),
         "outcome": (pa.string(), [str(row.verdict.outcome) for row in graded]),
@@ -210,14 +217,11 @@ def _printable(text: str) -> str:
 
 
 def _check(source: Path, target: Path, grader: RowGrader, *, replace: bool) -> None:
-    for path in (source, target):
-        require_suffix(path)
-    if target.is_dir():
-        raise DataError(f"the output {target} is a directory")
+    require_target(target)
     names = column_names(source)
     if source.resolve() == target.resolve():
         raise DataError(f"the output must be another file than the input {source}")
-    if not names and source.suffix == ".jsonl":  # an empty file has no fields to check
+    if not names:  # an empty file has no fields to check
         return
     if missing := [name for name in grader.required if name not in names]:
         raise DataError(

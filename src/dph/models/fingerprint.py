@@ -2,13 +2,14 @@
 
 import hashlib
 import json
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-_MIB = 2**20
+from dph.files import sha256
 
 
 def weight_fingerprint(model: PreTrainedModel) -> str:
@@ -31,19 +32,25 @@ def weight_fingerprint(model: PreTrainedModel) -> str:
 
 
 def directory_fingerprint(directory: Path) -> str:
-    """SHA-256, in hex, over the config and the ends of every weight file of a model directory.
+    """SHA-256, in hex, over the configs and the whole of every weight file of a model directory.
 
-    Tells models apart without reading them whole: names, sizes, the first and the last MiB.
+    The configs say the shape of the model and which tokens end an answer. A file that has not
+    changed since it was last read in this process is not read again.
     """
     digest = hashlib.sha256()
-    for path in [directory / "config.json", *sorted(directory.glob("*.safetensors"))]:
-        size = path.stat().st_size
-        digest.update(f"{path.name} {size}\n".encode())
-        with path.open("rb") as file:
-            digest.update(file.read(_MIB))
-            file.seek(max(0, size - _MIB))
-            digest.update(file.read())
+    configs = [directory / "config.json", directory / "generation_config.json"]
+    weights = sorted(directory.glob("*.safetensors")) + sorted(directory.glob("*.index.json"))
+    for path in [path for path in configs if path.exists()] + weights:
+        status = path.stat()
+        changed = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        digest.update(f"{path.name} {_file_digest(path, changed)}\n".encode())
     return digest.hexdigest()
+
+
+@lru_cache(maxsize=4096)
+def _file_digest(path: Path, _changed: tuple[int, ...]) -> str:
+    """SHA-256 of a file; ``_changed`` tells the file of now from one that was there before."""
+    return sha256(path)
 
 
 def tokenizer_fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:

@@ -18,6 +18,7 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from dph.attention.context import checkpoint_contexts
+from dph.attention.probing import RECURRENT, recurrent_layers
 from dph.errors import ModelError, SettingsError
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -91,11 +92,21 @@ def load_model(
                 ignore_mismatched_sizes=True,  # told below, by name
             )
     except (OSError, ValueError, RuntimeError, KeyError, ImportError, SafetensorError) as error:
-        raise ModelError(f"cannot load a causal model from {directory}: {_line(error)}") from error
+        why = _refused_attention(error, config, attention) or _line(error)
+        raise ModelError(f"cannot load a causal model from {directory}: {why}") from error
     _require_all_weights(directory, report)
     if gradient_checkpointing:
         _checkpoint_activations(model)
     return model.eval().to(target)
+
+
+def _refused_attention(error: Exception, config: PreTrainedConfig, attention: str) -> str:
+    """What is wrong with ``model.attention``; '' where something else is."""
+    if "attention implementation" not in str(error):
+        return ""
+    if recurrent_layers(config):
+        return f"{config.model_type} is not supported: its layers {RECURRENT}"
+    return f'{config.model_type} has no attention "{attention}"; set model.attention = "eager"'
 
 
 def _model_directory(path: str | Path) -> Path:

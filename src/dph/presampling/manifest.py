@@ -1,14 +1,17 @@
 """What a pool was made from and with: the part of it that is compared before it is used."""
 
+import json
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from dph.errors import DataError, PoolError
 from dph.files import read_json
 
-FORMAT = 1
+FORMAT = 2
+"""What is written. Format 1, which is still read, knew neither ungradable problems nor the
+verifier's settings."""
 
 
 class _Record(BaseModel):
@@ -26,6 +29,8 @@ class Source(_Record):
     system_prompt: str
     verifier: str
     verifier_version: str
+    verifier_settings: dict[str, Any] | None = {}
+    """As JSON; None in a pool of format 1, which did not say."""
     samples: int
     temperature: float
     top_p: float
@@ -36,6 +41,11 @@ class Source(_Record):
     engine: str = "torch"
     """What drew them: engines draw other samples from the same seed."""
 
+    @field_validator("verifier_settings", mode="before")
+    @classmethod
+    def _as_the_manifest_will_say_it(cls, value: Any) -> Any:
+        return value if value is None else json.loads(json.dumps(dict(value)))
+
 
 class Rule(_Record):
     """How the samples became two sets."""
@@ -45,19 +55,22 @@ class Rule(_Record):
 
 
 class Counts(_Record):
-    """Sizes; ``histogram[c]`` problems were solved c times of n."""
+    """Sizes; ``histogram[c]`` of the problems that could be graded were solved c times of n."""
 
     problems: int
     exploration: int
     rehearsal: int
     discarded: int
+    ungradable: int = 0
     histogram: tuple[int, ...]
+    outcomes: dict[str, int] = {}
+    """How many of all samples came to which outcome; empty in a pool of format 1."""
 
 
 class Manifest(_Record):
     """The content of ``manifest.json``."""
 
-    format: Literal[1]
+    format: Literal[1, 2]
     source: Source
     rule: Rule
     counts: Counts
@@ -76,8 +89,12 @@ def read_manifest(path: Path) -> Manifest:
     except DataError as error:
         raise PoolError(f"{path.parent} is not a pool: {error}") from error
     found = content.get("format") if isinstance(content, dict) else None
-    if found != FORMAT:
-        raise PoolError(f"{path}: pool format {found!r} is unknown, this version reads {FORMAT}")
+    if found not in (1, FORMAT):
+        raise PoolError(
+            f"{path}: pool format {found!r} is unknown, this version reads 1 and {FORMAT}"
+        )
+    if found == 1 and isinstance(content.get("source"), dict):
+        content["source"]["verifier_settings"] = None
     try:
         return Manifest.model_validate(content)
     except ValidationError as error:

@@ -1,6 +1,6 @@
 """Splitting the problems by what the initial policy already masters."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +12,7 @@ class Partition:
     exploration: tuple[str, ...]
     rehearsal: tuple[str, ...]
     discarded: tuple[str, ...]
+    ungradable: tuple[str, ...] = ()
 
 
 def partition(
@@ -20,22 +21,26 @@ def partition(
     *,
     threshold: int,
     wrong_final: Literal["discard", "explore"],
+    ungradable: Collection[str] = (),
 ) -> Partition:
-    """Split problems into exploration, rehearsal and discarded ones.
+    """Split problems into those to explore, to rehearse, to discard, and those without a verdict.
 
     A problem solved at least ``threshold`` times is near-perfect and is rehearsed if its final,
     extra sample is correct too. If that one is wrong there is nothing to rehearse: the problem is
-    discarded, or explored with the rest (``wrong_final``). Order is that of ``correct``.
+    discarded, or explored with the rest (``wrong_final``). An ``ungradable`` problem is on the
+    side of that name however often it was solved. Order is that of ``correct``.
 
     **Source**: arXiv:2509.07430, section 4 (pre-sampling stage).
 
-    >>> partition({"a": 8, "b": 3, "c": 7}, {"a": True, "b": True, "c": False},
-    ...           threshold=7, wrong_final="discard")
-    Partition(exploration=('b',), rehearsal=('a',), discarded=('c',))
+    >>> partition({"a": 8, "b": 3, "c": 7, "d": 0}, {"a": True, "b": True, "c": False, "d": False},
+    ...           threshold=7, wrong_final="discard", ungradable={"d"})
+    Partition(exploration=('b',), rehearsal=('a',), discarded=('c',), ungradable=('d',))
     """
-    sides: dict[str, list[str]] = {"explore": [], "rehearse": [], "discard": []}
+    sides: dict[str, list[str]] = {"explore": [], "rehearse": [], "discard": [], "ungradable": []}
     for problem_id, count in correct.items():
-        if count < threshold:
+        if problem_id in ungradable:
+            side = "ungradable"
+        elif count < threshold:
             side = "explore"
         elif final_correct[problem_id]:
             side = "rehearse"
@@ -46,6 +51,7 @@ def partition(
         exploration=tuple(sides["explore"]),
         rehearsal=tuple(sides["rehearse"]),
         discarded=tuple(sides["discard"]),
+        ungradable=tuple(sides["ungradable"]),
     )
 
 

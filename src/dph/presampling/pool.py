@@ -1,17 +1,16 @@
 """The pool: what pre-sampling leaves behind, checked before it is used.
 
-    pool/
-      manifest.json        what it was made from, counts, SHA-256 of every file
-      exploration.parquet  problem_id, prompt, answer, correct
-      rehearsal.parquet    problem_id, sample_index, prompt_ids, completion_ids, ref_logprobs,
-                           correct
-      samples.parquet      every sample drawn with its verdict
-
-``prompt`` and ``answer`` are JSON, so that chat messages and nested answers survive.
+pool/
+  manifest.json        what it was made from, counts, SHA-256 of every file
+  exploration.parquet  problem_id, prompt, answer, correct
+  rehearsal.parquet    problem_id, sample_index, prompt_ids, completion_ids, ref_logprobs,
+                       correct
+  ungradable.parquet   problem_id, outcome, reason
+  samples.parquet      every sample drawn with its verdict
 """
 
-import json
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,48 +20,39 @@ import pyarrow.parquet as pq
 
 from dph.errors import PoolError
 from dph.files import atomic_path, make_directory, sha256, write_json
+from dph.presampling.grades import Ungradable
 from dph.presampling.manifest import FORMAT, Counts, Manifest, Rule, Source, read_manifest
+from dph.presampling.tables import (
+    EXPLORATION,
+    REHEARSAL,
+    UNGRADABLE,
+    RehearsalSample,
+    exploration_table,
+    explored_problem,
+    rehearsal_sample,
+    rehearsal_table,
+    ungradable_problem,
+    ungradable_table,
+    write_samples,
+)
 from dph.records import Problem
-from dph.rollout.graded_table import GRADED
+
+__all__ = [
+    "SAMPLES",
+    "Pool",
+    "RehearsalSample",
+    "load_pool",
+    "require_fit",
+    "require_free",
+    "require_rule",
+    "require_source",
+    "require_whole",
+    "write_pool",
+]
+
+logger = logging.getLogger(__name__)
 
 SAMPLES = "samples.parquet"
-EXPLORATION = pa.schema(
-    [
-        ("problem_id", pa.string()),
-        ("prompt", pa.string()),
-        ("answer", pa.string()),
-        ("correct", pa.int32()),
-    ]
-)
-REHEARSAL = pa.schema(
-    [
-        ("problem_id", pa.string()),
-        ("sample_index", pa.int32()),
-        ("prompt_ids", pa.list_(pa.int32())),
-        ("completion_ids", pa.list_(pa.int32())),
-        ("ref_logprobs", pa.list_(pa.float32())),
-        ("correct", pa.int32()),
-    ]
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RehearsalSample:
-    """A correct answer of the initial policy, and its log-probs (nats) under that policy."""
-
-    problem_id: str
-    sample_index: int
-    prompt_ids: tuple[int, ...]
-    completion_ids: tuple[int, ...]
-    ref_logprobs: tuple[float, ...]
-    correct: int
-
-    def __post_init__(self) -> None:
-        if len(self.completion_ids) != len(self.ref_logprobs) or not self.completion_ids:
-            raise PoolError(
-                f"rehearsal sample of problem {self.problem_id!r}: {len(self.completion_ids)} "
-                f"tokens but {len(self.ref_logprobs)} log-probs"
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +62,7 @@ class Pool:
     manifest: Manifest
     exploration: tuple[Problem, ...]
     rehearsal: tuple[RehearsalSample, ...]
+    ungradable: tuple[Ungradable, ...] = ()
 
 
 def write_pool(
@@ -82,9 +73,10 @@ def write_pool(
     counts: Counts,
     exploration: Sequence[tuple[Problem, int]],
     rehearsal: Sequence[RehearsalSample],
+    ungradable: Sequence[Ungradable] = (),
     samples: Sequence[pa.Table],
 ) -> Manifest:
-    """Write a pool atomically: either all of it is there afterwards, or nothing.
+    """Write a pool atomically: either all of it is there afterwards, or what was there before.
 
     ``samples`` come in the pieces they were drawn in, each of which becomes a row group.
     """
@@ -93,12 +85,13 @@ def write_pool(
     with atomic_path(path) as directory:
         directory.mkdir()
         tables = {
-            "exploration.parquet": _exploration_table(exploration),
-            "rehearsal.parquet": _rehearsal_table(rehearsal),
+            "exploration.parquet": exploration_table(exploration),
+            "rehearsal.parquet": rehearsal_table(rehearsal),
+            "ungradable.parquet": ungradable_table(ungradable),
         }
         for name, table in tables.items():
             pq.write_table(table, directory / name, compression="zstd")
-        _write_pieces(directory / SAMPLES, samples)
+        write_samples(directory / SAMPLES, samples)
         manifest = Manifest(
             format=FORMAT,
             source=source,
@@ -111,7 +104,7 @@ def write_pool(
 
 
 def require_free(path: Path) -> None:
-    """Refuse a place where a new pool would replace what is no pool.
+    """Refuse a place where a new pool would replace something else.
 
     Raises:
         PoolError: ``path`` is a file, or a directory with files but without a manifest.
@@ -126,20 +119,25 @@ def require_free(path: Path) -> None:
         raise PoolError(f"the pool cannot be written to {path}: it is a file (presample.pool)")
 
 
-def load_pool(path: Path) -> Pool:
+def load_pool(path: str | Path) -> Pool:
     """Read a pool after comparing every file with its SHA-256.
 
     Raises:
         PoolError: a file is missing or is not the one that was written.
     """
+    path = Path(path)
     manifest = read_manifest(path / "manifest.json")
     require_whole(path, manifest)
     exploration = pq.read_table(path / "exploration.parquet", schema=EXPLORATION).to_pylist()
     rehearsal = pq.read_table(path / "rehearsal.parquet", schema=REHEARSAL).to_pylist()
+    ungradable = []
+    if "ungradable.parquet" in manifest.files:  # not in format 1
+        ungradable = pq.read_table(path / "ungradable.parquet", schema=UNGRADABLE).to_pylist()
     return Pool(
         manifest=manifest,
-        exploration=tuple(_problem(row) for row in exploration),
+        exploration=tuple(explored_problem(row) for row in exploration),
         rehearsal=tuple(rehearsal_sample(row) for row in rehearsal),
+        ungradable=tuple(ungradable_problem(row) for row in ungradable),
     )
 
 
@@ -164,7 +162,31 @@ def require_whole(path: Path, manifest: Manifest) -> None:
 
 
 def require_fit(pool_path: Path, found: Manifest, expected: Source, rule: Rule) -> None:
-    """Refuse a pool that was made from something else.
+    """Refuse a pool that was made from something else, or split in another way.
+
+    Raises:
+        PoolError: names the first thing that differs, both values, and what to do.
+    """
+    require_source(pool_path, found, expected)
+    require_rule(pool_path, found, rule)
+
+
+def require_rule(pool_path: Path, found: Manifest, rule: Rule) -> None:
+    """Refuse a pool that was split in another way.
+
+    Raises:
+        PoolError: names the first thing that differs, both values, and what to do.
+    """
+    if difference := _difference(found.rule.model_dump(), rule.model_dump()):
+        raise PoolError(
+            f"the pool {pool_path} does not fit this run: {difference}; `dph presample` with the "
+            "settings of this run splits its samples again and draws nothing, or use the recipe "
+            "that the pool was split with"
+        )
+
+
+def require_source(pool_path: Path, found: Manifest, expected: Source) -> None:
+    """Refuse a pool whose samples were drawn or graded in another way.
 
     Raises:
         PoolError: names the first thing that differs, both values, and what to do.
@@ -172,68 +194,29 @@ def require_fit(pool_path: Path, found: Manifest, expected: Source, rule: Rule) 
     have, want = found.source.model_dump(), expected.model_dump()
     have["model"] = want["model"]  # a moved directory is the same model: the fingerprint decides
     have["engine"] = want["engine"]  # whoever drew, log-probs are the training forward's
-    have.update(found.rule.model_dump())
-    want.update(rule.model_dump())
-    for key, value in want.items():
-        if have[key] != value:
-            raise PoolError(
-                f"the pool {pool_path} does not fit this run: {key.replace('_', ' ')} was "
-                f"{have[key]!r}, this run has {value!r}; pre-sample again into another directory "
-                "or use the recipe that the pool was made with"
-            )
+    settings = have.pop("verifier_settings"), want.pop("verifier_settings")
+    if settings[0] is None and settings[1] is not None:
+        logger.warning(
+            "the pool %s is of format 1, which does not say the verifier's settings: they are "
+            "taken to be those of this run",
+            pool_path,
+        )
+    elif None not in settings:
+        have, want = (
+            {**part, **{f"verifier {key}": value for key, value in known.items()}}
+            for part, known in zip((have, want), settings, strict=True)
+        )
+    if difference := _difference(have, want):
+        raise PoolError(
+            f"the pool {pool_path} does not fit this run: {difference}; pre-sample again into "
+            "another directory or use the recipe that the pool was made with"
+        )
 
 
-def _write_pieces(path: Path, pieces: Sequence[pa.Table]) -> None:
-    """Write one row group a piece: all of them as one list may pass 2^31 tokens.
-
-    Each piece is laid out anew, so the bytes do not tell which ones came from a file.
-    """
-    with pq.ParquetWriter(path, GRADED, compression="zstd") as writer:
-        for piece in pieces:
-            columns = piece.cast(GRADED).combine_chunks().columns
-            writer.write_table(pa.Table.from_arrays(columns, schema=GRADED))
-
-
-def _exploration_table(rows: Sequence[tuple[Problem, int]]) -> pa.Table:
-    plain = [
-        {
-            "problem_id": problem.problem_id,
-            "prompt": _json(problem.prompt),
-            "answer": _json(dict(problem.answer)),
-            "correct": correct,
-        }
-        for problem, correct in rows
-    ]
-    return pa.Table.from_pylist(plain, schema=EXPLORATION)
-
-
-def _rehearsal_table(rows: Sequence[RehearsalSample]) -> pa.Table:
-    names = REHEARSAL.names
-    return pa.Table.from_pylist(
-        [{name: getattr(row, name) for name in names} for row in rows], schema=REHEARSAL
-    )
-
-
-def _problem(row: dict[str, Any]) -> Problem:
-    prompt = json.loads(row["prompt"])
-    return Problem(
-        problem_id=row["problem_id"],
-        prompt=prompt if isinstance(prompt, str) else tuple(prompt),
-        answer=json.loads(row["answer"]),
-    )
-
-
-def rehearsal_sample(row: dict[str, Any]) -> RehearsalSample:
-    """The sample of a row of ``rehearsal.parquet``."""
-    return RehearsalSample(
-        problem_id=row["problem_id"],
-        sample_index=row["sample_index"],
-        prompt_ids=tuple(row["prompt_ids"]),
-        completion_ids=tuple(row["completion_ids"]),
-        ref_logprobs=tuple(row["ref_logprobs"]),
-        correct=row["correct"],
-    )
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+def _difference(have: Mapping[str, Any], want: Mapping[str, Any]) -> str:
+    """What the first key with different values was and is; '' if there is none."""
+    for key in {**want, **have}:
+        if have.get(key) != want.get(key):
+            name = key.replace("_", " ")
+            return f"{name} was {have.get(key)!r}, this run has {want.get(key)!r}"
+    return ""

@@ -26,6 +26,7 @@ from dph.runs.training_stage import train_stage
 from dph.runs.workbench import open_workbench
 from dph.settings import Recipe
 
+SCHEMA = 2
 DEFAULT_METHODS = ("grpo", "dph_f", "dph_js")
 
 
@@ -72,7 +73,7 @@ def quickstart(
         label: _run_method(recipe, directory, clock, progress) for label, recipe in recipes.items()
     }
     summary = {
-        "schema": 1,
+        "schema": SCHEMA,
         "seed": seed,
         "base": {"sets": base["sets"]},
         "methods": {label: {"sets": e["sets"]} for label, e in evaluations.items()},

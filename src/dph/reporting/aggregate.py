@@ -82,6 +82,7 @@ def _aggregate_set(seeds: Sequence[Summary]) -> dict[str, Any]:
         "problems": round(fmean(seed["problems"] for seed in seeds)),
         **{name: _mean(columns[name]) for name in FRACTIONS},
         "pass_at_k": {k: _mean(columns[f"pass_at_{k}"]) for k in ks},
+        **({"cut_off": _mean([s.get("cut_off") for s in seeds])} if "cut_off" in seeds[0] else {}),
         "ci95": intervals | {STYLES: _interval(styles, 1.0, inf)},
         "styles": _mean_shares([seed["styles"] for seed in seeds]),
         STYLES: _mean(styles),

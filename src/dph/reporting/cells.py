@@ -34,20 +34,31 @@ def points(value: float, interval: Sequence[float]) -> str:
     return f"{middle} [{lo}, {hi}]"
 
 
-def set_cells(summary: Mapping[str, Any], ks: Sequence[str], *, intervals: bool) -> list[str]:
-    """greedy, mean, Pass@k for each k, and effective styles of one set."""
+def set_cells(
+    summary: Mapping[str, Any], ks: Sequence[str], *, intervals: bool, cut_off: bool = False
+) -> list[str]:
+    """greedy, mean, Pass@k for each k, effective styles, and if asked for the share cut off."""
     ci = summary["ci95"] if intervals else {}
     return [
         percent(summary["greedy"], ci.get("greedy")),
         percent(summary["mean"], ci.get("mean")),
         *(percent(summary["pass_at_k"].get(k), ci.get(f"pass_at_{k}")) for k in ks),
         count(summary["effective_styles"], ci.get("effective_styles")),
+        *([percent(summary.get("cut_off"))] if cut_off else []),
     ]
 
 
-def set_header(ks: Sequence[str]) -> list[str]:
+def set_header(ks: Sequence[str], *, cut_off: bool = False) -> list[str]:
     """The names of the columns of ``set_cells``."""
-    return ["greedy", "mean", *(f"pass@{k}" for k in ks), "styles"]
+    last = ["cut off"] if cut_off else []
+    return ["greedy", "mean", *(f"pass@{k}" for k in ks), "styles", *last]
+
+
+def knows_cut_off(models: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> bool:
+    """Whether a model's sets say how many answers were cut off; older files do not."""
+    return any(
+        summary.get("cut_off") is not None for sets in models.values() for summary in sets.values()
+    )
 
 
 def _cell(value: float | None, interval: Sequence[float] | None) -> str:

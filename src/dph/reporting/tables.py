@@ -8,7 +8,7 @@ from rich.table import Table
 
 from dph.errors import DataError
 from dph.evaluation.comparison import ComparisonRow
-from dph.reporting.cells import count, percent, points, set_cells, set_header
+from dph.reporting.cells import count, knows_cut_off, percent, points, set_cells, set_header
 from dph.reporting.labels import chosen_ks, method_label, models_of, set_label
 
 INTERVAL_NOTE = "in per cent, with 95% intervals; styles: effective number"
@@ -32,6 +32,7 @@ def evaluation_table(document: Mapping[str, Any]) -> Table:
     for key in ("keep", "explore"):
         cells = (_with_null(s[key], s[f"{key}_null"]) for s in sets.values())
         table.add_row(f"{key} (base itself)", *cells)
+    table.add_row("cut off", *(percent(s.get("cut_off")) for s in sets.values()))
     table.add_row("effective styles", *(count(s["effective_styles"]) for s in sets.values()))
     return table
 
@@ -48,11 +49,14 @@ def comparison_table(
     first = next(iter(summary["base"]["sets"].values()))
     shown = chosen_ks(first["pass_at_k"], ks)
     table = _table(INTERVAL_NOTE if intervals else "in per cent", "set", "method")
-    for title in set_header(shown):
+    cut_off = knows_cut_off(models)
+    for title in set_header(shown, cut_off=cut_off):
         table.add_column(title, justify="right", no_wrap=True)
     for set_name in summary["base"]["sets"]:
         for i, (model, sets) in enumerate(models.items()):
-            cells = set_cells(_set_of(sets, set_name, model), shown, intervals=intervals)
+            cells = set_cells(
+                _set_of(sets, set_name, model), shown, intervals=intervals, cut_off=cut_off
+            )
             table.add_row("" if i else set_label(set_name), method_label(model), *cells)
         table.add_section()
     return table
@@ -98,11 +102,12 @@ def markdown_table(
     models = models_of(summary)
     base = _set_of(summary["base"]["sets"], set_name, "base")
     shown = chosen_ks(base["pass_at_k"], ks)
-    header = [set_label(set_name), *set_header(shown)]
+    cut_off = knows_cut_off(models)
+    header = [set_label(set_name), *set_header(shown, cut_off=cut_off)]
     rows = [
         [
             method_label(name),
-            *set_cells(_set_of(sets, set_name, name), shown, intervals=intervals),
+            *set_cells(_set_of(sets, set_name, name), shown, intervals=intervals, cut_off=cut_off),
         ]
         for name, sets in models.items()
     ]

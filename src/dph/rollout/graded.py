@@ -2,14 +2,15 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
 from dph.rollout.background_grading import BackgroundGrading
 from dph.rollout.base import Sampler, SampleRequest, SamplingParameters
+from dph.rollout.crashes import CrashCount
 from dph.verifiers.base import Verifier
 
-CUT_OFF = Verdict(outcome=Outcome.OVER_LIMIT, reward=0.0, reason="cut off at max_tokens")
+CUT_OFF = Verdict(outcome=Outcome.CUT_OFF, reward=0.0, reason="cut off at max_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +32,11 @@ class Rollout:
 class GradedSampler:
     """A sampler with the verifier, the prompt encoding and the style classifier of a task.
 
-    A completion that ``max_tokens`` cut off is not an answer: it gets OVER_LIMIT and reward 0
+    A completion that ``max_tokens`` cut off is not an answer: it gets CUT_OFF and reward 0
     without being graded, so that a policy must learn to stop.
+
+    ``crash_limit`` is the share of the graded answers of a call on which the verifier may crash;
+    ``counted_together`` makes it the share of several calls.
     """
 
     sampler: Sampler
@@ -40,6 +44,12 @@ class GradedSampler:
     encode: Callable[[Problem], tuple[int, ...]]
     parameters: SamplingParameters
     style: Callable[[str], str | None] | None = None
+    crash_limit: float = 1.0
+    crashes: CrashCount | None = None
+
+    def counted_together(self) -> "GradedSampler":
+        """The same, with a count of crashes that goes on from call to call: those of one step."""
+        return replace(self, crashes=CrashCount(self.verifier.name, self.crash_limit))
 
     def __call__(
         self,
@@ -50,7 +60,11 @@ class GradedSampler:
         first_index: int = 0,
         on_progress: Callable[[int], None] | None = None,
     ) -> Rollout:
-        """Draw and grade ``samples`` completions of every problem."""
+        """Draw and grade ``samples`` completions of every problem.
+
+        Raises:
+            VerifierError: the verifier broke, or crashed on more than ``crash_limit`` of them.
+        """
         started = time.perf_counter()
         prompts = tuple(self.encode(problem) for problem in problems)
         requests = [
@@ -76,6 +90,7 @@ class GradedSampler:
             tuple(self._graded(c, verdicts.get((i, c.sample_index), CUT_OFF)) for c in group)
             for i, group in enumerate(drawn)
         )
+        (self.crashes or CrashCount(self.verifier.name, self.crash_limit)).add(groups)
         return Rollout(
             problems=tuple(problems),
             prompts=prompts,

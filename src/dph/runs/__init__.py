@@ -1,1 +1,36 @@
 """A recipe's stages, one after another, in a run directory."""
+
+from typing import TYPE_CHECKING
+
+from dph.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from dph.runs.layout import pool_directory, run_directory
+    from dph.runs.pipeline import RunResult, run_stages
+    from dph.runs.progress import ProgressDisplay, Silent
+    from dph.runs.workbench import Workbench, open_workbench
+
+__all__ = [
+    "ProgressDisplay",
+    "RunResult",
+    "Silent",
+    "Workbench",
+    "open_workbench",
+    "pool_directory",
+    "run_directory",
+    "run_stages",
+]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "ProgressDisplay": "dph.runs.progress",
+        "RunResult": "dph.runs.pipeline",
+        "Silent": "dph.runs.progress",
+        "Workbench": "dph.runs.workbench",
+        "open_workbench": "dph.runs.workbench",
+        "pool_directory": "dph.runs.layout",
+        "run_directory": "dph.runs.layout",
+        "run_stages": "dph.runs.pipeline",
+    },
+)

@@ -22,7 +22,6 @@ from dph.rollout.graded import GradedSampler
 from dph.runs.progress import ProgressDisplay
 from dph.runs.workbench import Workbench, verifier_maker
 from dph.settings import SetSettings, recipe_digest
-from dph.tasks.problems import load_problems
 from dph.tasks.styles import make_style
 from dph.verifiers.base import Verifier
 
@@ -105,13 +104,13 @@ def require_evaluable(bench: Workbench) -> None:
     """
     recipe = bench.recipe
     config = load_config(recipe.model.path)
-    for settings in recipe.data.sets.values():
+    for name, settings in recipe.data.sets.items():
         _style(bench, settings)
         with ExitStack() as stack:
             _verifier(bench, settings, stack)
         bench.require_prompts_fit(
             config,
-            load_problems(settings.path),
+            bench.sets[name],
             max_tokens=recipe.evaluate.max_tokens or recipe.sampling.max_tokens,
         )
 
@@ -142,7 +141,7 @@ def _evaluation_set(
         verifier=_verifier(bench, settings, stack),
         style=_style(bench, settings),
     )
-    return EvaluationSet(name=name, problems=tuple(load_problems(settings.path)), draw=draw)
+    return EvaluationSet(name=name, problems=bench.sets[name], draw=draw)
 
 
 def _parameters(bench: Workbench, training: SamplingParameters) -> SamplingParameters:

@@ -8,6 +8,7 @@ from dph.presampling.manifest import Manifest
 from dph.runs.evaluation_stage import evaluate_stage, require_evaluable
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import ProgressDisplay
+from dph.runs.training_digest import training_digest
 from dph.runs.training_stage import steps_done, train_stage
 from dph.runs.workbench import Workbench
 from dph.training.loop import Trained
@@ -31,9 +32,13 @@ def run_stages(bench: Workbench, directory: Path, progress: ProgressDisplay) -> 
     """
     recipe = bench.recipe
     require_evaluable(bench)
-    steps_done(bench, directory)  # refuses a run with other settings before anything is sampled
-    pool = presample_stage(bench, directory, progress) if recipe.needs_pool else None
-    trained = train_stage(bench, directory, progress)
+    digest = training_digest(bench)
+    steps_done(bench, directory, digest)  # refuses other settings before anything is sampled
+    pool = None
+    if recipe.needs_pool:  # other runs may share a pool that has a place of its own
+        own = recipe.presample.pool is None
+        pool = presample_stage(bench, directory, progress, may_split_again=own)
+    trained = train_stage(bench, directory, progress, digest=digest)
     if trained.stopped or not recipe.data.sets:
         return RunResult(pool=pool, trained=trained)
     base = evaluate_stage(bench, directory / "base", progress, model=Path(recipe.model.path))

@@ -1,53 +1,174 @@
-"""The pre-sampling stage of a run: a pool that fits the recipe, made or found."""
+"""The pre-sampling stage of a run: a pool that fits the recipe, made, split again or found."""
 
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
+from transformers import PreTrainedModel
+
+from dph.errors import PoolError
 from dph.files import only_writer
-from dph.presampling.manifest import Manifest, read_manifest
-from dph.presampling.pool import require_fit, require_free, require_whole
+from dph.presampling.lock import only_pool_writer
+from dph.presampling.manifest import FORMAT, Manifest, Rule, Source, read_manifest
+from dph.presampling.pool import require_free, require_rule, require_source, require_whole
 from dph.presampling.presample import ReferenceForward, presample
+from dph.presampling.splitting import Scored, split_again
 from dph.runs.layout import pool_directory
 from dph.runs.progress import ProgressDisplay
+from dph.runs.verifier_change import accepted_source
 from dph.runs.workbench import Workbench
+from dph.training.checkpoints import latest_checkpoint
 
 
-def presample_stage(bench: Workbench, directory: Path, progress: ProgressDisplay) -> Manifest:
+def presample_stage(
+    bench: Workbench, directory: Path, progress: ProgressDisplay, *, may_split_again: bool = True
+) -> Manifest:
     """Make the pool, or go on with a half-made one; a finished one is checked and kept.
+
+    A finished pool of the same samples that was split by another rule is split again by this
+    one, and nothing is drawn; not without ``may_split_again``, and never a pool that a run was
+    trained on.
 
     Raises:
         PoolError: there is a pool that was made from something else, or its place is taken.
-        DataError: a prompt is empty, or is no chat where one is needed.
+        DataError: a prompt is empty, or is no chat where one is needed; or another process is
+            making the pool.
         SettingsError: a prompt and its answer do not fit the model's context, or vLLM is asked for
             and is not installed or has no CUDA device.
     """
-    path, recipe = pool_directory(bench.recipe, directory), bench.recipe
+    path = pool_directory(bench.recipe, directory)
     require_free(path)
-    bench.require_engine()
-    model = bench.load_model(recipe.model.path)
-    with bench.drawing(model, recipe.model.path) as draw:
-        source, rule = bench.source(model, draw), bench.rule()
-        if (path / "manifest.json").exists():
-            manifest = read_manifest(path / "manifest.json")
-            require_fit(path, manifest, source, rule)
-            require_whole(path, manifest)
-            return manifest
-        bench.require_prompts_fit(
-            model.config, bench.problems, max_tokens=draw.parameters.max_tokens
+    if not _is_there(path):
+        bench.require_engine()
+    model = bench.load_model(bench.recipe.model.path)
+    expected = _Expected(
+        bench=bench,
+        directory=directory,
+        path=path,
+        source=bench.source(model, bench.draw(model)),
+        rule=bench.rule(),
+        may_split_again=may_split_again,
+        trained=_trained(path, directory),
+    )
+    if found := expected.found():
+        return found
+    with ExitStack() as held:
+        held.enter_context(only_pool_writer(path))
+        if path.resolve().parent == directory.resolve():  # the run's own: no other stage meanwhile
+            held.enter_context(only_writer(directory))
+        # Again, now that it stays as it is: another process may have made it since.
+        if found := expected.found():
+            return found
+        if _is_there(path):
+            return _split_again(bench, model, expected, progress)
+        return _make(bench, model, expected, progress)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Expected:
+    """The pool that this run needs, and the checkpoint of a run that was trained on what is there."""
+
+    bench: Workbench
+    directory: Path
+    path: Path
+    source: Source
+    rule: Rule
+    may_split_again: bool
+    trained: Path | None
+
+    def found(self) -> Manifest | None:
+        """The manifest of a pool that can be used as it is; None where there is work to do.
+
+        Raises:
+            PoolError: there is a pool that was made from something else, or is damaged.
+        """
+        if not _is_there(self.path):
+            return None
+        found = read_manifest(self.path / "manifest.json")
+        source = accepted_source(
+            self.bench, self.directory, self.source, found.source, pool=self.path
         )
-        reference = ReferenceForward(
-            model=model,
-            pad_id=int(bench.tokenizer.pad_token_id),
-            token_budget=recipe.train.microbatch_tokens,
-            dtype=recipe.model.dtype,
+        require_source(self.path, found, source)
+        if self.may_split_again and found.rule != self.rule:
+            return None
+        require_rule(self.path, found, self.rule)
+        if self.may_split_again and found.format != FORMAT and not self.trained:
+            return None  # the same samples and the same rule, and ungradable problems apart
+        require_whole(self.path, found)
+        return found
+
+
+def _is_there(path: Path) -> bool:
+    return (path / "manifest.json").exists()
+
+
+def _trained(path: Path, directory: Path) -> Path | None:
+    """The newest checkpoint of this run, or of the run whose own pool it is."""
+    runs = (directory, path.parent)
+    return next((c for run in runs if (c := latest_checkpoint(run / "checkpoints"))), None)
+
+
+def _make(
+    bench: Workbench,
+    model: PreTrainedModel,
+    expected: _Expected,
+    progress: ProgressDisplay,
+) -> Manifest:
+    limit = bench.recipe.sampling.max_tokens
+    bench.require_prompts_fit(model.config, bench.problems, max_tokens=limit)
+    total = len(bench.problems) * (expected.source.samples + 1)
+    with (
+        bench.drawing(model, bench.recipe.model.path) as draw,
+        progress.task("pre-sampling", total, "samples") as advance,
+    ):
+        return presample(
+            bench.problems,
+            expected.path,
+            draw=draw,
+            reference=_reference(bench, model),
+            source=expected.source,
+            rule=expected.rule,
+            on_progress=lambda amount: advance(amount, ""),
         )
-        total = len(bench.problems) * (source.samples + 1)
-        with only_writer(path.parent), progress.task("pre-sampling", total, "samples") as advance:
-            return presample(
-                bench.problems,
-                path,
-                draw=draw,
-                reference=reference,
-                source=source,
-                rule=rule,
-                on_progress=lambda amount: advance(amount, ""),
-            )
+
+
+def _split_again(
+    bench: Workbench,
+    model: PreTrainedModel,
+    expected: _Expected,
+    progress: ProgressDisplay,
+) -> Manifest:
+    path, rule, draw = expected.path, expected.rule, bench.draw(model)
+    found = read_manifest(path / "manifest.json")
+    change = _change(found.rule, rule)
+    if expected.trained:
+        raise PoolError(
+            f"a run was trained on the pool {path} ({expected.trained}), so it is not split again "
+            f"({change}): use another directory (--out), with a copy of the pool in it if nothing "
+            "is to be drawn"
+        )
+    progress.say(
+        f"the pool {path} is finished: its samples are split again ({change}), nothing is drawn"
+    )
+    scored = Scored(
+        encode=draw.encode,
+        reference=_reference(bench, model),
+        temperature=draw.parameters.temperature,
+    )
+    return split_again(bench.problems, path, found, scored=scored, rule=rule)
+
+
+def _change(before: Rule, after: Rule) -> str:
+    """What of the rule is another, ``threshold 7 -> 6``."""
+    was, now = before.model_dump(), after.model_dump()
+    changes = [f"{key} {was[key]} -> {now[key]}" for key in now if was[key] != now[key]]
+    return ", ".join(changes) or f"to pool format {FORMAT}"
+
+
+def _reference(bench: Workbench, model: PreTrainedModel) -> ReferenceForward:
+    return ReferenceForward(
+        model=model,
+        pad_id=int(bench.tokenizer.pad_token_id),
+        token_budget=bench.recipe.train.microbatch_tokens,
+        dtype=bench.recipe.model.dtype,
+    )

@@ -5,67 +5,39 @@ from pathlib import Path
 
 from transformers import PreTrainedModel
 
-from dph.errors import CheckpointError, PoolError, SettingsError
-from dph.models.fingerprint import directory_fingerprint
+from dph.errors import CheckpointError, PoolError
 from dph.presampling.pool import Pool, load_pool, require_fit
 from dph.records import Problem
 from dph.rollout.graded import GradedSampler
 from dph.runs.layout import pool_directory
 from dph.runs.progress import ProgressDisplay
 from dph.runs.stores import anchor_stores
+from dph.runs.training_digest import training_digest, what_changed
+from dph.runs.verifier_change import accepted_source, require_same_verifier
 from dph.runs.workbench import Workbench
-from dph.settings import Recipe, changed_settings, load_recipe, recipe_digest, save_recipe
-from dph.tasks.problems import problems_fingerprint
+from dph.settings import save_recipe
 from dph.training.checkpoints import latest_checkpoint, read_progress
 from dph.training.loop import Actors, Trained, train
 from dph.training.metrics import Metrics
 
-_SECTIONS = ("model", "data", "sampling", "presample", "objective", "train")
-_WITHOUT_RESULT = {
-    "model": {"threads"},
-    "data": {"sets", "verifier_workers"},
-    "sampling": {"engine"},
-    "presample": {"pool"},
-    "train": {"checkpoint_every", "keep_checkpoints", "steps"},
-}
-"""The settings of each section that change no weights."""
-_PLACES = {"model": {"path"}, "data": {"train", "databases"}}
-"""What lies there counts, not where it lies."""
-_MOST_NAMED = 4
 
-
-def training_digest(bench: Workbench) -> str:
-    """Changes with everything that changes the weights after a given number of steps.
-
-    Paths do not: the model and the problems count by what they are, so a run may be moved.
-    """
-    recipe = bench.recipe
-    return recipe_digest(
-        directory_fingerprint(Path(recipe.model.path)),
-        problems_fingerprint(bench.problems),
-        {"verifier": bench.verifier.name, "version": bench.verifier.version},
-        {
-            name: getattr(recipe, name).model_dump(
-                mode="json",
-                exclude=_WITHOUT_RESULT.get(name, set()) | _PLACES.get(name, set()),
-            )
-            for name in _SECTIONS
-        },
-        recipe.seed,
-    )
-
-
-def train_stage(bench: Workbench, directory: Path, progress: ProgressDisplay) -> Trained:
+def train_stage(
+    bench: Workbench, directory: Path, progress: ProgressDisplay, *, digest: str | None = None
+) -> Trained:
     """Train, or go on from the newest checkpoint in ``directory``.
+
+    ``digest`` is that of ``training_digest``, where it is known already.
 
     Raises:
         PoolError: the method needs a pool, and there is none or it does not fit.
-        CheckpointError: the directory holds a run with other settings, or with more steps.
+        CheckpointError: the directory holds a run with other settings, with more steps, or with
+            another version of the verifier that was not accepted.
         TrainingError: training cannot go on.
+        VerifierError: the verifier broke; the steps before are saved.
     """
-    recipe, digest = bench.recipe, training_digest(bench)
+    recipe, digest = bench.recipe, digest or training_digest(bench)
     checkpoint = latest_checkpoint(directory / "checkpoints")
-    if checkpoint is not None and _steps_done(recipe, directory, digest) == recipe.train.steps:
+    if checkpoint is not None and steps_done(bench, directory, digest) == recipe.train.steps:
         return Trained(checkpoint=checkpoint, step=recipe.train.steps, stopped=False)
     policy = bench.load_model(checkpoint or recipe.model.path)
     draw = bench.draw(policy)
@@ -98,55 +70,32 @@ def train_stage(bench: Workbench, directory: Path, progress: ProgressDisplay) ->
         )
 
 
-def steps_done(bench: Workbench, directory: Path) -> int:
+def steps_done(bench: Workbench, directory: Path, digest: str) -> int:
     """How far the run in ``directory`` is; 0 where there is none.
 
     Raises:
-        CheckpointError: it is a run with other settings, or with more steps.
+        CheckpointError: it is a run with other settings, with more steps, or with another version
+            of the verifier that was not accepted.
     """
-    if latest_checkpoint(directory / "checkpoints") is None:
-        return 0  # without the digest, which reads the whole model
-    return _steps_done(bench.recipe, directory, training_digest(bench))
-
-
-def _steps_done(recipe: Recipe, directory: Path, digest: str) -> int:
-    checkpoint = latest_checkpoint(directory / "checkpoints")
+    recipe, checkpoint = bench.recipe, latest_checkpoint(directory / "checkpoints")
     if checkpoint is None:
         return 0
     try:
         done = read_progress(checkpoint, digest=digest).step
     except CheckpointError as error:
-        changed = _changed(directory / "recipe.toml", recipe)
+        changed = what_changed(directory / "recipe.toml", recipe)
         raise CheckpointError(f"{error} {changed}".rstrip()) from error
     if done > recipe.train.steps:
         raise CheckpointError(
             f"the run in {directory} is at step {done} already, but train.steps = "
             f"{recipe.train.steps}: ask for {done} or more, or train into another directory (--out)"
         )
+    require_same_verifier(bench, directory, checkpoint, step=done)
     return done
 
 
-def _changed(path: Path, recipe: Recipe) -> str:
-    """What the recipe that made a run says otherwise; '' where it cannot be read."""
-    try:
-        changed = changed_settings(load_recipe(path), recipe)
-    except SettingsError:
-        return ""
-    named = [f"{key} {how}" for key, how in changed.items() if _changes_the_result(key)]
-    more = f"; and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-    return f"[{'; '.join(named[:_MOST_NAMED])}{more}]" if named else ""
-
-
-def _changes_the_result(key: str) -> bool:
-    section, _, rest = key.partition(".")
-    name = rest.partition(".")[0]
-    return key == "seed" or (
-        section in _SECTIONS and name not in _WITHOUT_RESULT.get(section, set())
-    )
-
-
 def _note(metrics: Metrics) -> str:
-    note = f"reward {metrics['reward']:.2f}"
+    note = f"reward {metrics['reward']:.2f}, {metrics['unfinished'] or 0:.0%} cut off"
     styles = metrics["effective_styles"]
     return note if styles is None else f"{note}, styles {styles:.1f}"
 
@@ -169,6 +118,7 @@ def _fitting_pool(
     if not initial:  # the weights have moved on since; everything else must still fit
         stored = pool.manifest.source.model_fingerprint
         expected = expected.model_copy(update={"model_fingerprint": stored})
+    expected = accepted_source(bench, directory, expected, pool.manifest.source, pool=path)
     require_fit(path, pool.manifest, expected, bench.rule())
     return pool
 

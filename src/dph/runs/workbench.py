@@ -21,21 +21,27 @@ from dph.rollout.graded import GradedSampler
 from dph.rollout.torch.sampler import TorchSampler, check_requests
 from dph.rollout.vllm.engine import EngineOptions, require_vllm
 from dph.rollout.vllm.sampler import VLLMSampler
+from dph.runs.set_problems import SetProblems
 from dph.settings import Recipe
 from dph.tasks.problems import load_problems, problems_fingerprint
 from dph.tasks.styles import make_style
 from dph.verifiers import make_verifier
-from dph.verifiers.base import Verifier
+from dph.verifiers.base import Verifier, verifier_identity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workbench:
-    """Everything of a recipe that does not depend on the weights."""
+    """Everything of a recipe that does not depend on the weights.
+
+    ``accept_verifier`` lets a run go on though its verifier has another version than before.
+    """
 
     recipe: Recipe
     tokenizer: PreTrainedTokenizerBase
     problems: tuple[Problem, ...]
+    sets: SetProblems
     verifier: Verifier
+    accept_verifier: bool = False
 
     def load_model(self, path: str | Path) -> PreTrainedModel:
         """A model with the recipe's device, attention and checkpointing."""
@@ -98,6 +104,7 @@ class Workbench:
                 top_p=sampling.top_p,
             ),
             style=make_style(self.recipe.data.styles),
+            crash_limit=self.recipe.data.verifier_crash_limit,
         )
 
     @contextmanager
@@ -148,6 +155,7 @@ class Workbench:
     def source(self, model: PreTrainedModel, draw: GradedSampler) -> Source:
         """What a pool of this recipe is made from; ``model`` is the initial policy."""
         recipe, data = self.recipe, self.recipe.data
+        verifier = verifier_identity(self.verifier)
         return Source(
             model=recipe.model.path,
             model_fingerprint=weight_fingerprint(model),
@@ -155,15 +163,16 @@ class Workbench:
             problems_fingerprint=problems_fingerprint(self.problems),
             chat=data.chat,
             system_prompt=data.system_prompt,
-            verifier=self.verifier.name,
-            verifier_version=self.verifier.version,
+            verifier=verifier["name"],
+            verifier_version=verifier["version"],
+            verifier_settings=verifier["settings"],
             samples=recipe.presample.samples,
             temperature=draw.parameters.temperature,
             top_p=draw.parameters.top_p,
             max_tokens=draw.parameters.max_tokens,
             stop_token_ids=draw.parameters.stop_token_ids,
             dtype=recipe.model.dtype,
-            seed=recipe.seed,
+            seed=recipe.presampling_seed,
             engine=recipe.sampling.engine,
         )
 
@@ -188,10 +197,13 @@ def verifier_maker(recipe: Recipe) -> Callable[[str], Verifier]:
 
 
 @contextmanager
-def open_workbench(recipe: Recipe) -> Iterator[Workbench]:
+def open_workbench(
+    recipe: Recipe, *, sets: SetProblems | None = None, accept_verifier: bool = False
+) -> Iterator[Workbench]:
     """Load the tokenizer and the problems and start the verifier; stop it afterwards.
 
-    Cheap inputs come first, so that a bad one is named before anything heavy is loaded.
+    Cheap inputs come first, so that a bad one is named before anything heavy is loaded. ``sets``
+    are the recipe's evaluation sets where some of them were read already.
 
     Raises:
         DataError: the problems are missing or malformed, or the databases' directory is missing.
@@ -208,6 +220,13 @@ def open_workbench(recipe: Recipe) -> Iterator[Workbench]:
         torch.set_num_threads(recipe.model.threads)
     verifier = verifier_maker(recipe)(recipe.data.verifier)
     try:
-        yield Workbench(recipe=recipe, tokenizer=tokenizer, problems=problems, verifier=verifier)
+        yield Workbench(
+            recipe=recipe,
+            tokenizer=tokenizer,
+            problems=problems,
+            sets=sets or SetProblems(recipe),
+            verifier=verifier,
+            accept_verifier=accept_verifier,
+        )
     finally:
         verifier.close()

@@ -31,6 +31,12 @@ class DataSettings(Section):
     verifier_timeout: float = Field(
         5.0, gt=0, description="seconds an answer may take to be graded"
     )
+    verifier_crash_limit: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="share of a step's graded answers that may crash; more end the run",
+    )
     databases: FilePath | None = Field(
         None, description="where relative database paths start (sql)"
     )

@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from dph.settings.section import FilePath, Positive, Section, with_default
+from dph.settings.section import Count, FilePath, Positive, Section, with_default
 
 
 class PresamplingSettings(Section):
@@ -18,6 +18,11 @@ class PresamplingSettings(Section):
     wrong_final: Literal["discard", "explore"] = Field(
         "discard",
         description="near-perfect, but the final sample is wrong: leave it out, or explore it",
+    )
+    seed: Count | None = Field(
+        None,
+        description="of the pool's samples, so that runs of several seeds can share a pool; "
+        "default: seed",
     )
     pool: FilePath | None = Field(
         None, description="where the pool lies; default: pool/ in the run directory"

@@ -49,6 +49,12 @@ class Recipe(Section):
         return self
 
     @property
+    def presampling_seed(self) -> int:
+        """The seed of the pool's samples: ``presample.seed``, or else that of the recipe."""
+        own = self.presample.seed
+        return self.seed if own is None else own
+
+    @property
     def needs_pool(self) -> bool:
         """Whether training reads a pool."""
         anchors = self.objective.active_anchors.values()

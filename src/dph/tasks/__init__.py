@@ -1,6 +1,6 @@
 """Tasks: problems on disk, public data sets as problems, and the styles of answers."""
 
-from dph.tasks.math import MATHS_SETS, load_maths, load_maths_set
+from dph.tasks.math import MATH_SETS, load_math, load_math_set
 from dph.tasks.problems import load_problems, problems_fingerprint, save_problems
 from dph.tasks.sql.bird import load_bird
 from dph.tasks.sql.problems import sql_problems
@@ -10,13 +10,13 @@ from dph.tasks.sql.styles import SQL_STYLES, sql_style
 from dph.tasks.styles import STYLES, make_style
 
 __all__ = [
-    "MATHS_SETS",
+    "MATH_SETS",
     "SQL_STYLES",
     "STYLES",
     "SQLPrompts",
     "load_bird",
-    "load_maths",
-    "load_maths_set",
+    "load_math",
+    "load_math_set",
     "load_problems",
     "load_spider",
     "make_style",

@@ -1,4 +1,4 @@
-"""Mathematics: the paper's evaluation sets, a training set, any file of problems and answers."""
+"""Math: the paper's evaluation sets, a training set, any file of problems and answers."""
 
 import re
 from collections.abc import Mapping
@@ -8,8 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 from dph.errors import DataError, SettingsError
+from dph.files.rows import read_rows
 from dph.records import Problem
-from dph.tasks.problems import read_rows
+from dph.verifiers.math.answer import last_boxes
 
 BOXED_INSTRUCTION = "Please reason step by step, and put your final answer within \\boxed{}."
 """What Qwen2.5-Math is asked for, and with it everyone who grades boxed answers."""
@@ -19,7 +20,7 @@ _WHOLE_NUMBER = re.compile(r"-?\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MathsSet:
+class MathSet:
     """A set of problems: its file and how many samples a problem its scores are reported for.
 
     ``samples`` is n of Mean@n, ``ks`` are those of Pass@k, after Tables 3, 4 and 8 of
@@ -32,46 +33,46 @@ class MathsSet:
     ks: tuple[int, ...] = ()
 
 
-MATHS_SETS: Mapping[str, MathsSet] = MappingProxyType(
+MATH_SETS: Mapping[str, MathSet] = MappingProxyType(
     {
         each.name: each
         for each in (
-            MathsSet(name="aime24", file="aime24.parquet", samples=64, ks=(64,)),
-            MathsSet(name="aime25", file="aime25.parquet", samples=64, ks=(64,)),
-            MathsSet(name="amc23", file="amc23.parquet", samples=64, ks=(64,)),
-            MathsSet(name="math500", file="math500.parquet", samples=16, ks=(8, 16)),
-            MathsSet(name="olympiadbench", file="olympiadbench.parquet", samples=16, ks=(8, 16)),
-            MathsSet(name="minerva", file="minerva_math.parquet", samples=16, ks=(8, 16)),
-            MathsSet(name="college_math", file="college_math.parquet", samples=16, ks=(8, 16)),
-            MathsSet(name="gsm8k", file="gsm8k_test.parquet", samples=16, ks=(8, 16)),
-            MathsSet(name="train", file="train.parquet"),
+            MathSet(name="aime24", file="aime24.parquet", samples=64, ks=(64,)),
+            MathSet(name="aime25", file="aime25.parquet", samples=64, ks=(64,)),
+            MathSet(name="amc23", file="amc23.parquet", samples=64, ks=(64,)),
+            MathSet(name="math500", file="math500.parquet", samples=16, ks=(8, 16)),
+            MathSet(name="olympiadbench", file="olympiadbench.parquet", samples=16, ks=(8, 16)),
+            MathSet(name="minerva", file="minerva_math.parquet", samples=16, ks=(8, 16)),
+            MathSet(name="college_math", file="college_math.parquet", samples=16, ks=(8, 16)),
+            MathSet(name="gsm8k", file="gsm8k_test.parquet", samples=16, ks=(8, 16)),
+            MathSet(name="train", file="train.parquet"),
         )
     }
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MathsProblems:
+class MathProblems:
     """The problems of a file, and the rows that became none: where they stand and why."""
 
     problems: list[Problem]
     dropped: list[tuple[str, str]]
 
 
-def load_maths_set(directory: Path, name: str, *, integers: bool = False) -> MathsProblems:
-    """The problems of a set in MATHS_SETS from its parquet file in ``directory``.
+def load_math_set(directory: Path, name: str, *, integers: bool = False) -> MathProblems:
+    """The problems of a set in MATH_SETS from its parquet file in ``directory``.
 
     Raises:
         SettingsError: there is no such set.
         DataError: the file is missing or malformed.
     """
-    if name not in MATHS_SETS:
-        raise SettingsError(f"the sets are {', '.join(MATHS_SETS)}, got {name!r}")
-    return load_maths(directory / MATHS_SETS[name].file, name=name, integers=integers)
+    if name not in MATH_SETS:
+        raise SettingsError(f"the sets are {', '.join(MATH_SETS)}, got {name!r}")
+    return load_math(directory / MATH_SETS[name].file, name=name, integers=integers)
 
 
-def load_maths(path: Path, *, name: str, integers: bool = False) -> MathsProblems:
-    r"""The problems of any ``.jsonl`` or ``.parquet`` file with ``problem`` and ``answer``.
+def load_math(path: Path, *, name: str, integers: bool = False) -> MathProblems:
+    r"""The problems of any file of rows (dph.files.rows) with ``problem`` and ``answer``.
 
     Without an ``answer`` the last ``\boxed{}`` of ``solution`` is the gold answer. Ids are
     ``<name>-<number>``, by the row's ``problem_id`` or ``id``, or its position from 0. Every other
@@ -97,30 +98,15 @@ def load_maths(path: Path, *, name: str, integers: bool = False) -> MathsProblem
         if not gold:
             dropped.append((place, "no answer"))
         elif integers and not _WHOLE_NUMBER.fullmatch(gold):
-            dropped.append((place, "the answer is no whole number"))
+            dropped.append((place, "the answer is not a whole number"))
         else:
             problems.append(_problem(problem_id, row, gold, place))
-    return MathsProblems(problems=problems, dropped=dropped)
+    return MathProblems(problems=problems, dropped=dropped)
 
 
-def maths_prompt(problem: str) -> str:
+def math_prompt(problem: str) -> str:
     """The problem, and on the next line how to answer."""
     return f"{problem.strip()}\n{BOXED_INSTRUCTION}"
-
-
-def last_boxed(text: str) -> str | None:
-    r"""What stands in the last ``\boxed{}`` of a text, braces inside it included.
-
-    >>> last_boxed(r"so \boxed{1}, no: \boxed{\frac{1}{2}}."), last_boxed(r"\boxed{1")
-    ('\\frac{1}{2}', None)
-    """
-    start = text.rfind("\\boxed{")
-    depth = 0
-    for end in range(start + len("\\boxed"), len(text) if start >= 0 else 0):
-        depth += {"{": 1, "}": -1}.get(text[end], 0)
-        if depth == 0:
-            return text[start + len("\\boxed{") : end].strip()
-    return None
 
 
 def _number(row: Any, position: int, place: str) -> Any:
@@ -132,7 +118,8 @@ def _number(row: Any, position: int, place: str) -> Any:
 def _gold(row: Mapping[str, Any]) -> str | None:
     answer = row.get("answer")
     if answer is None:
-        return last_boxed(str(row.get("solution") or ""))
+        boxes = last_boxes(str(row.get("solution") or ""))
+        return boxes[-1] if boxes else None
     return str(answer).strip()
 
 
@@ -142,5 +129,5 @@ def _problem(problem_id: str, row: Mapping[str, Any], gold: str, place: str) -> 
         raise DataError(f"{place}: 'problem' has to be a text, got {text!r:.80}")
     others = {f: v for f, v in row.items() if f not in _OWN_FIELDS and v is not None}
     return Problem(
-        problem_id=problem_id, prompt=maths_prompt(text), answer={"answer": gold} | others
+        problem_id=problem_id, prompt=math_prompt(text), answer={"answer": gold} | others
     )

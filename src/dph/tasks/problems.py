@@ -1,36 +1,31 @@
 """Problems on disk: one a row, ``problem_id``, ``prompt`` and whatever the verifier needs."""
 
-import datetime
-import decimal
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow
-import pyarrow.parquet
-
 from dph.errors import DataError
 from dph.files import write_text
+from dph.files.rows import read_rows
 from dph.records import Problem
 
 _OWN_FIELDS = ("problem_id", "prompt")
-_BATCH_ROWS = 1024
-"""Rows of a parquet file that are Python objects at a time."""
 
 
-def load_problems(path: Path) -> list[Problem]:
-    """Read problems from a ``.jsonl`` or ``.parquet`` file.
+def load_problems(path: str | Path) -> list[Problem]:
+    """Read problems from a ``.jsonl``, ``.parquet`` or ``.csv`` file; text files may be gzipped.
 
     Every field but ``problem_id`` and ``prompt`` goes into ``answer``, as it is. A prompt is a
-    text or a list of chat messages. Dates and decimals of a parquet file become text.
+    text or a list of chat messages. Dates and decimals of a parquet file become text; a CSV file
+    has a line of column names first and holds nothing but text.
 
     Raises:
         DataError: the file is missing, empty or of another kind, or a row is malformed; the
-            message names the file and the line (jsonl) or row (parquet), counted from 1.
+            message names the file and the line (jsonl, CSV) or row (parquet), counted from 1.
     """
-    return list(stream_problems(path))
+    return list(stream_problems(Path(path)))
 
 
 def stream_problems(path: Path) -> Iterator[Problem]:
@@ -59,20 +54,6 @@ def distinct(problems: Iterable[tuple[str, Problem]], path: Path) -> Iterator[Pr
         yield problem
     if not places:
         raise DataError(f"{path} holds no problems")
-
-
-def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
-    """Each row of a ``.jsonl`` or ``.parquet`` file as JSON, and where it stands for messages.
-
-    Raises:
-        DataError: the file is missing or of another kind, or a row cannot be read.
-    """
-    readers = {".jsonl": _read_jsonl, ".parquet": _read_parquet}
-    if path.suffix not in readers:
-        raise DataError(f"problems are read from .jsonl or .parquet, got {path}")
-    if not path.is_file():
-        raise DataError(f"there is no file {path}")
-    yield from readers[path.suffix](path)
 
 
 def save_problems(path: Path, problems: Sequence[Problem]) -> None:
@@ -155,54 +136,3 @@ def _is_message(value: Any) -> bool:
         and set(value) == {"role", "content"}
         and all(isinstance(text, str) for text in value.values())
     )
-
-
-def _read_jsonl(path: Path) -> Iterator[tuple[str, Any]]:
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    place = f"{path}, line {number}"
-                    yield place, _parse(line, place)
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
-
-
-def _parse(line: bytes, place: str) -> Any:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError) as error:  # not JSON, or not UTF-8, or too deep
-        raise DataError(f"{place}: not valid JSON: {error}") from error
-
-
-def _read_parquet(path: Path) -> Iterator[tuple[str, Any]]:
-    try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            number = 0
-            for batch in file.iter_batches(batch_size=_BATCH_ROWS):
-                for row in batch.to_pylist():
-                    number += 1
-                    place = f"{path}, row {number}"
-                    yield (
-                        place,
-                        {field: _plain(value, f"{place}, {field}") for field, value in row.items()},
-                    )
-    except (pyarrow.ArrowException, OSError) as error:
-        raise DataError(f"cannot read {path} as parquet: {error}") from error
-
-
-def _plain(value: Any, place: str) -> Any:
-    """A value of a parquet file as JSON knows it."""
-    match value:
-        case None | bool() | int() | float() | str():
-            return value
-        case list():
-            return [_plain(item, place) for item in value]
-        case dict():
-            return {str(key): _plain(item, place) for key, item in value.items()}
-        case datetime.date() | datetime.time():
-            return value.isoformat()
-        case decimal.Decimal():
-            return str(value)
-        case _:
-            raise DataError(f"{place}: JSON has no {type(value).__name__}, got {value!r:.80}")

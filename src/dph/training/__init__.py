@@ -1,1 +1,34 @@
-"""The training loop for one device."""
+"""The training loop for one device.
+
+``dph.training.loop`` is the algorithm, top to bottom.
+"""
+
+from typing import TYPE_CHECKING
+
+from dph.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from dph.training.checkpoints import latest_checkpoint
+    from dph.training.loop import Actors, Trained, train
+    from dph.training.update import UpdateReport, update
+
+__all__ = [
+    "Actors",
+    "Trained",
+    "UpdateReport",
+    "latest_checkpoint",
+    "train",
+    "update",
+]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "Actors": "dph.training.loop",
+        "Trained": "dph.training.loop",
+        "UpdateReport": "dph.training.update",
+        "latest_checkpoint": "dph.training.checkpoints",
+        "train": "dph.training.loop",
+        "update": "dph.training.update",
+    },
+)

@@ -3,15 +3,17 @@
     checkpoints/step_000040/
       config.json model.safetensors tokenizer.json ...   AutoModelForCausalLM reads it
       optimizer.safetensors                              "<parameter index>.<name>"
-      trainer.json                                       step, position, recipe digest
+      trainer.json                                       step, position, digest, verifiers
 
 Written to a temporary name and renamed, so whatever is there is whole.
 """
 
 import re
 import shutil
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -23,6 +25,7 @@ from dph.files import atomic_path, make_directory, read_json, write_json
 from dph.training.order import Position
 
 _NAME = re.compile(r"step_(\d{6,})")
+_ADAMW_STATE = {"step", "exp_avg", "exp_avg_sq"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +35,15 @@ class Progress:
     step: int = 0
     optimizer_steps: int = 0
     position: Position = field(default_factory=Position)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifierVersion:
+    """Which version of which verifier gave the rewards from which step on."""
+
+    name: str
+    version: str
+    first_step: int = 1
 
 
 def latest_checkpoint(directory: Path) -> Path | None:
@@ -48,8 +60,13 @@ def save_checkpoint(
     *,
     digest: str,
     keep: int,
+    verifiers: Sequence[VerifierVersion] = (),
 ) -> Path:
-    """Write ``step_NNNNNN`` and remove all but the newest ``keep`` checkpoints."""
+    """Write ``step_NNNNNN`` and remove all but the newest ``keep`` checkpoints.
+
+    Raises:
+        TrainingError: the disk is full.
+    """
     path = make_directory(directory) / f"step_{progress.step:06d}"
     try:
         with atomic_path(path) as temporary:
@@ -57,7 +74,7 @@ def save_checkpoint(
             model.save_pretrained(temporary)
             tokenizer.save_pretrained(temporary)
             save_file(_flat_state(optimizer), temporary / "optimizer.safetensors")
-            write_json(temporary / "trainer.json", {"digest": digest, **asdict(progress)})
+            _write(temporary, _TrainerFile(digest, tuple(verifiers), progress))
     except SafetensorError as error:  # its way to say that the disk is full
         raise TrainingError(f"cannot write the checkpoint {path}: {error}") from error
     for old in _in_order(directory)[:-keep]:
@@ -71,18 +88,48 @@ def read_progress(path: Path, *, digest: str) -> Progress:
     Raises:
         CheckpointError: it is damaged, or was made with other settings.
     """
-    try:
-        content = read_json(path / "trainer.json")
-        found = content.pop("digest")
-        progress = Progress(**{**content, "position": Position(**content["position"])})
-    except (DataError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"the checkpoint {path} is damaged: {error}") from error
-    if found != digest:
+    found = _read(path)
+    if found.digest != digest:
         raise CheckpointError(
             f"the checkpoint {path} was made with other settings; continue with the recipe in its "
             "run directory, or train into another one (--out)"
         )
-    return progress
+    return found.progress
+
+
+def read_verifiers(path: Path) -> tuple[VerifierVersion, ...]:
+    """Which verifiers gave the rewards up to a checkpoint, the first first.
+
+    Raises:
+        CheckpointError: it is damaged.
+    """
+    return _read(path).verifiers
+
+
+def current_verifier(verifiers: Sequence[VerifierVersion]) -> VerifierVersion | None:
+    """The last of them; None where there is none."""
+    return verifiers[-1] if verifiers else None
+
+
+def followed_by(
+    verifiers: Sequence[VerifierVersion], *, name: str, version: str, first_step: int
+) -> tuple[VerifierVersion, ...]:
+    """The verifiers of a run whose steps from ``first_step`` on are rewarded by this one."""
+    last = current_verifier(verifiers)
+    if last is not None and (last.name, last.version) == (name, version):
+        return tuple(verifiers)
+    return (*verifiers, VerifierVersion(name=name, version=version, first_step=first_step))
+
+
+def record_verifier(path: Path, *, name: str, version: str, first_step: int) -> None:
+    """Write into a checkpoint that the run goes on with this verifier.
+
+    Raises:
+        CheckpointError: it is damaged.
+    """
+    found = _read(path)
+    verifiers = followed_by(found.verifiers, name=name, version=version, first_step=first_step)
+    _write(path, replace(found, verifiers=verifiers))
 
 
 def load_optimizer(path: Path, optimizer: torch.optim.Optimizer) -> None:
@@ -92,23 +139,65 @@ def load_optimizer(path: Path, optimizer: torch.optim.Optimizer) -> None:
         CheckpointError: the file is missing, damaged, or of another model.
     """
     try:
-        tensors = load_file(path / "optimizer.safetensors")
-    except (OSError, SafetensorError) as error:
+        state = _by_parameter(load_file(path / "optimizer.safetensors"))
+    except (OSError, SafetensorError, ValueError) as error:
         raise CheckpointError(f"the checkpoint {path} is damaged: {error}") from error
-    state: dict[int, dict[str, torch.Tensor]] = {}
-    for key, tensor in tensors.items():
-        index, name = key.split(".", 1)
-        state.setdefault(int(index), {})[name] = tensor
-    current = optimizer.state_dict()
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     for number, values in state.items():
+        if lacking := sorted(_ADAMW_STATE - values.keys()):
+            raise CheckpointError(
+                f"the checkpoint {path} is damaged: the optimizer's state of parameter {number} "
+                f"lacks {', '.join(lacking)} (it has {', '.join(sorted(values))})"
+            )
         shape = values["exp_avg"].shape
-        if number >= len(parameters) or parameters[number].shape != shape:
+        if not 0 <= number < len(parameters) or parameters[number].shape != shape:
             raise CheckpointError(
                 f"the checkpoint {path} belongs to another model: parameter {number} has shape "
                 f"{tuple(shape)} there"
             )
+    current = optimizer.state_dict()
     optimizer.load_state_dict({"state": state, "param_groups": current["param_groups"]})
+
+
+@dataclass(frozen=True, slots=True)
+class _TrainerFile:
+    digest: str
+    verifiers: tuple[VerifierVersion, ...]
+    progress: Progress
+
+
+def _read(path: Path) -> _TrainerFile:
+    try:
+        content: dict[str, Any] = dict(read_json(path / "trainer.json"))
+        digest = content.pop("digest")
+        verifiers = tuple(VerifierVersion(**each) for each in content.pop("verifiers", ()))
+        position = Position(**content.pop("position"))
+        return _TrainerFile(digest, verifiers, Progress(**content, position=position))
+    except (DataError, KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"the checkpoint {path} is damaged: {error}") from error
+
+
+def _write(path: Path, content: _TrainerFile) -> None:
+    verifiers = [asdict(each) for each in content.verifiers]
+    made_by = {"digest": content.digest, "verifiers": verifiers}
+    write_json(path / "trainer.json", {**made_by, **asdict(content.progress)})
+
+
+def _by_parameter(
+    tensors: Mapping[str, torch.Tensor],
+) -> dict[int, dict[str, torch.Tensor]]:
+    """The optimizer's state, from names ``<parameter index>.<name>``.
+
+    Raises:
+        ValueError: a name is not of that form.
+    """
+    state: dict[int, dict[str, torch.Tensor]] = {}
+    for key, tensor in tensors.items():
+        index, dot, name = key.partition(".")
+        if not (dot and index.isdecimal()):
+            raise ValueError(f"{key!r} is not the name of an optimizer's state")
+        state.setdefault(int(index), {})[name] = tensor
+    return state
 
 
 def _in_order(directory: Path) -> list[Path]:

@@ -64,8 +64,9 @@ def collect(
     train: TrainingSettings,
     objective: ObjectiveSettings,
 ) -> Collected:
-    """Draw the groups of one step. One whose gold answer cannot be graded is left out.
+    """Draw the groups of one step.
 
+    A group whose gold answer cannot be graded is left out; where none remains, more are drawn.
     With dynamic sampling (DAPO, arXiv:2503.14476, section 3.2) groups whose rewards are all equal
     are set aside and more problems are drawn, at most ``max_refills`` times. If some groups hold
     signal then but fewer than asked for, the step goes on with those.
@@ -91,7 +92,7 @@ def collect(
         groups = _groups(rollout)
         state = _add(state, rollout, groups, position)
         kept += [g for g in groups if (g.has_signal if objective.dynamic_sampling else g.gradable)]
-        if not objective.dynamic_sampling:
+        if kept and not objective.dynamic_sampling:
             break
     if not kept:
         raise TrainingError(f"step {step}: {_why_nothing_is_left(state)}")

@@ -10,6 +10,7 @@ Deviations from arXiv:2509.07430:
 """
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from dph.errors import SettingsError, TrainingError
+from dph.errors import TrainingError, VerifierError
 from dph.files import only_writer
 from dph.objectives import make_objective
 from dph.presampling.pool import RehearsalSample
@@ -27,9 +28,11 @@ from dph.rollout.graded import GradedSampler
 from dph.settings import Recipe
 from dph.training.checkpoints import (
     Progress,
+    followed_by,
     latest_checkpoint,
     load_optimizer,
     read_progress,
+    read_verifiers,
     save_checkpoint,
 )
 from dph.training.checks import require_reference
@@ -39,10 +42,14 @@ from dph.training.interruption import asked_to_stop
 from dph.training.metrics import Metrics, step_metrics
 from dph.training.optimizer import make_optimizer, make_schedule
 from dph.training.order import rehearsal_of_step
-from dph.training.policy_rows import PolicyRows, Scorers, policy_rows
+from dph.training.policy_rows import PolicyRows, policy_rows
+from dph.training.preparation import require_enough, scorers, training_forward
 from dph.training.rows import Minibatch, split_minibatches
 from dph.training.tracking import MetricsLog, open_trackers
-from dph.training.update import Forward, NonFiniteLossError, UpdateReport, update
+from dph.training.uniform_outcomes import uniform_outcomes
+from dph.training.update import NonFiniteLossError, UpdateReport, update
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +94,7 @@ def train(
     Raises:
         PoolError: the stored log-probs are not the policy's.
         TrainingError: the loss is not finite (the batch is saved), or no group holds signal.
+        VerifierError: the verifier broke; the steps before are saved.
     """
     run = _Run(recipe, directory, actors, problems, stored, digest)
     trackers = open_trackers(recipe.track, recipe, directory)
@@ -94,7 +102,8 @@ def train(
         log = MetricsLog(directory / "metrics.jsonl", step=run.progress.step)
         on_start(run.progress.step)
         while run.progress.step < recipe.train.steps and not stop():
-            metrics = run.step()
+            with run.saved_if_the_verifier_breaks():
+                metrics = run.step()
             log.write(metrics)
             trackers.log(metrics, step=run.progress.step)
             on_step(metrics)
@@ -117,12 +126,12 @@ class _Run:
         stored: Mapping[str, Sequence[RehearsalSample]],
         digest: str,
     ) -> None:
-        _require_enough(problems, recipe)
+        require_enough(problems, recipe)
         self.recipe, self.directory, self.digest = recipe, directory, digest
         self.actors, self.problems = actors, problems
         self.objective = make_objective(recipe.objective)
         self.stored = {name: stored[name] for name in self.objective.anchors}
-        self.forward = _forward(recipe, actors)
+        self.forward = training_forward(recipe, actors.policy, actors.tokenizer)
         self.optimizer = make_optimizer(actors.policy, recipe.train)
         self.checkpoint = latest_checkpoint(directory / "checkpoints")
         self.progress = self._restored()
@@ -130,6 +139,7 @@ class _Run:
         self.schedule = make_schedule(
             self.optimizer, recipe.train, done=self.progress.optimizer_steps
         )
+        self.said_uniform = False
         if not self.progress.step:
             for samples in self.stored.values():
                 require_reference(samples, self.forward)
@@ -158,15 +168,19 @@ class _Run:
         }
 
     def _roll_out(self, step: int) -> Collected:
-        return collect(
+        rollout = collect(
             self.problems,
-            self.actors.draw,
+            _of_one_step(self.actors.draw),
             self.progress.position,
             step=step,
             seed=self.recipe.seed,
             train=self.recipe.train,
             objective=self.recipe.objective,
         )
+        if not self.said_uniform and (what := uniform_outcomes(rollout.drawn)):
+            self.said_uniform = True  # once: what is wrong with the first is wrong with the next
+            logger.warning("step %d: %s", step, what)
+        return rollout
 
     def _rows(self, rollout: Collected, step: int) -> PolicyRows:
         """The rows of the rollout, whose log-probs are checked at the run's first step."""
@@ -175,7 +189,7 @@ class _Run:
         return policy_rows(
             [rollout.groups[i] for i in order],
             self.forward,
-            _scorers(self.recipe, self.actors),
+            scorers(self.recipe, self.actors.policy, self.actors.reference),
             objective=self.objective,
             settings=self.recipe.objective,
             check_sampler=step == 1,
@@ -222,8 +236,24 @@ class _Run:
         step, train = self.progress.step, self.recipe.train
         return step % train.checkpoint_every == 0 or step == train.steps
 
+    @contextlib.contextmanager
+    def saved_if_the_verifier_breaks(self) -> Iterator[None]:
+        """Save the finished steps when the block ends with a VerifierError.
+
+        Answers are graded before anything is learnt from them, so the weights are still those of
+        the last finished step.
+        """
+        try:
+            yield
+        except VerifierError:
+            if self.progress.step > (self.saved_step or 0):
+                self.save()
+            raise
+
     def save(self) -> Path:
         """Write a checkpoint."""
+        before = read_verifiers(self.checkpoint) if self.checkpoint else ()
+        verifier = self.actors.draw.verifier
         self.checkpoint = save_checkpoint(
             self.directory / "checkpoints",
             self.progress,
@@ -232,6 +262,12 @@ class _Run:
             self.optimizer,
             digest=self.digest,
             keep=self.recipe.train.keep_checkpoints,
+            verifiers=followed_by(
+                before,
+                name=verifier.name,
+                version=verifier.version,
+                first_step=(self.saved_step or 0) + 1,
+            ),
         )
         self.saved_step = self.progress.step
         return self.checkpoint
@@ -244,27 +280,6 @@ class _Run:
         return progress
 
 
-def _forward(recipe: Recipe, actors: Actors) -> Forward:
-    return Forward(
-        model=actors.policy,
-        pad_id=int(actors.tokenizer.pad_token_id),
-        temperature=recipe.sampling.temperature,
-        dtype=recipe.model.dtype,
-        token_budget=recipe.train.microbatch_tokens,
-        max_tokens=recipe.sampling.max_tokens,
-        sharing=recipe.train.shared_prompts,
-    )
-
-
-def _scorers(recipe: Recipe, actors: Actors) -> Scorers:
-    wanted = recipe.train.old_logprobs
-    recompute = wanted == "recompute" or (wanted == "auto" and recipe.model.dtype != "float32")
-    return Scorers(old=actors.policy if recompute else None, reference=actors.reference)
-
-
-def _require_enough(problems: Sequence[Problem], recipe: Recipe) -> None:
-    if len(problems) < recipe.train.problems_per_step:
-        raise SettingsError(
-            f"train.problems_per_step = {recipe.train.problems_per_step}, but there are only "
-            f"{len(problems)} problems to explore"
-        )
+def _of_one_step(draw: GradedSampler) -> GradedSampler:
+    # Another draw (verl's, a test's) grades by itself and counts no crashes.
+    return draw.counted_together() if isinstance(draw, GradedSampler) else draw

@@ -7,7 +7,7 @@ from typing import Any
 
 from dph.errors import SettingsError
 from dph.import_path import is_import_path
-from dph.verifiers.base import Verifier
+from dph.verifiers.base import Verifier, verifier_identity
 from dph.verifiers.exact import ExactVerifier
 from dph.verifiers.function import FunctionVerifier
 from dph.verifiers.math.verifier import MathVerifier
@@ -25,6 +25,7 @@ __all__ = [
     "SQLVerifier",
     "Verifier",
     "make_verifier",
+    "verifier_identity",
 ]
 
 VERIFIERS: Mapping[str, Callable[..., Verifier]] = MappingProxyType(

@@ -1,7 +1,7 @@
 """What a verifier is: problems and responses in, verdicts out."""
 
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from dph.records import Problem, Verdict
 
@@ -10,8 +10,8 @@ from dph.records import Problem, Verdict
 class Verifier(Protocol):
     """Grades responses. A bad answer is data (a verdict); a broken verifier raises.
 
-    ``name`` and ``version`` go into every artefact that depends on the verdicts; a change
-    of a rule changes the version.
+    ``name``, ``version`` and ``settings`` go into every artefact that depends on the verdicts
+    (``verifier_identity``); a change of a rule changes the version.
 
     ``grade`` is called from one thread at a time, but not always from the same one: answers are
     graded while others are still being drawn. What belongs to the thread that made it (an SQLite
@@ -21,6 +21,14 @@ class Verifier(Protocol):
 
     name: str
     version: str
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What else the verdicts depend on, as JSON: time limit, rule, phrases, databases ...
+
+        What only changes the speed, such as the number of workers, is left out.
+        """
+        ...
 
     def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
         """One verdict for each pair, in order.
@@ -34,3 +42,13 @@ class Verifier(Protocol):
     def close(self) -> None:
         """Stop the worker processes, if there are any. Closing twice is harmless."""
         ...
+
+
+def verifier_identity(verifier: Verifier) -> dict[str, Any]:
+    """All that the verdicts of a verifier depend on: its name, its version and its settings.
+
+    Verdicts of another identity must not pass for those of this one. A class that was written
+    without ``settings`` has none.
+    """
+    settings: Mapping[str, Any] = getattr(verifier, "settings", {})
+    return {"name": verifier.name, "version": verifier.version, "settings": dict(settings)}

@@ -1,6 +1,8 @@
 """The exact verifier: the response is the answer, but for blanks around it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 from dph.closing import Closing
 from dph.errors import DataError
@@ -12,6 +14,7 @@ class ExactVerifier(Closing):
 
     name = "exact"
     version = "1"
+    settings: Mapping[str, Any] = MappingProxyType({})
 
     def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
         """One verdict for each pair, in order.

@@ -1,33 +1,50 @@
-"""The user's own verifier: a function by its import path, run in killable worker processes."""
+"""The user's own verifier: a function, run in worker processes that can be killed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dph.closing import Closing
 from dph.errors import SettingsError, VerifierError
-from dph.import_path import source_fingerprint
-from dph.records import Outcome, Problem, Verdict
-from dph.workers.pool import Reply, ReplyKind, WorkerPool
+from dph.import_path import import_path_of, source_file, source_fingerprint
+from dph.records import Problem, Verdict
+from dph.verifiers.function_handler import refuse_while_importing
+from dph.workers.pool import WorkerPool
+from dph.workers.verdicts import verdict_of
 
 
 class FunctionVerifier(Closing):
     """Calls ``function(response, problem)``, which returns a bool, a number in [0, 1] or a Verdict.
 
-    The function runs in worker processes and is killed when it takes longer than ``timeout``.
-    ``version`` changes with the file that holds it, but not with what that file imports.
+    The function runs in worker processes and is killed when it takes longer than ``timeout``. What
+    it raises, and a value that is no verdict, is the outcome CRASHED of that one answer, with the
+    end of the traceback in the reason.
+
+    ``version`` changes with the file that holds the function, but not with what that file imports.
+    ``source`` is that file, and its name stands in ``settings``, so that whoever finds another
+    version can say which file was changed.
 
     Args:
-        path: import path ``module:function``; the current directory is searched, too.
+        function: a function that a module defines, or its import path ``module:function``; the
+            current directory is searched, too.
         workers: number of worker processes.
         timeout: seconds for one answer.
 
     Raises:
-        SettingsError: the function cannot be imported, or a setting is out of range.
+        SettingsError: the function cannot be imported by another process, or a setting is out
+            of range.
     """
 
     version = "1"
 
-    def __init__(self, path: str, *, workers: int = 1, timeout: float = 5.0) -> None:
+    def __init__(
+        self,
+        function: str | Callable[[str, Problem], Any],
+        *,
+        workers: int = 1,
+        timeout: float = 5.0,
+    ) -> None:
+        path = function if isinstance(function, str) else import_path_of(function)
+        refuse_while_importing(path)
         self.name = path
         self._pool = WorkerPool(
             handler="dph.verifiers.function_handler:make_function_grader",
@@ -38,6 +55,11 @@ class FunctionVerifier(Closing):
         if reason := self._pool.start():
             self.close()
             raise SettingsError(f"the verifier {path!r} cannot be used: {reason}")
+        self.source = source_file(path.partition(":")[0])
+        self.settings: Mapping[str, Any] = {
+            "timeout": float(timeout),
+            "source": self.source.name if self.source else "",
+        }
         # Verdicts of an earlier version of the function must not pass for those of this one.
         self.version = f"{self.version} {source_fingerprint(path.partition(':')[0])}".rstrip()
 
@@ -45,8 +67,8 @@ class FunctionVerifier(Closing):
         """One verdict for each pair, in order.
 
         Raises:
-            VerifierError: the function raised, returned something that is no verdict, or a
-                problem's answer is not JSON.
+            VerifierError: a problem's answer is not JSON, or a worker that replaces another one
+                cannot import the function any more.
         """
         pairs = list(zip(problems, responses, strict=True))
         requests = [_request(problem, response) for problem, response in pairs]
@@ -54,30 +76,16 @@ class FunctionVerifier(Closing):
             replies = self._pool.run(requests)
         except TypeError as error:
             raise VerifierError(
-                f"{self.name!r} gets its problems as JSON, and one is none: {error}"
+                f"{self.name!r} gets its problems as JSON, and one cannot be written so: {error}"
             ) from error
         return [
-            self._verdict(reply, problem) for reply, problem in zip(replies, problems, strict=True)
+            verdict_of(reply, verifier=self.name, subject=f"problem {problem.problem_id}")
+            for reply, problem in zip(replies, problems, strict=True)
         ]
 
     def close(self) -> None:
         """Stop the worker processes. Closing twice is harmless."""
         self._pool.close()
-
-    def _verdict(self, reply: Reply, problem: Problem) -> Verdict:
-        match reply.kind:
-            case ReplyKind.OK:
-                outcome, reward, reason = reply.value
-                return Verdict(outcome=Outcome(outcome), reward=reward, reason=reason)
-            case ReplyKind.TIMED_OUT:
-                return Verdict(outcome=Outcome.TIMED_OUT, reward=0.0, reason=reply.reason)
-            case ReplyKind.CRASHED:
-                return Verdict(outcome=Outcome.CRASHED, reward=0.0, reason=reply.reason)
-            case _:
-                raise VerifierError(
-                    f"the verifier {self.name!r} failed on problem {problem.problem_id!r}: "
-                    f"{reply.reason}"
-                )
 
 
 def _request(problem: Problem, response: str) -> dict[str, Any]:

@@ -7,8 +7,10 @@ understood. The comparison is between rationals, so 0.5 equals 1/2 and 0.33 is n
 
 import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
 
 from dph.closing import Closing
 from dph.errors import DataError
@@ -36,6 +38,7 @@ class NumberVerifier(Closing):
 
     name = "number"
     version = "1"
+    settings: Mapping[str, Any] = MappingProxyType({})
 
     def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
         """One verdict for each pair, in order.

@@ -5,8 +5,8 @@ One JSON value a line on stdin and stdout:
 * parent: ``{"handler": "module:factory", "options": {...}, "parent": pid, "seconds": s}``
 * child: ``["ready"]``, or ``["failed", reason]`` and it exits
 * parent: a request, any JSON value; the next may follow at once
-* child: any number of ``["stage", name]``, then ``["ok", value, seconds]`` or
-  ``["error", reason, seconds]``
+* child: any number of ``["stage", name]`` or ``["stage", name, limit]``, then
+  ``["ok", value, seconds]`` or ``["error", reason, seconds]``
 * child: ``["retire", reason]`` after a reply if it has come to hold too much memory. It answers
   nothing more; the parent replaces it.
 
@@ -21,12 +21,12 @@ import resource
 import select
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from dph.errors import DphError
 from dph.import_path import load_callable
+from dph.workers.handler import Handler, Stage
 
 _PARENT_CHECK_MILLISECONDS = 2000
 _REASON_CHARACTERS = 1000
@@ -35,8 +35,6 @@ _MEMORY_GROWTH = 256_000_000
 """What a worker may hold more than at its start; the allocator does not give back all it got."""
 _LONG_SECONDS = 0.02
 """A request that is shorter cannot have come to hold that much."""
-
-Handler = Callable[[Any, Callable[[str], None]], Any]
 
 
 def main() -> None:
@@ -56,9 +54,9 @@ def serve(source: BinaryIO, sink: BinaryIO, hello: dict[str, Any]) -> None:
         sink.write(json.dumps(message).encode() + b"\n")
         sink.flush()
 
-    def stage(name: str) -> None:
-        _limit_processor_time(hello["seconds"])
-        send("stage", name)
+    def stage(name: str, *seconds: float) -> None:
+        _limit_processor_time(seconds[0] if seconds else hello["seconds"])
+        send("stage", name, *seconds)
 
     try:
         handler: Handler = load_callable(hello["handler"])(hello["options"])
@@ -89,7 +87,7 @@ def resident_bytes() -> int:
     return int(pages) * resource.getpagesize()
 
 
-def _answer(handler: Handler, request: Any, stage: Callable[[str], None]) -> tuple[bytes, float]:
+def _answer(handler: Handler, request: Any, stage: Stage) -> tuple[bytes, float]:
     """The answer as a line, and the seconds it took."""
     started = time.perf_counter()
     try:

@@ -63,11 +63,12 @@ class WorkerPool(Closing):
         self._finalizer = weakref.finalize(self, self._work.close)
 
     def run(
-        self, requests: Sequence[Any], *, keys: Sequence[Hashable] | None = None
+        self, requests: Sequence[Any], *, keys: Sequence[Hashable | None] | None = None
     ) -> list[Reply]:
         """One reply for each request, in order; blocks until all are there.
 
-        ``keys`` says which requests have their shared stage in common, by default none.
+        ``keys`` says which requests have their shared stage in common; None stands alone, which
+        is what all do by default.
 
         Raises:
             VerifierError: the pool is closed, or belongs to the process this one was forked from.
@@ -242,7 +243,7 @@ class _Work:
         with self._changed:
             for job, reply in zip(jobs, replies, strict=False):
                 ended = self._closed and reply.kind is ReplyKind.CRASHED
-                if reply.stage and reply.stage == self._shared_stage and job.key is not None:
+                if self._is_loss(reply) and job.key is not None:
                     self._lost.put(job.key, replace(reply, seconds=0.0))
                 _deliver(job, _CLOSED if ended else reply)
             for job in reversed(jobs[len(replies) :]):
@@ -251,6 +252,11 @@ class _Work:
                 else:
                     self._queue.appendleft(job)
             self._changed.notify_all()
+
+    def _is_loss(self, reply: Reply) -> bool:
+        """Whether a worker was lost in the shared stage."""
+        killed = reply.kind in (ReplyKind.TIMED_OUT, ReplyKind.CRASHED)
+        return killed and reply.stage == self._shared_stage != ""
 
     def _start_worker(self) -> tuple[WorkerProcess | None, str]:
         """A worker that is ready, or the reason why there is none."""

@@ -31,9 +31,10 @@ class ReplyKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The handler's ``value``, or the ``reason`` why there is none and the ``stage`` it was at.
+    """The handler's ``value``, or the ``reason`` why there is none.
 
-    ``seconds`` is the time that the handler took, or had taken when its worker ended.
+    ``stage`` is the last stage that the handler told of, '' if it told of none. ``seconds`` is
+    the time that the handler took, or had taken when its worker ended.
     """
 
     kind: ReplyKind
@@ -91,26 +92,26 @@ class WorkerProcess:
         """
         self._pending = memoryview(b"".join(lines))
         replies: list[Reply] = []
-        stage, since = "", time.monotonic()
+        stage, limit, since = "", self._seconds, time.monotonic()
         while len(replies) < len(lines):
-            message = self._next_message(time.monotonic() + self._seconds)
+            message = self._next_message(time.monotonic() + limit)
             if not message:
                 seconds = time.monotonic() - since
                 if message is None:
-                    reason = f"killed after {self._seconds:g} s"
+                    reason = f"killed after {limit:g} s"
                     last = Reply(ReplyKind.TIMED_OUT, reason=reason, stage=stage, seconds=seconds)
                 else:
                     last = Reply(ReplyKind.CRASHED, stage=stage, seconds=seconds)
                 return [*replies, last]
-            kind, content, *took = message
+            kind, content, *more = message
             if kind == "stage":
-                stage = content
+                stage, limit = content, more[0] if more else self._seconds
             elif kind == "retire":
                 self.retired = True
                 return replies
             else:
-                replies.append(_reply(kind, content, took[0]))
-                stage, since = "", time.monotonic()
+                replies.append(_reply(kind, content, stage, more[0]))
+                stage, limit, since = "", self._seconds, time.monotonic()
         return replies
 
     def kill(self) -> None:
@@ -167,10 +168,10 @@ class WorkerProcess:
             self._pending = memoryview(b"")
 
 
-def _reply(kind: str, content: Any, seconds: float) -> Reply:
+def _reply(kind: str, content: Any, stage: str, seconds: float) -> Reply:
     if kind == "ok":
-        return Reply(ReplyKind.OK, value=content, seconds=seconds)
-    return Reply(ReplyKind.ERROR, reason=content, seconds=seconds)
+        return Reply(ReplyKind.OK, value=content, stage=stage, seconds=seconds)
+    return Reply(ReplyKind.ERROR, reason=content, stage=stage, seconds=seconds)
 
 
 def encode(value: Any) -> bytes:

@@ -96,7 +96,7 @@ def test_padding_behind_an_answer_is_not_part_of_it(model):
 
 def test_an_answer_that_was_cut_off_is_not_graded(model):
     found = graded(config(model), WANTED, (7, 8))
-    assert found["reward_extra_info"]["outcome"] == "OVER_LIMIT"
+    assert found["reward_extra_info"]["outcome"] == "CUT_OFF"
     assert found["reward_score"] == 0.0
 
 
@@ -176,7 +176,7 @@ def test_the_reward_function_grades_one_at_a_time_with_one_verifier(monkeypatch)
     assert verifier.most == 1
 
 
-def test_the_maths_grader_reads_latex_beside_hydras_antlr():
+def test_the_math_grader_reads_latex_beside_hydras_antlr():
     problem = Problem(problem_id="half", prompt="?", answer={"answer": r"\frac{1}{2}"})
     verifier = SharedSettings(pool="pool", verifier="math").make_verifier()
     right, wrong = verifier.grade([problem] * 2, [r"so \boxed{0.5}", r"\boxed{\frac{1}{3}}"])

@@ -4,12 +4,12 @@ import pytest
 from omegaconf import OmegaConf
 
 from dph.errors import PoolError, SettingsError
+from dph.files.rows import read_rows
 from dph.integrations.verl import trainer as module
 from dph.integrations.verl.fitting import require_fitting_pool
 from dph.integrations.verl.mixing import MixingActors
 from dph.integrations.verl.settings import train_settings
 from dph.integrations.verl.stored import open_stored
-from dph.tasks.problems import read_rows
 from integrations.verl.rows import TEMPERATURE, make_model
 from integrations.verl.small_pool import write_small_pool
 from tiny_models import build_tokenizer

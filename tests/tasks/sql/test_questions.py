@@ -3,7 +3,7 @@ import json
 import pytest
 
 from dph.errors import DataError
-from dph.tasks.sql.questions import read_rows, require_layout, to_questions
+from dph.tasks.sql.questions import published_rows, require_layout, to_questions
 
 ROW = {"db_id": "zoo", "question": "How many?", "query": "SELECT 1"}
 
@@ -53,10 +53,10 @@ def test_a_question_may_have_no_evidence(tmp_path, evidence):
 
 def test_what_holds_no_rows_is_refused(tmp_path):
     with pytest.raises(DataError, match="list of questions"):
-        read_rows(write(tmp_path, {"a": 1}))
+        published_rows(write(tmp_path, {"a": 1}))
     (tmp_path / "dev.parquet").write_text("no")
     with pytest.raises(DataError, match="as parquet"):
-        read_rows(tmp_path / "dev.parquet")
+        published_rows(tmp_path / "dev.parquet")
 
 
 def test_a_directory_of_another_layout_is_refused(tmp_path):

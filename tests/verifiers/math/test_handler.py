@@ -197,4 +197,4 @@ def test_what_sympy_raises_is_invalid_and_no_error(monkeypatch):
     monkeypatch.setattr("dph.verifiers.math.handler.readings_equal", fail)
     fresh = MathGrader(phrases=(), any_expression=False)
     verdict = fresh({"response": r"\boxed{x+9}", "gold": "x+8"}, lambda _: None)
-    assert verdict == (Outcome.INVALID, "RecursionError: too deep")
+    assert verdict == (Outcome.INVALID, 0.0, "RecursionError: too deep")

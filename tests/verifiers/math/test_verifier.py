@@ -7,13 +7,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from dph.errors import DataError, SettingsError, VerifierError
+from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem
 from dph.verifiers.math import pooled
 from dph.verifiers.math.pooled import MathPair
 from dph.verifiers.math.verifier import MathVerifier
 from dph.verifiers.qwen.verifier import MathQwenVerifier
-from dph.workers.pool import Reply, ReplyKind
 from shared_data import shared_data
 
 pytest.importorskip("math_verify")
@@ -143,24 +142,6 @@ def test_no_process_is_left(verifier):
         number = process._process.pid
         assert Path(f"/proc/{number}").exists()
     assert not Path(f"/proc/{number}").exists()
-
-
-@pytest.mark.parametrize(
-    ("reply", "outcome"),
-    [
-        (Reply(ReplyKind.TIMED_OUT, reason="slow", stage="gold"), Outcome.BAD_GOLD),
-        (Reply(ReplyKind.CRASHED, reason="dead", stage="gold"), Outcome.BAD_GOLD),
-        (Reply(ReplyKind.TIMED_OUT, reason="slow"), Outcome.TIMED_OUT),
-        (Reply(ReplyKind.CRASHED, reason="dead"), Outcome.CRASHED),
-    ],
-)
-def test_how_a_request_ended_becomes_an_outcome(verifier, reply, outcome):
-    assert verifier._verdict(reply).outcome is outcome
-
-
-def test_a_failed_worker_is_an_error(verifier):
-    with pytest.raises(VerifierError, match="failed: no memory"):
-        verifier._verdict(Reply(ReplyKind.FAILED, reason="no memory"))
 
 
 def cases(columns):

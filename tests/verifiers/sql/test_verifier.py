@@ -11,8 +11,6 @@ from dph.records import Outcome, Problem, Verdict
 from dph.verifiers import SQLVerifier, Verifier
 from dph.verifiers.sql.executor import SQLLimits
 from dph.verifiers.sql.extraction import SQLSource
-from dph.verifiers.sql.verifier import SQLPair, _verdict
-from dph.workers.pool import Reply, ReplyKind
 from worker_fixtures import children_of
 
 # One call that compares half a million places with half a million characters each, and never
@@ -201,27 +199,6 @@ def test_after_closing_no_process_is_left_and_grading_is_an_error(singers, singe
     assert children_of(os.getpid()) == before
     with pytest.raises(VerifierError, match="closed"):
         verifier.grade([singer_problem], GOOD[:1])
-
-
-@pytest.mark.parametrize(
-    ("reply", "outcome"),
-    [
-        (Reply(ReplyKind.CRASHED, reason="x"), Outcome.CRASHED),
-        (Reply(ReplyKind.CRASHED, reason="x", stage="prediction"), Outcome.CRASHED),
-        (Reply(ReplyKind.CRASHED, reason="x", stage="gold"), Outcome.BAD_GOLD),
-        (Reply(ReplyKind.TIMED_OUT, reason="x", stage="gold"), Outcome.BAD_GOLD),
-        (Reply(ReplyKind.TIMED_OUT, reason="x"), Outcome.TIMED_OUT),
-    ],
-)
-def test_how_a_worker_ended_decides_the_outcome(reply, outcome):
-    assert _verdict(reply, SQLPair("db", "SELECT 1", "SELECT 2")).outcome is outcome
-
-
-def test_an_error_of_the_worker_is_an_error_here():
-    with pytest.raises(VerifierError, match="'SELECT 2': KeyError"):
-        _verdict(
-            Reply(ReplyKind.ERROR, reason="KeyError: 'sql'"), SQLPair("db", "SELECT 1", "SELECT 2")
-        )
 
 
 @pytest.mark.parametrize("timeout", [0, -1.0, float("nan"), float("inf")])

@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 from dph.cli.display.output import json_text
-from dph.tasks.math import MathsProblems, MathsSet
+from dph.tasks.math import MathProblems, MathSet
 from dph.tasks.sql.problems import SQLProblems
 from dph.tasks.sql.questions import SQLSource
 
@@ -50,8 +50,8 @@ def say_sql(
     return "\n".join(lines)
 
 
-def say_maths(loaded: MathsProblems, known: MathsSet | None, out: Path, *, as_json: bool) -> str:
-    """The report on mathematics."""
+def say_math(loaded: MathProblems, known: MathSet | None, out: Path, *, as_json: bool) -> str:
+    """The report on math."""
     why = Counter(reason for _, reason in loaded.dropped)
     samples = known.samples if known else None
     ks = list(known.ks) if known else []

@@ -24,7 +24,7 @@ class DPHRewardManager(RewardManagerBase):  # type: ignore[misc]
     """Grades with ``dph.verifier``; ``reward_extra_info`` holds the whole verdict.
 
     As in the package's own loop, an answer that does not end in a stop token was cut off: it gets
-    OVER_LIMIT and reward 0 without being graded. ``acc`` is the verifier's reward, ``score`` that
+    CUT_OFF and reward 0 without being graded. ``acc`` is the verifier's reward, ``score`` that
     plus the overlong penalty. A gold answer that cannot be graded gives 0 to its whole group,
     which then has no advantage; the outcome says BAD_GOLD, and the first of each kind is logged.
     """

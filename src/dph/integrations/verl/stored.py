@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dph.presampling.manifest import Manifest, read_manifest
-from dph.presampling.pool import REHEARSAL, RehearsalSample, rehearsal_sample, require_whole
+from dph.presampling.pool import RehearsalSample, require_whole
+from dph.presampling.tables import REHEARSAL, rehearsal_sample
 
 
 class StoredAnswers(Sequence[RehearsalSample]):

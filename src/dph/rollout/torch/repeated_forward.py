@@ -35,7 +35,7 @@ class RepeatedCache:
 class RepeatedForward:
     """Prefills each prompt once, repeats its cache for its rows, and decodes wave by wave.
 
-    Right for sliding windows, linear attention, ALiBi and whatever else transformers can cache.
+    Right for sliding windows, ALiBi and whatever else transformers caches token by token.
     """
 
     joins = False

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from dph.attention.probing import attention_window
+from dph.attention.probing import attention_window, require_token_cache
 from dph.errors import DataError, ModelError, SettingsError
 from dph.models.modes import autocast, evaluating
 from dph.randomness import uniforms
@@ -59,13 +59,15 @@ class TorchSampler:
 
         Raises:
             SettingsError: ``max_rows`` or ``dtype`` is not allowed.
-            ModelError: the model is no decoder, or has fewer embeddings than the tokenizer tokens.
+            ModelError: the model is no decoder, has recurrent layers, or has fewer embeddings than
+                the tokenizer has tokens.
         """
         if max_rows < 1:
             raise SettingsError(f"max_rows must be at least 1, got {max_rows}")
         autocast(model, dtype)  # refuses an unknown dtype before anything is drawn
         if model.config.is_encoder_decoder:
             raise ModelError(f"{type(model).__name__} is an encoder-decoder, not a causal model")
+        require_token_cache(model)
         embeddings = model.get_input_embeddings().weight.shape[0]
         if len(tokenizer) > embeddings:
             raise ModelError(

@@ -34,7 +34,8 @@ def shares_prompts(model: PreTrainedModel) -> bool:
             with forward.active():
                 cache, first = forward.start(Wave(prompts, rows))
                 second = forward.step([cache], after)
-        except (ModelError, KeyError):  # no layer numbers, or layers that never called us
+        except (ModelError, KeyError, TypeError, RuntimeError):
+            # No layer numbers, layers that never called us, or an attention of the model's own.
             return False
         for row in rows:
             ids = [*prompts[row.prompt], int(after[row.sample_index])]

@@ -17,7 +17,7 @@ from dph.errors import DataError, SettingsError
 from dph.tasks.sql.questions import (
     SQLSource,
     first_that_exists,
-    read_rows,
+    published_rows,
     require_layout,
     to_questions,
 )
@@ -68,7 +68,7 @@ def read_schema_rows(path: Path) -> dict[str, Schema]:
     Raises:
         DataError: the file is missing or has other columns.
     """
-    rows = read_rows(path)
+    rows = published_rows(path)
     try:
         return {
             db_id: Schema(

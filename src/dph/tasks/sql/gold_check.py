@@ -21,7 +21,9 @@ from dph.verifiers.sql.executor import (
     execute_sql,
     limit_memory,
 )
-from dph.workers.pool import Reply, ReplyKind, WorkerPool
+from dph.workers.handler import Stage
+from dph.workers.pool import Reply, WorkerPool
+from dph.workers.verdicts import how_it_ended
 
 _GRACE_SECONDS = 1.0
 _AT_ONCE = 256
@@ -70,16 +72,21 @@ class GoldChecker(Closing):
     def check(
         self, questions: Sequence[SQLQuestion], *, on_done: Callable[[int], None] = lambda _: None
     ) -> list[GoldCheck]:
-        """One check for each question, in order; ``on_done`` hears how many more there are."""
+        """One check for each question, in order; ``on_done`` hears how many more there are.
+
+        Raises:
+            VerifierError: a worker failed; not: a query did.
+        """
         checks: list[GoldCheck] = []
         for start in range(0, len(questions), _AT_ONCE):
+            asked = questions[start : start + _AT_ONCE]
             replies = self._pool.run(
                 [
                     {"database": str(self._databases / database_file(q.db_id)), "sql": q.gold_sql}
-                    for q in questions[start : start + _AT_ONCE]
+                    for q in asked
                 ]
             )
-            checks += [_check(reply) for reply in replies]
+            checks += [_check(*pair) for pair in zip(replies, asked, strict=True)]
             on_done(len(replies))
         return checks
 
@@ -90,12 +97,12 @@ class GoldChecker(Closing):
 
 def make_gold_runner(
     options: Mapping[str, Any],
-) -> Callable[[Mapping[str, str], Callable[[str], None]], list[str]]:
+) -> Callable[[Mapping[str, str], Stage], list[str]]:
     """The worker's handler; ``options`` are the fields of SQLLimits."""
     limits = SQLLimits(**options)
     limit_memory(limits)
 
-    def run(request: Mapping[str, str], _stage: Callable[[str], None]) -> list[str]:
+    def run(request: Mapping[str, str], _stage: Stage) -> list[str]:
         database = Path(request["database"])
         if not database.is_file():
             return [GoldState.NO_DATABASE, f"there is no {database}"]
@@ -121,11 +128,11 @@ def state_of(rows: Sequence[tuple[Any, ...]]) -> GoldState:
     return GoldState.TELLING
 
 
-def _check(reply: Reply) -> GoldCheck:
-    match reply.kind:
-        case ReplyKind.OK:
+def _check(reply: Reply, question: SQLQuestion) -> GoldCheck:
+    match how_it_ended(reply, verifier="gold check", subject=question.gold_sql):
+        case None:
             return GoldCheck(state=GoldState(reply.value[0]), reason=reply.value[1])
-        case ReplyKind.TIMED_OUT:
+        case Outcome.TIMED_OUT:
             return GoldCheck(state=GoldState.TIMED_OUT, reason=reply.reason)
         case _:
             return GoldCheck(state=GoldState.FAILED, reason=reply.reason)

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow
-import pyarrow.parquet
-
 from dph.errors import DataError
 from dph.files import read_json
+from dph.files.rows import read_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,19 +31,13 @@ class SQLSource:
     tables: Path | None
 
 
-def read_rows(path: Path) -> list[Mapping[str, Any]]:
+def published_rows(path: Path) -> list[Mapping[str, Any]]:
     """The rows of a ``.json`` (a list of objects) or ``.parquet`` file.
 
     Raises:
         DataError: the file is missing or malformed.
     """
-    if path.suffix == ".json":
-        rows = read_json(path)
-    else:
-        try:
-            rows = pyarrow.parquet.read_table(path).to_pylist()
-        except (OSError, pyarrow.ArrowException) as error:
-            raise DataError(f"cannot read {path} as parquet: {error}") from error
+    rows = read_json(path) if path.suffix == ".json" else [row for _, row in read_rows(path)]
     if not rows or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise DataError(f"{path} does not hold a list of questions")
     return rows
@@ -68,7 +60,7 @@ def to_questions(
     """
     gold = gold_field if path.suffix == ".json" else "gold_sql"
     found: dict[str, SQLQuestion] = {}
-    for place, row in enumerate(read_rows(path), start):
+    for place, row in enumerate(published_rows(path), start):
         where, number = f"{path}, question {place}", row.get(number_field, place)
         question = _question(row, where, f"{prefix}-{number}", gold)
         if question.question_id in found:

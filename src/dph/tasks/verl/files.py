@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 
 from dph.errors import DataError, SettingsError
 from dph.files import atomic_path, make_directory
-from dph.tasks.problems import distinct, problem_line, read_rows, stream_problems
+from dph.files.rows import read_rows
+from dph.tasks.problems import distinct, problem_line, stream_problems
 from dph.tasks.verl.rows import KEPT, problem_of_row, verl_row
 
 _ROWS = 1024

@@ -15,7 +15,7 @@ from dph.records import Problem
 from dph.tasks.problems import parse_problem
 
 GROUND_TRUTH_FIELDS = ("answer", "gold_sql")
-"""Where the gold answer is looked for: what the verifiers of maths and of SQL read."""
+"""Where the gold answer is looked for: what the verifiers of math and SQL read."""
 
 KEPT = "verl_row"
 """The answer's field with what a row had besides the prompt and the ground truth."""

@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from dph.records import Outcome
@@ -18,9 +19,10 @@ from dph.verifiers.math.number import (
 from dph.verifiers.math.spelling import clean_answer, same_spelling, trim_answer
 from dph.verifiers.math.units import amounts, units_differ, without_unit
 from dph.workers.bounded_cache import BoundedCache
+from dph.workers.handler import Stage
 from dph.workers.memory_limit import limit_address_space
+from dph.workers.verdicts import GOLD_STAGE
 
-GOLD_STAGE = "gold"
 ANSWER_STAGE = "answer"
 
 _LONGEST_TEXT = 50_000
@@ -35,15 +37,21 @@ _PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{4,}")
 _SENTENCE = 4
 _BRACKETS = re.compile(r"[{}()\[\]]")
 
-Stage = Callable[[str], None]
 Judgement = tuple[str, str]
+ReadGold = Callable[[str], Reading]
 
 _CORRECT: Judgement = (Outcome.CORRECT, "")
 _NOTHING: Judgement = (Outcome.NO_ANSWER, "no answer was found in the response")
 
 
+class _BadGoldError(Exception):
+    """The gold is known to be bad."""
+
+
 class MathGrader:
-    """Grades requests ``{"response", "gold"}``; answers ``[outcome, reason]``.
+    """Grades requests ``{"response", "gold"}``; answers ``[outcome, reward, reason]``.
+
+    ``bad_gold`` and ``gold_seconds`` are those of dph.verifiers.gold_judge.
 
     Args:
         phrases: final-answer phrases, lower case.
@@ -56,60 +64,73 @@ class MathGrader:
         self._golds: BoundedCache[str, Reading] = BoundedCache(4096)
         self._judged: BoundedCache[tuple[str, str], Judgement] = BoundedCache(16384)
 
-    def __call__(self, request: Mapping[str, str], stage: Stage) -> Judgement:
+    def __call__(self, request: Mapping[str, Any], stage: Stage) -> tuple[str, float, str]:
         """Grade one response. ``stage`` tells the parent what is being read."""
         # Whatever sympy raises on the way is the answer's doing, not the verifier's.
         try:
-            return self._grade(request, stage)
+            read_gold = partial(self._read_gold, request, stage)
+            outcome, reason = self._grade(request["response"], request["gold"], read_gold)
+        except _BadGoldError as error:
+            outcome, reason = Outcome.BAD_GOLD, str(error)
         except Exception as error:  # noqa: BLE001
-            return Outcome.INVALID, f"{type(error).__name__}: {error}"[:200]
+            outcome, reason = Outcome.INVALID, f"{type(error).__name__}: {error}"[:200]
+        return outcome, float(outcome == Outcome.CORRECT), reason
 
-    def _grade(self, request: Mapping[str, str], stage: Stage) -> Judgement:
-        response, gold = request["response"], gold_answer(request["gold"])
+    def _grade(self, response: str, given: str, read_gold: ReadGold) -> Judgement:
+        gold = gold_answer(given)
         if reason := _too_large(gold):
             return Outcome.BAD_GOLD, f"the gold answer is {reason}"
         found = find_answer(response, self._phrases)
         if found is None:
             if has_box(response):
                 return Outcome.NO_ANSWER, "the box is not closed"
-            return self._judge_text(response, gold, stage) if self._any_expression else _NOTHING
+            return self._judge_text(response, gold, read_gold) if self._any_expression else _NOTHING
         parts = [trim_answer(part) for part in found.parts]
-        if len(parts) > 1 and all(self._judge(part, gold, stage) == _CORRECT for part in parts):
+        if len(parts) > 1 and all(self._judge(part, gold, read_gold) == _CORRECT for part in parts):
             return _CORRECT
         answer = ", ".join(parts)
         if found.place is Place.PHRASE and _WORD.search(answer):
-            return judge_cheaply(answer, gold) or self._judge_text(found.context, gold, stage)
-        return self._judge(answer, gold, stage)
+            return judge_cheaply(answer, gold) or self._judge_text(found.context, gold, read_gold)
+        return self._judge(answer, gold, read_gold)
 
-    def _judge(self, answer: str, gold: str, stage: Stage) -> Judgement:
+    def _judge(self, answer: str, gold: str, read_gold: ReadGold) -> Judgement:
         """Judge an answer that stands alone."""
         judgement = judge_cheaply(answer, gold) or self._judged.get((answer, gold))
         if judgement is None and max(_prose_words(answer), _prose_words(gold)) >= _SENTENCE:
             return _wrong(answer, gold)
         if judgement is None:
-            judgement = self._compare(read_latex, answer, gold, stage)
+            judgement = self._compare(read_latex, answer, gold, read_gold)
             self._judged.put((answer, gold), judgement)
         return judgement
 
-    def _judge_text(self, text: str, gold: str, stage: Stage) -> Judgement:
+    def _judge_text(self, text: str, gold: str, read_gold: ReadGold) -> Judgement:
         """Judge the answer that math-verify finds in running text."""
-        return self._compare(read_text, text[-_LONGEST_TEXT:], gold, stage)
+        return self._compare(read_text, text[-_LONGEST_TEXT:], gold, read_gold)
 
     def _compare(
-        self, read: Callable[[str], Reading], answer: str, gold: str, stage: Stage
+        self, read: Callable[[str], Reading], answer: str, gold: str, read_gold: ReadGold
     ) -> Judgement:
-        wanted = self._golds.get(gold)
-        if wanted is None:
-            stage(GOLD_STAGE)
-            wanted = read_latex(gold)
-            self._golds.put(gold, wanted)
-            stage(ANSWER_STAGE)
+        wanted = read_gold(gold)
         reading = read(answer)
         if not reading.values:
             return _NOTHING
         if readings_equal(reading, wanted):
             return _CORRECT
         return _wrong(answer if read is read_latex else "the answer", gold)
+
+    def _read_gold(self, request: Mapping[str, Any], stage: Stage, gold: str) -> Reading:
+        if reason := request.get("bad_gold"):
+            raise _BadGoldError(reason)
+        reading = self._golds.get(gold)
+        if reading is None:
+            if seconds := request.get("gold_seconds"):
+                stage(GOLD_STAGE, seconds)
+            else:
+                stage(GOLD_STAGE)
+            reading = read_latex(gold)
+            self._golds.put(gold, reading)
+            stage(ANSWER_STAGE)
+        return reading
 
 
 def make_math_grader(options: Mapping[str, Any]) -> MathGrader:

@@ -4,18 +4,19 @@ Both need the extra ``dph-rl[math]`` and run in worker processes that are killed
 takes too long. A problem's answer has ``answer``, the gold, in LaTeX or plain.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
 from dph.closing import Closing
-from dph.errors import DataError, SettingsError, VerifierError
-from dph.records import Outcome, Problem, Verdict
-from dph.workers.pool import Reply, ReplyKind, WorkerPool
+from dph.errors import DataError, SettingsError
+from dph.records import Problem, TimedVerdict, Verdict
+from dph.verifiers.gold_judge import GoldJudge
+from dph.workers.pool import WorkerPool
+from dph.workers.verdicts import GOLD_STAGE, verdict_of
 
 _MEMORY_BYTES = 3_000_000_000
-_GOLD_STAGE = "gold"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +25,6 @@ class MathPair:
 
     gold: str
     response: str
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedMath:
-    """A verdict and the seconds that it took."""
-
-    verdict: Verdict
-    seconds: float
 
 
 class PooledMathVerifier(Closing):
@@ -48,12 +41,15 @@ class PooledMathVerifier(Closing):
                 f"the {self.name} verifier needs the package {missing[0]}: "
                 "pip install 'dph-rl[math]'"
             )
+        self.settings: Mapping[str, Any] = {**options, "timeout": float(timeout)}
         self._pool = WorkerPool(
             handler=handler,
             options=options | {"memory_bytes": _MEMORY_BYTES},
             workers=workers,
             timeout=timeout,
+            shared_stage=GOLD_STAGE,
         )
+        self._judge = GoldJudge(self._pool, seconds=timeout)
 
     def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
         """One verdict for each pair, in order.
@@ -68,15 +64,20 @@ class PooledMathVerifier(Closing):
         ]
         return [judged.verdict for judged in self.judge(pairs)]
 
-    def judge(self, pairs: Sequence[MathPair]) -> list[JudgedMath]:
+    def judge(self, pairs: Sequence[MathPair]) -> list[TimedVerdict]:
         """A verdict for each gold and response, in order.
 
         Raises:
             VerifierError: a worker failed; not: an answer did.
         """
         requests = [{"gold": pair.gold, "response": pair.response} for pair in pairs]
-        replies = self._pool.run(requests)
-        return [JudgedMath(self._verdict(reply), reply.seconds) for reply in replies]
+        replies = self._judge.run(requests, golds=[pair.gold for pair in pairs])
+        return [
+            TimedVerdict(
+                verdict_of(reply, verifier=self.name, subject=pair.response), reply.seconds
+            )
+            for reply, pair in zip(replies, pairs, strict=True)
+        ]
 
     def close(self) -> None:
         """Stop the worker processes. Closing twice is harmless."""
@@ -90,17 +91,3 @@ class PooledMathVerifier(Closing):
                 f"its fields are {sorted(problem.answer)}"
             )
         return str(gold)
-
-    def _verdict(self, reply: Reply) -> Verdict:
-        match reply.kind:
-            case ReplyKind.OK:
-                outcome, reason = Outcome(reply.value[0]), reply.value[1]
-            case ReplyKind.TIMED_OUT | ReplyKind.CRASHED if reply.stage == _GOLD_STAGE:
-                outcome, reason = Outcome.BAD_GOLD, f"reading the gold failed: {reply.reason}"
-            case ReplyKind.TIMED_OUT:
-                outcome, reason = Outcome.TIMED_OUT, reply.reason
-            case ReplyKind.CRASHED:
-                outcome, reason = Outcome.CRASHED, reply.reason
-            case _:
-                raise VerifierError(f"the {self.name} verifier failed: {reply.reason}")
-        return Verdict(outcome=outcome, reward=float(outcome is Outcome.CORRECT), reason=reason)

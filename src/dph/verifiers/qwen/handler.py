@@ -1,44 +1,50 @@
 """The child's side of the Qwen verifier: find the answer, respell it and the gold, compare."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from dph.records import Outcome
 from dph.verifiers.qwen.answer import qwen_answer
 from dph.verifiers.qwen.equality import qwen_equal
 from dph.verifiers.qwen.spelling import qwen_spelling
+from dph.workers.handler import Stage
 from dph.workers.memory_limit import limit_address_space
 
 _LONGEST_ANSWER = 20_000
 
 
 class QwenGrader:
-    """Grades requests ``{"response", "gold"}``; answers ``[outcome, reason]``."""
+    """Grades requests ``{"response", "gold"}``; answers ``[outcome, reward, reason]``."""
 
-    def __call__(self, request: Mapping[str, str], stage: Callable[[str], None]) -> tuple[str, str]:
+    def __call__(self, request: Mapping[str, str], stage: Stage) -> tuple[str, float, str]:
         """Grade one response; nothing is staged."""
         del stage
-        gold = qwen_gold(request["gold"])
-        found = qwen_answer(request["response"])
-        if len(found) > _LONGEST_ANSWER:
-            return Outcome.OVER_LIMIT, f"the answer is longer than {_LONGEST_ANSWER} characters"
-        answer = qwen_spelling(found)
-        # Whatever comes up is the answer's doing; the tool counts it as wrong, too.
-        try:
-            equal = qwen_equal(answer, gold)
-        except Exception as error:  # noqa: BLE001
-            return Outcome.INVALID, f"{type(error).__name__}: {error}"[:200]
-        if equal:
-            return Outcome.CORRECT, ""
-        if not answer:
-            return Outcome.NO_ANSWER, "no answer was found in the response"
-        return Outcome.WRONG, f"{answer[:80]!r} is not {gold[:80]!r}"
+        outcome, reason = _judge(request["response"], qwen_gold(request["gold"]))
+        return outcome, float(outcome == Outcome.CORRECT), reason
 
 
 def make_qwen_grader(options: Mapping[str, Any]) -> QwenGrader:
     """The worker's handler; ``options`` has ``memory_bytes``."""
     limit_address_space(options["memory_bytes"])
     return QwenGrader()
+
+
+def _judge(response: str, gold: str) -> tuple[str, str]:
+    """The outcome and its reason."""
+    found = qwen_answer(response)
+    if len(found) > _LONGEST_ANSWER:
+        return Outcome.OVER_LIMIT, f"the answer is longer than {_LONGEST_ANSWER} characters"
+    answer = qwen_spelling(found)
+    # Whatever comes up is the answer's doing; the tool counts it as wrong, too.
+    try:
+        equal = qwen_equal(answer, gold)
+    except Exception as error:  # noqa: BLE001
+        return Outcome.INVALID, f"{type(error).__name__}: {error}"[:200]
+    if equal:
+        return Outcome.CORRECT, ""
+    if not answer:
+        return Outcome.NO_ANSWER, "no answer was found in the response"
+    return Outcome.WRONG, f"{answer[:80]!r} is not {gold[:80]!r}"
 
 
 def qwen_gold(gold: str) -> str:

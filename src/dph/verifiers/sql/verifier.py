@@ -1,20 +1,21 @@
 """The SQL verifier: a response is right if its SQL returns the gold's rows, by one of the rules."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from dph.closing import Closing
-from dph.errors import DataError, SettingsError, VerifierError
-from dph.records import Outcome, Problem, Verdict
-from dph.verifiers.sql.executor import SQLLimits
+from dph.errors import DataError, SettingsError
+from dph.records import Outcome, Problem, TimedVerdict, Verdict
+from dph.verifiers.gold_judge import GoldJudge
+from dph.verifiers.sql.databases import databases_fingerprint
+from dph.verifiers.sql.executor import SQLLimits, database_state
 from dph.verifiers.sql.extraction import DEFAULT_SOURCES, SQLSource, extract_sql
-from dph.verifiers.sql.handler import GOLD_STAGE
+from dph.verifiers.sql.handler import GRACE_SECONDS
 from dph.verifiers.sql.rules import sql_rule
-from dph.workers.pool import Reply, ReplyKind, WorkerPool
-
-# Beyond the time limit that the worker keeps itself; then it is killed.
-_GRACE_SECONDS = 1.0
+from dph.workers.pool import WorkerPool
+from dph.workers.verdicts import GOLD_STAGE, verdict_of
 
 _NO_SQL = Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason="no SQL in the response")
 
@@ -31,14 +32,6 @@ class SQLPair:
     gold: str
     predicted: str
     whole: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedSQL:
-    """The verdict on a pair and the seconds it took."""
-
-    verdict: Verdict
-    seconds: float
 
 
 class SQLVerifier(Closing):
@@ -59,6 +52,7 @@ class SQLVerifier(Closing):
     """
 
     name = "sql"
+    _handler = "dph.verifiers.sql.handler:make_sql_grader"
 
     def __init__(
         self,
@@ -75,14 +69,35 @@ class SQLVerifier(Closing):
         self.rule = sql_rule(rule).name
         self.version = f"2 ({rule})"
         self._databases = (databases or Path()).absolute()
+        self._has_directory = databases is not None
+        self._limits = replace(limits or SQLLimits(), seconds=timeout)
         self._sources = tuple(sources)
         self._pool = WorkerPool(
-            handler="dph.verifiers.sql.handler:make_sql_grader",
-            options=asdict(limits or SQLLimits()) | {"seconds": timeout, "rule": rule},
+            handler=self._handler,
+            options=asdict(self._limits) | {"rule": rule},
             workers=workers,
-            timeout=timeout + _GRACE_SECONDS,
+            timeout=timeout + GRACE_SECONDS,
             shared_stage=GOLD_STAGE,
         )
+        self._judge = GoldJudge(self._pool, seconds=timeout)
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The limits of a statement, where SQL is looked for, and what the databases hold.
+
+        ``databases`` is a fingerprint of all databases below the directory ``databases``: the
+        same wherever that lies. It is made when it is asked for, and a file that has not changed
+        is read once in a process. Without that directory it is '': the paths in the problems are
+        all that is known of their databases.
+        """
+        limits = {name: value for name, value in asdict(self._limits).items() if name != "seconds"}
+        return {
+            "rule": self.rule,
+            "sources": [str(source) for source in self._sources],
+            "timeout": float(self._limits.seconds),
+            "limits": limits,
+            "databases": databases_fingerprint(self._databases) if self._has_directory else "",
+        }
 
     def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
         """One verdict for each pair, in order.
@@ -101,24 +116,31 @@ class SQLVerifier(Closing):
             verdicts[index] = judged.verdict
         return verdicts
 
-    def judge(self, pairs: Sequence[SQLPair]) -> list[JudgedSQL]:
+    def judge(self, pairs: Sequence[SQLPair]) -> list[TimedVerdict]:
         """A verdict for each pair of statements, in order.
 
         Raises:
             VerifierError: a worker failed; not: a statement did.
         """
-        requests = [
-            {
-                "database": str(self._databases / pair.database),
-                "gold": pair.gold,
-                "sql": pair.predicted,
-                "whole": pair.whole,
-            }
-            for pair in pairs
-        ]
-        replies = self._pool.run(requests, keys=[(pair.database, pair.gold) for pair in pairs])
+        paths = {name: self._databases / name for name in {pair.database for pair in pairs}}
+        # The verdict on a gold holds as long as its database stays as it is.
+        states = {name: database_state(path) for name, path in paths.items()}
+        replies = self._judge.run(
+            [
+                {
+                    "database": str(paths[pair.database]),
+                    "gold": pair.gold,
+                    "sql": pair.predicted,
+                    "whole": pair.whole,
+                }
+                for pair in pairs
+            ],
+            golds=[(pair.database, states[pair.database], pair.gold) for pair in pairs],
+        )
         return [
-            JudgedSQL(_verdict(reply, pair), reply.seconds)
+            TimedVerdict(
+                verdict_of(reply, verifier=self.name, subject=pair.predicted), reply.seconds
+            )
             for reply, pair in zip(replies, pairs, strict=True)
         ]
 
@@ -135,20 +157,3 @@ def _answer(problem: Problem, field: str) -> str:
             f"got {value!r}; its fields are {sorted(problem.answer)}"
         )
     return value
-
-
-def _verdict(reply: Reply, pair: SQLPair) -> Verdict:
-    match reply.kind:
-        case ReplyKind.OK:
-            outcome, reward, reason = reply.value
-            return Verdict(outcome=Outcome(outcome), reward=reward, reason=reason)
-        case ReplyKind.TIMED_OUT | ReplyKind.CRASHED if reply.stage == GOLD_STAGE:
-            outcome, reason = Outcome.BAD_GOLD, f"the gold SQL failed: {reply.reason}"
-        case ReplyKind.TIMED_OUT:
-            outcome, reason = Outcome.TIMED_OUT, reply.reason
-        case ReplyKind.CRASHED:
-            outcome, reason = Outcome.CRASHED, reply.reason
-        case _:
-            what = f"{pair.predicted!r:.80}"
-            raise VerifierError(f"the sql verifier failed on {what}: {reply.reason}")
-    return Verdict(outcome=outcome, reward=0.0, reason=reason)

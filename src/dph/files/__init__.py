@@ -1,0 +1,20 @@
+"""Files: written whole or not at all, held by one process, read row by row, kept in parts.
+
+What every other package needs stands here. ``dph.files.rows`` and ``dph.files.parts`` are imported
+by their own names, because they load pyarrow.
+"""
+
+from dph.files.atomic import atomic_file, atomic_path, write_text
+from dph.files.directories import make_directory, only_writer
+from dph.files.documents import read_json, sha256, write_json
+
+__all__ = [
+    "atomic_file",
+    "atomic_path",
+    "make_directory",
+    "only_writer",
+    "read_json",
+    "sha256",
+    "write_json",
+    "write_text",
+]

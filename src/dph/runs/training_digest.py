@@ -1,0 +1,69 @@
+"""What the weights of a run depend on, as one digest, and which settings that leaves out."""
+
+from pathlib import Path
+
+from dph.errors import SettingsError
+from dph.models.fingerprint import directory_fingerprint, tokenizer_fingerprint
+from dph.runs.workbench import Workbench
+from dph.settings import Recipe, changed_settings, load_recipe, recipe_digest
+from dph.tasks.problems import problems_fingerprint
+from dph.verifiers.base import verifier_identity
+
+_SECTIONS = ("model", "data", "sampling", "presample", "objective", "train")
+_WITHOUT_RESULT = {
+    "data.sets",
+    "data.verifier_crash_limit",
+    "data.verifier_workers",
+    "model.threads",
+    "presample.pool",
+    "sampling.engine",
+    "train.checkpoint_every",
+    "train.keep_checkpoints",
+    "train.steps",
+}
+"""Settings of these sections that change no weights."""
+_PLACES = {"data.databases", "data.train", "model.path", "presample.seed"}
+"""What lies there counts, not where it lies; and the seed that holds, whichever key named it."""
+_MOST_NAMED = 4
+
+
+def training_digest(bench: Workbench) -> str:
+    """Changes with everything that changes the weights after a given number of steps.
+
+    Paths do not: the model, its tokenizer, its stop tokens, the problems and the verifier's
+    databases count by what they are, so a run may be moved. The verifier's version is left out,
+    because a checkpoint names it apart: a changed verifier is told, and can be accepted.
+    """
+    recipe = bench.recipe
+    verifier = verifier_identity(bench.verifier)
+    return recipe_digest(
+        directory_fingerprint(Path(recipe.model.path)),
+        tokenizer_fingerprint(bench.tokenizer),
+        problems_fingerprint(bench.problems),
+        {"verifier": verifier["name"], "settings": verifier["settings"]},
+        {
+            key: value
+            for section in _SECTIONS
+            for name, value in getattr(recipe, section).model_dump(mode="json").items()
+            if _changes_the_result(key := f"{section}.{name}") and key not in _PLACES
+        },
+        recipe.presampling_seed,
+        recipe.seed,
+    )
+
+
+def what_changed(path: Path, recipe: Recipe) -> str:
+    """What the recipe in ``path``, which made a run, says otherwise; '' where it cannot be read."""
+    try:
+        changed = changed_settings(load_recipe(path), recipe)
+    except SettingsError:
+        return ""
+    named = [f"{key} {how}" for key, how in changed.items() if _changes_the_result(key)]
+    more = f"; and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+    return f"[{'; '.join(named[:_MOST_NAMED])}{more}]" if named else ""
+
+
+def _changes_the_result(key: str) -> bool:
+    section, _, rest = key.partition(".")
+    setting = f"{section}.{rest.partition('.')[0]}"
+    return key == "seed" or (section in _SECTIONS and setting not in _WITHOUT_RESULT)

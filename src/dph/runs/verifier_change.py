@@ -1,0 +1,80 @@
+"""A verifier that changed while a run stood still: who is told, and how it is accepted."""
+
+from pathlib import Path
+
+from dph.errors import CheckpointError, PoolError
+from dph.files import only_writer
+from dph.presampling.manifest import Source
+from dph.runs.workbench import Workbench
+from dph.training.checkpoints import (
+    current_verifier,
+    latest_checkpoint,
+    read_verifiers,
+    record_verifier,
+)
+from dph.verifiers.base import Verifier
+
+
+def require_same_verifier(
+    bench: Workbench, directory: Path, checkpoint: Path, *, step: int
+) -> None:
+    """Refuse to go on with another version of the verifier than gave the rewards so far.
+
+    Where the change is accepted, the checkpoint says so from now on: steps after ``step`` were
+    rewarded by the new version.
+
+    Raises:
+        CheckpointError: it changed, and that was not accepted.
+        DataError: it is accepted, but another process writes into ``directory``.
+    """
+    verifier, last = bench.verifier, current_verifier(read_verifiers(checkpoint))
+    if last is None or (last.name, last.version) == (verifier.name, verifier.version):
+        return
+    if not bench.accept_verifier:
+        change = _change(verifier, last.version)
+        raise CheckpointError(f"{change} since the checkpoint {checkpoint} was written; {_HOW}")
+    with only_writer(directory):
+        record_verifier(
+            checkpoint, name=verifier.name, version=verifier.version, first_step=step + 1
+        )
+
+
+def accepted_source(
+    bench: Workbench, directory: Path, wanted: Source, stored: Source, *, pool: Path
+) -> Source:
+    """What a pool has to be made from: ``wanted``, or another version of the verifier if accepted.
+
+    A version is accepted for good once a checkpoint of the run in ``directory`` names it.
+
+    Raises:
+        PoolError: the verifier changed since the pool was made, and that was not accepted.
+    """
+    verifier, was = bench.verifier, stored.verifier_version
+    if stored.verifier != wanted.verifier or was == wanted.verifier_version:
+        return wanted
+    if not (bench.accept_verifier or was in _versions_of_run(directory, verifier)):
+        raise PoolError(f"{_change(verifier, was)} since the pool {pool} was made; {_HOW}")
+    return wanted.model_copy(update={"verifier_version": was})
+
+
+_HOW = (
+    "undo the change, start in another directory (--out), or go on with the verifier as it is now "
+    "(dph run or dph train, with --accept-verifier)"
+)
+
+
+def _change(verifier: Verifier, was: str) -> str:
+    source = getattr(verifier, "source", None)
+    if source is not None:
+        return f"the verifier file {source} (of {verifier.name!r}) changed"
+    return f"the verifier {verifier.name!r} changed, from version {was!r} to {verifier.version!r},"
+
+
+def _versions_of_run(directory: Path, verifier: Verifier) -> set[str]:
+    """The versions that a run went through, if the last of them is the verifier of now."""
+    checkpoint = latest_checkpoint(directory / "checkpoints")
+    history = read_verifiers(checkpoint) if checkpoint is not None else ()
+    last = current_verifier(history)
+    if last is None or (last.name, last.version) != (verifier.name, verifier.version):
+        return set()
+    return {each.version for each in history if each.name == verifier.name}

@@ -1,0 +1,97 @@
+"""What changes the weights or the tokens changes the digest, and nothing else does."""
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from safetensors.torch import load_file, save_file
+
+from dph.models.fingerprint import directory_fingerprint
+from dph.runs.training_digest import training_digest
+from dph.runs.workbench import open_workbench
+
+
+def digest_of(recipe):
+    with open_workbench(recipe) as bench:
+        return training_digest(bench)
+
+
+def edit_json(path, **changes):
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def test_a_chat_template_a_special_token_and_a_stop_token_change_it(make_recipe, tmp_path):
+    recipe, model = make_recipe(), tmp_path / "model"
+    seen = [digest_of(recipe)]
+    (model / "chat_template.jinja").write_text("{{ messages }}")
+    seen.append(digest_of(recipe))
+    edit_json(model / "tokenizer_config.json", eos_token="say")
+    seen.append(digest_of(recipe))
+    edit_json(model / "generation_config.json", eos_token_id=[1, 3])
+    seen.append(digest_of(recipe))
+    assert len(set(seen)) == 4
+
+
+def test_a_weight_in_the_middle_of_a_large_file_changes_it(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    weights = tmp_path / "model.safetensors"
+    content = bytearray(3 * 2**20)
+    weights.write_bytes(content)
+    before = directory_fingerprint(tmp_path)
+    content[len(content) // 2] = 1
+    weights.write_bytes(content)
+    assert directory_fingerprint(tmp_path) != before
+    content[len(content) // 2] = 0
+    weights.write_bytes(content)
+    assert directory_fingerprint(tmp_path) == before
+
+
+def test_weights_that_did_not_change_are_read_once(make_recipe, tmp_path, monkeypatch):
+    read = []
+    monkeypatch.setattr("dph.models.fingerprint.sha256", lambda path: read.append(path) or "hash")
+    make_recipe()
+    model = tmp_path / "model"
+    for _ in range(3):
+        directory_fingerprint(model)
+    assert [path.name for path in read].count("model.safetensors") == 1
+    changed = load_file(model / "model.safetensors")
+    save_file(changed, model / "model.safetensors")
+    directory_fingerprint(model)
+    assert [path.name for path in read].count("model.safetensors") == 2
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"data": {"verifier_timeout": 2.0}},
+        {"data": {"verifier": "letter_grader:grade_strictly"}},
+        {"sampling": {"stop": ["say"]}},
+    ],
+)
+def test_another_setting_of_the_verifier_or_the_tokens_changes_it(make_recipe, section):
+    assert digest_of(make_recipe(**section)) != digest_of(make_recipe())
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"data": {"verifier_workers": 2}},
+        {"data": {"verifier_crash_limit": 0.1}},
+        {"train": {"steps": 9, "checkpoint_every": 3, "keep_checkpoints": 2}},
+        {"model": {"threads": 1}},
+    ],
+)
+def test_what_changes_no_weight_does_not_change_it(make_recipe, section):
+    assert digest_of(make_recipe(**section)) == digest_of(make_recipe())
+
+
+def test_the_settings_of_a_verifier_count_and_its_version_stands_apart(make_recipe):
+    with open_workbench(make_recipe()) as bench:
+        first = training_digest(bench)
+
+        name, settings = bench.verifier.name, bench.verifier.settings
+        other = SimpleNamespace(name=name, version="other", settings=settings)
+        longer = SimpleNamespace(name=name, version="other", settings={**settings, "timeout": 9.0})
+        assert training_digest(replace(bench, verifier=other)) == first
+        assert training_digest(replace(bench, verifier=longer)) != first
