@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from dph.quickstart.base_model import new_model, packed_logprobs
-from dph.quickstart.packing import NO_TARGET, Block, pack
+from dph.quickstart.packing import NO_TARGET, Block, pack_blocks
 
 BLOCKS = [
     Block((1, 20, 21, 22, 23), ((30, 31, 2), (32, 2), (33, 34, 35, 36, 2))),
@@ -31,7 +31,7 @@ def plain_logprobs(model, block):
 def test_packed_logprobs_equal_those_of_the_plain_forward(model, attention):
     model.set_attn_implementation(attention)
     with torch.no_grad():
-        packed = packed_logprobs(model, pack(BLOCKS, pad_id=0))
+        packed = packed_logprobs(model, pack_blocks(BLOCKS, pad_id=0))
         # Rows are filled by falling length: the last block first, then the first, then the second.
         ordered = sorted(BLOCKS, key=len, reverse=True)
         plain = [value for block in ordered for value in plain_logprobs(model, block)]
@@ -44,18 +44,18 @@ def test_packed_gradients_equal_those_of_the_plain_forward(model):
         logprob_sum.backward()
         return [parameter.grad.clone() for parameter in model.parameters()]
 
-    packed = gradient(packed_logprobs(model, pack(BLOCKS, pad_id=0)).sum())
+    packed = gradient(packed_logprobs(model, pack_blocks(BLOCKS, pad_id=0)).sum())
     total = torch.zeros(())
     for block in BLOCKS:
         for answer in block.answers:
-            lone = pack([Block(block.prompt, (answer,))], pad_id=0)
+            lone = pack_blocks([Block(block.prompt, (answer,))], pad_id=0)
             total = total + packed_logprobs(model, lone).sum()
     for one, other in zip(packed, gradient(total), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 
 
 def test_a_row_shares_its_prompt_and_restarts_positions():
-    rows = pack([BLOCKS[0]], pad_id=0)
+    rows = pack_blocks([BLOCKS[0]], pad_id=0)
     assert rows.input_ids.tolist() == [[1, 20, 21, 22, 23, 30, 31, 23, 32, 23, 33, 34, 35, 36]]
     assert rows.positions.tolist() == [[0, 1, 2, 3, 4, 5, 6, 4, 5, 4, 5, 6, 7, 8]]
     assert rows.targets.tolist() == [[-1] * 4 + [30, 31, 2, 32, 2, 33, 34, 35, 36, 2]]
@@ -63,13 +63,13 @@ def test_a_row_shares_its_prompt_and_restarts_positions():
 
 def test_short_blocks_share_a_row_and_no_row_is_longer_than_the_longest_block():
     short = Block((1, 5), ((6, 2),))
-    rows = pack([short, BLOCKS[0], short, short], pad_id=0)
+    rows = pack_blocks([short, BLOCKS[0], short, short], pad_id=0)
     assert rows.input_ids.shape == (2, len(BLOCKS[0]))
     assert len(short) == 3
     assert int((rows.targets != NO_TARGET).sum()) == 10 + 3 * 2
 
 
 def test_every_token_may_look_somewhere_and_never_ahead():
-    allowed = pack(BLOCKS, pad_id=0).attention[:, 0] == 0
+    allowed = pack_blocks(BLOCKS, pad_id=0).attention[:, 0] == 0
     assert allowed.diagonal(dim1=1, dim2=2).all()
     assert not allowed.triu(1).any()

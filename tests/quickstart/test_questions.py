@@ -10,8 +10,8 @@ from dph.quickstart.questions import (
     KINDS,
     OPERATORS,
     Condition,
+    Interpretation,
     Question,
-    Reading,
     draw_question,
     read,
     read_correctly,
@@ -73,7 +73,7 @@ def test_a_term_that_occurs_twice_is_listed_once():
 
 def test_the_correct_reading_uses_the_schemas_names_and_operators():
     question = ask("aggregate", shown="fame", aggregate="average", conditions=(ABOVE,))
-    assert read_correctly(question) == Reading(
+    assert read_correctly(question) == Interpretation(
         table="singer",
         joined=None,
         shown="fans",

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from dph.quickstart.question_sets import gold_sql
-from dph.quickstart.questions import Reading, read_correctly
+from dph.quickstart.questions import Interpretation, read_correctly
 from dph.quickstart.styles import STYLES, WRITERS, write_answer
 from dph.tasks.sql.styles import SQL_STYLES, sql_style
 
-TWO = Reading(
+TWO = Interpretation(
     table="singer",
     joined=None,
     shown="fans",

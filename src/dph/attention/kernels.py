@@ -25,6 +25,13 @@ class Scoring(NamedTuple):
     bias: Float[Tensor, "batch 1 1 keys"] | None = None
 
 
+class Part(NamedTuple):
+    """Attention over some of the keys: the mixed values and the log of the softmax's sum (nats)."""
+
+    out: Float[Tensor, "batch heads queries value"]
+    log_sum: Float[Tensor, "batch heads queries"]
+
+
 class Kernel(Protocol):
     """Attention of queries over keys of as many heads."""
 
@@ -32,19 +39,19 @@ class Kernel(Protocol):
         self,
         query: Float[Tensor, "batch heads queries size"],
         key: Float[Tensor, "batch heads keys size"],
-        value: Float[Tensor, "batch heads keys size"],
+        value: Float[Tensor, "batch heads keys value"],
         scoring: Scoring,
-    ) -> tuple[Float[Tensor, "batch heads queries size"], Float[Tensor, "batch heads queries"]]:
-        """The mixed values and the log of the softmax's sum (nats)."""
+    ) -> Part:
+        """Attention of every query over these keys."""
         ...
 
     def backward(
         self,
-        grad: Float[Tensor, "batch heads queries size"],
+        grad: Float[Tensor, "batch heads queries value"],
         query: Float[Tensor, "batch heads queries size"],
         key: Float[Tensor, "batch heads keys size"],
-        value: Float[Tensor, "batch heads keys size"],
-        out: Float[Tensor, "batch heads queries size"],
+        value: Float[Tensor, "batch heads keys value"],
+        out: Float[Tensor, "batch heads queries value"],
         log_sum: Float[Tensor, "batch heads queries"],
         scoring: Scoring,
     ) -> tuple[Tensor, Tensor, Tensor]:
@@ -55,15 +62,13 @@ class Kernel(Protocol):
 class FlashCpu:
     """torch's flash kernel for the CPU: scores never leave the cache."""
 
-    def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring) -> Part:
         """See `Kernel`."""
         mask = None if scoring.bias is None else scoring.bias.to(query.dtype)
         out, log_sum = _cpu_forward(
             query, key, value, 0.0, scoring.causal, attn_mask=mask, scale=scoring.scaling
         )
-        return out, log_sum
+        return Part(out, log_sum)
 
     def backward(
         self,
@@ -95,14 +100,12 @@ class FlashCpu:
 class Explicit:
     """Matrix products and a softmax: every device, dtype and softcap; scores are not kept."""
 
-    def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring) -> Part:
         """See `Kernel`."""
         scores, _ = _scores(query, key, scoring)
         log_sum = scores.logsumexp(dim=-1)
         weights = scores.sub_(log_sum[..., None]).exp_()
-        return weights.to(value.dtype) @ value, log_sum
+        return Part(weights.to(value.dtype) @ value, log_sum)
 
     def backward(
         self,
@@ -115,33 +118,32 @@ class Explicit:
         scoring: Scoring,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """See `Kernel`."""
-        scores, slope = _scores(query, key, scoring)
+        scores, capped = _scores(query, key, scoring)
         weights = scores.sub_(log_sum[..., None]).exp_()
         grad_value = weights.to(grad.dtype).transpose(-1, -2) @ grad
         through_others = (grad * out).sum(dim=-1, keepdim=True, dtype=weights.dtype)
         grad_scores = (grad @ value.transpose(-1, -2)).to(weights.dtype)
         grad_scores.sub_(through_others).mul_(weights).mul_(scoring.scaling)
-        if slope is not None:
-            grad_scores.mul_(slope)
+        if capped is not None:
+            grad_scores.mul_(1 - capped.square())  # the slope of the cap
         grad_scores = grad_scores.to(query.dtype)
         return grad_scores @ key, grad_scores.transpose(-1, -2) @ query, grad_value
 
 
 def _scores(query: Tensor, key: Tensor, scoring: Scoring) -> tuple[Tensor, Tensor | None]:
-    """Scores in at least float32, and the slope of the cap where there is one."""
+    """Scores in at least float32, and their tanh where there is a cap."""
     scores = query @ key.transpose(-1, -2)
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32)).mul_(scoring.scaling)
-    slope = None
+    capped = None
     if scoring.softcap is not None:
         capped = scores.div_(scoring.softcap).tanh_()
-        slope = 1 - capped.square()
         scores = capped * scoring.softcap
     if scoring.causal:
         later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu_(1)
         scores.masked_fill_(later, -torch.inf)
     if scoring.bias is not None:
         scores.add_(scoring.bias)
-    return scores, slope
+    return scores, capped
 
 
 def kernel_for(query: Tensor, value: Tensor, *, softcap: float | None) -> Kernel:

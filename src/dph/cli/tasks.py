@@ -8,7 +8,7 @@ import typer
 from dph.cli.options import JsonOption
 
 if TYPE_CHECKING:
-    from dph.tasks.sql.questions import SQLSource
+    from dph.tasks.sql.questions import SQLSplit
 
 tasks_app = typer.Typer(
     name="tasks",
@@ -119,7 +119,7 @@ def math(
     typer.echo(say_math(loaded, MATH_SETS.get(name or ""), out, as_json=as_json))
 
 
-def _at(source: "SQLSource", databases: Path | None, tables: Path | None) -> "SQLSource":
+def _at(source: "SQLSplit", databases: Path | None, tables: Path | None) -> "SQLSplit":
     """The source with databases and schemas from where the user says."""
     from dataclasses import replace
 
@@ -131,7 +131,7 @@ def _at(source: "SQLSource", databases: Path | None, tables: Path | None) -> "SQ
 
 
 def _write_sql(
-    source: "SQLSource", out: Path, keep_all: bool, workers: int, timeout: float, as_json: bool
+    source: "SQLSplit", out: Path, keep_all: bool, workers: int, timeout: float, as_json: bool
 ) -> None:
     from dph.cli.display.progress import open_progress
     from dph.cli.display.tasks import say_sql

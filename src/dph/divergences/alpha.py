@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from dph.divergences.elementwise import generator
+from dph.divergences.elementwise import apply_generator
 from dph.divergences.series import SERIES_RADIUS, alpha_series
 from dph.errors import SettingsError
 
@@ -47,7 +47,7 @@ class Alpha:
 
     def __call__(self, log_ratio: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """Return f(exp(log_ratio)) elementwise, in nats."""
-        return generator(log_ratio, self._value, self._derivative)
+        return apply_generator(log_ratio, self._value, self._derivative)
 
     def _derivative(self, x: Tensor) -> Tensor:
         a, b = self.alpha, 1.0 - self.alpha

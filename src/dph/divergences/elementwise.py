@@ -42,7 +42,7 @@ def with_derivative(
     return apply(at_least_float32(x), value, derivative)
 
 
-def generator(
+def apply_generator(
     log_ratio: Float[Tensor, "*shape"], value: TensorMap, derivative: TensorMap
 ) -> Float[Tensor, "*shape"]:
     """As ``with_derivative``, continued along the tangent above ``LOG_RATIO_BOUND``."""

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from dph.divergences.elementwise import generator
+from dph.divergences.elementwise import apply_generator
 from dph.divergences.precision import at_least_float32
 from dph.divergences.series import SERIES_RADIUS, alpha_series
 from dph.errors import SettingsError
@@ -59,4 +59,4 @@ class ForwardKL:
         """Return f(exp(log_ratio)) elementwise, in nats."""
         if self.form == "nll":
             return -at_least_float32(log_ratio)
-        return generator(log_ratio, exp_remainder, torch.expm1)
+        return apply_generator(log_ratio, exp_remainder, torch.expm1)

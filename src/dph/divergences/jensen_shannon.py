@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from dph.divergences.elementwise import generator
+from dph.divergences.elementwise import apply_generator
 
 LOG_2: Final = log(2.0)
 
@@ -63,4 +63,4 @@ class JensenShannon:
 
     def __call__(self, log_ratio: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """Return f(exp(log_ratio)) elementwise, in nats."""
-        return generator(log_ratio, _value, _derivative)
+        return apply_generator(log_ratio, _value, _derivative)

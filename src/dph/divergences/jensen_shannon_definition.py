@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from dph.divergences.elementwise import generator, with_derivative
+from dph.divergences.elementwise import apply_generator, with_derivative
 from dph.divergences.forward_kl import exp_remainder
 from dph.divergences.jensen_shannon import log_share
 from dph.errors import SettingsError
@@ -43,7 +43,7 @@ def reference_half(
         SettingsError: ``form`` is neither "k3" nor "nll".
     """
     if form == "k3":
-        return generator(
+        return apply_generator(
             log_ratio,
             _reference_k3,
             lambda x: torch.sigmoid(x) * torch.expm1(x) / 2,

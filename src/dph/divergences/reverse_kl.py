@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from dph.divergences.elementwise import generator
+from dph.divergences.elementwise import apply_generator
 from dph.divergences.series import SERIES_RADIUS, alpha_series
 
 # exp(-800) is 0 in every dtype, so this floor changes no result: it only keeps 0 * -inf away.
@@ -45,4 +45,4 @@ class ReverseKL:
 
     def __call__(self, log_ratio: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """Return f(exp(log_ratio)) elementwise, in nats."""
-        return generator(log_ratio, _value, _derivative)
+        return apply_generator(log_ratio, _value, _derivative)

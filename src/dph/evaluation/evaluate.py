@@ -27,8 +27,6 @@ from dph.verifiers.base import verifier_identity
 CHUNK = 64
 """Problems between two points at which a killed evaluation can go on."""
 
-Progress = Callable[[int], None]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationSet:
@@ -60,7 +58,7 @@ def evaluate(
     samples: int,
     seed: int,
     greedy: bool = True,
-    on_progress: Progress | None = None,
+    on_progress: Callable[[int], None] | None = None,
 ) -> pa.Table:
     """Draw and grade ``samples`` answers a problem of every set, and write them to ``path``.
 
@@ -107,7 +105,7 @@ def evaluate_set(
     samples: int,
     seed: int,
     greedy: bool = True,
-    on_progress: Progress | None = None,
+    on_progress: Callable[[int], None] | None = None,
 ) -> pa.Table:
     """The samples table of one set: for each problem the greedy answer, then the samples.
 
@@ -172,6 +170,6 @@ def _require_valid(sets: Sequence[EvaluationSet], samples: int) -> None:
         raise SettingsError(f"evaluation sets need different names, got {', '.join(names)}")
 
 
-def _report(on_progress: Progress | None, amount: int) -> None:
+def _report(on_progress: Callable[[int], None] | None, amount: int) -> None:
     if on_progress:
         on_progress(amount)

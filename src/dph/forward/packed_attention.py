@@ -1,11 +1,7 @@
 """Exact attention of packed rows: the keys and values of a stem serve all that goes on from it.
 
 A token attends causally to its own node and to the whole of every stem above. The parts are
-computed apart and merged one after the other by the logs of their softmax's sums:
-
-    log_sum = logaddexp(log_sum_stem, log_sum_own)
-    out = exp(log_sum_stem - log_sum) out_stem + exp(log_sum_own - log_sum) out_own
-
+computed apart and merged one after the other by the logs of their softmax's sums (`merge`).
 Neither scores nor repeated keys are kept for the backward pass.
 """
 
@@ -18,7 +14,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from dph.attention.cuda import device_kernel_for
-from dph.attention.kernels import Kernel, Scoring
+from dph.attention.kernels import Kernel, Part, Scoring
+from dph.attention.merging import merge
 from dph.errors import ModelError
 from dph.forward.packing import Branches, PackedRows, Span
 from dph.forward.token_tables import TokenTable, token_table
@@ -105,24 +102,22 @@ class _Attention(torch.autograd.Function):
         )
         scoring = Scoring(scaling, softcap, causal=True)
         for table in plan.causal:
-            own, own_sum = _forward(
-                kernel, table.take(query), table.take(key), table.take(value), scoring
-            )
-            table.put(out, own)
-            table.put(log_sum, own_sum)
+            own = _forward(kernel, table.take(query), table.take(key), table.take(value), scoring)
+            table.put(out, own.out)
+            table.put(log_sum, own.log_sum)
         for some in plan.shared:
             scoring = Scoring(scaling, softcap, bias=some.bias)
-            stem, stem_sum = _forward(
+            stem = _forward(
                 kernel,
                 some.branches.take(query),
                 some.stems.take(key),
                 some.stems.take(value),
                 scoring,
             )
-            own, own_sum = some.branches.take(out), some.branches.take(log_sum)
-            weight = torch.sigmoid(stem_sum - own_sum)[..., None].to(out.dtype)
-            some.branches.put(out, torch.lerp(own, stem, weight))
-            some.branches.put(log_sum, torch.logaddexp(own_sum, stem_sum))
+            own = Part(some.branches.take(out), some.branches.take(log_sum))
+            both = merge(stem, own)
+            some.branches.put(out, both.out)
+            some.branches.put(log_sum, both.log_sum)
         ctx.save_for_backward(query, key, value, out, log_sum)
         ctx.plan, ctx.scaling, ctx.softcap, ctx.kernel = plan, scaling, softcap, kernel
         return out
@@ -164,13 +159,11 @@ class _Attention(torch.autograd.Function):
         return (*grads, None, None, None)
 
 
-def _forward(
-    kernel: Kernel, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring
-) -> tuple[Tensor, Tensor]:
+def _forward(kernel: Kernel, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring) -> Part:
     batch, heads = query.shape[:2]
     query, key, value = _grouped(query, key.shape[1], heads), *_repeated(key, value, heads)
     out, log_sum = kernel.forward(query, key, value, scoring)
-    return out.reshape(batch, heads, *out.shape[2:]), log_sum.reshape(batch, heads, -1)
+    return Part(out.reshape(batch, heads, *out.shape[2:]), log_sum.reshape(batch, heads, -1))
 
 
 def _backward(

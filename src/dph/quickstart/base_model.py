@@ -14,7 +14,7 @@ from dph.files import atomic_path, make_directory, read_json, write_json
 from dph.quickstart.annotators import Annotator
 from dph.quickstart.arithmetic import all_sums
 from dph.quickstart.muon import Muon
-from dph.quickstart.packing import NO_TARGET, Block, PackedRows, pack
+from dph.quickstart.packing import NO_TARGET, Block, PackedBlocks, pack_blocks
 from dph.quickstart.question_sets import draw_questions
 from dph.quickstart.questions import Question
 from dph.quickstart.tokenizer import make_tokenizer
@@ -42,7 +42,7 @@ class Corpus:
     annotators: tuple[Annotator, ...]
     tokenizer: PreTrainedTokenizerFast
 
-    def batches(self, rng: Random, *, steps: int) -> Iterator[list[PackedRows]]:
+    def batches(self, rng: Random, *, steps: int) -> Iterator[list[PackedBlocks]]:
         """One batch for each step: every question with an answer by every annotator.
 
         A batch comes in pieces of similar length, which save padding and fit the CPU's caches.
@@ -57,7 +57,9 @@ class Corpus:
                 asked.append((item.prompt, [item.annotate(rng) for _ in self.annotators]))
             blocks = sorted(self._encode(asked), key=len)
             yield [
-                pack(blocks[start : start + BLOCKS_AT_ONCE], pad_id=self.tokenizer.pad_token_id)
+                pack_blocks(
+                    blocks[start : start + BLOCKS_AT_ONCE], pad_id=self.tokenizer.pad_token_id
+                )
                 for start in range(0, len(blocks), BLOCKS_AT_ONCE)
             ]
 
@@ -151,7 +153,7 @@ def new_model(tokenizer: PreTrainedTokenizerFast, *, seed: int) -> LlamaForCausa
     return model
 
 
-def packed_logprobs(model: LlamaForCausalLM, rows: PackedRows) -> torch.Tensor:
+def packed_logprobs(model: LlamaForCausalLM, rows: PackedBlocks) -> torch.Tensor:
     """Log-probs (nats) of all targets, row by row."""
     hidden = model.model(
         input_ids=rows.input_ids,
@@ -166,7 +168,7 @@ def packed_logprobs(model: LlamaForCausalLM, rows: PackedRows) -> torch.Tensor:
 
 def _train(
     model: LlamaForCausalLM,
-    batches: Iterator[list[PackedRows]],
+    batches: Iterator[list[PackedBlocks]],
     *,
     steps: int,
     on_progress: Callable[[int], None] | None,

@@ -9,13 +9,13 @@ from pathlib import Path
 from random import Random
 
 from dph.files import atomic_path
-from dph.quickstart.domains import KEY, Domain, Table
+from dph.quickstart.domains import KEY, Domain, DomainTable
 
 FIRST_ROWS = 24
 SECOND_ROWS = 36
 LARGEST_NUMBER = 65
 
-Row = tuple[int | str, ...]
+TableRow = tuple[int | str, ...]
 Result = frozenset[tuple[object, ...]]
 
 
@@ -24,7 +24,7 @@ class Database:
     """A domain and its rows, one tuple of rows for each of its two tables."""
 
     domain: Domain
-    rows: tuple[tuple[Row, ...], tuple[Row, ...]]
+    rows: tuple[tuple[TableRow, ...], tuple[TableRow, ...]]
 
     @property
     def name(self) -> str:
@@ -57,7 +57,7 @@ class Database:
             connection.executemany(f"INSERT INTO {table.name} VALUES ( {holes} )", rows)
         connection.commit()
 
-    def _create(self, table: Table) -> str:
+    def _create(self, table: DomainTable) -> str:
         first = self.domain.first
         key = "PRIMARY KEY" if table is first else f"REFERENCES {first.name} ( {KEY} )"
         columns = [f"{KEY} INTEGER {key}"]
@@ -95,7 +95,7 @@ def draw_database(domain: Domain, rng: Random) -> Database:
     )
 
 
-def _rows(table: Table, keys: Iterable[int], rng: Random) -> tuple[Row, ...]:
+def _rows(table: DomainTable, keys: Iterable[int], rng: Random) -> tuple[TableRow, ...]:
     keys = list(keys)
     columns: list[list[int] | list[str]] = [keys]
     for column in table.columns:

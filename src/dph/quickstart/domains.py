@@ -13,7 +13,7 @@ KEY = "key"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class DomainColumn:
     """A column and the business term that questions use instead of its name."""
 
     name: str
@@ -28,19 +28,19 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class DomainTable:
     """A table without its key column: its numeric columns, then its text column."""
 
     name: str
-    columns: tuple[Column, ...]
+    columns: tuple[DomainColumn, ...]
 
     @property
-    def numeric(self) -> tuple[Column, ...]:
+    def numeric(self) -> tuple[DomainColumn, ...]:
         """The columns that hold whole numbers."""
         return tuple(column for column in self.columns if not column.is_text)
 
     @property
-    def text(self) -> Column:
+    def text(self) -> DomainColumn:
         """The one column that holds text."""
         return next(column for column in self.columns if column.is_text)
 
@@ -50,16 +50,16 @@ class Domain:
     """A database: a table and a second one whose rows refer to it by the key."""
 
     name: str
-    first: Table
-    second: Table
+    first: DomainTable
+    second: DomainTable
 
     @property
-    def tables(self) -> tuple[Table, Table]:
+    def tables(self) -> tuple[DomainTable, DomainTable]:
         """Both tables, the one that is referred to first."""
         return self.first, self.second
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[DomainColumn, ...]:
         """The columns of both tables, without the key."""
         return self.first.columns + self.second.columns
 
@@ -72,8 +72,12 @@ class Domain:
         )
 
 
-def _table(name: str, numeric: dict[str, str], text: tuple[str, str, tuple[str, ...]]) -> Table:
-    return Table(name, (*(Column(*item) for item in numeric.items()), Column(*text)))
+def _table(
+    name: str, numeric: dict[str, str], text: tuple[str, str, tuple[str, ...]]
+) -> DomainTable:
+    return DomainTable(
+        name, (*(DomainColumn(*item) for item in numeric.items()), DomainColumn(*text))
+    )
 
 
 DOMAINS = (

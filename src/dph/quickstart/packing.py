@@ -28,7 +28,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PackedRows:
+class PackedBlocks:
     """The tensors of a packed forward pass."""
 
     input_ids: Int[Tensor, "rows tokens"]
@@ -39,7 +39,7 @@ class PackedRows:
     """0 where a token may look, the smallest float where not; fits SDPA and eager attention."""
 
 
-def pack(blocks: Sequence[Block], *, pad_id: int) -> PackedRows:
+def pack_blocks(blocks: Sequence[Block], *, pad_id: int) -> PackedBlocks:
     """Lay blocks into rows no longer than the longest block, first fit by falling length."""
     width = max(map(len, blocks))
     rows: list[list[Block]] = []
@@ -54,7 +54,7 @@ def pack(blocks: Sequence[Block], *, pad_id: int) -> PackedRows:
     ids, positions, targets, block_of, answer_of = columns.unbind(-1)
     allowed = _allowed(block_of, answer_of)
     attention = torch.zeros(allowed.shape).masked_fill_(~allowed, torch.finfo(torch.float32).min)
-    return PackedRows(
+    return PackedBlocks(
         input_ids=ids, positions=positions, targets=targets, attention=attention[:, None]
     )
 

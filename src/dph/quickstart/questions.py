@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
-from dph.quickstart.domains import Column, Domain, Table
+from dph.quickstart.domains import Domain, DomainColumn, DomainTable
 
 COMPARISONS = {"above": ">", "below": "<", "at least": ">=", "at most": "<="}
 EQUALITY = {"is": "="}
@@ -86,7 +86,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Interpretation:
     """What somebody takes a question to mean, in the schema's names and SQL's operators."""
 
     table: str
@@ -97,7 +97,9 @@ class Reading:
     order: tuple[str, str] | None
 
 
-def read(question: Question, columns: Mapping[str, str], operators: tuple[str, ...]) -> Reading:
+def read(
+    question: Question, columns: Mapping[str, str], operators: tuple[str, ...]
+) -> Interpretation:
     """Resolve terms by ``columns``, phrases by ``operators`` (in the order of ``phrases``)."""
     where = tuple(
         (columns[condition.term], operator, condition.value)
@@ -106,7 +108,7 @@ def read(question: Question, columns: Mapping[str, str], operators: tuple[str, .
     order = None
     if question.superlative is not None:
         order = (columns[question.superlative[1]], operators[-1])
-    return Reading(
+    return Interpretation(
         table=question.table,
         joined=question.joined,
         shown=None if question.shown is None else columns[question.shown],
@@ -116,7 +118,7 @@ def read(question: Question, columns: Mapping[str, str], operators: tuple[str, .
     )
 
 
-def read_correctly(question: Question) -> Reading:
+def read_correctly(question: Question) -> Interpretation:
     """The reading that the gold SQL is written from."""
     columns = {column.term: column.name for column in question.domain.columns}
     return read(question, columns, tuple(OPERATORS[phrase] for phrase in question.phrases))
@@ -133,7 +135,7 @@ def draw_question(domain: Domain, rng: Random) -> Question:
     return _filter(domain, kind, table, rng)
 
 
-def _superlative(domain: Domain, table: Table, rng: Random) -> Question:
+def _superlative(domain: Domain, table: DomainTable, rng: Random) -> Question:
     shown = rng.choice(_terms(table.columns))
     ordered = (rng.choice(list(DIRECTIONS)), _other(_terms(table.numeric), shown, rng))
     return Question(
@@ -141,7 +143,7 @@ def _superlative(domain: Domain, table: Table, rng: Random) -> Question:
     )
 
 
-def _join(domain: Domain, table: Table, other: Table, rng: Random) -> Question:
+def _join(domain: Domain, table: DomainTable, other: DomainTable, rng: Random) -> Question:
     return Question(
         domain=domain,
         kind="join",
@@ -152,7 +154,7 @@ def _join(domain: Domain, table: Table, other: Table, rng: Random) -> Question:
     )
 
 
-def _filter(domain: Domain, kind: str, table: Table, rng: Random) -> Question:
+def _filter(domain: Domain, kind: str, table: DomainTable, rng: Random) -> Question:
     shown: str | None = None
     if kind != "count":
         shown = rng.choice(_terms(table.numeric if kind == "aggregate" else table.columns))
@@ -169,7 +171,7 @@ def _filter(domain: Domain, kind: str, table: Table, rng: Random) -> Question:
     )
 
 
-def _terms(columns: tuple[Column, ...]) -> list[str]:
+def _terms(columns: tuple[DomainColumn, ...]) -> list[str]:
     return [column.term for column in columns]
 
 
@@ -181,7 +183,7 @@ def _comparison(term: str, rng: Random) -> Condition:
     return Condition(term, rng.choice(list(COMPARISONS)), str(rng.choice(THRESHOLDS)))
 
 
-def _second_condition(table: Table, first: str, rng: Random) -> Condition:
+def _second_condition(table: DomainTable, first: str, rng: Random) -> Condition:
     if rng.random() < 0.5:
         return Condition(table.text.term, "is", f"'{rng.choice(table.text.values)}'")
     return _comparison(_other(_terms(table.numeric), first, rng), rng)

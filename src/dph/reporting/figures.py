@@ -32,10 +32,10 @@ _LOOK: dict[str, Any] = {
     "svg.hashsalt": "dph",
 }
 
-Metrics = Mapping[str, Sequence[Mapping[str, Any]]]
+MetricsOfRuns = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
-def quickstart_figure(summary: Mapping[str, Any], metrics: Metrics, path: Path) -> None:
+def quickstart_figure(summary: Mapping[str, Any], metrics: MetricsOfRuns, path: Path) -> None:
     """Save the four-panel picture as png (160 dpi) or svg, by the suffix of ``path``.
 
     ``summary`` is ``{"base": {"sets"}, "methods": {name: {"sets"}}}`` with the sets in_domain and
@@ -56,7 +56,7 @@ def quickstart_figure(summary: Mapping[str, Any], metrics: Metrics, path: Path) 
             figure.savefig(temporary, format=kind, dpi=DPI, metadata=metadata)
 
 
-def draw_quickstart(summary: Mapping[str, Any], metrics: Metrics) -> Figure:
+def draw_quickstart(summary: Mapping[str, Any], metrics: MetricsOfRuns) -> Figure:
     """The figure with its four axes, in the current matplotlib settings."""
     models = models_of(summary)
     inside, across = (_on_set(models, name) for name in ("in_domain", "cross_domain"))

@@ -1,6 +1,6 @@
 import pytest
 
-from dph.integrations.trl.share import MicroSteps, Place, rehearsal_share
+from dph.integrations.trl.share import MicroStep, MicroSteps, rehearsal_share
 from dph.presampling.pool import RehearsalSample
 from dph.training.order import rehearsal_of_step
 
@@ -27,7 +27,7 @@ def shares(samples, count, *, ranks, micros, step=3, seed=5):
                 samples,
                 count,
                 step,
-                Place(rank=rank, ranks=ranks, micro=micro, micros=micros),
+                MicroStep(rank=rank, ranks=ranks, micro=micro, micros=micros),
                 seed=seed,
             )
             for micro in range(micros)

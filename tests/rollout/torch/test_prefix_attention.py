@@ -1,14 +1,8 @@
 import pytest
 import torch
 
-from dph.rollout.torch.prefix_attention import (
-    Part,
-    attend,
-    attend_causally,
-    attend_prompts,
-    merge,
-    sharing_of,
-)
+from dph.attention.kernels import Scoring
+from dph.rollout.torch.prefix_attention import attend_causally, attend_prompts, prompt_table
 
 
 def oracle(query, key, value, *, scaling, softcap=None, mask=None):
@@ -37,28 +31,6 @@ VARIANTS = [
 
 
 @pytest.mark.parametrize(("dtype", "softcap", "size"), VARIANTS)
-def test_parts_merged_are_attention_over_all_keys_together(dtype, softcap, size):
-    torch.manual_seed(0)
-    query, key = randn(3, 2, 4, 8, dtype=dtype), randn(3, 2, 9, 8, dtype=dtype)
-    value = randn(3, 2, 9, size, dtype=dtype)
-    options = {"scaling": 0.4, "softcap": softcap}
-    first = attend(query, key[:, :, :6], value[:, :, :6], **options)
-    second = attend(query, key[:, :, 6:], value[:, :, 6:], **options)
-    torch.testing.assert_close(
-        merge(first, second).double(), oracle(query, key, value, **options), rtol=0, atol=1e-6
-    )
-
-
-def test_a_part_with_far_larger_scores_takes_all_the_weight():
-    near, far = (
-        Part(torch.ones(1), torch.tensor([500.0])),
-        Part(torch.zeros(1), torch.tensor([-500.0])),
-    )
-    for parts in [(near, far), (far, near)]:
-        assert merge(*parts).item() == 1
-
-
-@pytest.mark.parametrize(("dtype", "softcap", "size"), VARIANTS)
 @pytest.mark.parametrize("owners", [[0, 0, 0, 1, 1, 1], [0, 1, 1, 1, 3], [2]])
 def test_rows_read_their_own_prompt_and_no_padding(dtype, softcap, size, owners):
     torch.manual_seed(0)
@@ -73,10 +45,8 @@ def test_rows_read_their_own_prompt_and_no_padding(dtype, softcap, size, owners)
         query,
         key,
         value,
-        sharing_of(owner, prompts=prompts),
-        scaling=0.3,
-        softcap=softcap,
-        bias=bias,
+        prompt_table(owner, prompts=prompts),
+        Scoring(0.3, softcap, bias=bias),
     )
     mask = real[owner][:, None, None]
     expected = oracle(query, key[owner], value[owner], scaling=0.3, softcap=softcap, mask=mask)

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from dph.rollout.torch.shared_cache import SharedCache
-from dph.rollout.torch.waves import Row, Wave
+from dph.rollout.torch.waves import Wave, WaveRow
 
 
 class Together:
@@ -12,7 +12,7 @@ class Together:
         torch.manual_seed(0)
         self.wave = Wave(
             prompts=tuple((0,) * length for length in lengths),
-            rows=tuple(Row(0, i, prompt) for i, prompt in enumerate(owners)),
+            rows=tuple(WaveRow(0, i, prompt) for i, prompt in enumerate(owners)),
         )
         self.cache = SharedCache(self.wave, capacity=capacity, device=torch.device("cpu"))
         prompts = torch.randn(2, len(lengths), 2, max(lengths), 4)

@@ -4,12 +4,12 @@ import torch
 from dph.errors import ModelError
 from dph.rollout.torch import shared_forward as module
 from dph.rollout.torch.shared_forward import LEAST_ROWS, SharedForward
-from dph.rollout.torch.waves import Row, Wave
+from dph.rollout.torch.waves import Wave, WaveRow
 from tiny_models import build_model
 
 
 def wave_of(*prompts, samples=2):
-    rows = tuple(Row(0, i, p) for p in range(len(prompts)) for i in range(samples))
+    rows = tuple(WaveRow(0, i, p) for p in range(len(prompts)) for i in range(samples))
     return Wave(prompts=prompts, rows=rows)
 
 

@@ -5,7 +5,7 @@ from torch.utils._pytree import tree_flatten
 
 from dph.rollout.torch.shared_forward import SharedForward
 from dph.rollout.torch.step_graphs import StepGraphs, cuda_capture
-from dph.rollout.torch.waves import Row, Wave
+from dph.rollout.torch.waves import Wave, WaveRow
 from tiny_models import build_model
 
 
@@ -67,7 +67,7 @@ def test_a_step_is_captured_when_it_comes_again_and_replayed_until_its_key_chang
 
 
 def wave_of(*prompts, samples=2):
-    rows = tuple(Row(0, i, p) for p in range(len(prompts)) for i in range(samples))
+    rows = tuple(WaveRow(0, i, p) for p in range(len(prompts)) for i in range(samples))
     return Wave(prompts=prompts, rows=rows)
 
 

@@ -6,14 +6,12 @@ from pathlib import Path
 from dph.cli.display.output import json_text
 from dph.tasks.math import MathProblems, MathSet
 from dph.tasks.sql.problems import SQLProblems
-from dph.tasks.sql.questions import SQLSource
+from dph.tasks.sql.questions import SQLSplit
 
 _EXAMPLES = 3
 
 
-def say_sql(
-    made: SQLProblems, source: SQLSource, out: Path, *, checked: bool, as_json: bool
-) -> str:
+def say_sql(made: SQLProblems, source: SQLSplit, out: Path, *, checked: bool, as_json: bool) -> str:
     """The report on Spider or BIRD."""
     if as_json:
         return json_text(

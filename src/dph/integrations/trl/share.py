@@ -11,7 +11,7 @@ from dph.training.order import rehearsal_of_step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class MicroStep:
     """One micro-step of one process, in an optimizer step of many."""
 
     rank: int
@@ -34,7 +34,7 @@ class Share:
 
 
 def rehearsal_share(
-    samples: Sequence[RehearsalSample], count: int, step: int, place: Place, *, seed: int
+    samples: Sequence[RehearsalSample], count: int, step: int, place: MicroStep, *, seed: int
 ) -> Share:
     """The part of optimizer step ``step`` (from 1) that falls to ``place``.
 

@@ -11,7 +11,7 @@ from dph.errors import SettingsError
 from dph.integrations.trl.checks import StartChecks, require_pool_of_model
 from dph.integrations.trl.config import DPHConfig
 from dph.integrations.trl.rehearsal import rehearse
-from dph.integrations.trl.share import MicroSteps, Place, Share, rehearsal_share
+from dph.integrations.trl.share import MicroStep, MicroSteps, Share, rehearsal_share
 from dph.objectives import make_objective
 from dph.presampling.pool import load_pool
 
@@ -90,7 +90,7 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
     def _rehearse(self, model: Any) -> Tensor:
         assert self.divergence is not None
         micros = self.current_gradient_accumulation_steps
-        place = Place(
+        place = MicroStep(
             rank=self.accelerator.process_index,
             ranks=self.accelerator.num_processes,
             micro=self._micro_steps.next(self.state.global_step, micros),
@@ -115,7 +115,7 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
         self._log_rehearsal(torch.stack([term.loss.detach(), term.log_ratio]), share, place)
         return term.loss
 
-    def _log_rehearsal(self, sums: Tensor, share: Share, place: Place) -> None:
+    def _log_rehearsal(self, sums: Tensor, share: Share, place: MicroStep) -> None:
         """Hand a finished step's numbers to TRL, which averages them until it logs."""
         so_far = self._step_sums.to(sums.device) if place.micro else torch.zeros_like(sums)
         self._step_sums = so_far + sums

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dph.errors import ModelError
 from dph.rollout.base import SamplingParameters
-from dph.rollout.torch.waves import Row, Wave
+from dph.rollout.torch.waves import Wave, WaveRow
 
 
 class Cache(Protocol):
@@ -29,10 +29,10 @@ class Cache(Protocol):
 CacheT = TypeVar("CacheT", bound=Cache)
 
 
-class Drawn(NamedTuple):
+class DrawnRow(NamedTuple):
     """A completed row: its tokens up to and including the first stop token, and their log-probs."""
 
-    row: Row
+    row: WaveRow
     token_ids: tuple[int, ...]
     logprobs: tuple[float, ...]
     finished: bool
@@ -81,7 +81,7 @@ class Cohort(Generic[CacheT]):
         """What every row drew last."""
         return self._tokens[self.age - 1].index_select(0, self._rows)
 
-    def hand_out(self) -> list[Drawn]:
+    def hand_out(self) -> list[DrawnRow]:
         """The rows that are done and were not handed out yet. Waits for the device.
 
         Raises:
@@ -108,7 +108,7 @@ class Cohort(Generic[CacheT]):
         self._rows = self._rows.index_select(0, kept)
         self._live = self._live.index_select(0, kept)
 
-    def _drawn(self, done: Int[Tensor, "done"]) -> Iterator[Drawn]:
+    def _drawn(self, done: Int[Tensor, "done"]) -> Iterator[DrawnRow]:
         tokens = self._tokens[: self.age].index_select(1, done).T.cpu().numpy()
         logprobs = self._logprobs[: self.age].index_select(1, done).T.cpu().numpy()
         stops = np.isin(tokens, self.parameters.stop_token_ids)
@@ -120,7 +120,7 @@ class Cohort(Generic[CacheT]):
                 raise ModelError(
                     "the model gives log-probs that are not finite: its weights are lost"
                 )
-            yield Drawn(
+            yield DrawnRow(
                 row=self.wave.rows[row],
                 token_ids=tuple(tokens[place, :length].tolist()),
                 logprobs=tuple(logprobs[place, :length].tolist()),

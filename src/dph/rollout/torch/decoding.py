@@ -9,7 +9,7 @@ from torch import Tensor
 
 from dph.rollout.base import SamplingParameters
 from dph.rollout.torch.choice import choose
-from dph.rollout.torch.cohort import CacheT, Cohort, Drawn
+from dph.rollout.torch.cohort import CacheT, Cohort, DrawnRow
 from dph.rollout.torch.waves import Room, Waiting, Wave
 
 COMPACT_BELOW = 0.8
@@ -54,7 +54,7 @@ class Decoder(Generic[CacheT]):
         self.cohorts: list[Cohort[CacheT]] = []
         self._is_stop: Tensor | None = None
 
-    def run(self) -> Iterator[list[Drawn]]:
+    def run(self) -> Iterator[list[DrawnRow]]:
         """Rows, as soon as they are seen to be done."""
         logits: list[Tensor] = []
         while True:

@@ -7,56 +7,20 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-
-class Part(NamedTuple):
-    """Attention over some of the keys: the mixed values and the log of the softmax's sum (nats)."""
-
-    out: Float[Tensor, "batch heads queries value"]
-    log_sum: Float[Tensor, "batch heads queries"]
+from dph.attention.kernels import Part, Scoring, kernel_for
 
 
 def attend(
     query: Float[Tensor, "batch heads queries key"],
     key: Float[Tensor, "batch heads tokens key"],
     value: Float[Tensor, "batch heads tokens value"],
-    *,
-    scaling: float,
-    softcap: float | None = None,
-    bias: Float[Tensor, "_ 1 1 tokens"] | None = None,
+    scoring: Scoring,
 ) -> Part:
-    """Attention of every query over all tokens, with what is needed to merge it with other parts.
+    """Attention of every query over all tokens, as a part that can be merged with others.
 
-    Equation: s = scaling * query key^T; where there is a softcap c, s = c tanh(s / c); s += bias;
-    out = softmax(s) value, log_sum = log sum exp(s).
-    Computed as: torch's flash kernel on a CPU, which keeps the scores in cache; matrix products
-    elsewhere.
+    Computed as: the kernels that masks can be added to, because prompts are padded.
     """
-    if softcap is None and _flash_takes(query, value):
-        mask = None if bias is None else bias.to(query.dtype)
-        out, log_sum = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-            query, key, value, 0.0, False, attn_mask=mask, scale=scaling
-        )
-        return Part(out, log_sum)
-    scores = (query @ key.transpose(-1, -2)).float() * scaling
-    if softcap is not None:
-        scores = torch.tanh(scores / softcap) * softcap
-    if bias is not None:
-        scores = scores + bias
-    log_sum = scores.logsumexp(dim=-1)
-    return Part((scores - log_sum[..., None]).exp().to(value.dtype) @ value, log_sum)
-
-
-def merge(first: Part, second: Part) -> Float[Tensor, "batch heads queries value"]:
-    """Attention over the keys of both parts.
-
-    Equation: out = w first.out + (1 - w) second.out, w = 1 / (1 + exp(second.log_sum -
-    first.log_sum)).
-    Computed as: exp of a contiguous tensor, not sigmoid, which rounds the last elements of a
-    tensor differently on a CPU: a row's tokens would depend on its place in the batch.
-    """
-    gap = (second.log_sum - first.log_sum).contiguous()
-    weight = gap.exp_().add_(1).reciprocal_()
-    return torch.lerp(second.out, first.out, weight[..., None].to(first.out.dtype))
+    return kernel_for(query, value, softcap=scoring.softcap).forward(query, key, value, scoring)
 
 
 def attend_causally(
@@ -77,8 +41,8 @@ def attend_causally(
     return scores.masked_fill_(later, -torch.inf).softmax(dim=-1).to(value.dtype) @ value
 
 
-class Sharing(NamedTuple):
-    """Which prompt each row reads.
+class PromptTable(NamedTuple):
+    """Which prompt each row reads, as a table of prompts and their rows.
 
     ``slots`` is None where every prompt has ``width`` rows; else it gives each row a place in a
     table of ``prompts`` x ``width``, and ``sources`` gives each place of the table a row.
@@ -90,8 +54,8 @@ class Sharing(NamedTuple):
     sources: Int[Tensor, "places"] | None = None
 
 
-def sharing_of(prompt_of_row: Int[Tensor, "rows"], *, prompts: int) -> Sharing:
-    """The sharing of rows that are sorted by prompt.
+def prompt_table(prompt_of_row: Int[Tensor, "rows"], *, prompts: int) -> PromptTable:
+    """The table of rows that are sorted by prompt.
 
     Widths are even: a CPU kernel rounds a single last query differently from the same query beside
     another, and a row's tokens would depend on how many others are left.
@@ -99,53 +63,35 @@ def sharing_of(prompt_of_row: Int[Tensor, "rows"], *, prompts: int) -> Sharing:
     counts = torch.bincount(prompt_of_row, minlength=prompts)
     width = -(-int(counts.max()) // 2) * 2
     if width * prompts == len(prompt_of_row):
-        return Sharing(prompts, width)
+        return PromptTable(prompts, width)
     first = counts.cumsum(0) - counts
     rows = torch.arange(len(prompt_of_row), device=prompt_of_row.device)
     slots = prompt_of_row * width + rows - first[prompt_of_row]
     sources = slots.new_zeros(prompts * width).index_copy_(0, slots, rows)
-    return Sharing(prompts, width, slots, sources)
+    return PromptTable(prompts, width, slots, sources)
 
 
 def attend_prompts(
     query: Float[Tensor, "rows kv_heads repeats key"],
     key: Float[Tensor, "prompts kv_heads tokens key"],
     value: Float[Tensor, "prompts kv_heads tokens value"],
-    sharing: Sharing,
-    *,
-    scaling: float,
-    softcap: float | None = None,
-    bias: Float[Tensor, "prompts 1 1 tokens"] | None = None,
+    table: PromptTable,
+    scoring: Scoring,
 ) -> Part:
     """Attention of every row over the whole of its prompt.
 
     Computed as: one product for each prompt and key-value head, with the queries of all its rows
     and of all heads that share the key-value head side by side.
     """
-    prompts, width = sharing.prompts, sharing.width
+    prompts, width = table.prompts, table.width
     _, heads, repeats, size = query.shape
-    if sharing.sources is not None:
-        query = query.index_select(0, sharing.sources)
+    if table.sources is not None:
+        query = query.index_select(0, table.sources)
     folded = query.view(prompts, width, heads, repeats, size).transpose(1, 2)
-    part = attend(
-        folded.reshape(prompts, heads, width * repeats, size),
-        key,
-        value,
-        scaling=scaling,
-        softcap=softcap,
-        bias=bias,
-    )
+    part = attend(folded.reshape(prompts, heads, width * repeats, size), key, value, scoring)
     shape = (prompts, heads, width, repeats)
     out = part.out.reshape(*shape, -1).transpose(1, 2).reshape(prompts * width, heads, repeats, -1)
     log_sum = part.log_sum.reshape(shape).transpose(1, 2).reshape(prompts * width, heads, repeats)
-    if sharing.slots is not None:
-        out, log_sum = out.index_select(0, sharing.slots), log_sum.index_select(0, sharing.slots)
+    if table.slots is not None:
+        out, log_sum = out.index_select(0, table.slots), log_sum.index_select(0, table.slots)
     return Part(out, log_sum)
-
-
-def _flash_takes(query: Tensor, value: Tensor) -> bool:
-    return (
-        query.device.type == "cpu"
-        and query.dtype in (torch.float32, torch.bfloat16)
-        and query.shape[-1] == value.shape[-1]
-    )

@@ -16,7 +16,7 @@ from dph.models.modes import autocast, evaluating
 from dph.randomness import uniforms
 from dph.records import Completion
 from dph.rollout.base import SampleRequest, SamplingParameters
-from dph.rollout.torch.cohort import Drawn
+from dph.rollout.torch.cohort import DrawnRow
 from dph.rollout.torch.decoding import Decoder
 from dph.rollout.torch.repeated_forward import RepeatedForward
 from dph.rollout.torch.sharability import shares_prompts
@@ -202,7 +202,7 @@ def check_requests(
 
 
 def _completion(
-    drawn: Drawn, request: SampleRequest, texts: Mapping[tuple[int, ...], str]
+    drawn: DrawnRow, request: SampleRequest, texts: Mapping[tuple[int, ...], str]
 ) -> Completion:
     return Completion(
         problem_id=request.problem_id,

@@ -8,7 +8,7 @@ from transformers import PreTrainedModel
 from dph.attention.probing import same_logits
 from dph.errors import ModelError
 from dph.rollout.torch.shared_forward import SharedForward
-from dph.rollout.torch.waves import Row, Wave
+from dph.rollout.torch.waves import Wave, WaveRow
 
 _PROMPTS = ((3, 1, 4), (5,))
 """Shorter than any window worth asking about."""
@@ -26,7 +26,7 @@ def shares_prompts(model: PreTrainedModel) -> bool:
         return False
     vocabulary = model.config.get_text_config().vocab_size
     prompts = tuple(tuple(token % vocabulary for token in prompt) for prompt in _PROMPTS)
-    rows = tuple(Row(0, i, prompt) for i, prompt in enumerate((0, 0, 1)))
+    rows = tuple(WaveRow(0, i, prompt) for i, prompt in enumerate((0, 0, 1)))
     forward = SharedForward(model, max_tokens=2)
     after = torch.arange(len(rows), device=model.device) % vocabulary
     with torch.autocast(model.device.type, enabled=False):

@@ -6,7 +6,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from dph.rollout.torch.prefix_attention import attend, attend_prompts, merge, sharing_of
+from dph.attention.kernels import Scoring
+from dph.attention.merging import merge_evenly
+from dph.rollout.torch.prefix_attention import attend, attend_prompts, prompt_table
 from dph.rollout.torch.waves import Wave, padded_width
 
 _COMPACT_PROMPTS_BELOW = 0.5
@@ -105,24 +107,21 @@ class SharedCache:
         end = self.columns
         rows, heads = key.shape[:2]
         grouped = query.reshape(rows, heads, -1, query.shape[2])
+        to_come = None if self._to_come is None else self._to_come[..., :end]
         own = attend(
             grouped,
             stored.keys[:, :, :end],
             stored.values[:, :, :end],
-            scaling=scaling,
-            softcap=softcap,
-            bias=None if self._to_come is None else self._to_come[..., :end],
+            Scoring(scaling, softcap, bias=to_come),
         )
         prompt = attend_prompts(
             grouped,
             stored.prompt_keys,
             stored.prompt_values,
-            self.sharing,
-            scaling=scaling,
-            softcap=softcap,
-            bias=self.bias,
+            self.table,
+            Scoring(scaling, softcap, bias=self.bias),
         )
-        return merge(prompt, own).reshape(rows, query.shape[1], -1)
+        return merge_evenly(prompt, own).reshape(rows, query.shape[1], -1)
 
     def advance(self) -> None:
         """Count the token that every layer has kept."""
@@ -161,7 +160,7 @@ class SharedCache:
         return like.new_empty(shape) if self._to_come is None else like.new_zeros(shape)
 
     def _share(self) -> None:
-        self.sharing = sharing_of(self.prompt_of_row, prompts=len(self.lengths))
+        self.table = prompt_table(self.prompt_of_row, prompts=len(self.lengths))
         columns = torch.arange(self.width, device=self.lengths.device)
         padding = columns >= self.lengths[:, None]
         bias = torch.zeros(padding.shape, device=padding.device).masked_fill_(padding, -torch.inf)

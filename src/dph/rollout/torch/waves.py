@@ -22,7 +22,7 @@ def padded_width(tokens: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class WaveRow:
     """One completion to draw: its place in the requests, and its prompt's place in the wave."""
 
     request: int
@@ -38,7 +38,7 @@ class Wave:
     """
 
     prompts: tuple[tuple[int, ...], ...]
-    rows: tuple[Row, ...]
+    rows: tuple[WaveRow, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ class Waiting:
         wave of its own.
         """
         prompts: list[tuple[int, ...]] = []
-        rows: list[Row] = []
+        rows: list[WaveRow] = []
         while self._queue:
             prompt, keys = self._queue[0]
             width = len(prompts[0]) if prompts else len(prompt)
@@ -109,7 +109,7 @@ class Waiting:
             count = self._fitting(free, len(prompts) + 1, width, len(rows), len(keys))
             if not count:
                 break
-            rows.extend(Row(*keys.popleft(), len(prompts)) for _ in range(count))
+            rows.extend(WaveRow(*keys.popleft(), len(prompts)) for _ in range(count))
             prompts.append(prompt)
             if keys:
                 break

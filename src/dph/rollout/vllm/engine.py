@@ -64,7 +64,7 @@ class EngineRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
+class EngineCompletion:
     """One completion of the engine; ``logprobs`` are those of the engine's mode."""
 
     token_ids: tuple[int, ...]
@@ -117,7 +117,7 @@ class Engine:
 
     def draw(
         self, rows: Sequence[EngineRow], parameters: SamplingParameters
-    ) -> Generator[tuple[int, Drawn], None, None]:
+    ) -> Generator[tuple[int, EngineCompletion], None, None]:
         """Each row's position and completion, in the order in which they finish.
 
         What is unfinished when the iteration is given up is taken from the engine.
@@ -177,9 +177,9 @@ def _arguments(directory: Path, options: EngineOptions, mode: LogprobsMode) -> M
     }
 
 
-def _drawn(output: Any) -> Drawn:
+def _drawn(output: Any) -> EngineCompletion:
     ids = tuple(output.token_ids)
-    return Drawn(
+    return EngineCompletion(
         token_ids=ids,
         logprobs=tuple(
             table[token].logprob for table, token in zip(output.logprobs, ids, strict=True)

@@ -18,8 +18,8 @@ from dph.rollout.base import SampleRequest, SamplingParameters
 from dph.rollout.torch.sampler import check_requests
 from dph.rollout.vllm.engine import (
     COOLEST,
-    Drawn,
     Engine,
+    EngineCompletion,
     EngineOptions,
     EngineRow,
     LogprobsMode,
@@ -164,7 +164,11 @@ class VLLMSampler(Closing):
         return self._engine
 
     def _completion(
-        self, request: SampleRequest, index: int, drawn: Drawn, parameters: SamplingParameters
+        self,
+        request: SampleRequest,
+        index: int,
+        drawn: EngineCompletion,
+        parameters: SamplingParameters,
     ) -> Completion:
         ids = drawn.token_ids
         finished = bool(ids) and ids[-1] in parameters.stop_token_ids

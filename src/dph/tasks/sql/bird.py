@@ -15,7 +15,7 @@ from typing import Any
 
 from dph.errors import DataError, SettingsError
 from dph.tasks.sql.questions import (
-    SQLSource,
+    SQLSplit,
     first_that_exists,
     published_rows,
     require_layout,
@@ -43,7 +43,7 @@ _TABLES = {
 _EXAMPLES_SHOWN = 2
 
 
-def load_bird(directory: Path, split: str) -> SQLSource:
+def load_bird(directory: Path, split: str) -> SQLSplit:
     """The questions of a split, with ids ``bird-dev-0`` and so on, by BIRD's own numbers.
 
     Raises:
@@ -53,7 +53,7 @@ def load_bird(directory: Path, split: str) -> SQLSource:
     if split not in BIRD_SPLITS:
         raise SettingsError(f"BIRD's splits are {', '.join(BIRD_SPLITS)}, got {split!r}")
     file = require_layout(directory, _FILES[split], f"questions of BIRD's {split} set")
-    return SQLSource(
+    return SQLSplit(
         questions=to_questions(
             file, prefix=f"bird-{split}", gold_field="SQL", number_field="question_id"
         ),

@@ -23,7 +23,7 @@ class SQLQuestion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SQLSource:
+class SQLSplit:
     """Where a split's questions, schemas and databases lie; None where there are none."""
 
     questions: list[SQLQuestion]

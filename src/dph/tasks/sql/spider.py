@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dph.errors import SettingsError
 from dph.tasks.sql.questions import (
-    SQLSource,
+    SQLSplit,
     first_that_exists,
     require_layout,
     to_questions,
@@ -23,7 +23,7 @@ _FILES = {
 }
 
 
-def load_spider(directory: Path, split: str) -> SQLSource:
+def load_spider(directory: Path, split: str) -> SQLSplit:
     """The questions of a split, with ids ``spider-train-0``, ``spider-dev-0`` and so on.
 
     The official training set is ``train_spider.json`` and after it ``train_others.json``, where
@@ -43,7 +43,7 @@ def load_spider(directory: Path, split: str) -> SQLSource:
         questions += to_questions(
             others, prefix=prefix, gold_field="query", number_field="id", start=len(questions)
         )
-    return SQLSource(
+    return SQLSplit(
         questions=questions,
         databases=first_that_exists(directory, ("database",), test=Path.is_dir),
         tables=first_that_exists(directory, ("tables.json",)),

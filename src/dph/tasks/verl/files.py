@@ -19,8 +19,6 @@ from dph.tasks.verl.rows import KEPT, problem_of_row, verl_row
 _ROWS = 1024
 _Item = TypeVar("_Item")
 
-Progress = Callable[[int], None]
-
 
 def problems_to_verl(
     source: Path,
@@ -28,7 +26,7 @@ def problems_to_verl(
     *,
     data_source: str | None = None,
     ground_truth: str | None = None,
-    on_progress: Progress = lambda _: None,
+    on_progress: Callable[[int], None] = lambda _: None,
 ) -> int:
     """Write the problems of a file as verl's parquet, atomically, and return how many there are.
 
@@ -68,7 +66,7 @@ def verl_to_problems(
     *,
     ground_truth: str = "answer",
     number: bool = False,
-    on_progress: Progress = lambda _: None,
+    on_progress: Callable[[int], None] = lambda _: None,
 ) -> int:
     """Write the rows of verl's parquet as a ``.jsonl`` file of problems; return how many there are.
 
