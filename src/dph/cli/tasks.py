@@ -66,7 +66,7 @@ def _add_sql_command(name: str, *, title: str, splits: str, seconds: float) -> N
     )(command)
 
 
-def _sql_source(name: str, data: Path, split: str) -> "SQLSource":
+def _sql_source(name: str, data: Path, split: str) -> "SQLSplit":
     from dph.tasks.sql.bird import load_bird
     from dph.tasks.sql.spider import load_spider
 

@@ -64,7 +64,7 @@ def _table(given: Mapping[str, Any] | str | None, method: str | None) -> Mapping
             f"objective must be a table, JSON text or the path of a recipe (.toml), got {given!r}"
         )
     if method is not None:
-        raise SettingsError(f"method={method!r} beside the recipe {given}, which has one of its own")
+        raise SettingsError(f"method={method!r} beside the recipe {given}, which has its own")
     return load_recipe(Path(given)).objective.model_dump(exclude_unset=True, exclude_none=True)
 
 
