@@ -62,10 +62,10 @@ def stored_samples(model, dtype="float32", seed=2):
     ]
 
 
-def write_small_pool(path, *, samples=None, **changes):
-    """The pool of ``make_small_model()``; ``changes`` to what it says it was made from."""
+def write_small_pool(path, *, samples=None, answers=2, **changes):
+    """The pool of ``make_small_model()``; ``answers`` is a seed, ``changes`` go to its source."""
     model = make_small_model()
-    rehearsal = stored_samples(model) if samples is None else samples
+    rehearsal = stored_samples(model, seed=answers) if samples is None else samples
     return write_pool_of(model, path, rehearsal, **{"temperature": TEMPERATURE, **changes})
 
 

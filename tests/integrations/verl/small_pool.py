@@ -7,7 +7,7 @@ from small_pools import write_pool_of
 STORED = 11
 
 
-def write_small_pool(path, *, stored=STORED, seed=1, **changes):
+def write_small_pool(path, *, stored=STORED, answers=1, **changes):
     """A pool of ``stored`` answers and two problems to explore."""
     problems = [
         Problem(problem_id=f"p{i}", prompt=f"w{i + 3} w9", answer={"answer": f"w{i}"})
@@ -16,7 +16,7 @@ def write_small_pool(path, *, stored=STORED, seed=1, **changes):
     return write_pool_of(
         make_model(),
         path,
-        stored_samples(stored, seed=seed),
+        stored_samples(stored, seed=answers),
         explored=problems,
         **{"temperature": TEMPERATURE, **changes},
     )
