@@ -69,11 +69,11 @@ def resolve_recipe(table: Mapping[str, Any]) -> Recipe:
     table = _with_terms(table)
     _refuse_unknown_keys(table)
     method = table.get("method", Recipe.model_fields["method"].default)
-    expanded = _merge(METHODS.get(method, {}) if isinstance(method, str) else {}, table)
+    expanded = merged(METHODS.get(method, {}) if isinstance(method, str) else {}, table)
     try:
         return Recipe.model_validate(expanded)
     except ValidationError as error:
-        raise SettingsError("; ".join(_messages(error))) from error
+        raise SettingsError("; ".join(messages(error))) from error
 
 
 def recipe_toml(recipe: Recipe) -> str:
@@ -227,19 +227,21 @@ def _with_terms(table: Mapping[str, Any]) -> Mapping[str, Any]:
         raise SettingsError(f"objective: {error}") from error
 
 
-def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    merged: dict[str, Any] = dict(under)
+def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """``over`` laid upon ``under``, table by table; where another term is chosen, it alone."""
+    result: dict[str, Any] = dict(under)
     if any(under.get(name) != over.get(name, under.get(name)) for name in _SELECTORS):
         # Another term was chosen: what the method set of its own one does not fit it.
-        merged = {name: value for name, value in under.items() if name in _FIELDS_OF_ALL_TERMS}
+        result = {name: value for name, value in under.items() if name in _FIELDS_OF_ALL_TERMS}
     for name, value in over.items():
-        below = merged.get(name)
+        below = result.get(name)
         both = isinstance(below, Mapping) and isinstance(value, Mapping)
-        merged[name] = _merge(below, value) if both else value  # type: ignore[arg-type]
-    return merged
+        result[name] = merged(below, value) if both else value  # type: ignore[arg-type]
+    return result
 
 
-def _messages(error: ValidationError) -> Iterator[str]:
+def messages(error: ValidationError) -> Iterator[str]:
+    """What is wrong, one setting at a time, each with its key and its value."""
     items = error.errors(include_url=False)
     inside = {item["loc"][:-1] for item in items}
     for item in items:
@@ -249,7 +251,7 @@ def _messages(error: ValidationError) -> Iterator[str]:
         key = ".".join(str(part) for part in item["loc"])
         cause = item.get("ctx", {}).get("error")
         if isinstance(cause, ValidationError):  # of a term's own parameters
-            yield from (f"{key}.{message}" for message in _messages(cause))
+            yield from (f"{key}.{message}" for message in messages(cause))
             continue
         if item["type"] == "missing":
             yield f"the recipe needs {key}" + _meaning(_pattern(key))

@@ -4,10 +4,9 @@ import random
 
 from dph.forward.scoring import score_completions
 from dph.integrations.trl import DPHConfig, DPHTrainer, problems_dataset
-from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
-from dph.presampling.manifest import Counts, Rule, Source
-from dph.presampling.pool import RehearsalSample, write_pool
+from dph.presampling.pool import RehearsalSample
 from dph.records import Problem
+from small_pools import write_pool_of
 from tiny_models import VOCABULARY, build_model, build_tokenizer
 
 TEMPERATURE = 0.9
@@ -31,9 +30,9 @@ def problems(count=24):
     ]
 
 
-def stored_samples(model, dtype="float32"):
+def stored_samples(model, dtype="float32", seed=2):
     """Random answers of 1 to 8 tokens after prompts of 1 to 6, with the model's log-probs."""
-    rng = random.Random(2)
+    rng = random.Random(seed)
 
     def tokens(longest):
         return tuple(rng.randrange(3, VOCABULARY) for _ in range(rng.randint(1, longest)))
@@ -63,43 +62,11 @@ def stored_samples(model, dtype="float32"):
     ]
 
 
-def write_small_pool(path, *, samples=None, **changes):
-    """The pool of ``make_small_model()``; ``changes`` to what it says it was made from."""
-    model, tokenizer = make_small_model(), build_tokenizer()
-    source = {
-        "model": "small",
-        "model_fingerprint": weight_fingerprint(model),
-        "tokenizer_fingerprint": tokenizer_fingerprint(tokenizer),
-        "problems_fingerprint": "small",
-        "chat": False,
-        "system_prompt": "",
-        "verifier": "none",
-        "verifier_version": "1",
-        "samples": 8,
-        "temperature": TEMPERATURE,
-        "top_p": 1.0,
-        "max_tokens": 8,
-        "stop_token_ids": (1,),
-        "dtype": "float32",
-        "seed": 0,
-    }
-    rehearsal = stored_samples(model) if samples is None else samples
-    write_pool(
-        path,
-        source=Source(**{**source, **changes}),
-        rule=Rule(threshold=7, wrong_final="discard"),
-        counts=Counts(
-            problems=STORED,
-            exploration=0,
-            rehearsal=len(rehearsal),
-            discarded=0,
-            histogram=(0,) * 9,
-        ),
-        exploration=[],
-        rehearsal=rehearsal,
-        samples=[],
-    )
-    return path
+def write_small_pool(path, *, samples=None, answers=2, **changes):
+    """The pool of ``make_small_model()``; ``answers`` is a seed, ``changes`` go to its source."""
+    model = make_small_model()
+    rehearsal = stored_samples(model, seed=answers) if samples is None else samples
+    return write_pool_of(model, path, rehearsal, **{"temperature": TEMPERATURE, **changes})
 
 
 def make_config(directory, **changes):

@@ -18,7 +18,7 @@ def make(tmp_path, **changes):
         ({"pool": ""}, r"eta=0.01 needs a pool"),
         (
             {"divergence": "forwrd_kl"},
-            r"divergence: Input should be .*'forward_kl'.*got 'forwrd_kl'",
+            r"there is no 'forwrd_kl': .*; did you mean 'forward_kl'\?",
         ),
         ({"eta": -1.0}, r"eta: Input should be greater than or equal to 0, got -1.0"),
         ({"eta": float("nan")}, r"eta: .*got nan"),

@@ -13,6 +13,7 @@ from dph.integrations.trl import DPHConfig, DPHTrainer
 from dph.integrations.trl.trainer import METRICS
 from integrations.trl.small import even_tokens, make_config, make_trainer
 
+OVERRIDDEN = ("compute_loss", "_calculate_rewards", "_generate_and_score_completions")
 OWN_FIELDS = {field.name for field in fields(DPHConfig)} - {f.name for f in fields(GRPOConfig)}
 
 
@@ -29,6 +30,12 @@ def test_the_version_is_one_that_the_extra_allows():
             "compute_loss",
             ("self", "model", "inputs", "return_outputs", "num_items_in_batch"),
         ),
+        (
+            GRPOTrainer,
+            "_calculate_rewards",
+            ("self", "inputs", "prompts", "completions", "completion_ids_list"),
+        ),
+        (GRPOTrainer, "_generate_and_score_completions", ("self", "inputs")),
         (GRPOTrainer, "log", ("self", "logs")),
         (Trainer, "add_callback", ("self", "callback")),
         (TrainerCallback, "on_train_begin", ("self", "args", "state", "control")),
@@ -44,6 +51,8 @@ def test_a_method_begins_with_the_parameters_that_we_pass(owner, name, parameter
     "name",
     [
         *("temperature", "seed", "bf16", "fp16", "gradient_accumulation_steps", "num_iterations"),
+        *("epsilon", "epsilon_high", "beta", "scale_rewards", "loss_type"),
+        *("multi_objective_aggregation", "mask_truncated_completions"),
         *("steps_per_generation", "save_strategy", "save_steps", "max_completion_length"),
     ],
 )
@@ -61,10 +70,10 @@ def test_trl_scales_its_loss_for_accumulation_itself():
     assert GRPOTrainer.loss_is_scaled_for_ga is True, "GRPOTrainer.loss_is_scaled_for_ga moved"
 
 
-def test_only_compute_loss_is_overridden():
+def test_only_the_loss_rewards_and_advantages_are_overridden():
     own = {name for name, value in vars(DPHTrainer).items() if callable(value)}
     inherited = {name for name in own if hasattr(GRPOTrainer, name)}
-    assert inherited == {"__init__", "compute_loss"}, f"DPHTrainer overrides {inherited}"
+    assert inherited == {"__init__", *OVERRIDDEN}, f"DPHTrainer overrides {inherited}"
 
 
 def test_a_trainer_has_the_attributes_that_we_read_and_none_of_ours(directory):
@@ -77,12 +86,13 @@ def test_a_trainer_has_the_attributes_that_we_read_and_none_of_ours(directory):
     )
     trainer = make_trainer(args, trainer=GRPOTrainer, reward=even_tokens)
     read = ("accelerator", "model", "processing_class", "state", "temperature", "_metrics")
+    read += ("_logs", "reward_weights", "num_generations", "num_generations_eval")
     for name in (*read, "max_completion_length"):
         assert hasattr(trainer, name), f"GRPOTrainer.{name} is gone"
     assert "train" in trainer._metrics, "GRPOTrainer._metrics has no 'train'"
     ours = make_trainer(make_config(directory))
-    added = {*vars(ours), *vars(DPHTrainer)} - {*vars(trainer), "__init__", "compute_loss"}
-    for name in ("divergence", "pool", "pool_path", "_micro_steps", "_step_sums"):
+    added = {*vars(ours), *vars(DPHTrainer)} - {*vars(trainer), "__init__", *OVERRIDDEN}
+    for name in ("anchors", "own_advantage", "_rewards", "_micro_steps", "_step_sums"):
         assert name in added, f"GRPOTrainer now has an attribute {name!r} of its own"
 
 
@@ -108,3 +118,29 @@ def test_what_we_append_to_its_metrics_reaches_its_log(directory):
     trainer.train()
     for name in METRICS:
         assert name in trainer.state.log_history[0], f"GRPOTrainer.log dropped {name}"
+
+
+def test_advantages_are_made_of_the_rewards_of_all_processes_and_cut_as_we_cut_them():
+    source = inspect.getsource(GRPOTrainer._generate_and_score_completions)
+    for text in (
+        "rewards_per_func = self._calculate_rewards(inputs, prompts, completions, ",
+        "(rewards_per_func * self.reward_weights.to(device).unsqueeze(0)).nansum(dim=1)",
+        "self.accelerator.process_index * len(prompts)",
+        "rewards.view(-1, num_generations)",
+        'self._logs["advantages"].extend(all_process_advantages.tolist())',
+        '"advantages": advantages,',
+    ):
+        assert text in source, f"TRL says {text!r} no longer: read _generate_and_score_completions"
+    rewards = inspect.getsource(GRPOTrainer._calculate_rewards)
+    assert "rewards_per_func = gather(rewards_per_func)" in rewards, "TRL gathers rewards elsewhere"
+
+
+def test_its_loss_types_have_the_denominators_that_we_take_them_for():
+    source = inspect.getsource(GRPOTrainer._compute_loss)
+    for text in (
+        'if self.loss_type in ["grpo", "sapo"]:',
+        'elif self.loss_type == "dr_grpo":',
+        'elif self.loss_type in ["cispo", "dapo", "vespo"]:',
+        'elif self.loss_type in ["grpo", "bnpo", "dr_grpo", "dapo", "luspo"]:',
+    ):
+        assert text in source, f"TRL says {text!r} no longer: read _compute_loss"

@@ -1,19 +1,14 @@
 """The gradient that an optimizer step takes is that of the stated loss."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 
 from dph.presampling.pool import load_pool
 from dph.training.order import rehearsal_of_step
 from integrations.trl.by_hand import TEXTBOOK, Step, gradient_by_hand, record, relative_error
+from integrations.trl.processes import run_two_processes
 from integrations.trl.small import TEMPERATURE, make_config, make_trainer
 
-TESTS = Path(__file__).parents[2]
 EXACT = 1e-6  # a float32 forward against float64
 
 
@@ -32,11 +27,6 @@ def error_of(step, directory, *, divergence="forward_kl", batches=None, eta=0.5)
 
 def as_step(values):
     return Step(**values)
-
-
-def environment():
-    path = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
 
 
 @pytest.mark.parametrize("divergence", TEXTBOOK)
@@ -64,17 +54,7 @@ def test_recomputed_activations_change_nothing(directory):
 
 @pytest.mark.parametrize("accumulation", [1, 2])
 def test_two_processes_take_the_gradient_of_all_their_rows(directory, accumulation):
-    command = [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--standalone"]
-    command += ["--nproc-per-node=2", str(Path(__file__).with_name("ddp_run.py"))]
-    done = subprocess.run(
-        [*command, str(directory), str(accumulation)],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_two_processes("ddp_run.py", directory, accumulation)
     ranks = [torch.load(directory / f"rank{rank}.pt", weights_only=True) for rank in (0, 1)]
     errors = []
     for first, second in zip(*ranks, strict=True):

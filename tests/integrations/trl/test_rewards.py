@@ -60,15 +60,37 @@ def test_a_verifier_gives_the_rewards_of_its_verdicts():
     assert reward.__name__ == "exact"
 
 
-def test_a_gold_answer_that_cannot_be_graded_gives_none_and_nothing_else_does():
+def test_what_could_not_be_graded_gives_none_and_nothing_else_does():
     outcomes = [outcome.value for outcome in Outcome]
     given = reward_function(Echo())(
         prompts=["?"] * len(outcomes), completions=["x"] * len(outcomes), **columns(*outcomes)
     )
     assert dict(zip(outcomes, given, strict=True)) == {
-        outcome: None if outcome == "BAD_GOLD" else float(outcome == "CORRECT")
+        outcome: None if outcome in ("BAD_GOLD", "CRASHED") else float(outcome == "CORRECT")
         for outcome in outcomes
     }
+
+
+def test_a_problem_whose_gold_answer_is_bad_gives_no_signal_at_all():
+    class Timing(Echo):
+        """The gold answer of problem 0 breaks at its second answer."""
+
+        def grade(self, problems, responses):
+            return [
+                Verdict(outcome=Outcome.BAD_GOLD, reward=0.0)
+                if (problem.problem_id, response) == ("0", "second")
+                else Verdict(outcome=Outcome.CORRECT, reward=1.0)
+                for problem, response in zip(problems, responses, strict=True)
+            ]
+
+    given = reward_function(Timing(), stop_token_ids=(9,))(
+        prompts=["?"] * 5,
+        completions=["first", "second", "cut", "first", "second"],
+        completion_ids=[[9], [9], [5], [9], [9]],
+        problem_id=["0", "0", "0", "1", "1"],
+        answer=["{}"] * 5,
+    )
+    assert given == [None, None, None, 1.0, 1.0]
 
 
 def test_an_answer_that_was_cut_off_gets_nothing_and_is_not_graded():

@@ -127,6 +127,16 @@ def test_a_pool_of_something_else_is_refused(tmp_path, changes, what):
         make_trainer(make_config(tmp_path))
 
 
+def test_a_store_of_an_anchor_is_compared_with_the_model_too(directory):
+    write_small_pool(directory / "other", temperature=0.5)
+    anchors = {
+        "near": {"divergence": "forward_kl", "weight": 0.1},
+        "far": {"divergence": "alpha", "weight": 0.2, "store": str(directory / "other")},
+    }
+    with pytest.raises(PoolError, match=r"other.*temperature was 0.5, this run has 0.9"):
+        make_trainer(make_config(directory, eta=None, objective={"anchors": anchors}))
+
+
 def test_a_damaged_pool_is_refused_before_anything_is_loaded(directory):
     (directory / "pool" / "rehearsal.parquet").write_bytes(b"")
     with pytest.raises(PoolError, match="SHA-256 differs"):
@@ -154,11 +164,11 @@ def test_settings_of_plain_grpo_are_refused(tmp_path):
 
 def test_a_processor_of_images_is_refused(directory):
     args = make_config(directory)
-    trainer = make_trainer(args)
+    (anchor,) = (trainer := make_trainer(args)).anchors
     with pytest.raises(ModelError, match="must be a tokenizer, got object"):
         require_pool_of_model(
-            trainer.pool,
-            trainer.pool_path,
+            anchor.pool,
+            anchor.directory,
             model=trainer.model,
             processing_class=object(),
             args=args,

@@ -11,8 +11,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallba
 from dph.errors import CheckpointError, ModelError
 from dph.integrations.trl.config import DPHConfig
 from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
-from dph.presampling.manifest import Source
-from dph.presampling.pool import Pool, RehearsalSample, require_fit
+from dph.presampling.pool import Pool, RehearsalSample
+from dph.presampling.same_policy import require_same_policy
 from dph.training.checks import require_reference
 from dph.training.update import TrainingForward
 
@@ -37,16 +37,14 @@ def require_pool_of_model(
             "stored answers are text alone, so the processing class must be a tokenizer, got "
             f"{type(processing_class).__name__}"
         )
-    found: dict[str, object] = {
-        "tokenizer_fingerprint": tokenizer_fingerprint(processing_class),
-        "temperature": args.temperature,
-        "dtype": args.precision,
-    }
-    if not is_peft_model(model):
-        found["model_fingerprint"] = weight_fingerprint(model)
-    expected: Source = pool.manifest.source.model_copy(update=found)
-    # The checked fields are the four above; the others are those of the pool itself.
-    require_fit(directory, pool.manifest, expected, pool.manifest.rule)
+    require_same_policy(
+        directory,
+        pool.manifest,
+        tokenizer_fingerprint=tokenizer_fingerprint(processing_class),
+        temperature=args.temperature,
+        dtype=args.precision,
+        model_fingerprint=None if is_peft_model(model) else weight_fingerprint(model),
+    )
 
 
 def require_whole_rollouts(args: DPHConfig, step: int) -> None:
@@ -72,14 +70,14 @@ class StartChecks(TrainerCallback):  # type: ignore[misc]
 
     def __init__(
         self,
-        samples: Sequence[RehearsalSample],
+        stores: Sequence[Sequence[RehearsalSample]],
         policy: Callable[[], PreTrainedModel],
         *,
         pad_id: int,
         max_tokens: int,
     ) -> None:
         """``policy`` gives the model once training begins: TRL may wrap or move it until then."""
-        self._samples = samples
+        self._stores = stores
         self._policy = policy
         self._pad_id = pad_id
         self._max_tokens = max_tokens
@@ -94,14 +92,13 @@ class StartChecks(TrainerCallback):  # type: ignore[misc]
         if state.global_step:
             require_whole_rollouts(args, state.global_step)
             return
-        require_reference(
-            self._samples,
-            TrainingForward(
-                model=self._policy(),
-                pad_id=self._pad_id,
-                temperature=args.temperature,
-                dtype=args.precision,
-                token_budget=CHECK_TOKENS,
-                max_tokens=self._max_tokens,
-            ),
+        forward = TrainingForward(
+            model=self._policy(),
+            pad_id=self._pad_id,
+            temperature=args.temperature,
+            dtype=args.precision,
+            token_budget=CHECK_TOKENS,
+            max_tokens=self._max_tokens,
         )
+        for samples in self._stores:
+            require_reference(samples, forward)

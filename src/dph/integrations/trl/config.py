@@ -2,66 +2,72 @@
 
 import logging
 from dataclasses import dataclass, field
+from typing import Any
 
-from pydantic import ValidationError
 from trl import GRPOConfig
 
 from dph.errors import SettingsError
+from dph.integrations.trl.terms import DEFINITION, apply_terms
 from dph.settings import ObjectiveSettings
+from dph.settings.engine_objective import engine_objective
+from dph.settings.objective_shorthand import REHEARSAL, SHORTHAND
 
 logger = logging.getLogger(__name__)
 
-_REFUSED = {
-    "dynamic_sampling": (
-        "TRL trains on the groups that it has drawn and cannot draw more for a step; "
-        "`dph train` (objective.dynamic_sampling, method dapo) and verl (filter_groups) can"
-    ),
-    "js_definition": (
-        "the definition form needs the initial policy's log-probs of every new sample in the loss, "
-        "which TRL gives to its own KL term only; `dph train` (method dph_js_definition) can. "
-        "Its stored half alone is no divergence; divergence='jensen_shannon' is one"
-    ),
-}
-"""What a recipe may ask for and TRL cannot do, and who can."""
+_BESIDE = (*SHORTHAND, "dynamic_sampling")
+"""Fields of ``DPHConfig`` that are keys of the objective."""
+
+
+def _short(name: str) -> dict[str, str]:
+    return {"help": f"short for objective.{'.'.join(SHORTHAND[name])}"}
 
 
 @dataclass
 class DPHConfig(GRPOConfig):  # type: ignore[misc]
-    """``trl.GRPOConfig`` with a pool and the rehearsal term.
+    """``trl.GRPOConfig`` with a pool and the objective of a recipe.
 
-    The loss is TRL's own plus ``eta`` times the mean of f(pi / pi_ref) over the tokens of
-    ``rehearsal_per_step`` stored answers (all processes and micro-steps of an optimizer step
-    together). Names and meanings are those of a recipe's ``[objective]``.
+    The loss is TRL's own plus, for every anchor, its weight times the mean of f(pi / pi_ref) over
+    the tokens of its stored answers (all processes and micro-steps of an optimizer step together).
+    What a recipe's ``[objective]`` says of the other terms becomes TRL's settings (``terms``).
 
     Args:
-        pool: Directory that ``dph presample`` left behind; needed unless ``eta`` is 0.
-        divergence: forward_kl, jensen_shannon, alpha or reverse_kl.
-        eta: Weight of the rehearsal term; 0 is GRPO.
-        rehearsal_per_step: Stored answers an optimizer step, over all processes.
-        alpha: alpha of the alpha divergence, between 0 and 1 (1: forward KL).
-        forward_kl_form: k3 or nll.
+        objective: The section ``[objective]`` of a recipe: a table, JSON text, or the path of a
+            recipe. Once the configuration is made, the settings that came of it.
+        method: A named method of the recipes; what ``objective`` and the short names say wins.
+        pool: Directory that ``dph presample`` left behind, for anchors that name no store of their
+            own.
+        rehearsal_per_step: Stored answers an optimizer step, over all processes, for anchors that
+            do not say ``per_step``.
+        divergence, eta, ...: The short names of the objective, as in a recipe. With neither
+            ``objective`` nor ``method``, divergence is forward_kl and eta 0.01; eta = 0 is GRPO.
         dynamic_sampling: Refused, with the name of an engine that can.
-        js_definition: Refused, with the name of an engine that can.
         disable_dropout: As in TRL, but True by default: the same weights must give ratio 1.
 
     Raises:
-        SettingsError: a value is out of range, or TRL cannot do what is asked.
+        SettingsError: a value is out of range, TRL cannot do what is asked, or one of its own
+            fields says something else.
     """
 
-    pool: str = field(default="", metadata={"help": "directory of a pool (dph presample)"})
-    divergence: str = field(
-        default="forward_kl",
-        metadata={"help": "forward_kl, jensen_shannon, alpha or reverse_kl, on stored answers"},
+    objective: dict[str, Any] | str | ObjectiveSettings | None = field(
+        default=None, metadata={"help": "[objective] of a recipe: JSON text, or a recipe's path"}
     )
-    eta: float = field(default=0.01, metadata={"help": "weight of the rehearsal term"})
+    method: str | None = field(default=None, metadata={"help": "a named method of the recipes"})
+    pool: str = field(default="", metadata={"help": "directory of a pool (dph presample)"})
     rehearsal_per_step: int = field(
         default=32,
         metadata={"help": "stored answers an optimizer step, over all processes"},
     )
-    alpha: float = field(default=0.5, metadata={"help": "alpha of the alpha divergence"})
-    forward_kl_form: str = field(default="k3", metadata={"help": "k3 or nll"})
-    dynamic_sampling: bool = field(default=False, metadata={"help": "refused: TRL cannot"})
-    js_definition: bool = field(default=False, metadata={"help": "refused: TRL cannot"})
+    divergence: str | None = field(default=None, metadata=_short("divergence"))
+    eta: float | None = field(default=None, metadata=_short("eta"))
+    alpha: float | None = field(default=None, metadata=_short("alpha"))
+    forward_kl_form: str | None = field(default=None, metadata=_short("forward_kl_form"))
+    js_definition: bool | None = field(default=None, metadata={"help": "refused: TRL cannot"})
+    advantage_scale: str | None = field(default=None, metadata=_short("advantage_scale"))
+    clip_low: float | None = field(default=None, metadata=_short("clip_low"))
+    clip_high: float | None = field(default=None, metadata=_short("clip_high"))
+    kl_coefficient: float | None = field(default=None, metadata=_short("kl_coefficient"))
+    kl_estimator: str | None = field(default=None, metadata=_short("kl_estimator"))
+    dynamic_sampling: bool | None = field(default=None, metadata={"help": "refused: TRL cannot"})
     disable_dropout: bool = field(
         default=True,
         metadata={"help": "ratios between two forwards of the same weights must be 1"},
@@ -69,13 +75,13 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, reason in _REFUSED.items():
-            if getattr(self, name):
-                raise SettingsError(f"DPHConfig cannot have {name}=True: {reason}")
-        if not self.objective.rehearses:
+        if self.js_definition:
+            raise SettingsError(f"DPHConfig cannot have js_definition=True: {DEFINITION}")
+        self.objective = settings = self._read_objective()
+        apply_terms(self, settings)
+        if not settings.rehearses:
             return
-        if not self.pool:
-            raise SettingsError(f"eta={self.eta} needs a pool: DPHConfig(pool=<directory>)")
+        self._require_stores(settings)
         if not isinstance(self.rehearsal_per_step, int) or self.rehearsal_per_step < 1:
             raise SettingsError(
                 f"rehearsal_per_step must be a whole number of at least 1, got "
@@ -88,6 +94,37 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
             )
         self._warn_of_saves_inside_a_rollout()
 
+    def _read_objective(self) -> ObjectiveSettings:
+        given = self.objective
+        if isinstance(given, ObjectiveSettings):
+            given = given.model_dump(exclude_unset=True, exclude_none=True)
+        try:
+            return engine_objective(
+                given, method=self.method, beside={n: getattr(self, n) for n in _BESIDE}
+            )
+        except SettingsError as error:
+            raise SettingsError(f"DPHConfig: {error}") from error
+
+    def _require_stores(self, settings: ObjectiveSettings) -> None:
+        for name, anchor in settings.active_anchors.items():
+            if not (anchor.store or self.pool):
+                short = name == REHEARSAL
+                what = "eta" if short else f"objective.anchors.{name}.weight"
+                raise SettingsError(
+                    f"{what}={anchor.weight} needs a pool: DPHConfig(pool=<directory>)"
+                )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in transformers: what is saved and what trackers are told."""
+        found: dict[str, Any] = super().to_dict()
+        return {**found, "objective": self.terms.model_dump(mode="json", exclude_unset=True)}
+
+    @property
+    def terms(self) -> ObjectiveSettings:
+        """The objective that all engines share, complete."""
+        assert isinstance(self.objective, ObjectiveSettings)
+        return self.objective
+
     def _warn_of_saves_inside_a_rollout(self) -> None:
         per_rollout = self.steps_per_rollout
         if self.save_strategy == "steps" and not (self.save_steps / per_rollout).is_integer():
@@ -97,30 +134,6 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
                 self.save_steps,
                 per_rollout,
             )
-
-    @property
-    def objective(self) -> ObjectiveSettings:
-        """The rehearsal part as the settings that every engine shares.
-
-        Raises:
-            SettingsError: a value is out of range.
-        """
-        values = {
-            "divergence": self.divergence,
-            "eta": self.eta,
-            "alpha": self.alpha,
-            "forward_kl_form": self.forward_kl_form,
-        }
-        try:
-            return ObjectiveSettings.model_validate(values, strict=False)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            key = ".".join(str(part) for part in first["loc"])
-            where = f"{key}: " if key else ""
-            raise SettingsError(
-                f"DPHConfig: {where}{first['msg'].removeprefix('Value error, ')}, "
-                f"got {values.get(key)!r}"
-            ) from error
 
     @property
     def precision(self) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from dph.errors import DataError
 from dph.integrations.trl.dataset import problem_of_columns
-from dph.records import Outcome, Verdict
+from dph.records import UNGRADED, Outcome, Verdict
 from dph.rollout.graded import CUT_OFF
 from dph.verifiers.base import Verifier
 
@@ -15,8 +15,10 @@ RewardFunction = Callable[..., list[float | None]]
 def reward_function(verifier: Verifier, *, stop_token_ids: Collection[int] = ()) -> RewardFunction:
     """Rewards of ``verifier`` for ``GRPOTrainer(reward_funcs=...)``, under the verifier's name.
 
-    The data set needs the columns of ``problems_dataset``. A completion whose gold answer cannot
-    be graded (BAD_GOLD) gets None, which TRL leaves out of its group's mean and of the loss.
+    The data set needs the columns of ``problems_dataset``. A completion that could not be graded
+    gets None, which TRL leaves out of its group's mean and gives no advantage: one whose grading
+    broke off (CRASHED), and every completion of a problem whose gold answer cannot be graded
+    (BAD_GOLD), also those that were graded before that was known.
 
     With ``stop_token_ids`` a completion that does not end in one of them was cut off: it gets 0
     without being graded, as in the package's own loop. Without them it is graded as it is.
@@ -48,14 +50,18 @@ def reward_function(verifier: Verifier, *, stop_token_ids: Collection[int] = ())
             [_text(completions[i]) for i in chosen],
         )
         verdicts = dict(zip(chosen, graded, strict=True))
-        return [_reward(verdicts.get(i, CUT_OFF)) for i in range(len(completions))]
+        bad = {problem_id[i] for i, v in verdicts.items() if v.outcome is Outcome.BAD_GOLD}
+        return [
+            None if problem_id[i] in bad else _reward(verdicts.get(i, CUT_OFF))
+            for i in range(len(completions))
+        ]
 
     reward.__name__ = verifier.name
     return reward
 
 
 def _reward(verdict: Verdict) -> float | None:
-    return None if verdict.outcome is Outcome.BAD_GOLD else verdict.reward
+    return None if verdict.outcome in UNGRADED else verdict.reward
 
 
 def _text(completion: Any) -> str:

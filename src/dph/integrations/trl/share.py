@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from dph.objectives import row_weights
+from dph.objectives import Reduction, row_weights
 from dph.presampling.pool import RehearsalSample
 from dph.training.order import rehearsal_of_step
 
@@ -25,7 +25,8 @@ class Share:
     """Stored answers with their weights, and the tokens of the whole step.
 
     Averaged over ranks, as data parallelism does with gradients, and added up over micro-steps,
-    the weights give every token of the step the weight 1 / ``tokens``.
+    the weights reduce the values of the whole step as the objective says; a token mean gives every
+    token the weight 1 / ``tokens``.
     """
 
     rows: tuple[RehearsalSample, ...]
@@ -34,7 +35,14 @@ class Share:
 
 
 def rehearsal_share(
-    samples: Sequence[RehearsalSample], count: int, step: int, place: MicroStep, *, seed: int
+    samples: Sequence[RehearsalSample],
+    count: int,
+    step: int,
+    place: MicroStep,
+    *,
+    seed: int,
+    reduction: Reduction = "token_mean",
+    max_tokens: int | None = None,
 ) -> Share:
     """The part of optimizer step ``step`` (from 1) that falls to ``place``.
 
@@ -45,7 +53,8 @@ def rehearsal_share(
     """
     rows = rehearsal_of_step(samples, count, step, seed=seed)
     lengths = torch.tensor([len(row.completion_ids) for row in rows])
-    weights = (place.ranks * row_weights(lengths, reduction="token_mean")).tolist()
+    whole = row_weights(lengths, reduction=reduction, max_tokens=max_tokens)
+    weights = (place.ranks * whole).tolist()
     mine = range(len(rows))[place.rank :: place.ranks][place.micro :: place.micros]
     return Share(
         rows=tuple(rows[i] for i in mine) or (rows[0],),

@@ -1,6 +1,9 @@
-"""``trl.GRPOTrainer`` with rehearsal. It overrides ``compute_loss`` and nothing else."""
+"""``trl.GRPOTrainer`` with the objective of a recipe.
 
-from pathlib import Path
+Three methods of TRL are overridden: ``compute_loss`` adds the anchors, and the two that make
+rewards and then advantages let an advantage that TRL does not have take the place of its own.
+"""
+
 from typing import Any
 
 import torch
@@ -8,28 +11,33 @@ from torch import Tensor
 from trl import GRPOTrainer
 
 from dph.errors import SettingsError
+from dph.integrations.trl.advantages import all_advantages
 from dph.integrations.trl.checks import StartChecks, require_pool_of_model
 from dph.integrations.trl.config import DPHConfig
 from dph.integrations.trl.rehearsal import rehearse
 from dph.integrations.trl.share import MicroStep, MicroSteps, Share, rehearsal_share
-from dph.objectives import make_objective
-from dph.presampling.pool import load_pool
+from dph.integrations.trl.stores import StoredAnchor, open_anchors, stores_of
+from dph.integrations.trl.terms import own_advantage
+from dph.objectives import Advantage, make_objective
+from dph.settings.objective_shorthand import REHEARSAL
 
-METRICS = ("rehearsal/loss", "rehearsal/log_ratio", "rehearsal/tokens")
-"""What an optimizer step adds to TRL's log: the mean of f and of |log pi - log pi_ref| over the
-step's stored tokens (nats a token), before eta, and their number."""
+_MEASURED = ("loss", "log_ratio", "tokens")
+METRICS = tuple(f"{REHEARSAL}/{name}" for name in _MEASURED)
+"""What an optimizer step adds to TRL's log for the anchor ``rehearsal``, and for every other one
+under its name: the mean of f and of |log pi - log pi_ref| over the step's stored tokens (nats a
+token), before its weight, and their number."""
 
 
 class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
-    """GRPO on new samples plus eta times an f-divergence on stored answers (arXiv:2509.07430).
+    """GRPO on new samples plus f-divergences on stored answers (arXiv:2509.07430).
 
     Every argument after ``args`` goes to ``trl.GRPOTrainer`` by name. With eta = 0 it is that
     trainer. The stored answers of an optimizer step are a function of (``args.seed``, global
     step, rank), so a resumed run rehearses what an uninterrupted one would have.
 
     Raises:
-        SettingsError: ``args`` is no ``DPHConfig``.
-        PoolError: the pool is damaged, or was made with another model, tokenizer, temperature or
+        SettingsError: ``args`` is not a ``DPHConfig``, or a term of one's own cannot be imported.
+        PoolError: a pool is damaged, or was made with another model, tokenizer, temperature or
             precision; when training starts, that its log-probs are not the policy's.
         CheckpointError: when training starts, a resume in the middle of a rollout.
     """
@@ -39,29 +47,32 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
     ) -> None:
         if not isinstance(args, DPHConfig):
             raise SettingsError(f"args must be a DPHConfig, got {type(args).__name__}")
-        anchors = make_objective(args.objective).anchors
-        self.divergence = anchors["rehearsal"].divergence if anchors else None
-        if self.divergence is not None:
-            self.pool_path = Path(args.pool)
-            self.pool = load_pool(self.pool_path)
+        terms = args.terms
+        self.anchors = open_anchors(terms, pool=args.pool, per_step=args.rehearsal_per_step)
+        self.own_advantage: Advantage | None = None
+        if own_advantage(terms):
+            self.own_advantage = make_objective(terms).advantage
         super().__init__(model, reward_funcs, args, **keywords)
-        if self.divergence is not None:
-            self._check_pool(args)
+        if self.anchors:
+            self._check_pools(args)
         self._micro_steps = MicroSteps()
-        self._step_sums = torch.zeros(2)
+        self._step_sums = torch.zeros(len(self.anchors), 2)
+        self._rewards = torch.zeros(0)
 
-    def _check_pool(self, args: DPHConfig) -> None:
-        """Compare the pool with the model, now by what made it, later by log-probs."""
-        require_pool_of_model(
-            self.pool,
-            self.pool_path,
-            model=self.model,
-            processing_class=self.processing_class,
-            args=args,
-        )
+    def _check_pools(self, args: DPHConfig) -> None:
+        """Compare the pools with the model, now by what made them, later by log-probs."""
+        pools = stores_of(self.anchors)
+        for directory, pool in pools.items():
+            require_pool_of_model(
+                pool,
+                directory,
+                model=self.model,
+                processing_class=self.processing_class,
+                args=args,
+            )
         self.add_callback(
             StartChecks(
-                self.pool.rehearsal,
+                [pool.rehearsal for pool in pools.values()],
                 lambda: self.accelerator.unwrap_model(self.model),
                 pad_id=self.pad_id,
                 max_tokens=self.max_completion_length,
@@ -73,6 +84,32 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
         """The token that fills up rows of different lengths."""
         return int(self.processing_class.pad_token_id)
 
+    def _calculate_rewards(self, *arguments: Any, **keywords: Any) -> Tensor:
+        """TRL's rewards, of all processes; remembered until the advantages are made of them."""
+        self._rewards = super()._calculate_rewards(*arguments, **keywords)
+        return self._rewards
+
+    def _generate_and_score_completions(self, inputs: Any) -> Any:
+        """TRL's batch, with the advantages of the objective where TRL does not have them."""
+        batch = super()._generate_and_score_completions(inputs)
+        if self.own_advantage is None:
+            return batch
+        training = self.model.training
+        advantages = all_advantages(
+            self.own_advantage,
+            self._rewards,
+            self.reward_weights,
+            samples=self.num_generations if training else self.num_generations_eval,
+        )
+        mine = len(batch["advantages"])
+        first = self.accelerator.process_index * mine
+        batch["advantages"] = advantages[first : first + mine]
+        logged = self._logs["advantages"]  # those of TRL are the last ones
+        for _ in range(min(len(logged), len(advantages))):
+            logged.pop()
+        logged.extend(advantages.tolist())
+        return batch
+
     def compute_loss(
         self,
         model: Any,
@@ -80,15 +117,13 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
         return_outputs: bool = False,
         num_items_in_batch: Any = None,
     ) -> Tensor:
-        """TRL's loss, and in training the rehearsal term of this micro-step."""
+        """TRL's loss, and in training the anchors' terms of this micro-step."""
         loss: Tensor = super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
-        if self.divergence is None or not model.training:
+        if not (self.anchors and model.training):
             return loss
-        eta: float = self.args.eta
-        return loss + eta * self._rehearse(model)
+        return loss + self._rehearse(model)
 
     def _rehearse(self, model: Any) -> Tensor:
-        assert self.divergence is not None
         micros = self.current_gradient_accumulation_steps
         place = MicroStep(
             rank=self.accelerator.process_index,
@@ -96,31 +131,39 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
             micro=self._micro_steps.next(self.state.global_step, micros),
             micros=micros,
         )
-        share = rehearsal_share(
-            self.pool.rehearsal,
-            self.args.rehearsal_per_step,
+        shares = [self._share(anchor, place) for anchor in self.anchors]
+        # Under data parallelism the policy's forward went through the wrapper, whose gradient
+        # hooks wait for the sum of all terms; these must not start them a second time.
+        policy = self.accelerator.unwrap_model(model)
+        terms = [
+            rehearse(
+                policy, share, anchor.divergence, temperature=self.temperature, pad_id=self.pad_id
+            )
+            for anchor, share in zip(self.anchors, shares, strict=True)
+        ]
+        sums = torch.stack([torch.stack([term.loss.detach(), term.log_ratio]) for term in terms])
+        self._log_rehearsal(sums, [share.tokens for share in shares], place)
+        weighted = [a.weight * term.loss for a, term in zip(self.anchors, terms, strict=True)]
+        return sum(weighted[1:], start=weighted[0])
+
+    def _share(self, anchor: StoredAnchor, place: MicroStep) -> Share:
+        return rehearsal_share(
+            anchor.pool.rehearsal,
+            anchor.per_step,
             self.state.global_step + 1,
             place,
             seed=self.args.seed,
+            reduction=self.args.terms.reduction,
+            max_tokens=self.max_completion_length,
         )
-        # Under data parallelism the policy's forward went through the wrapper, whose gradient
-        # hooks wait for the sum of both terms; this one must not start them a second time.
-        term = rehearse(
-            self.accelerator.unwrap_model(model),
-            share,
-            self.divergence,
-            temperature=self.temperature,
-            pad_id=self.pad_id,
-        )
-        self._log_rehearsal(torch.stack([term.loss.detach(), term.log_ratio]), share, place)
-        return term.loss
 
-    def _log_rehearsal(self, sums: Tensor, share: Share, place: MicroStep) -> None:
+    def _log_rehearsal(self, sums: Tensor, tokens: list[int], place: MicroStep) -> None:
         """Hand a finished step's numbers to TRL, which averages them until it logs."""
         so_far = self._step_sums.to(sums.device) if place.micro else torch.zeros_like(sums)
         self._step_sums = so_far + sums
         if place.micro < place.micros - 1:
             return
         means = self.accelerator.reduce(self._step_sums, reduction="mean").tolist()
-        for name, value in zip(METRICS, (*means, float(share.tokens)), strict=True):
-            self._metrics["train"][name].append(value)
+        for anchor, values, count in zip(self.anchors, means, tokens, strict=True):
+            for name, value in zip(_MEASURED, (*values, float(count)), strict=True):
+                self._metrics["train"][f"{anchor.name}/{name}"].append(value)

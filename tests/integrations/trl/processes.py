@@ -1,0 +1,23 @@
+"""Running a script of these tests in two processes that train together (gloo)."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+TESTS = Path(__file__).parents[2]
+
+
+def run_two_processes(script, *arguments, timeout=240):
+    path = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--standalone"]
+    command += ["--nproc-per-node=2", str(Path(__file__).with_name(script))]
+    done = subprocess.run(
+        [*command, *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=timeout,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
