@@ -164,4 +164,5 @@ def _verifier(bench: Workbench, settings: SetSettings, stack: ExitStack) -> Veri
 
 
 def _style(bench: Workbench, settings: SetSettings) -> Callable[[str], str | None] | None:
-    return make_style(settings.styles if settings.styles is not None else bench.recipe.data.styles)
+    data = bench.recipe.data
+    return make_style(settings.styles if settings.styles is not None else data.styles, data.modules)

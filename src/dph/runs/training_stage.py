@@ -28,7 +28,7 @@ _WITHOUT_RESULT = {
     "train": {"checkpoint_every", "keep_checkpoints", "steps"},
 }
 """The settings of each section that change no weights."""
-_PLACES = {"model": {"path"}, "data": {"train", "databases"}}
+_PLACES = {"model": {"path"}, "data": {"train", "databases", "modules"}}
 """What lies there counts, not where it lies."""
 _MOST_NAMED = 4
 

@@ -97,7 +97,7 @@ class Workbench:
                 temperature=sampling.temperature,
                 top_p=sampling.top_p,
             ),
-            style=make_style(self.recipe.data.styles),
+            style=make_style(self.recipe.data.styles, self.recipe.data.modules),
         )
 
     @contextmanager
@@ -184,6 +184,7 @@ def verifier_maker(recipe: Recipe) -> Callable[[str], Verifier]:
         sql_rule=data.sql_rule,
         math_phrases=data.math_phrases,
         math_any_expression=data.math_any_expression,
+        modules=data.modules,
     )
 
 
@@ -202,7 +203,7 @@ def open_workbench(recipe: Recipe) -> Iterator[Workbench]:
     databases = recipe.data.databases
     if databases is not None and not databases.is_dir():
         raise DataError(f"data.databases is no directory: {databases}")
-    make_style(recipe.data.styles)
+    make_style(recipe.data.styles, recipe.data.modules)
     tokenizer = load_tokenizer(recipe.model.path)
     if recipe.model.threads:
         torch.set_num_threads(recipe.model.threads)

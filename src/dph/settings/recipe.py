@@ -15,17 +15,24 @@ from dph.errors import SettingsError
 from dph.files import write_text
 from dph.settings.data import SetSettings
 from dph.settings.methods import METHODS
+from dph.settings.names_elsewhere import meant_key
+from dph.settings.places import (
+    OWN_CODE,
+    PATH_KEYS,
+    place_own_code,
+    spell_out_sets,
+    start_paths_at,
+)
 from dph.settings.schema import Recipe
 from dph.settings.section import Section
-
-PATH_KEYS = ("data.train", "data.databases", "presample.pool", "model.path")
 
 
 def load_recipe(path: Path, *, overrides: Sequence[str] = (), seed: int | None = None) -> Recipe:
     """Read, override, expand and validate a recipe.
 
     ``overrides`` are ``a.b=c`` with c in TOML (a bare word is a string). Relative paths in the
-    file start at the file's directory; those in overrides start at the working directory.
+    file start at the file's directory; those in overrides start at the working directory. The
+    user's own modules are found beside the file, and ``data.modules`` says where.
 
     Raises:
         SettingsError: the file is missing or not TOML, a key is unknown (the nearest known one
@@ -37,11 +44,14 @@ def load_recipe(path: Path, *, overrides: Sequence[str] = (), seed: int | None =
         raise SettingsError(f"cannot read the recipe {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} is not valid TOML: {error}") from error
-    _start_paths_at(table, path.resolve().parent)
+    beside = path.resolve().parent
+    spell_out_sets(table)
+    start_paths_at(table, beside)
     for override in overrides:
         _apply_override(table, override)
     if seed is not None:
         table["seed"] = seed
+    place_own_code(table, beside=beside, overridden=any(map(_names_own_code, overrides)))
     return resolve_recipe(table)
 
 
@@ -61,8 +71,11 @@ def resolve_recipe(table: Mapping[str, Any]) -> Recipe:
 
 
 def recipe_toml(recipe: Recipe) -> str:
-    """The resolved recipe as TOML; reading it back gives the same recipe."""
-    return tomli_w.dumps(recipe.model_dump(mode="json", exclude_none=True))
+    """The resolved recipe as TOML; reading it back anywhere gives the same settings.
+
+    Paths and the places of the user's own modules are absolute in it.
+    """
+    return tomli_w.dumps(_placed(recipe))
 
 
 def save_recipe(recipe: Recipe, path: Path) -> None:
@@ -79,7 +92,7 @@ def recipe_digest(*sections: BaseModel | Mapping[str, Any] | str | int) -> str:
 
 def changed_settings(before: Recipe, after: Recipe) -> dict[str, str]:
     """``was x, now y`` for every dotted key whose value differs."""
-    old, new = (dict(_flat(recipe.model_dump(mode="json"))) for recipe in (before, after))
+    old, new = (dict(_flat(_placed(recipe))) for recipe in (before, after))
     return {
         key: f"was {old.get(key)!r}, now {new.get(key)!r}"
         for key in {**old, **new}
@@ -128,9 +141,9 @@ def _refuse_unknown_keys(table: Mapping[str, Any]) -> None:
             continue
         if pattern in sections or pattern == "data.sets":
             raise SettingsError(f"{key} is a table of settings, got {value!r}")
-        near = difflib.get_close_matches(pattern, known, n=1, cutoff=0.5) or [
-            k for k in known if k.rsplit(".", 1)[-1] == key.rsplit(".", 1)[-1]
-        ]
+        meant = meant_key(key, known)
+        near = [meant] if meant else difflib.get_close_matches(pattern, known, n=1, cutoff=0.5)
+        near = near or [k for k in known if k.rsplit(".", 1)[-1] == key.rsplit(".", 1)[-1]]
         hint = f"; did you mean {near[0]}?" if near else "; `dph recipe show` lists the known ones"
         raise SettingsError(f"unknown setting {key}{hint}")
 
@@ -150,28 +163,21 @@ def _apply_override(table: dict[str, Any], override: str) -> None:
         if not isinstance(section, dict):
             raise SettingsError(f"unknown setting {key.strip()}: {parent} is not a table")
     section[name] = value
+    spell_out_sets(table)
     if _pattern(key.strip()) in (*PATH_KEYS, "data.sets.*.path"):
-        _start_paths_at(table, Path.cwd())
+        start_paths_at(table, Path.cwd())
 
 
-def _start_paths_at(table: dict[str, Any], directory: Path) -> None:
-    """Make relative paths absolute; a model name that is no directory there is left as it is."""
-    for key in PATH_KEYS:
-        section, name = key.split(".")
-        values = table.get(section)
-        if isinstance(values, dict) and isinstance(values.get(name), str):
-            full = directory / values[name]
-            if key != "model.path" or full.exists():
-                values[name] = str(full)
-    sets = table.get("data", {})
-    sets = sets.get("sets") if isinstance(sets, dict) else None
-    if not isinstance(sets, dict):
-        return
-    for name, value in sets.items():
-        if isinstance(value, str):
-            sets[name] = str(directory / value)
-        elif isinstance(value, dict) and isinstance(value.get("path"), str):
-            value["path"] = str(directory / value["path"])
+def _names_own_code(override: str) -> bool:
+    return override.partition("=")[0].strip().rpartition(".")[2] in OWN_CODE
+
+
+def _placed(recipe: Recipe) -> dict[str, Any]:
+    """A recipe's settings, without those that are not set, valid from every directory."""
+    table = recipe.model_dump(mode="json", exclude_none=True)
+    start_paths_at(table, Path.cwd())
+    place_own_code(table, beside=Path.cwd(), overridden=False)
+    return table
 
 
 def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

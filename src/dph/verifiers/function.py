@@ -1,11 +1,12 @@
 """The user's own verifier: a function by its import path, run in killable worker processes."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from dph.closing import Closing
 from dph.errors import SettingsError, VerifierError
-from dph.import_path import source_fingerprint
+from dph.import_path import require_one_module, source_fingerprint
 from dph.records import Outcome, Problem, Verdict
 from dph.workers.pool import Reply, ReplyKind, WorkerPool
 
@@ -17,9 +18,11 @@ class FunctionVerifier(Closing):
     ``version`` changes with the file that holds it, but not with what that file imports.
 
     Args:
-        path: import path ``module:function``; the current directory is searched, too.
+        path: import path ``module:function``.
         workers: number of worker processes.
         timeout: seconds for one answer.
+        directories: where the module is looked for first; without any, the current directory is
+            searched, too.
 
     Raises:
         SettingsError: the function cannot be imported, or a setting is out of range.
@@ -27,11 +30,19 @@ class FunctionVerifier(Closing):
 
     version = "1"
 
-    def __init__(self, path: str, *, workers: int = 1, timeout: float = 5.0) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        workers: int = 1,
+        timeout: float = 5.0,
+        directories: Sequence[Path] = (),
+    ) -> None:
         self.name = path
+        require_one_module(path, directories)
         self._pool = WorkerPool(
             handler="dph.verifiers.function_handler:make_function_grader",
-            options={"path": path},
+            options={"path": path, "directories": [str(d.resolve()) for d in directories]},
             workers=workers,
             timeout=timeout,
         )
@@ -39,7 +50,8 @@ class FunctionVerifier(Closing):
             self.close()
             raise SettingsError(f"the verifier {path!r} cannot be used: {reason}")
         # Verdicts of an earlier version of the function must not pass for those of this one.
-        self.version = f"{self.version} {source_fingerprint(path.partition(':')[0])}".rstrip()
+        fingerprint = source_fingerprint(path.partition(":")[0], directories)
+        self.version = f"{self.version} {fingerprint}".rstrip()
 
     def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
         """One verdict for each pair, in order.

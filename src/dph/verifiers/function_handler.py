@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 from dph.import_path import load_callable
@@ -61,5 +62,6 @@ def as_verdict(value: object) -> Verdict:
 
 
 def make_function_grader(options: Mapping[str, Any]) -> FunctionGrader:
-    """The worker's handler; ``options["path"]`` is the function's import path."""
-    return FunctionGrader(load_callable(options["path"]))
+    """The worker's handler: the function of ``options["path"]``, found in the ``directories``."""
+    directories = [Path(directory) for directory in options.get("directories", ())]
+    return FunctionGrader(load_callable(options["path"], directories))
