@@ -20,7 +20,8 @@ from dph.randomness import derived_seed
 from dph.rollout.base import SamplingParameters
 from dph.rollout.graded import GradedSampler
 from dph.runs.progress import ProgressDisplay
-from dph.runs.workbench import Workbench, verifier_maker
+from dph.runs.verifier_maker import verifier_maker
+from dph.runs.workbench import Workbench
 from dph.settings import SetSettings, recipe_digest
 from dph.tasks.problems import load_problems
 from dph.tasks.styles import make_style

@@ -1,6 +1,6 @@
 """From a recipe to what its stages work with: tokenizer, problems, verifier, sampler."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,10 +21,10 @@ from dph.rollout.graded import GradedSampler
 from dph.rollout.torch.sampler import TorchSampler, check_requests
 from dph.rollout.vllm.engine import EngineOptions, require_vllm
 from dph.rollout.vllm.sampler import VLLMSampler
+from dph.runs.verifier_maker import verifier_maker
 from dph.settings import Recipe
 from dph.tasks.problems import load_problems, problems_fingerprint
 from dph.tasks.styles import make_style
-from dph.verifiers import make_verifier
 from dph.verifiers.base import Verifier
 
 
@@ -171,21 +171,6 @@ class Workbench:
         """How a pool of this recipe is split."""
         presample = self.recipe.presample
         return Rule(threshold=presample.threshold, wrong_final=presample.wrong_final)
-
-
-def verifier_maker(recipe: Recipe) -> Callable[[str], Verifier]:
-    """Verifiers by name, with the recipe's databases, workers and time limit."""
-    data = recipe.data
-    return partial(
-        make_verifier,
-        databases=data.databases,
-        workers=data.verifier_workers,
-        timeout=data.verifier_timeout,
-        sql_rule=data.sql_rule,
-        math_phrases=data.math_phrases,
-        math_any_expression=data.math_any_expression,
-        modules=data.modules,
-    )
 
 
 @contextmanager
