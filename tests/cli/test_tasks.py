@@ -54,16 +54,8 @@ def test_databases_and_schemas_may_lie_elsewhere(dph, tmp_path):
     write_spider(tmp_path)
     (tmp_path / "database").rename(tmp_path / "db")
     (tmp_path / "tables.json").rename(tmp_path / "t.json")
-    words = (
-        "tasks",
-        "spider",
-        "--data",
-        tmp_path,
-        "--split",
-        "train",
-        "--out",
-        tmp_path / "p.jsonl",
-    )
+    out = tmp_path / "p.jsonl"
+    words = ("tasks", "maths", "--data", tmp_path, "--name", "aime24", "--out", out)
     code, out, _ = dph(*words, "--databases", tmp_path / "db", "--tables", tmp_path / "t.json")
     assert code == 0
     assert "1 problems of 4 questions" in out
@@ -82,10 +74,14 @@ def test_mathematics_from_a_file(dph, tmp_path):
 
 def test_a_known_set_brings_its_numbers_of_samples(dph, tmp_path):
     pq.write_table(pa.table({"problem": ["p"], "answer": ["1"]}), tmp_path / "aime24.parquet")
-    words = ("tasks", "maths", "--data", tmp_path, "--set", "aime24", "--out", tmp_path / "p.jsonl")
+    out = tmp_path / "p.jsonl"
+    words = ("tasks", "maths", "--data", tmp_path, "--name", "aime24", "--out", out)
     assert "evaluate.samples = 64, evaluate.k = [64]" in dph(*words)[1]
     content = json.loads(dph(*words, "--json")[1])
     assert (content["problems"], content["samples"], content["k"]) == (1, 64, [64])
+    older = ("tasks", "maths", "--data", tmp_path, "--set", "aime24", "--out", out)
+    assert dph(*older, "--json")[1] == dph(*words, "--json")[1]
+    assert "--set" not in dph("tasks", "maths", "--help")[1]
 
 
 @pytest.mark.parametrize(
@@ -98,8 +94,8 @@ def test_a_known_set_brings_its_numbers_of_samples(dph, tmp_path):
         (["spider", "--data", "zoo", "--databases", "gone", "--out", "p.jsonl"], "databases gone"),
         (["spider", "--data", "zoo", "--tables", "gone", "--out", "p.jsonl"], "cannot read gone"),
         (["bird", "--data", "zoo", "--split", "train", "--out", "p.jsonl"], "train.json"),
-        (["maths", "--data", "zoo", "--out", "p.jsonl"], "choose a set of zoo: --set aime24"),
-        (["maths", "--data", "zoo", "--set", "x", "--out", "p.jsonl"], "got 'x'"),
+        (["maths", "--data", "zoo", "--out", "p.jsonl"], "choose a set of zoo: --name aime24"),
+        (["maths", "--data", "zoo", "--name", "x", "--out", "p.jsonl"], "got 'x'"),
         (["maths", "--data", "gone.jsonl", "--out", "p.jsonl"], "there is no file gone.jsonl"),
     ],
 )
