@@ -134,7 +134,7 @@ def test_databases_that_are_a_file(errors, example):
 
 def test_prompts_that_leave_no_room(errors, example):
     [train, dev] = errors(example, "sampling.max_tokens=30")
-    assert train.startswith("data.train: problem 'reverse-")
+    assert train.startswith("data.train: problem 'sum-")
     assert (
         f"a prompt of 5 tokens and max_tokens = 30 exceed the model's context of {CONTEXT}" in dev
     )

@@ -54,8 +54,16 @@ def test_databases_and_schemas_may_lie_elsewhere(dph, tmp_path):
     write_spider(tmp_path)
     (tmp_path / "database").rename(tmp_path / "db")
     (tmp_path / "tables.json").rename(tmp_path / "t.json")
-    out = tmp_path / "p.jsonl"
-    words = ("tasks", "maths", "--data", tmp_path, "--name", "aime24", "--out", out)
+    words = (
+        "tasks",
+        "spider",
+        "--data",
+        tmp_path,
+        "--split",
+        "train",
+        "--out",
+        tmp_path / "p.jsonl",
+    )
     code, out, _ = dph(*words, "--databases", tmp_path / "db", "--tables", tmp_path / "t.json")
     assert code == 0
     assert "1 problems of 4 questions" in out

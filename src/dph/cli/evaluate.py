@@ -44,11 +44,7 @@ def evaluate(
     with open_workbench(request.recipe) as bench:
         initial = Path(request.recipe.model.path)
         document = evaluate_stage(bench, base, progress, model=initial)
-        if measured.directory == request.directory:
-            document = evaluate_stage(
-                bench, measured.directory, progress, model=measured.model, base=base
-            )
-        elif measured.directory != base:
+        if measured.directory != base:
             with claimed(measured):
                 document = evaluate_stage(
                     bench, measured.directory, progress, model=measured.model, base=base

@@ -21,6 +21,8 @@ class Measured:
 
     model: Path
     directory: Path
+    noted: bool = False
+    """Whether the directory says in a file of its own which model it is of."""
 
 
 def measured_model(request: Request, model: Path | None) -> Measured:
@@ -50,12 +52,16 @@ def measured_model(request: Request, model: Path | None) -> Measured:
         raise ModelError(f"{model} is not the directory of a saved transformers model")
     if model.resolve() == Path(request.recipe.model.path).resolve():
         return Measured(model=model, directory=run / "base")
-    return Measured(model=model, directory=_place_of_its_own(run / "models", model.resolve()))
+    place = _place_of_its_own(run / "models", model.resolve())
+    return Measured(model=model, directory=place, noted=True)
 
 
 @contextmanager
 def claimed(measured: Measured) -> Iterator[None]:
     """Note in the evaluation's directory which model it is of, unless nothing comes to be there."""
+    if not measured.noted:
+        yield
+        return
     note = measured.directory / MADE_FROM
     make_directory(note.parent)
     write_json(note, {"schema": 1, "path": str(measured.model.resolve())})
