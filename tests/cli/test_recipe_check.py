@@ -2,9 +2,11 @@
 
 import json
 import shutil
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import pytest
 
@@ -130,6 +132,24 @@ def test_golds_that_cannot_be_graded(errors, dph, example):
 def test_databases_that_are_a_file(errors, example):
     [message] = errors(example, f"data.databases={example}")
     assert message == f"data.databases is no directory: {example}"
+
+
+def test_databases_of_problems_are_looked_at_each(errors, dph, example):
+    directory = example.parent / "databases"
+    directory.mkdir()
+    with closing(sqlite3.connect(directory / "a.sqlite")) as connection:
+        connection.executescript("CREATE TABLE t (x INT); INSERT INTO t VALUES (1);")
+    (directory / "b.sqlite").write_text("no database")
+    sql = [row(n, gold_sql="SELECT x FROM t", database=f"{n}.sqlite") for n in "abc"]
+    rows(example.parent / "sql.jsonl", *sql)
+    overrides = ["data.verifier=sql", f"data.databases={directory}", "data.sets={}"]
+    overrides.append(f"data.train={example.parent / 'sql.jsonl'}")
+    [message] = errors(example, *overrides)
+    assert "data.train: 2 of 3 databases are not there or are no SQLite files" in message
+    assert message.endswith("b.sqlite")
+    rows(example.parent / "sql.jsonl", sql[0], row("d", gold_sql="SELECT 2", database="a.sqlite"))
+    words = [word for override in overrides for word in ("--set", override)]
+    assert dph("recipe", "check", example, *words)[0] == 0
 
 
 def test_prompts_that_leave_no_room(errors, example):

@@ -1,6 +1,7 @@
 """What is wrong with the things that a recipe names, found in about a second, without torch."""
 
 from dph.runs.preflight.data import NamedProblems, count_errors, read_data
+from dph.runs.preflight.databases import check_databases
 from dph.runs.preflight.findings import Findings
 from dph.runs.preflight.grading import check_styles, check_verifiers
 from dph.runs.preflight.model import check_model
@@ -21,6 +22,7 @@ def preflight(recipe: Recipe) -> Findings:
     config = check_model(recipe, findings)
     named = read_data(recipe, findings)
     _check_problems(recipe, named, findings)
+    check_databases(recipe, named, findings)
     check_styles(recipe, findings)
     check_verifiers(recipe, named, findings)
     check_prompts(recipe, config, named, findings)
