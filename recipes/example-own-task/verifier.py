@@ -1,4 +1,4 @@
-"""A verifier of one's own: half the reward for the right letters, all of it for the right order."""
+"""A verifier of one's own: all the reward for the right number, half of it for the next one."""
 
 from dph import Outcome, Problem, Verdict
 
@@ -8,9 +8,9 @@ def grade(response: str, problem: Problem) -> Verdict:
     words = response.split()
     if not words:
         return Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason="there is no word")
-    word, answer = words[-1].lower().strip(".!\"'"), problem.answer["answer"]
+    word, answer = words[-1].strip("."), problem.answer["answer"]
     if word == answer:
         return Verdict(outcome=Outcome.CORRECT, reward=1.0)
-    same_letters = sorted(word) == sorted(answer)
-    reward = 0.5 if same_letters else 0.0
+    near = word.isascii() and word.isdigit() and abs(int(word[:9]) - int(answer)) == 1
+    reward = 0.5 if near else 0.0
     return Verdict(outcome=Outcome.WRONG, reward=reward, reason=f"{word!r} is not {answer!r}")

@@ -86,7 +86,7 @@ def example(tmp_path, speller, monkeypatch):
 @pytest.fixture(autouse=True)
 def _leave_the_process_as_it_was(monkeypatch):
     """Verbs silence libraries and extend sys.path: undo both."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
+    path = list(sys.path)
     for name in (
         "TRANSFORMERS_VERBOSITY",
         "HF_HUB_DISABLE_PROGRESS_BARS",
@@ -96,6 +96,7 @@ def _leave_the_process_as_it_was(monkeypatch):
         monkeypatch.delenv(name)
     with warnings.catch_warnings():
         yield
+    sys.path[:] = path  # by hand: a test may undo what was patched, and go on
 
 
 @pytest.fixture

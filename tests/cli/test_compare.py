@@ -8,7 +8,7 @@ from dph.records import Completion, GradedCompletion, Outcome, Verdict
 PROBLEMS = 4
 
 
-def graded(problem_id, index, *, right):
+def graded(problem_id, index, *, right, style=None):
     return GradedCompletion(
         completion=Completion(
             problem_id=problem_id,
@@ -21,6 +21,7 @@ def graded(problem_id, index, *, right):
         verdict=Verdict(
             outcome=Outcome.CORRECT if right else Outcome.WRONG, reward=1.0 if right else 0.0
         ),
+        style=style,
     )
 
 
@@ -94,3 +95,59 @@ def test_what_cannot_be_compared_is_bad_input(dph, make_run, tmp_path, monkeypat
     assert (code, out) == (2, "")
     assert err.startswith("dph: error: ")
     assert message in err
+
+
+def save_run(directory, solved, *, samples=4, style=None):
+    """A run where problem i was solved ``solved[i]`` times of ``samples``."""
+    groups = [
+        [graded(f"p{p}", i, right=i < count, style=style and style(i)) for i in range(samples)]
+        for p, count in enumerate(solved)
+    ]
+    directory.mkdir(parents=True)
+    write_samples(directory / "samples.parquet", samples_table("dev", groups), digest="d")
+    return directory
+
+
+def test_runs_are_called_by_what_tells_them_apart(dph, tmp_path):
+    runs = [save_run(tmp_path / name, [1, 2]) for name in ("a/run", "b/run", "c")]
+    code, out, _ = dph("compare", *runs)
+    assert code == 0
+    assert str(tmp_path) not in out
+    assert {"a/run", "b/run", "c"} <= set(out.split())
+    content = json.loads(dph("compare", *runs, "--json")[1])
+    assert content["labels"] == {
+        str(run): label for run, label in zip(runs, ("a/run", "b/run", "c"), strict=True)
+    }
+
+
+def test_styles_keep_and_explore_stand_beside_the_differences(dph, tmp_path):
+    base = save_run(tmp_path / "base", [0, 4], style=lambda i: f"s{i % 2}")
+    after = save_run(tmp_path / "after", [4, 0], style=lambda _: "s0")
+    words = ("compare", base, after, "--retention-k", 2)
+    code, out, _ = dph(*words)
+    assert code == 0
+    assert "effective styles" in out
+    sets = {row["run"]: row for row in json.loads(dph(*words, "--json")[1])["sets"]}
+    assert sets[str(base)]["effective_styles"] == pytest.approx(2.0)
+    assert sets[str(base)]["styles"] == {"s0": 0.5, "s1": 0.5}
+    assert sets[str(after)]["effective_styles"] == pytest.approx(1.0)
+    # The base solves p1 alone, the other p0 alone: nothing is kept, all of the rest is found.
+    assert (sets[str(after)]["keep"], sets[str(after)]["explore"]) == (0.0, 1.0)
+    assert (sets[str(after)]["keep_null"], sets[str(after)]["explore_null"]) == (1.0, 0.0)
+
+
+def test_the_problems_that_changed_most_are_listed_on_request(dph, tmp_path):
+    base, after = save_run(tmp_path / "x", [2, 2, 2, 2]), save_run(tmp_path / "y", [2, 3, 0, 1])
+    content = json.loads(dph("compare", base, after, "--problems", 2, "--json")[1])
+    assert [(p["problem_id"], p["change"]) for p in content["problems"]] == [
+        ("p2", -0.5),
+        ("p1", 0.25),
+    ]
+    assert content["problems"][0]["baseline_correct"] == 2
+    out = dph("compare", base, after, "--problems", 9)[1]
+    assert [line.split()[-3:] for line in out.splitlines() if " p" in line and "/4" in line] == [
+        ["p2", "0/4", "2/4"],
+        ["p1", "3/4", "2/4"],
+        ["p3", "1/4", "2/4"],
+    ]
+    assert "p2" not in dph("compare", base, after)[1]

@@ -46,3 +46,47 @@ def test_the_newest_checkpoint_is_the_one_with_the_largest_number(dph, example, 
     (checkpoints / "step_9999999_of_somebody").mkdir()
     assert dph("evaluate", example, "--out", trained)[0] == 0
     assert json.loads((trained / "evaluation.json").read_text())["model"].endswith("step_1000000")
+
+
+def test_models_of_one_name_are_measured_side_by_side(dph, example, tmp_path):
+    run = tmp_path / "run"
+    for name in ("first", "second"):
+        place = tmp_path / name / "checkpoints" / "step_000004"
+        shutil.copytree(example.parent / "model", place)
+    documents = {}
+    for name in ("first", "second", "first"):  # again: what is measured is kept
+        model = tmp_path / name / "checkpoints" / "step_000004"
+        words = ("evaluate", example, "--out", run, "--model", model, "--json")
+        code, out, err = dph(*words)
+        assert code == 0, err
+        documents[name] = json.loads(out)
+    places = {p.name: json.loads((p / "evaluation.json").read_text()) for p in _measured(run)}
+    assert places == {
+        "step_000004": documents["first"],
+        "second-step_000004": documents["second"],
+    }
+    made_from = json.loads((run / "models" / "second-step_000004" / "model.json").read_text())
+    assert made_from["path"] == str(tmp_path / "second" / "checkpoints" / "step_000004")
+
+
+def test_a_place_that_an_older_version_left_is_not_written_over(dph, example, tmp_path):
+    place = tmp_path / "run" / "models" / "other"
+    place.mkdir(parents=True)
+    (place / "evaluation.json").write_text('{"model": "elsewhere/other"}')
+    shutil.copytree(example.parent / "model", tmp_path / "mine" / "other")
+    words = ("evaluate", example, "--out", tmp_path / "run", "--model", tmp_path / "mine" / "other")
+    assert dph(*words)[0] == 0
+    assert (place / "evaluation.json").read_text() == '{"model": "elsewhere/other"}'
+    assert (place.parent / "mine-other" / "evaluation.json").is_file()
+
+
+def test_an_evaluation_that_is_refused_claims_no_place(dph, example, tmp_path):
+    shutil.copytree(example.parent / "model", tmp_path / "other")
+    words = ("evaluate", example, "--out", tmp_path / "run", "--model", tmp_path / "other")
+    code, _, err = dph(*words, "--set", "evaluate.max_tokens=30")
+    assert code == 2, err
+    assert not (tmp_path / "run" / "models").exists()
+
+
+def _measured(run):
+    return sorted(path.parent for path in run.glob("models/*/evaluation.json"))

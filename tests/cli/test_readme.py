@@ -1,11 +1,15 @@
 """What the README shows is what happens."""
 
 import doctest
+import json
 import re
 import shutil
 from pathlib import Path
 
 import pytest
+
+from dph.quickstart.base_model import train_base_model
+from dph.quickstart.world import WorldSizes, build_world
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -29,6 +33,38 @@ def own_task(tmp_path, example, monkeypatch):
     shutil.copytree(example.parent / "model", directory / "model")
     monkeypatch.chdir(directory)
     return directory
+
+
+@pytest.fixture(scope="module")
+def base_model(tmp_path_factory):
+    """The quickstart's base model, learnt in full; its world is smaller."""
+    directory = tmp_path_factory.mktemp("quickstart")
+    sizes = WorldSizes(train=40, in_domain=20, cross_domain=20, arithmetic=12)
+    world = build_world(directory / "world", seed=0, sizes=sizes)
+    train_base_model(world, directory / "base_model", seed=0)
+    return directory / "base_model"
+
+
+@pytest.mark.slow
+def test_your_own_task_finishes_on_the_base_model_of_the_quickstart(dph, own_task, base_model):
+    shutil.rmtree(own_task / "model")
+    (own_task / "model").symlink_to(base_model)  # as the README links it
+    commands = [line for line in block("sh", "recipe check").splitlines() if line.startswith("dph")]
+    for line in commands:
+        code, out, err = dph(*line.partition("#")[0].split()[1:])
+        assert code == 0, f"{line}\n{err}"
+    assert [line.split()[1] for line in commands] == ["recipe", "run", "compare"]
+    assert "dev" in out
+    assert "baseline" in out
+
+
+@pytest.mark.slow
+def test_the_recipe_of_the_repository_finishes_on_it_too(dph, example, base_model):
+    code, out, err = dph("run", example, "--set", f"model.path={base_model}", "--json")
+    assert code == 0, err
+    pool = json.loads(out)["pool"]
+    assert pool["rehearsal"] >= 1
+    assert pool["exploration"] >= 2
 
 
 SMALL = ["steps=1", "problems_per_step=2", "samples_per_problem=2", "rehearsal_per_step=2"]

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from dph.settings.recipe import known_keys
+from dph.settings.keys import known_keys
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").rglob("*.toml"))
 

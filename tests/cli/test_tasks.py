@@ -93,10 +93,14 @@ def test_math_is_the_command_and_maths_still_works(dph, tmp_path, command):
 
 def test_a_known_set_brings_its_numbers_of_samples(dph, tmp_path):
     pq.write_table(pa.table({"problem": ["p"], "answer": ["1"]}), tmp_path / "aime24.parquet")
-    words = ("tasks", "math", "--data", tmp_path, "--set", "aime24", "--out", tmp_path / "p.jsonl")
+    out = tmp_path / "p.jsonl"
+    words = ("tasks", "math", "--data", tmp_path, "--name", "aime24", "--out", out)
     assert "evaluate.samples = 64, evaluate.k = [64]" in dph(*words)[1]
     content = json.loads(dph(*words, "--json")[1])
     assert (content["problems"], content["samples"], content["k"]) == (1, 64, [64])
+    older = ("tasks", "math", "--data", tmp_path, "--set", "aime24", "--out", out)
+    assert dph(*older, "--json")[1] == dph(*words, "--json")[1]
+    assert "--set" not in dph("tasks", "maths", "--help")[1]
 
 
 @pytest.mark.parametrize(
@@ -109,8 +113,8 @@ def test_a_known_set_brings_its_numbers_of_samples(dph, tmp_path):
         (["spider", "--data", "zoo", "--databases", "gone", "--out", "p.jsonl"], "databases gone"),
         (["spider", "--data", "zoo", "--tables", "gone", "--out", "p.jsonl"], "cannot read gone"),
         (["bird", "--data", "zoo", "--split", "train", "--out", "p.jsonl"], "train.json"),
-        (["math", "--data", "zoo", "--out", "p.jsonl"], "choose a set of zoo: --set aime24"),
-        (["math", "--data", "zoo", "--set", "x", "--out", "p.jsonl"], "got 'x'"),
+        (["math", "--data", "zoo", "--out", "p.jsonl"], "choose a set of zoo: --name aime24"),
+        (["math", "--data", "zoo", "--name", "x", "--out", "p.jsonl"], "got 'x'"),
         (["math", "--data", "gone.jsonl", "--out", "p.jsonl"], "there is no file gone.jsonl"),
     ],
 )

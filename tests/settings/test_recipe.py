@@ -11,7 +11,9 @@ from dph.settings import (
     resolve_recipe,
     save_recipe,
 )
-from dph.settings.recipe import known_keys
+from dph.settings.keys import known_keys
+from dph.settings.names_elsewhere import NAMES_ELSEWHERE
+from dph.settings.objective_shorthand import SHORTHAND
 
 TEXT = """
 method = "dph_js"
@@ -103,12 +105,33 @@ def test_an_override_cannot_make_a_value_a_table(recipe_file):
         ("trian.steps", r"train\.steps"),
         ("objective.etta", r"objective\.eta"),
         ("learning_rate", r"train\.learning_rate"),
+        ("train.lr", r"train\.learning_rate"),
+        ("train.num_generations", r"train\.samples_per_problem"),
+        ("objective.beta", r"objective\.kl_coefficient"),
+        ("evaluate.max_new_tokens", r"evaluate\.max_tokens"),
         ("data.sets.test.verifer", r"data\.sets\.\*\.verifier"),
     ],
 )
 def test_an_unknown_key_is_refused_and_the_nearest_one_named(recipe_file, key, nearest):
     with pytest.raises(SettingsError, match=rf"unknown setting {key}; did you mean {nearest}\?"):
         load_recipe(recipe_file, overrides=[f"{key}=1"])
+
+
+def test_every_name_of_another_package_leads_to_a_key_that_is_there():
+    known = {key for key, _ in known_keys()} | {f"objective.{name}" for name in SHORTHAND}
+    assert set(NAMES_ELSEWHERE.values()) <= known
+    assert not {key.rpartition(".")[2] for key in known} & set(NAMES_ELSEWHERE)
+
+
+def test_a_bare_path_of_a_set_takes_further_keys(recipe_file):
+    overrides = [
+        "data.sets.dev.verifier=number",
+        "data.sets.new=x.jsonl",
+        "data.sets.new.styles=sql",
+    ]
+    sets = load_recipe(recipe_file, overrides=overrides).data.sets
+    assert (sets["dev"].path, sets["dev"].verifier) == (recipe_file.parent / "dev.jsonl", "number")
+    assert (sets["new"].path, sets["new"].styles) == (Path.cwd() / "x.jsonl", "sql")
 
 
 def test_an_unknown_key_like_no_other_points_to_the_list(recipe_file):

@@ -3,7 +3,7 @@ from pydantic import ValidationError
 
 from dph.errors import SettingsError
 from dph.settings import METHODS, Recipe, resolve_recipe
-from dph.settings.recipe import known_keys
+from dph.settings.keys import known_keys
 
 MINIMAL = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}}
 

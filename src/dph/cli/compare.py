@@ -23,22 +23,49 @@ KOption = Annotated[
 ]
 
 
+ProblemsOption = Annotated[
+    int,
+    typer.Option(
+        "--problems",
+        min=0,
+        metavar="N",
+        help="List the N problems of each set that changed most, for every run.",
+    ),
+]
+RetentionOption = Annotated[
+    int, typer.Option(min=1, metavar="K", help="Samples of a draw for keep and explore.")
+]
+
+
 def compare(
     runs: RunsArgument,
     set_names: SetNameOption = None,
     ks: KOption = None,
+    retention_k: RetentionOption = 8,
+    problems: ProblemsOption = 0,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the bootstrap.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare evaluated runs problem by problem, with 95% intervals of the differences."""
-    from dph.cli.display.comparison import comparison_json, default_ks, read_runs
-    from dph.cli.display.output import json_text, table_text
+    """Compare evaluated runs problem by problem, with 95% intervals of the differences.
+
+    With the styles that are left, and what of the baseline is kept and explored.
+    """
+    from dph.cli.display.comparison import (
+        comparison_json,
+        comparison_text,
+        default_ks,
+        read_runs,
+        runs_on_sets,
+    )
+    from dph.cli.display.output import json_text
+    from dph.cli.display.run_labels import run_labels
     from dph.evaluation.comparison import compare as compare_scores
-    from dph.reporting.tables import differences_table
 
     scores = read_runs(runs, set_names or ())
     rows = compare_scores(scores, None, ks or default_ks(scores), seed)
+    on_sets = runs_on_sets(scores, retention_k=retention_k, problems=problems)
+    labels = run_labels(runs)
     if as_json:
-        typer.echo(json_text(comparison_json(next(iter(scores)), rows)))
+        typer.echo(json_text(comparison_json(labels, rows, on_sets)))
     else:
-        typer.echo(table_text(differences_table(rows)))
+        typer.echo(comparison_text(labels, rows, on_sets))

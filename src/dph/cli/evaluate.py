@@ -23,12 +23,13 @@ def evaluate(
 ) -> None:
     """Measure Pass@k, Mean@k, retention and styles on the recipe's evaluation sets.
 
-    The recipe's own model is measured first, for comparison. What is measured already is kept.
+    The recipe's own model is measured first, for comparison. What is measured already is kept,
+    and every model has a place of its own: the run, base/ in it, or models/<name>/.
     """
     from dph.cli.display.output import json_text, table_text
     from dph.cli.display.progress import open_progress
     from dph.cli.display.quiet import quiet_libraries
-    from dph.cli.evaluated_model import measured_model
+    from dph.cli.evaluated_model import claimed, measured_model
     from dph.cli.request import read_request, read_sets
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
@@ -44,7 +45,8 @@ def evaluate(
         initial = Path(request.recipe.model.path)
         document = evaluate_stage(bench, base, progress, model=initial)
         if measured.directory != base:
-            document = evaluate_stage(
-                bench, measured.directory, progress, model=measured.model, base=base
-            )
+            with claimed(measured):
+                document = evaluate_stage(
+                    bench, measured.directory, progress, model=measured.model, base=base
+                )
     typer.echo(json_text(document) if as_json else table_text(evaluation_table(document)))

@@ -4,6 +4,7 @@ import errno
 import os
 import sys
 import traceback
+from collections.abc import Sequence
 
 import typer
 
@@ -48,6 +49,12 @@ def say_interrupted() -> int:
     where = "the same command goes on where it stopped (grade: with --resume)"
     print(f"dph: interrupted; {where}", file=sys.stderr)  # noqa: T201
     return INTERRUPTED
+
+
+def say_errors(messages: Sequence[str]) -> None:
+    """Say everything that is wrong, a line each."""
+    for message in messages:
+        _say(message)
 
 
 def _usage(error: BaseException) -> int:

@@ -14,22 +14,39 @@ recipe_app = typer.Typer(
 
 @recipe_app.command("check")
 def check(recipe: RecipeArgument, overrides: SetOption = None, as_json: JsonOption = False) -> None:
-    """Say whether the settings are valid and what would run."""
+    """Say what would run, and everything that is wrong with it: settings, data, verifier, model.
+
+    All that the recipe names is opened, but for the weights. What is not there yet is a note.
+    """
     from dph.cli.display.output import json_text
-    from dph.cli.display.recipe_plan import missing_files, stages
+    from dph.cli.display.recipe_plan import stages
+    from dph.cli.failure import BAD_INPUT, say_errors
+    from dph.runs.preflight import preflight
     from dph.settings import load_recipe
 
     settings = load_recipe(recipe, overrides=overrides or ())
-    plan, notes = stages(settings), missing_files(settings)
+    plan, found = stages(settings), preflight(settings)
+    say_errors(found.errors)
     if as_json:
-        content = {"valid": True, "recipe": str(recipe), "stages": plan, "notes": notes}
+        content = {
+            "valid": not found.errors,
+            "recipe": str(recipe),
+            "stages": plan,
+            "errors": found.errors,
+            "notes": found.notes,
+            "unchecked": found.unchecked,
+        }
         typer.echo(json_text(content))
-        return
-    typer.echo(f"{recipe}: valid, method {settings.method}")
-    for line in plan:
-        typer.echo(f"  {line}")
-    for note in notes:
-        typer.echo(f"  note: {note}")
+    elif not found.errors:
+        typer.echo(f"{recipe}: valid, method {settings.method}")
+        for line in plan:
+            typer.echo(f"  {line}")
+        for note in found.notes:
+            typer.echo(f"  note: {note}")
+        for line in found.unchecked:
+            typer.echo(f"  not checked: {line}")
+    if found.errors:
+        raise typer.Exit(BAD_INPUT)
 
 
 @recipe_app.command("show")

@@ -1,7 +1,6 @@
 """What a verb was asked for: a valid recipe and a directory that can be written."""
 
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +27,6 @@ def read_request(
 ) -> Request:
     """Read the recipe and check the directory; nothing is created.
 
-    Modules beside the recipe can be named in it (``module:function``).
-
     Raises:
         SettingsError: the recipe is missing or invalid.
         DataError: the directory cannot be written.
@@ -37,9 +34,6 @@ def read_request(
     recipe = load_recipe(path, overrides=overrides or (), seed=seed)
     directory = run_directory(recipe, out)
     require_writable(directory)
-    beside = str(path.resolve().parent)
-    if beside not in sys.path:
-        sys.path.append(beside)
     return Request(recipe=recipe, directory=directory)
 
 

@@ -88,8 +88,13 @@ def math(
     name: Annotated[
         str | None,
         typer.Option(
-            "--set", metavar="NAME", help="A known set, or a name for the file [default: its stem]."
+            "--name",
+            metavar="NAME",
+            help="A known set, or a name for the file [default: its stem].",
         ),
+    ] = None,
+    older_name: Annotated[  # everywhere else --set overrides a setting
+        str | None, typer.Option("--set", hidden=True)
     ] = None,
     integers: Annotated[
         bool, typer.Option("--integers", help="Only problems whose answer is a whole number.")
@@ -107,8 +112,9 @@ def math(
     from dph.tasks.math import MATH_SETS, load_math, load_math_set
     from dph.tasks.problems import save_problems
 
+    name = older_name if name is None else name
     if data.is_dir() and name is None:
-        raise SettingsError(f"choose a set of {data}: --set {', '.join(MATH_SETS)}")
+        raise SettingsError(f"choose a set of {data}: --name {', '.join(MATH_SETS)}")
     if data.is_dir():
         loaded = load_math_set(data, str(name), integers=integers)
     else:

@@ -17,7 +17,7 @@ from dph.evaluation.samples_file import (
 )
 from dph.files import make_directory
 from dph.files.parts import TableParts
-from dph.import_path import source_fingerprint
+from dph.import_path import code_fingerprint
 from dph.records import Problem
 from dph.rollout.graded import GradedSampler
 from dph.settings import recipe_digest
@@ -159,7 +159,7 @@ def _name_of(style: Callable[[str], str | None] | None) -> str | None:
     module = getattr(style, "__module__", kind.__module__)
     name = f"{module}:{getattr(style, '__qualname__', kind.__qualname__)}"
     own = module.partition(".")[0] == "dph"  # a user's may change while its name does not
-    return name if own else f"{name} {source_fingerprint(module)}"
+    return name if own else f"{name} {code_fingerprint(style)}"
 
 
 def _require_valid(sets: Sequence[EvaluationSet], samples: int) -> None:

@@ -1,9 +1,10 @@
 """The terms of a loss put together, and the one way from settings to them."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
@@ -61,32 +62,34 @@ class Objective:
         )
 
 
-def make_objective(settings: ObjectiveSettings) -> Objective:
+def make_objective(settings: ObjectiveSettings, directories: Sequence[Path] = ()) -> Objective:
     """The terms that ``[objective]`` asks for; those of weight 0 are left out.
+
+    ``directories`` are searched first for terms of one's own (``data.modules`` of a recipe).
 
     Raises:
         SettingsError: a term of one's own cannot be imported or does not take its parameters.
     """
     return Objective(
-        advantage=_term(settings.advantage),
-        surrogate=_term(settings.surrogate),
+        advantage=_term(settings.advantage, directories),
+        surrogate=_term(settings.surrogate, directories),
         penalties={
-            name: WeightedPenalty(penalty=_term(term), weight=term.weight)
+            name: WeightedPenalty(penalty=_term(term, directories), weight=term.weight)
             for name, term in settings.active_penalties.items()
         },
         anchors={
-            name: Anchor(divergence=_term(term), weight=term.weight)
+            name: Anchor(divergence=_term(term, directories), weight=term.weight)
             for name, term in settings.active_anchors.items()
         },
         reduction=settings.reduction,
     )
 
 
-def _term(settings: TermSettings) -> Any:
+def _term(settings: TermSettings, directories: Sequence[Path]) -> Any:
     """A class is made with its parameters; a function is the term itself, with them bound."""
     own = is_import_path(settings.chosen)
     path = settings.chosen if own else settings.table[settings.chosen].path
-    made: Any = load_callable(path) if own else resolve_name(path)
+    made: Any = load_callable(path, directories) if own else resolve_name(path)
     parameters = settings.parameters
     signature = inspect.signature(made)
     taken = inspect.Parameter.VAR_KEYWORD in {p.kind for p in signature.parameters.values()}

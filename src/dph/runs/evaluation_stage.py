@@ -20,7 +20,8 @@ from dph.randomness import derived_seed
 from dph.rollout.base import SamplingParameters
 from dph.rollout.graded import GradedSampler
 from dph.runs.progress import ProgressDisplay
-from dph.runs.workbench import Workbench, verifier_maker
+from dph.runs.verifier_maker import verifier_maker
+from dph.runs.workbench import Workbench
 from dph.settings import SetSettings, recipe_digest
 from dph.tasks.styles import make_style
 from dph.verifiers.base import Verifier
@@ -163,4 +164,5 @@ def _verifier(bench: Workbench, settings: SetSettings, stack: ExitStack) -> Veri
 
 
 def _style(bench: Workbench, settings: SetSettings) -> Callable[[str], str | None] | None:
-    return make_style(settings.styles if settings.styles is not None else bench.recipe.data.styles)
+    data = bench.recipe.data
+    return make_style(settings.styles if settings.styles is not None else data.styles, data.modules)

@@ -1,8 +1,10 @@
 """What the weights of a run depend on, as one digest, and which settings that leaves out."""
 
 from pathlib import Path
+from typing import Any
 
 from dph.errors import SettingsError
+from dph.files import sha256
 from dph.models.fingerprint import directory_fingerprint, tokenizer_fingerprint
 from dph.runs.workbench import Workbench
 from dph.settings import Recipe, changed_settings, load_recipe, recipe_digest
@@ -22,7 +24,14 @@ _WITHOUT_RESULT = {
     "train.steps",
 }
 """Settings of these sections that change no weights."""
-_PLACES = {"data.databases", "data.train", "model.path", "presample.seed"}
+_PLACES = {
+    "data.databases",
+    "data.modules",
+    "data.train",
+    "model.path",
+    "objective.anchors",
+    "presample.seed",
+}
 """What lies there counts, not where it lies; and the seed that holds, whichever key named it."""
 _MOST_NAMED = 4
 
@@ -47,9 +56,20 @@ def training_digest(bench: Workbench) -> str:
             for name, value in getattr(recipe, section).model_dump(mode="json").items()
             if _changes_the_result(key := f"{section}.{name}") and key not in _PLACES
         },
+        _stores(recipe),
         recipe.presampling_seed,
         recipe.seed,
     )
+
+
+def _stores(recipe: Recipe) -> dict[str, Any]:
+    """The anchors, with what is in a store of their own in the place of where it lies."""
+    anchors = {}
+    for name, anchor in recipe.objective.anchors.items():
+        manifest = anchor.store / "manifest.json" if anchor.store else None
+        held = sha256(manifest) if manifest and manifest.is_file() else ""
+        anchors[name] = {**anchor.model_dump(mode="json", exclude={"store"}), "store": held}
+    return anchors
 
 
 def what_changed(path: Path, recipe: Recipe) -> str:

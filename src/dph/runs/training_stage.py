@@ -46,7 +46,7 @@ def train_stage(
     problems = _problems(bench, pool)
     bench.require_prompts_fit(policy.config, problems, max_tokens=draw.parameters.max_tokens)
     reference = None
-    if recipe.objective.needs_reference_model:
+    if recipe.objective.reads_reference(recipe.data.modules):
         reference = bench.load_model(recipe.model.path).requires_grad_(False)
     with progress.task(f"training {recipe.method}", recipe.train.steps, "steps") as advance:
 

@@ -1,6 +1,6 @@
 """From a recipe to what its stages work with: tokenizer, problems, verifier, sampler."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,10 +22,10 @@ from dph.rollout.torch.sampler import TorchSampler, check_requests
 from dph.rollout.vllm.engine import EngineOptions, require_vllm
 from dph.rollout.vllm.sampler import VLLMSampler
 from dph.runs.set_problems import SetProblems
+from dph.runs.verifier_maker import verifier_maker
 from dph.settings import Recipe
 from dph.tasks.problems import load_problems, problems_fingerprint
 from dph.tasks.styles import make_style
-from dph.verifiers import make_verifier
 from dph.verifiers.base import Verifier, verifier_identity
 
 
@@ -103,7 +103,7 @@ class Workbench:
                 temperature=sampling.temperature,
                 top_p=sampling.top_p,
             ),
-            style=make_style(self.recipe.data.styles),
+            style=make_style(self.recipe.data.styles, self.recipe.data.modules),
             crash_limit=self.recipe.data.verifier_crash_limit,
         )
 
@@ -182,20 +182,6 @@ class Workbench:
         return Rule(threshold=presample.threshold, wrong_final=presample.wrong_final)
 
 
-def verifier_maker(recipe: Recipe) -> Callable[[str], Verifier]:
-    """Verifiers by name, with the recipe's databases, workers and time limit."""
-    data = recipe.data
-    return partial(
-        make_verifier,
-        databases=data.databases,
-        workers=data.verifier_workers,
-        timeout=data.verifier_timeout,
-        sql_rule=data.sql_rule,
-        math_phrases=data.math_phrases,
-        math_any_expression=data.math_any_expression,
-    )
-
-
 @contextmanager
 def open_workbench(
     recipe: Recipe, *, sets: SetProblems | None = None, accept_verifier: bool = False
@@ -214,7 +200,7 @@ def open_workbench(
     databases = recipe.data.databases
     if databases is not None and not databases.is_dir():
         raise DataError(f"data.databases is no directory: {databases}")
-    make_style(recipe.data.styles)
+    make_style(recipe.data.styles, recipe.data.modules)
     tokenizer = load_tokenizer(recipe.model.path)
     if recipe.model.threads:
         torch.set_num_threads(recipe.model.threads)

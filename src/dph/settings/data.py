@@ -28,6 +28,11 @@ class DataSettings(Section):
     verifier: str = Field(
         "exact", description="sql, math, math_qwen, number, exact, or module:function of your own"
     )
+    modules: Annotated[tuple[FilePath, ...], Field(strict=False)] = Field(
+        (),
+        description="directories of your own modules, searched first; default: where they are "
+        "found, beside the recipe or in the working directory",
+    )
     verifier_workers: Positive = Field(1, description="worker processes of the verifier")
     verifier_timeout: float = Field(
         5.0, gt=0, description="seconds an answer may take to be graded"

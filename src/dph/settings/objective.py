@@ -6,7 +6,8 @@ Each term is a table of its own: what it is, and its parameters beside that. Pen
 have names, so that a recipe can change one of them and metrics can tell them apart.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, model_validator
@@ -151,5 +152,13 @@ class ObjectiveSettings(Section):
         Raises:
             SettingsError: a term of one's own cannot be imported.
         """
+        return self.reads_reference()
+
+    def reads_reference(self, directories: Sequence[Path] = ()) -> bool:
+        """The same, with terms of one's own looked for in ``directories`` first.
+
+        Raises:
+            SettingsError: a term of one's own cannot be imported.
+        """
         terms = (*self.active_penalties.values(), *self.active_anchors.values())
-        return any(reads_reference(term.table, term.chosen) for term in terms)
+        return any(reads_reference(term.table, term.chosen, directories) for term in terms)

@@ -1,12 +1,10 @@
 """Reading a recipe: TOML file, then the method's settings under it, then ``--set`` over it."""
 
-import difflib
 import hashlib
 import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, get_args
 
 import tomli_w
@@ -14,33 +12,33 @@ from pydantic import BaseModel, ValidationError
 
 from dph.errors import SettingsError
 from dph.files import write_text
-from dph.import_path import is_import_path
-from dph.settings.data import SetSettings
+from dph.settings.keys import (
+    FIELDS_OF_ALL_TERMS,
+    SELECTORS,
+    flat,
+    known_keys,
+    pattern_of,
+    refuse_unknown_keys,
+)
 from dph.settings.methods import METHODS
-from dph.settings.objective import AnchorSettings, PenaltySettings, TermSettings
-from dph.settings.objective_shorthand import SHORTHAND, expand_shorthand
+from dph.settings.objective_shorthand import expand_shorthand
+from dph.settings.places import (
+    OWN_CODE,
+    PLACES,
+    place_own_code,
+    spell_out_sets,
+    start_paths_at,
+)
 from dph.settings.schema import Recipe
 from dph.settings.section import Section
-
-NAMED_TABLES: Mapping[str, type[Section]] = MappingProxyType(
-    {
-        "data.sets": SetSettings,
-        "objective.penalties": PenaltySettings,
-        "objective.anchors": AnchorSettings,
-    }
-)
-"""Settings that are tables by a name of the user's choice."""
-_SELECTORS = ("kind", "divergence")
-_FIELDS_OF_ALL_TERMS = {*PenaltySettings.model_fields, *AnchorSettings.model_fields}
-
-PATH_KEYS = ("data.train", "data.databases", "presample.pool", "model.path")
 
 
 def load_recipe(path: Path, *, overrides: Sequence[str] = (), seed: int | None = None) -> Recipe:
     """Read, override, expand and validate a recipe.
 
     ``overrides`` are ``a.b=c`` with c in TOML (a bare word is a string). Relative paths in the
-    file start at the file's directory; those in overrides start at the working directory.
+    file start at the file's directory; those in overrides start at the working directory. The
+    user's own modules are found beside the file, and ``data.modules`` says where.
 
     Raises:
         SettingsError: the file is missing or not TOML, a key is unknown (the nearest known one
@@ -52,11 +50,14 @@ def load_recipe(path: Path, *, overrides: Sequence[str] = (), seed: int | None =
         raise SettingsError(f"cannot read the recipe {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} is not valid TOML: {error}") from error
-    _start_paths_at(table, path.resolve().parent)
+    beside = path.resolve().parent
+    spell_out_sets(table)
+    start_paths_at(table, beside)
     for override in overrides:
         _apply_override(table, override)
     if seed is not None:
         table["seed"] = seed
+    place_own_code(table, beside=beside, overridden=any(map(_names_own_code, overrides)))
     return resolve_recipe(table)
 
 
@@ -67,7 +68,7 @@ def resolve_recipe(table: Mapping[str, Any]) -> Recipe:
         SettingsError: as for load_recipe.
     """
     table = _with_terms(table)
-    _refuse_unknown_keys(table)
+    refuse_unknown_keys(table)
     method = table.get("method", Recipe.model_fields["method"].default)
     expanded = merged(METHODS.get(method, {}) if isinstance(method, str) else {}, table)
     try:
@@ -77,8 +78,11 @@ def resolve_recipe(table: Mapping[str, Any]) -> Recipe:
 
 
 def recipe_toml(recipe: Recipe) -> str:
-    """The resolved recipe as TOML; reading it back gives the same recipe."""
-    return tomli_w.dumps(recipe.model_dump(mode="json", exclude_none=True))
+    """The resolved recipe as TOML; reading it back anywhere gives the same settings.
+
+    Paths and the places of the user's own modules are absolute in it.
+    """
+    return tomli_w.dumps(_placed(recipe))
 
 
 def save_recipe(recipe: Recipe, path: Path) -> None:
@@ -95,87 +99,12 @@ def recipe_digest(*sections: BaseModel | Mapping[str, Any] | str | int) -> str:
 
 def changed_settings(before: Recipe, after: Recipe) -> dict[str, str]:
     """``was x, now y`` for every dotted key whose value differs."""
-    old, new = (dict(_flat(recipe.model_dump(mode="json"))) for recipe in (before, after))
+    old, new = (dict(flat(_placed(recipe))) for recipe in (before, after))
     return {
         key: f"was {old.get(key)!r}, now {new.get(key)!r}"
         for key in {**old, **new}
         if old.get(key) != new.get(key)
     }
-
-
-def known_keys() -> Iterator[tuple[str, str]]:
-    """Every dotted key with its meaning; ``*`` stands for the name of an evaluation set."""
-    yield from _keys(Recipe, "")
-
-
-def _keys(section: type[Section], prefix: str) -> Iterator[tuple[str, str]]:
-    for name, field in section.model_fields.items():
-        key, annotation = f"{prefix}{name}", field.annotation
-        if key in NAMED_TABLES:
-            yield from _keys(NAMED_TABLES[key], f"{key}.*.")
-        elif isinstance(annotation, type) and issubclass(annotation, Section):
-            yield from _keys(annotation, f"{key}.")
-        else:
-            yield key, field.description or ""
-    if issubclass(section, TermSettings):
-        for name, (meaning, _) in term_parameters(section).items():
-            yield f"{prefix}{name}", meaning
-
-
-def term_parameters(section: type[TermSettings]) -> dict[str, tuple[str, Any]]:
-    """Meaning and default of every parameter that a term of this table takes."""
-    return {
-        name: (f"{field.description} ({section.selector} {term})", field.default)
-        for term, row in section.table.items()
-        for name, field in row.parameters.model_fields.items()
-    }
-
-
-def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
-
-
-def _pattern(key: str) -> str:
-    """``data.sets.dev.path`` -> ``data.sets.*.path``; a bare path is the same key."""
-    parts = key.split(".")
-    named = ".".join(parts[:2])
-    if named not in NAMED_TABLES or len(parts) < 3:
-        return key
-    rest = parts[3:] or (["path"] if named == "data.sets" else [])
-    return ".".join([named, "*", *rest])
-
-
-def _is_own_parameter(table: Mapping[str, Any], key: str) -> bool:
-    """Whether ``key`` belongs to a term that the user brought: its parameters are its own."""
-    *parents, _ = key.split(".")
-    section: Any = table
-    for parent in parents:
-        section = section.get(parent, {}) if isinstance(section, Mapping) else {}
-    chosen = [section.get(name) for name in _SELECTORS] if isinstance(section, Mapping) else []
-    return key.startswith("objective.") and any(
-        isinstance(name, str) and is_import_path(name) for name in chosen
-    )
-
-
-def _refuse_unknown_keys(table: Mapping[str, Any]) -> None:
-    known = [key for key, _ in known_keys()]
-    short = [f"objective.{name}" for name in SHORTHAND]
-    sections = {key.rsplit(".", 1)[0] for key in known if "." in key}
-    for key, value in _flat(table):
-        pattern = _pattern(key)
-        if pattern in known or _is_own_parameter(table, key):
-            continue
-        if pattern in sections or pattern in NAMED_TABLES:
-            raise SettingsError(f"{key} is a table of settings, got {value!r}")
-        near = difflib.get_close_matches(pattern, [*known, *short], n=1, cutoff=0.5) or [
-            k for k in known if k.rsplit(".", 1)[-1] == key.rsplit(".", 1)[-1]
-        ]
-        hint = f"; did you mean {near[0]}?" if near else "; `dph recipe show` lists the known ones"
-        raise SettingsError(f"unknown setting {key}{hint}")
 
 
 def _apply_override(table: dict[str, Any], override: str) -> None:
@@ -193,28 +122,21 @@ def _apply_override(table: dict[str, Any], override: str) -> None:
         if not isinstance(section, dict):
             raise SettingsError(f"unknown setting {key.strip()}: {parent} is not a table")
     section[name] = value
-    if _pattern(key.strip()) in (*PATH_KEYS, "data.sets.*.path"):
-        _start_paths_at(table, Path.cwd())
+    spell_out_sets(table)
+    if pattern_of(key.strip()) in PLACES:
+        start_paths_at(table, Path.cwd())
 
 
-def _start_paths_at(table: dict[str, Any], directory: Path) -> None:
-    """Make relative paths absolute; a model name that is no directory there is left as it is."""
-    for key in PATH_KEYS:
-        section, name = key.split(".")
-        values = table.get(section)
-        if isinstance(values, dict) and isinstance(values.get(name), str):
-            full = directory / values[name]
-            if key != "model.path" or full.exists():
-                values[name] = str(full)
-    sets = table.get("data", {})
-    sets = sets.get("sets") if isinstance(sets, dict) else None
-    if not isinstance(sets, dict):
-        return
-    for name, value in sets.items():
-        if isinstance(value, str):
-            sets[name] = str(directory / value)
-        elif isinstance(value, dict) and isinstance(value.get("path"), str):
-            value["path"] = str(directory / value["path"])
+def _names_own_code(override: str) -> bool:
+    return override.partition("=")[0].strip().rpartition(".")[2] in OWN_CODE
+
+
+def _placed(recipe: Recipe) -> dict[str, Any]:
+    """A recipe's settings, without those that are not set, valid from every directory."""
+    table = recipe.model_dump(mode="json", exclude_none=True)
+    start_paths_at(table, Path.cwd())
+    place_own_code(table, beside=Path.cwd(), overridden=False)
+    return table
 
 
 def _with_terms(table: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -230,9 +152,9 @@ def _with_terms(table: Mapping[str, Any]) -> Mapping[str, Any]:
 def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """``over`` laid upon ``under``, table by table; where another term is chosen, it alone."""
     result: dict[str, Any] = dict(under)
-    if any(under.get(name) != over.get(name, under.get(name)) for name in _SELECTORS):
+    if any(under.get(name) != over.get(name, under.get(name)) for name in SELECTORS):
         # Another term was chosen: what the method set of its own one does not fit it.
-        result = {name: value for name, value in under.items() if name in _FIELDS_OF_ALL_TERMS}
+        result = {name: value for name, value in under.items() if name in FIELDS_OF_ALL_TERMS}
     for name, value in over.items():
         below = result.get(name)
         both = isinstance(below, Mapping) and isinstance(value, Mapping)
@@ -254,7 +176,7 @@ def messages(error: ValidationError) -> Iterator[str]:
             yield from (f"{key}.{message}" for message in messages(cause))
             continue
         if item["type"] == "missing":
-            yield f"the recipe needs {key}" + _meaning(_pattern(key))
+            yield f"the recipe needs {key}" + _meaning(pattern_of(key))
             continue
         message = item["msg"].removeprefix("Value error, ")
         message = _IN_TOML.get(item["type"], message)

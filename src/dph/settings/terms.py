@@ -9,9 +9,10 @@ of one's own needs no row: it is named by its import path, ``module:callable``, 
 are what that callable takes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -157,7 +158,7 @@ def checked_parameters(
     return parameters.model_validate(dict(given)).model_dump()
 
 
-def reads_reference(table: Mapping[str, Term], name: str) -> bool:
+def reads_reference(table: Mapping[str, Term], name: str, directories: Sequence[Path] = ()) -> bool:
     """Whether the term needs the initial policy's log-probs of new samples.
 
     One's own says so by an attribute ``reads_reference``; a penalty or a divergence without it
@@ -167,5 +168,5 @@ def reads_reference(table: Mapping[str, Term], name: str) -> bool:
         SettingsError: one's own cannot be imported.
     """
     if is_import_path(name):
-        return bool(getattr(load_callable(name), "reads_reference", False))
+        return bool(getattr(load_callable(name, directories), "reads_reference", False))
     return table[name].reads_reference

@@ -1,7 +1,8 @@
 """Style classifiers by name: what "how many ways of answering are left" counts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from pathlib import Path
 from types import MappingProxyType
 
 from dph.errors import SettingsError, VerifierError
@@ -14,8 +15,10 @@ Style = Callable[[str], str | None]
 STYLES: Mapping[str, Style] = MappingProxyType({"sql": sql_style})
 
 
-def make_style(name: str | None) -> Style | None:
+def make_style(name: str | None, modules: Sequence[Path] = ()) -> Style | None:
     """The classifier ``name``, the function at an import path ``module:function``, or None.
+
+    ``modules`` are directories in which a function's module is looked for first.
 
     Raises:
         SettingsError: no classifier has that name, or the function cannot be imported.
@@ -25,7 +28,7 @@ def make_style(name: str | None) -> Style | None:
     if name in STYLES:
         return STYLES[name]
     if is_import_path(name):
-        return _guarded(name, load_callable(name))
+        return _guarded(name, load_callable(name, modules))
     raise SettingsError(
         f"there is no style {name!r}; it is one of {', '.join(STYLES)}, "
         "or your own as 'module:function'"

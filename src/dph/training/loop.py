@@ -129,7 +129,7 @@ class _Run:
         require_enough(problems, recipe)
         self.recipe, self.directory, self.digest = recipe, directory, digest
         self.actors, self.problems = actors, problems
-        self.objective = make_objective(recipe.objective)
+        self.objective = make_objective(recipe.objective, recipe.data.modules)
         self.stored = {name: stored[name] for name in self.objective.anchors}
         self.forward = training_forward(recipe, actors.policy, actors.tokenizer)
         self.optimizer = make_optimizer(actors.policy, recipe.train)

@@ -1,5 +1,6 @@
 """Verifiers: what a response is worth. ``make_verifier("sql")``, or your own function by name."""
 
+import difflib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -25,6 +26,7 @@ __all__ = [
     "SQLVerifier",
     "Verifier",
     "make_verifier",
+    "unknown_verifier",
     "verifier_identity",
 ]
 
@@ -58,6 +60,7 @@ def make_verifier(
     sql_rule: str = "bird",
     math_phrases: Sequence[str] | None = None,
     math_any_expression: bool = True,
+    modules: Sequence[Path] = (),
 ) -> Verifier:
     """The verifier ``name``, or the function that an import path ``module:function`` names.
 
@@ -71,6 +74,7 @@ def make_verifier(
         math_phrases: what announces an answer without a box, None for the usual ones (``math``
             alone).
         math_any_expression: whether the last expression counts without either (``math`` alone).
+        modules: directories in which a function's module is looked for first.
 
     Raises:
         SettingsError: no verifier has that name, or a setting is out of range.
@@ -85,8 +89,21 @@ def make_verifier(
             **settings,
         )
     if is_import_path(name):
-        return FunctionVerifier(name, **settings)
+        return FunctionVerifier(name, directories=modules, **settings)
+    raise SettingsError(unknown_verifier(name))
+
+
+def unknown_verifier(name: str) -> str:
+    """What is to be said of a verifier's name; '' for a known one and for an import path.
+
+    >>> unknown_verifier("sqll")[:54]
+    "there is no verifier 'sqll'; did you mean 'sql'? It is"
+    """
+    if name in VERIFIERS or is_import_path(name):
+        return ""
     known = ", ".join(VERIFIERS)
-    raise SettingsError(
-        f"there is no verifier {name!r}; it is one of {known}, or your own as 'module:function'"
+    near = difflib.get_close_matches(name, VERIFIERS, n=1)
+    hint = f"did you mean {near[0]!r}? It" if near else "it"
+    return (
+        f"there is no verifier {name!r}; {hint} is one of {known}, or your own as 'module:function'"
     )

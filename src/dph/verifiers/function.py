@@ -1,11 +1,17 @@
 """The user's own verifier: a function, run in worker processes that can be killed."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from dph.closing import Closing
 from dph.errors import SettingsError, VerifierError
-from dph.import_path import import_path_of, source_file, source_fingerprint
+from dph.import_path import (
+    import_path_of,
+    require_one_module,
+    source_file,
+    source_fingerprint,
+)
 from dph.records import Problem, Verdict
 from dph.verifiers.function_handler import refuse_while_importing
 from dph.workers.pool import WorkerPool
@@ -24,10 +30,11 @@ class FunctionVerifier(Closing):
     version can say which file was changed.
 
     Args:
-        function: a function that a module defines, or its import path ``module:function``; the
-            current directory is searched, too.
+        function: a function that a module defines, or its import path ``module:function``.
         workers: number of worker processes.
         timeout: seconds for one answer.
+        directories: where the module is looked for first; without any, the current directory is
+            searched, too.
 
     Raises:
         SettingsError: the function cannot be imported by another process, or a setting is out
@@ -42,26 +49,29 @@ class FunctionVerifier(Closing):
         *,
         workers: int = 1,
         timeout: float = 5.0,
+        directories: Sequence[Path] = (),
     ) -> None:
         path = function if isinstance(function, str) else import_path_of(function)
         refuse_while_importing(path)
         self.name = path
+        require_one_module(path, directories)
         self._pool = WorkerPool(
             handler="dph.verifiers.function_handler:make_function_grader",
-            options={"path": path},
+            options={"path": path, "directories": [str(d.resolve()) for d in directories]},
             workers=workers,
             timeout=timeout,
         )
         if reason := self._pool.start():
             self.close()
             raise SettingsError(f"the verifier {path!r} cannot be used: {reason}")
-        self.source = source_file(path.partition(":")[0])
+        self.source = source_file(path.partition(":")[0], directories)
         self.settings: Mapping[str, Any] = {
             "timeout": float(timeout),
             "source": self.source.name if self.source else "",
         }
         # Verdicts of an earlier version of the function must not pass for those of this one.
-        self.version = f"{self.version} {source_fingerprint(path.partition(':')[0])}".rstrip()
+        fingerprint = source_fingerprint(path.partition(":")[0], directories)
+        self.version = f"{self.version} {fingerprint}".rstrip()
 
     def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
         """One verdict for each pair, in order.

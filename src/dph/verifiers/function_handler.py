@@ -4,6 +4,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 from dph.errors import SettingsError
@@ -87,10 +88,11 @@ def describe_crash(error: BaseException) -> str:
 
 
 def make_function_grader(options: Mapping[str, Any]) -> FunctionGrader:
-    """The worker's handler; ``options["path"]`` is the function's import path."""
+    """The worker's handler: the function of ``options["path"]``, found in the ``directories``."""
+    directories = [Path(directory) for directory in options.get("directories", ())]
     _importing.append(options["path"])
     try:
-        return FunctionGrader(load_callable(options["path"]))
+        return FunctionGrader(load_callable(options["path"], directories))
     finally:
         _importing.pop()
 

@@ -1,15 +1,26 @@
-"""Reading evaluated runs, and how they compare as JSON."""
+"""Reading evaluated runs, and how they compare: as text and as JSON."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from dph.cli.display.output import table_text
 from dph.errors import DataError
+from dph.evaluation.changed_problems import ChangedProblem, changed_problems
 from dph.evaluation.comparison import ComparisonRow
+from dph.evaluation.retention import Retention, retention
 from dph.evaluation.samples_file import comparable_scores, read_samples
 from dph.evaluation.scores import SetScores
+from dph.evaluation.styles import effective_styles
+from dph.reporting.cells import count, percent
+from dph.reporting.labels import set_label
+from dph.reporting.tables import differences_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 Scores = Mapping[str, Mapping[str, SetScores]]
 USUAL_KS = (8, 16, 32)
@@ -45,9 +56,124 @@ def default_ks(scores: Scores) -> list[int]:
     return [k for k in USUAL_KS if k <= samples] or [samples]
 
 
-def comparison_json(baseline: str, rows: Sequence[ComparisonRow]) -> dict[str, Any]:
-    """For machines: one object a row; fractions in [0, 1]."""
-    return {"schema": 1, "baseline": baseline, "rows": [_row_json(row) for row in rows]}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOnSet:
+    """What a run has left of the baseline's abilities and of its ways of answering, on a set."""
+
+    set_name: str
+    run: str
+    shares: Mapping[str, float]
+    retention: Retention
+    changed: Sequence[ChangedProblem]
+
+    @property
+    def effective_styles(self) -> float | None:
+        """None without a style classifier."""
+        return effective_styles(self.shares) if self.shares else None
+
+
+def runs_on_sets(scores: Scores, *, retention_k: int, problems: int) -> list[RunOnSet]:
+    """Styles, keep and explore of every run on every set of the first, against the first."""
+    baseline = next(iter(scores))
+    return [
+        RunOnSet(
+            set_name=name,
+            run=run,
+            shares=sets[name].shares,
+            retention=retention(sets[name].correct, against.correct, k=retention_k),
+            changed=changed_problems(sets[name], against, most=problems),
+        )
+        for name, against in scores[baseline].items()
+        for run, sets in scores.items()
+    ]
+
+
+def comparison_json(
+    labels: Mapping[str, str], rows: Sequence[ComparisonRow], on_sets: Sequence[RunOnSet]
+) -> dict[str, Any]:
+    """For machines: one object a row; fractions in [0, 1]. Runs are named by their paths."""
+    return {
+        "schema": 1,
+        "baseline": next(iter(labels)),
+        "labels": dict(labels),
+        "rows": [_row_json(row) for row in rows],
+        "sets": [_set_json(on_set) for on_set in on_sets],
+        "problems": [_problem_json(on_set, one) for on_set in on_sets for one in on_set.changed],
+    }
+
+
+def comparison_text(
+    labels: Mapping[str, str], rows: Sequence[ComparisonRow], on_sets: Sequence[RunOnSet]
+) -> str:
+    """For people: metrics with differences, then styles, keep and explore, then problems."""
+    named = [replace(row, run=labels[row.run]) for row in rows]
+    tables = [differences_table(named), _sets_table(labels, on_sets)]
+    if any(on_set.changed for on_set in on_sets):
+        tables.append(_problems_table(labels, on_sets))
+    return "\n\n".join(map(table_text, tables))
+
+
+def _sets_table(labels: Mapping[str, str], on_sets: Sequence[RunOnSet]) -> "Table":
+    caption = "keep, explore: of the baseline's problems; in brackets what it scores against itself"
+    table = _table(caption, "set", "run", "effective styles", "keep", "explore")
+    last = ""
+    for on_set in on_sets:
+        kept = on_set.retention
+        table.add_row(
+            set_label(on_set.set_name) if on_set.set_name != last else "",
+            labels[on_set.run],
+            count(on_set.effective_styles),
+            _with_null(kept.keep, kept.keep_null),
+            _with_null(kept.explore, kept.explore_null),
+        )
+        last = on_set.set_name
+    return table
+
+
+def _problems_table(labels: Mapping[str, str], on_sets: Sequence[RunOnSet]) -> "Table":
+    table = _table("the problems that changed most", "set", "run", "problem", "correct", "before")
+    for on_set in on_sets:
+        for one in on_set.changed:
+            table.add_row(
+                set_label(on_set.set_name),
+                labels[on_set.run],
+                one.problem_id,
+                f"{one.correct}/{one.samples}",
+                f"{one.baseline_correct}/{one.baseline_samples}",
+            )
+    return table
+
+
+def _table(caption: str, *titles: str) -> "Table":
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, caption=caption)
+    for title in titles:
+        table.add_column(title, no_wrap=True)
+    return table
+
+
+def _with_null(value: float | None, null: float | None) -> str:
+    return percent(value) if null is None else f"{percent(value)} ({percent(null)})"
+
+
+def _set_json(on_set: RunOnSet) -> dict[str, Any]:
+    kept = on_set.retention
+    return {
+        "set": on_set.set_name,
+        "run": on_set.run,
+        "styles": dict(on_set.shares),
+        "effective_styles": on_set.effective_styles,
+        "keep": kept.keep,
+        "explore": kept.explore,
+        "keep_null": kept.keep_null,
+        "explore_null": kept.explore_null,
+    }
+
+
+def _problem_json(on_set: RunOnSet, one: ChangedProblem) -> dict[str, Any]:
+    return {"set": on_set.set_name, "run": on_set.run, **asdict(one), "change": one.change}
 
 
 def _row_json(row: ComparisonRow) -> dict[str, Any]:

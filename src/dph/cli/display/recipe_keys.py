@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from dph.settings import Recipe
+from dph.settings.keys import NAMED_TABLES, term_parameters
 from dph.settings.objective import TermSettings
-from dph.settings.recipe import NAMED_TABLES, term_parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

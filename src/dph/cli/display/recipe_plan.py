@@ -1,6 +1,4 @@
-"""What a recipe would do, and what it would miss."""
-
-from pathlib import Path
+"""What a recipe would do."""
 
 from dph.runs.layout import pool_directory, run_directory
 from dph.settings import Recipe
@@ -13,21 +11,6 @@ def stages(recipe: Recipe) -> list[str]:
         *([_presampling(recipe)] if recipe.needs_pool else []),
         _training(recipe),
         _evaluation(recipe),
-    ]
-
-
-def missing_files(recipe: Recipe) -> list[str]:
-    """What the recipe names and is not there (yet)."""
-    named: list[tuple[str, Path | None]] = [
-        ("model.path", Path(recipe.model.path)),
-        ("data.train", recipe.data.train),
-        ("data.databases", recipe.data.databases),
-        *((f"data.sets.{name}", settings.path) for name, settings in recipe.data.sets.items()),
-    ]
-    return [
-        f"{key} is not there: {path}"
-        for key, path in named
-        if path is not None and not path.exists()
     ]
 
 

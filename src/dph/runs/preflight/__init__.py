@@ -1,0 +1,35 @@
+"""What is wrong with the things that a recipe names, found in about a second, without torch."""
+
+from dph.runs.preflight.data import NamedProblems, count_errors, read_data
+from dph.runs.preflight.databases import check_databases
+from dph.runs.preflight.findings import Findings
+from dph.runs.preflight.grading import check_styles, check_verifiers
+from dph.runs.preflight.model import check_model
+from dph.runs.preflight.prompts import check_prompts
+from dph.settings import Recipe
+
+__all__ = ["Findings", "preflight"]
+
+
+def preflight(recipe: Recipe) -> Findings:
+    """Open everything that the recipe names; what is not there yet is noted and not an error.
+
+    Nothing is written, and neither the weights are read nor torch is loaded.
+    """
+    findings = Findings()
+    if recipe.sampling.engine == "vllm":
+        findings.unchecked.append("whether vLLM is installed and has a CUDA device")
+    config = check_model(recipe, findings)
+    named = read_data(recipe, findings)
+    _check_problems(recipe, named, findings)
+    check_databases(recipe, named, findings)
+    check_styles(recipe, findings)
+    check_verifiers(recipe, named, findings)
+    check_prompts(recipe, config, named, findings)
+    return findings
+
+
+def _check_problems(recipe: Recipe, named: list[NamedProblems], findings: Findings) -> None:
+    training = next((n for n in named if n.key == "data.train"), None)
+    if training is not None:
+        findings.errors.extend(count_errors(recipe, training))

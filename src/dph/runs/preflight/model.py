@@ -1,0 +1,68 @@
+"""The model's directory: its config, and that weights and a tokenizer lie there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dph.errors import DataError
+from dph.files import read_json
+from dph.runs.preflight.findings import Findings
+from dph.settings import Recipe
+
+_CONTEXT = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx")
+"""What configs call the longest row of tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFiles:
+    """What a model's directory says without its weights; None where it does not say it."""
+
+    directory: Path
+    context: int | None
+    vocabulary: int | None
+
+
+def check_model(recipe: Recipe, findings: Findings) -> ModelFiles | None:
+    """What the model's directory says; None where it is not there or cannot be read."""
+    directory = Path(recipe.model.path)
+    if not directory.exists():
+        findings.notes.append(f"model.path is not there: {directory}")
+        return None
+    if not (directory / "config.json").is_file():
+        what = "has no config.json" if directory.is_dir() else "is not a directory"
+        findings.errors.append(
+            f"model.path: {directory} {what}: need the directory of a saved transformers model"
+        )
+        return None
+    try:
+        config = read_json(directory / "config.json")
+    except DataError as error:
+        findings.errors.append(f"model.path: {error}")
+        return None
+    if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
+        findings.errors.append(f"model.path: {directory / 'config.json'} names no model_type")
+        return None
+    findings.errors.extend(f"model.path: {error}" for error in _errors(directory, config))
+    findings.unchecked.append("the weights and the device: they need torch")
+    text = config.get("text_config")
+    text = text if isinstance(text, dict) else config
+    return ModelFiles(
+        directory=directory,
+        context=_number(text, *_CONTEXT),
+        vocabulary=_number(text, "vocab_size"),
+    )
+
+
+def _errors(directory: Path, config: Mapping[str, Any]) -> list[str]:
+    errors = []
+    if config.get("is_encoder_decoder") is True:
+        errors.append(f"{config['model_type']} is an encoder-decoder, not a causal model")
+    if not any(directory.glob("*.safetensors")):
+        errors.append(f"{directory} holds no weights (*.safetensors)")
+    return errors
+
+
+def _number(config: Mapping[str, Any], *names: str) -> int | None:
+    values = (config.get(name) for name in names)
+    return next((v for v in values if isinstance(v, int) and not isinstance(v, bool)), None)

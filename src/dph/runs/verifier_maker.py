@@ -1,0 +1,23 @@
+"""The verifiers of a recipe, without what a run needs beside them (torch)."""
+
+from collections.abc import Callable
+from functools import partial
+
+from dph.settings import Recipe
+from dph.verifiers import make_verifier
+from dph.verifiers.base import Verifier
+
+
+def verifier_maker(recipe: Recipe) -> Callable[[str], Verifier]:
+    """Verifiers by name, with the recipe's databases, workers, time limit and own modules."""
+    data = recipe.data
+    return partial(
+        make_verifier,
+        databases=data.databases,
+        workers=data.verifier_workers,
+        timeout=data.verifier_timeout,
+        sql_rule=data.sql_rule,
+        math_phrases=data.math_phrases,
+        math_any_expression=data.math_any_expression,
+        modules=data.modules,
+    )

@@ -1,0 +1,107 @@
+"""The keys that a recipe may have, and what becomes of one that it may not."""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from dph.errors import SettingsError
+from dph.import_path import is_import_path
+from dph.settings.data import SetSettings
+from dph.settings.names_elsewhere import meant_key
+from dph.settings.objective import AnchorSettings, PenaltySettings, TermSettings
+from dph.settings.objective_shorthand import SHORTHAND
+from dph.settings.schema import Recipe
+from dph.settings.section import Section
+
+NAMED_TABLES: Mapping[str, type[Section]] = MappingProxyType(
+    {
+        "data.sets": SetSettings,
+        "objective.penalties": PenaltySettings,
+        "objective.anchors": AnchorSettings,
+    }
+)
+"""Settings that are tables by a name of the user's choice."""
+SELECTORS = ("kind", "divergence")
+FIELDS_OF_ALL_TERMS = {*PenaltySettings.model_fields, *AnchorSettings.model_fields}
+
+
+def known_keys() -> Iterator[tuple[str, str]]:
+    """Every dotted key with its meaning; ``*`` stands for the name of an evaluation set."""
+    yield from _keys(Recipe, "")
+
+
+def _keys(section: type[Section], prefix: str) -> Iterator[tuple[str, str]]:
+    for name, field in section.model_fields.items():
+        key, annotation = f"{prefix}{name}", field.annotation
+        if key in NAMED_TABLES:
+            yield from _keys(NAMED_TABLES[key], f"{key}.*.")
+        elif isinstance(annotation, type) and issubclass(annotation, Section):
+            yield from _keys(annotation, f"{key}.")
+        else:
+            yield key, field.description or ""
+    if issubclass(section, TermSettings):
+        for name, (meaning, _) in term_parameters(section).items():
+            yield f"{prefix}{name}", meaning
+
+
+def term_parameters(section: type[TermSettings]) -> dict[str, tuple[str, Any]]:
+    """Meaning and default of every parameter that a term of this table takes."""
+    return {
+        name: (f"{field.description} ({section.selector} {term})", field.default)
+        for term, row in section.table.items()
+        for name, field in row.parameters.model_fields.items()
+    }
+
+
+def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value of nested tables, under its dotted key."""
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def refuse_unknown_keys(table: Mapping[str, Any]) -> None:
+    """Refuse a key that no setting has, and name the nearest one.
+
+    Raises:
+        SettingsError: names the key.
+    """
+    known = [key for key, _ in known_keys()]
+    short = [f"objective.{name}" for name in SHORTHAND]
+    sections = {key.rsplit(".", 1)[0] for key in known if "." in key}
+    for key, value in flat(table):
+        pattern = pattern_of(key)
+        if pattern in known or _is_own_parameter(table, key):
+            continue
+        if pattern in sections or pattern in NAMED_TABLES:
+            raise SettingsError(f"{key} is a table of settings, got {value!r}")
+        meant = meant_key(key, [*known, *short])
+        near = [meant] if meant else difflib.get_close_matches(pattern, [*known, *short], n=1)
+        near = near or [k for k in known if k.rsplit(".", 1)[-1] == key.rsplit(".", 1)[-1]]
+        hint = f"; did you mean {near[0]}?" if near else "; `dph recipe show` lists the known ones"
+        raise SettingsError(f"unknown setting {key}{hint}")
+
+
+def pattern_of(key: str) -> str:
+    """``data.sets.dev.path`` -> ``data.sets.*.path``; a bare path is the same key."""
+    parts = key.split(".")
+    named = ".".join(parts[:2])
+    if named not in NAMED_TABLES or len(parts) < 3:
+        return key
+    rest = parts[3:] or (["path"] if named == "data.sets" else [])
+    return ".".join([named, "*", *rest])
+
+
+def _is_own_parameter(table: Mapping[str, Any], key: str) -> bool:
+    """Whether ``key`` belongs to a term that the user brought: its parameters are its own."""
+    *parents, _ = key.split(".")
+    section: Any = table
+    for parent in parents:
+        section = section.get(parent, {}) if isinstance(section, Mapping) else {}
+    chosen = [section.get(name) for name in SELECTORS] if isinstance(section, Mapping) else []
+    return key.startswith("objective.") and any(
+        isinstance(name, str) and is_import_path(name) for name in chosen
+    )

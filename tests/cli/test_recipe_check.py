@@ -1,0 +1,215 @@
+"""``dph recipe check`` opens what a recipe names and says all that is wrong with it at once."""
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+
+import pytest
+
+CONTEXT = 32
+
+
+@pytest.fixture
+def errors(dph):
+    """Check a recipe and return what is wrong with it, a message each."""
+
+    def check(path, *overrides):
+        words = [word for override in overrides for word in ("--set", override)]
+        code, out, err = dph("recipe", "check", path, *words)
+        assert (code, out) == (2, "")
+        lines = err.splitlines()
+        assert all(line.startswith("dph: error: ") for line in lines)
+        code, out, _ = dph("recipe", "check", path, *words, "--json")
+        content = json.loads(out)
+        assert (code, content["valid"]) == (2, False)
+        assert [line.removeprefix("dph: error: ") for line in lines] == [
+            " ".join(message.split()) for message in content["errors"]
+        ]
+        return content["errors"]
+
+    return check
+
+
+def rows(path, *changed):
+    path.write_text("".join(json.dumps(row) + "\n" for row in changed))
+
+
+def row(number, **changes):
+    return {"problem_id": f"p{number}", "prompt": "Write the word", "answer": "x"} | changes
+
+
+def test_all_that_is_there_is_opened_without_torch_and_soon(example):
+    program = (
+        "import sys; from dph.cli import main; code = main(sys.argv[1:]); "
+        "assert 'torch' not in sys.modules and 'transformers' not in sys.modules; sys.exit(code)"
+    )
+    words = [sys.executable, "-c", program, "recipe", "check", str(example), "--json"]
+    started = time.monotonic()
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert time.monotonic() - started < 10  # about 1 s on a quiet machine
+    content = json.loads(done.stdout)
+    assert content["errors"] == content["notes"] == []
+    assert content["unchecked"] == ["the weights and the device: they need torch"]
+
+
+def test_every_error_is_told_at_once(errors, example):
+    (example.parent / "verifier.py").write_text("def grade(response, problem):\n    return 7\n")
+    rows(example.parent / "dev.jsonl", row(1), row(1))
+    (example.parent / "model" / "tokenizer.json").write_text("{")
+    found = errors(
+        example,
+        "data.sets.dev=" + str(example.parent / "dev.jsonl"),
+        "data.styles=no_such_module_y:f",
+        "train.problems_per_step=13",
+    )
+    text = "\n".join(found)
+    assert len(found) == 5, found
+    assert "data.sets.dev: " in text
+    assert "was used before" in text
+    assert "tokenizer.json is damaged" in text
+    assert "it returned 7" in text
+    assert "no_such_module_y" in text
+    assert "train.problems_per_step = 13, but data.train holds only 12" in text
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "holds no problems"),
+        ('{"prompt": "x"}\n', "problem_id has to be"),
+        ("no json\n", "line 1: not valid JSON"),
+        ('{"problem_id": "a", "prompt": ""}\n', "prompt has to be"),
+    ],
+)
+def test_data_that_cannot_be_used(errors, example, content, message):
+    (example.parent / "problems.jsonl").write_text(content)
+    found = errors(example)
+    assert len(found) == 2  # the file is both trained and evaluated on
+    assert all(message in error for error in found)
+
+
+def test_an_unknown_verifier_and_the_nearest_one(errors, example):
+    [message] = errors(example, "data.verifier=sqll")
+    assert message.startswith("data.verifier: there is no verifier 'sqll'; did you mean 'sql'?")
+    [message] = errors(example, "data.sets.train.verifier=nmber")
+    assert "data.sets.train.verifier: " in message
+    assert "did you mean 'number'?" in message
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("def mark(response, problem):\n    return 1\n", "has no 'grade'"),
+        ("import no_such_module_x\n", "no_such_module_x"),
+        ("def grade(response, problem):\n    return problem.answer['gold']\n", "KeyError"),
+    ],
+)
+def test_a_verifier_that_gives_no_verdict(errors, example, body, message):
+    (example.parent / "verifier.py").write_text(body)
+    [found] = errors(example)
+    assert found.startswith("data.verifier: ")
+    assert message in found
+
+
+def test_golds_that_cannot_be_graded(errors, dph, example):
+    numbers = example.parent / "numbers.jsonl"
+    rows(numbers, row(1), row(2))
+    overrides = ("data.verifier=number", f"data.train={numbers}", "data.sets={}")
+    few = ("train.problems_per_step=1", "train.minibatches=1")
+    [message] = errors(example, *overrides, *few)
+    assert "the first 2 problems cannot be graded" in message
+    rows(numbers, row(1), row(2, answer="2"))
+    words = [word for override in (*overrides, *few) for word in ("--set", override)]
+    code, out, _ = dph("recipe", "check", example, *words)
+    assert code == 0
+    assert "note: 1 of 2 rows cannot be graded: problem 'p1'" in out
+
+
+def test_databases_that_are_a_file(errors, example):
+    [message] = errors(example, f"data.databases={example}")
+    assert message == f"data.databases is no directory: {example}"
+
+
+def test_databases_of_problems_are_looked_at_each(errors, dph, example):
+    directory = example.parent / "databases"
+    directory.mkdir()
+    with closing(sqlite3.connect(directory / "a.sqlite")) as connection:
+        connection.executescript("CREATE TABLE t (x INT); INSERT INTO t VALUES (1);")
+    (directory / "b.sqlite").write_text("no database")
+    sql = [row(n, gold_sql="SELECT x FROM t", database=f"{n}.sqlite") for n in "abc"]
+    rows(example.parent / "sql.jsonl", *sql)
+    overrides = ["data.verifier=sql", f"data.databases={directory}", "data.sets={}"]
+    overrides.append(f"data.train={example.parent / 'sql.jsonl'}")
+    [message] = errors(example, *overrides)
+    assert "data.train: 2 of 3 databases are not there or are no SQLite files" in message
+    assert message.endswith("b.sqlite")
+    rows(example.parent / "sql.jsonl", sql[0], row("d", gold_sql="SELECT 2", database="a.sqlite"))
+    words = [word for override in overrides for word in ("--set", override)]
+    assert dph("recipe", "check", example, *words)[0] == 0
+
+
+def test_prompts_that_leave_no_room(errors, example):
+    [train, dev] = errors(example, "sampling.max_tokens=30")
+    assert train.startswith("data.train: problem 'sum-")
+    assert (
+        f"a prompt of 5 tokens and max_tokens = 30 exceed the model's context of {CONTEXT}" in dev
+    )
+    assert "(12 such prompts)" in dev
+    [alone] = errors(example, "evaluate.max_tokens=40")
+    assert "40 tokens of an answer" in alone
+
+
+def test_what_the_model_and_its_tokenizer_say(errors, example):
+    directory = example.parent / "model"
+    config = json.loads((directory / "config.json").read_text())
+    tokenizer = json.loads((directory / "tokenizer_config.json").read_text())
+    (directory / "config.json").write_text(json.dumps(config | {"vocab_size": 7}))
+    [message] = errors(example)
+    assert "they do not belong together" in message
+    (directory / "config.json").write_text(json.dumps(config))
+    (directory / "tokenizer_config.json").write_text(json.dumps(tokenizer | {"pad_token": None}))
+    [message] = errors(example)
+    assert "has no pad token" in message
+    (directory / "tokenizer_config.json").write_text(json.dumps(tokenizer))
+    [message] = errors(example, "data.chat=true")
+    assert "has no chat template" in message
+    [message] = errors(example, 'sampling.stop=["two words"]')
+    assert "a stop string must be a single token" in message
+    [message] = errors(example, "data.system_prompt=Hello")
+    assert "needs data.chat = true" in message
+    (directory / "model.safetensors").unlink()
+    assert "holds no weights" in errors(example)[0]
+    (directory / "config.json").write_text("{}")
+    assert "names no model_type" in errors(example)[0]
+    (directory / "config.json").unlink()
+    assert "has no config.json" in errors(example)[0]
+
+
+def test_what_cannot_be_looked_at_is_said(dph, example):
+    (example.parent / "problems.jsonl").unlink()
+    (example.parent / "model" / "tokenizer.json").unlink()
+    code, out, _ = dph("recipe", "check", example, "--set", "sampling.engine=vllm")
+    assert code == 0
+    assert "note: data.train is not there" in out
+    assert "not checked: data.verifier on a row: there is none to read" in out
+    assert "not checked: the tokenizer and the lengths of prompts: without a tokenizer.json" in out
+    assert "not checked: whether vLLM is installed" in out
+    shutil.rmtree(example.parent / "model")
+    out = dph("recipe", "check", example)[1]
+    assert "not checked: the tokenizer and the lengths of prompts: there is no model" in out
+
+
+def test_chats_are_measured_by_what_they_say_at_least(errors, dph, example):
+    (example.parent / "model" / "chat_template.jinja").write_text("{{ messages }}")
+    chats = [row(n, prompt=[{"role": "user", "content": "word " * n}]) for n in (8, 20, 40)]
+    rows(example.parent / "problems.jsonl", *chats)
+    few = ["train.problems_per_step=2", "sampling.max_tokens=8", "data.sets={}"]
+    [message] = errors(example, *few)
+    assert "problem 'p40': a prompt of at least 40 tokens" in message
+    rows(example.parent / "problems.jsonl", *chats[:2])
+    out = dph("recipe", "check", example, *(w for f in few for w in ("--set", f)))[1]
+    assert "not checked: what the chat template adds" in out
