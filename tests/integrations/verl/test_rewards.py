@@ -105,6 +105,8 @@ def test_the_overlong_penalty_is_in_the_score_and_not_in_acc(model):
     found = graded(config(model, overlong_buffer=4 / LIMIT), WANTED, RIGHT)
     assert found["reward_score"] == pytest.approx(0.75)
     assert found["reward_extra_info"]["acc"] == 1.0
+    nested = config(model, objective={"overlong_buffer": 4 / LIMIT})
+    assert graded(nested, WANTED, RIGHT)["reward_score"] == pytest.approx(0.75)
 
 
 def test_a_gold_answer_that_cannot_be_graded_says_so(model, caplog):
@@ -114,17 +116,13 @@ def test_a_gold_answer_that_cannot_be_graded_says_so(model, caplog):
     assert "BAD_GOLD: problem 'a'" in caplog.text
 
 
-def test_a_broken_verifier_is_an_error(model):
-    with pytest.raises(VerifierError):
-        graded(config(model, verifier="json:loads"), WANTED, RIGHT)
+def test_a_broken_verifier_says_so_and_ends_nothing(model, caplog):
+    found = graded(config(model, verifier="json:loads"), WANTED, RIGHT)
+    assert found["reward_extra_info"]["outcome"] == "CRASHED"
+    assert "CRASHED: problem 'a': TypeError" in caplog.text
 
 
-class OneAtATime:
-    """A verifier that notes how many threads are in it at once, and takes its time."""
-
-    name, version = "one_at_a_time", "1"
-
-    def __init__(self):
+def __init__(self):
         self.inside = self.most = 0
 
     def grade(self, problems, _):

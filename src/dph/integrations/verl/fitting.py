@@ -8,9 +8,11 @@ from transformers import PreTrainedTokenizerBase
 from dph.errors import DataError, PoolError, SettingsError
 from dph.integrations.verl.prompts import prompt_ids
 from dph.integrations.verl.settings import SharedSettings, TrainSettings, precision
+from dph.integrations.verl.stored import StoredAnswers, open_stored
 from dph.models.fingerprint import tokenizer_fingerprint
 from dph.presampling.manifest import Manifest
 from dph.presampling.pool import require_fit
+from dph.presampling.same_policy import require_same_policy
 from dph.records import Problem
 
 
@@ -39,6 +41,35 @@ def require_fitting_pool(
     require_fit(settings.pool, manifest, expected, manifest.rule)
     if settings.problems == "exploration" and not manifest.counts.exploration:
         raise PoolError(f"the pool {settings.pool} holds no problem to explore")
+
+
+def open_stores(
+    settings: TrainSettings, config: DictConfig, tokenizer: PreTrainedTokenizerBase
+) -> dict[str, StoredAnswers]:
+    """The stored answers of every anchor that weighs anything, by its name.
+
+    The pool of the run is looked at in any case; it says which problems to explore.
+
+    Raises:
+        PoolError: a store is missing, damaged, or was made from something else.
+    """
+    manifest, stored = open_stored(settings.pool)
+    require_fitting_pool(settings, config, manifest, tokenizer)
+    opened = {settings.pool: stored}
+    stores = {}
+    for name, anchor in settings.objective.active_anchors.items():
+        path = anchor.store or settings.pool
+        if path not in opened:
+            other, opened[path] = open_stored(path)
+            require_same_policy(
+                path,
+                other,
+                tokenizer_fingerprint=tokenizer_fingerprint(tokenizer),
+                temperature=float(config.actor_rollout_ref.rollout.temperature),
+                dtype=precision(config),
+            )
+        stores[name] = opened[path]
+    return stores
 
 
 def require_prompts_fit(

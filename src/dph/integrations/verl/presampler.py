@@ -14,13 +14,13 @@ from verl.utils import tensordict_utils as tu
 from verl.utils.dataset.rl_dataset import collate_fn
 
 from dph.errors import DataError, TrainingError
-from dph.files import only_writer
 from dph.integrations.verl.fitting import require_prompts_fit
 from dph.integrations.verl.prompts import problem_of_fields, prompt_ids, stop_ids
 from dph.integrations.verl.scoring import EngineForward
 from dph.integrations.verl.settings import PresampleSettings, precision, presample_settings
 from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.models.loading import load_model, load_tokenizer
+from dph.presampling.lock import only_pool_writer
 from dph.presampling.manifest import Source, read_manifest
 from dph.presampling.pool import require_fit, require_free, require_whole
 from dph.presampling.presample import presample
@@ -28,6 +28,7 @@ from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
 from dph.rollout.base import SamplingParameters
 from dph.rollout.graded import Rollout
 from dph.tasks.problems import problems_fingerprint
+from dph.verifiers.base import verifier_identity
 
 NAME = "dph_presample"
 
@@ -67,7 +68,7 @@ class DPHPresampler(PPOTrainerSync):  # type: ignore[misc]
             require_whole(path, manifest)
             return
         forward = EngineForward(self.actor_rollout_wg, self.config)
-        with only_writer(path.parent):
+        with only_pool_writer(path):
             presample(
                 problems,
                 path,
@@ -220,6 +221,7 @@ def _source(
     """What the pool is made from, as ``dph presample`` would say it."""
     path = str(Path(config.actor_rollout_ref.model.path).absolute())
     verifier = settings.make_verifier()
+    identity = verifier_identity(verifier)
     verifier.close()
     return Source(
         model=path,
@@ -228,8 +230,9 @@ def _source(
         problems_fingerprint=problems_fingerprint(problems),
         chat=settings.chat,
         system_prompt=settings.system_prompt,
-        verifier=verifier.name,
-        verifier_version=verifier.version,
+        verifier=identity["name"],
+        verifier_version=identity["version"],
+        verifier_settings=identity["settings"],
         samples=settings.samples,
         temperature=draw.parameters.temperature,
         top_p=draw.parameters.top_p,
