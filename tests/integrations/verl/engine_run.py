@@ -1,8 +1,8 @@
 """One rank of a group that runs verl's own TrainingWorker on mixed rows; prints what it reports."""
 
+import copy
 import json
 import os
-import pickle
 import sys
 from pathlib import Path
 
@@ -90,7 +90,9 @@ def all_rows(policy, stores, *, with_reference):
     for source, samples in enumerate(stores, start=1):
         if samples:
             parts.append(stored_rows(samples, optional, sources=[source] * len(samples)))
-    return {name: [row for part in parts for row in part[name].unbind()] for name in ours.keys()}
+    return {
+        name: [row for part in parts for row in part[name].unbind()] for name in list(ours.keys())
+    }
 
 
 def batch_of_rank(case, rank, ranks):
@@ -174,7 +176,7 @@ def make_loss(case):
     anchors = {"rehearsal": {"divergence": DEFINITION.get(name, name), "weight": case["eta"]}}
     settings = ObjectiveSettings(**{"anchors": anchors, **own})
     loss = MixedLoss(actor=actor, settings=settings)
-    return pickle.loads(pickle.dumps(loss))  # as it comes to verl's workers
+    return copy.copy(loss)  # made anew from settings, as it comes to verl's workers
 
 
 def main(directory):

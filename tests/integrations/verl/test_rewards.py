@@ -9,7 +9,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from dph.errors import DataError, SettingsError, VerifierError
+from dph.errors import DataError, SettingsError
 from dph.integrations.verl import reward_function
 from dph.integrations.verl.agent_loop import SingleTurn
 from dph.integrations.verl.fitting import require_prompts_fit
@@ -122,7 +122,12 @@ def test_a_broken_verifier_says_so_and_ends_nothing(model, caplog):
     assert "CRASHED: problem 'a': TypeError" in caplog.text
 
 
-def __init__(self):
+class OneAtATime:
+    """A verifier that notes how many threads are in it at once, and takes its time."""
+
+    name, version = "one_at_a_time", "1"
+
+    def __init__(self):
         self.inside = self.most = 0
 
     def grade(self, problems, _):

@@ -17,7 +17,7 @@ ACTOR = (
 
 @pytest.fixture
 def applied(composed):
-    """verl's configuration after the terms were applied, twice as in a run."""
+    """The configuration of verl after the terms were applied, twice as in a run."""
 
     def make(*overrides):
         config = composed("dph_train", "dph.pool=pool", *overrides)

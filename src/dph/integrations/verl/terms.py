@@ -47,8 +47,8 @@ def apply_terms(config: DictConfig, objective: ObjectiveSettings) -> None:
         _apply_advantage(config, objective)
     if objective.dynamic_sampling:
         _set(config, "algorithm.filter_groups.enable", True, False)
-        if OmegaConf.select(config, "algorithm.filter_groups.metric") is None:
-            _set(config, "algorithm.filter_groups.metric", "acc", None)
+        # Right and wrong answers are counted, as in `dph train`, and not rewards with penalties.
+        _set(config, "algorithm.filter_groups.metric", "acc", "reward")
 
 
 def own_advantage(objective: ObjectiveSettings) -> bool:
