@@ -89,6 +89,12 @@ def test_the_example_of_the_readme(shell, tmp_path):
     assert [json.loads(row)["reward"] for row in rows] == [1.0, 0.0]
 
 
+def test_the_example_of_a_verifier_of_ones_own(shell, tmp_path):
+    assert "mean reward 0.5000" in shell(example("own"))
+    rows = (tmp_path / "graded-own.jsonl").read_text().splitlines()
+    assert [json.loads(row)["outcome"] for row in rows] == ["CORRECT", "WRONG"]
+
+
 def test_the_passk_example(shell):
     out = shell(example("passk"))
     # a: 2 of 2, b: 1 of 2; against 1 of 2 and 0 of 2.

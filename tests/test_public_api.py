@@ -49,6 +49,12 @@ def test_what_a_package_does_not_offer_is_named(package):
         getattr(importlib.import_module(package), "nothing")  # noqa: B009
 
 
+def test_importing_the_packages_loads_no_torch():
+    code = f"import sys, {', '.join(LAZY)}; print('torch' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "False"
+
+
 def test_help_reads_like_a_table_of_contents():
     text = pydoc.plain(pydoc.render_doc(dph))
     for name in PUBLIC.split():

@@ -21,6 +21,7 @@ from benchmarks.speed.world import (
 )
 from dph.forward.scoring import score_completions
 from dph.forward.sharing import Sharing
+from dph.objectives import make_objective
 from dph.presampling.pool import RehearsalSample
 from dph.records import Completion, Outcome, Problem, Verdict
 from dph.rollout.base import SampleRequest, SamplingParameters
@@ -32,7 +33,7 @@ from dph.training.optimizer import make_optimizer
 from dph.training.order import Position
 from dph.training.policy_rows import Scorers, policy_rows
 from dph.training.rows import Minibatch, PolicyRow, split_minibatches
-from dph.training.update import Forward, update
+from dph.training.update import TrainingForward, update
 
 GRPO = ObjectiveSettings()
 
@@ -97,7 +98,8 @@ class Ours:
         rehearsal_rows: int = 0,
         shared_prompts: Sharing = "auto",
     ) -> None:
-        self.world, self.model, self.objective = world, model, objective
+        self.world, self.model, self.settings = world, model, objective
+        self.objective = make_objective(objective)
         shape = world.shape
         self.train = TrainingSettings(
             problems_per_step=shape.prompts,
@@ -160,13 +162,21 @@ class Ours:
             found.extend(p.grad.detach().clone() for p in self.model.parameters())
 
         handle = self.optimizer.register_step_pre_hook(keep)
-        self.learn(Minibatch(groups=tuple(map(tuple, groups)), rehearsal=()))
+        nothing: dict[str, tuple[RehearsalSample, ...]] = dict.fromkeys(self.objective.anchors, ())
+        self.learn(Minibatch(groups=tuple(map(tuple, groups)), stored=nothing))
         handle.remove()
         return found
 
     def _minibatch(self, rollout: Collected) -> Minibatch:
-        rows = policy_rows(rollout.groups, self.forward, self.scorers, objective=self.objective)
-        (minibatch,) = split_minibatches(rows.groups, self.rehearsal, 1)
+        rows = policy_rows(
+            rollout.groups,
+            self.forward,
+            self.scorers,
+            objective=self.objective,
+            settings=self.settings,
+        )
+        stored = dict.fromkeys(self.objective.anchors, self.rehearsal)
+        (minibatch,) = split_minibatches(rows.groups, stored, 1)
         return minibatch
 
     def _roll_out(self) -> Collected:
@@ -178,7 +188,7 @@ class Ours:
             step=self.steps,
             seed=0,
             train=self.train,
-            objective=self.objective,
+            objective=self.settings,
         )
         self.position = rollout.position
         return rollout
@@ -233,9 +243,9 @@ def make_draw(world: World, model: PreTrainedModel) -> GradedSampler:
 
 def make_forward(
     world: World, model: PreTrainedModel, *, shared_prompts: Sharing = "auto"
-) -> Forward:
+) -> TrainingForward:
     """How the update scores its rows."""
-    return Forward(
+    return TrainingForward(
         model=model,
         pad_id=PAD,
         temperature=1.0,
@@ -247,7 +257,9 @@ def make_forward(
 
 
 def scored(
-    forward: Forward, prompts: Sequence[tuple[int, ...]], completions: Sequence[tuple[int, ...]]
+    forward: TrainingForward,
+    prompts: Sequence[tuple[int, ...]],
+    completions: Sequence[tuple[int, ...]],
 ) -> list[tuple[float, ...]]:
     """Log-probs of the completions under the model, by the training forward."""
     return score_completions(

@@ -35,7 +35,7 @@ class Verdict:
     """An outcome, a reward in [0, 1] and the reason: a line, or the end of a traceback.
 
     Raises:
-        TypeError: ``outcome`` is no member of Outcome (a text that looks like one included).
+        TypeError: ``outcome`` is not a member of Outcome, not even as text such as "CORRECT".
         ValueError: ``reward`` lies outside [0, 1].
     """
 
@@ -70,7 +70,7 @@ class Problem:
     text the model sees, or a list of chat messages ``{"role": ..., "content": ...}``.
 
     Raises:
-        TypeError: ``answer`` is no mapping.
+        TypeError: ``answer`` is not a mapping.
     """
 
     problem_id: str

@@ -1,5 +1,7 @@
 import json
 
+import pyarrow.parquet as pq
+
 
 def test_presampling_writes_a_pool_and_prints_what_it_found(dph, example, tmp_path):
     code, out, _ = dph("presample", example, "--out", tmp_path / "run")
@@ -31,3 +33,71 @@ def test_a_finished_pool_is_kept(dph, example, tmp_path):
 def test_the_default_directory_is_runs_and_the_name(dph, example, tmp_path):
     assert dph("presample", example, "--set", "name=mine")[0] == 0
     assert (tmp_path / "runs" / "mine" / "pool").is_dir()
+
+
+def test_another_threshold_draws_nothing_and_says_so(dph, example, tmp_path):
+    words = ("presample", example, "--out", tmp_path / "run")
+    assert dph(*words)[0] == 0
+    code, out, err = dph(*words, "--set", "presample.threshold=6")
+    assert code == 0
+    assert "threshold 7 -> 6), nothing is drawn" in err
+    assert "pre-sampling" not in err
+    assert "12 problems:" in out
+    manifest = json.loads((tmp_path / "run" / "pool" / "manifest.json").read_text())
+    assert manifest["rule"]["threshold"] == 6
+
+
+def test_the_share_of_cut_off_answers_stands_in_the_summary(dph, example, tmp_path):
+    words = ("presample", example, "--out", tmp_path / "run", "--set", "sampling.max_tokens=1")
+    code, out, _ = dph(*words)
+    assert code == 0
+    assert "100.0% of 108 answers were cut off at max_tokens = 1" in out
+    assert "there is no rehearsal sample\noutcomes of all answers: CUT_OFF 100.0%\n" in out
+    assert "likely cause: 100.0% of the answers were cut off" in out
+    assert "raise it" in out
+    content = json.loads(dph(*words, "--json")[1])
+    assert content["cut_off"] == 1.0
+    assert content["outcomes"] == {"CUT_OFF": 108}
+    assert content["shortage"].startswith("no rehearsal sample: 100.0% of the answers")
+
+
+def test_training_on_a_failed_split_is_refused_with_its_cause(dph, example, tmp_path):
+    code, _, err = dph("run", example, "--out", tmp_path / "run", "--set", "sampling.max_tokens=1")
+    assert code == 2
+    assert "holds no rehearsal sample; problems by correct samples: 0 of 8: 12;" in err
+    assert "outcomes of all answers: CUT_OFF 100.0%" in err
+    assert "sampling.max_tokens = 1: raise it" in err
+    assert "lower presample.threshold" not in err
+
+
+def test_a_verifier_that_is_always_true_is_named(dph, example, tmp_path):
+    (example.parent / "verifier.py").write_text("def grade(response, problem):\n    return True\n")
+    out = dph("presample", example, "--out", tmp_path / "run")[1]
+    assert "there is no problem to explore" in out
+    assert "called every answer correct: either it is always true" in out
+
+
+def test_ungradable_problems_have_a_line_and_a_listing(dph, example, tmp_path):
+    (example.parent / "verifier.py").write_text(
+        "from dph import Outcome, Verdict\n\n\n"
+        "def grade(response, problem):\n"
+        "    if problem.problem_id == 'reverse-01':\n"
+        "        return Verdict(outcome=Outcome.BAD_GOLD, reward=0.0, reason='no such word')\n"
+        "    return response.split()[-1:] == [problem.answer['answer']]\n"
+    )
+    code, out, _ = dph("presample", example, "--out", tmp_path / "run")
+    assert code == 0
+    assert "\n1 ungradable (the gold answer cannot be graded" in out
+    rows = pq.read_table(tmp_path / "run" / "pool" / "ungradable.parquet").to_pylist()
+    assert rows == [{"problem_id": "reverse-01", "outcome": "BAD_GOLD", "reason": "no such word"}]
+
+
+def test_a_seed_of_its_own_is_shown_and_lets_seeds_share_a_pool(dph, example, tmp_path):
+    shared = ("--set", f"presample.pool={tmp_path / 'pool'}", "--set", "presample.seed=4")
+    assert "presample.seed = 4" in dph("recipe", "show", example, *shared)[1]
+    drawn = [
+        "pre-sampling"
+        in dph("presample", example, "--seed", seed, "--out", tmp_path / f"r{seed}", *shared)[2]
+        for seed in range(3)
+    ]
+    assert drawn == [True, False, False]

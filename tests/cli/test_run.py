@@ -1,6 +1,7 @@
 import json
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -50,3 +51,20 @@ def test_the_sets_are_checked_before_the_training(dph, example, tmp_path):
     assert code == 2
     assert "nope.jsonl" in err
     assert not (tmp_path / "runs").exists()
+
+
+def test_every_evaluation_set_is_opened_once(dph, example, tmp_path, monkeypatch):
+    opened, original = [], Path.open
+
+    def counted(self, *args, **kwargs):
+        opened.append(self.name)
+        return original(self, *args, **kwargs)
+
+    (example.parent / "dev.jsonl").write_bytes((example.parent / "problems.jsonl").read_bytes())
+    monkeypatch.setattr(Path, "open", counted)
+    dev = f"data.sets.dev={example.parent / 'dev.jsonl'}"
+    code, _, err = dph(
+        "run", example, "--set", "method=grpo", "--set", dev, "--out", tmp_path / "r"
+    )
+    assert code == 0, err
+    assert opened.count("dev.jsonl") == 1

@@ -2,6 +2,8 @@ import json
 import os
 import signal
 
+import pytest
+
 from dph.runs import training_stage as stage
 
 
@@ -45,5 +47,48 @@ def test_ctrl_c_ends_at_a_checkpoint_and_says_how_to_go_on(dph, example, tmp_pat
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
     code, out, _ = dph(*words)
+    assert code == 0
+    assert "checkpoint after 4 steps" in out
+
+
+@pytest.fixture
+def own_verifier(example, monkeypatch):
+    """The example's verifier file, found before those that other tests left on the path."""
+    monkeypatch.syspath_prepend(example.parent)
+    return example.parent / "verifier.py"
+
+
+@pytest.mark.parametrize("verb", ["train", "run"])
+def test_a_changed_verifier_file_is_named_and_can_be_accepted(
+    dph, example, own_verifier, tmp_path, verb
+):
+    words = (verb, example, "--out", tmp_path / "run", "--set", "method=grpo")
+    assert dph(*words, "--set", "train.steps=2")[0] == 0
+    own_verifier.write_text(own_verifier.read_text() + "\n# mended\n")
+    code, _, err = dph(*words)
+    assert code == 2
+    assert "verifier.py" in err
+    assert "changed" in err
+    assert "--accept-verifier" in err
+    code, out, err = dph(*words, "--accept-verifier")
+    assert code == 0, err
+    assert "checkpoint after 4 steps" in out
+    assert dph(*words)[0] == 0
+
+
+def test_a_verifier_that_crashes_over_most_answers_ends_the_run_and_keeps_what_is_done(
+    dph, example, own_verifier, tmp_path
+):
+    words = ("train", example, "--out", tmp_path / "run", "--set", "method=grpo")
+    assert dph(*words, "--set", "train.steps=2")[0] == 0
+    whole = own_verifier.read_text()
+    own_verifier.write_text("import os\n\ndef grade(response, problem):\n    os._exit(3)\n")
+    code, _, err = dph(*words, "--accept-verifier")
+    assert code == 1
+    assert "verifier 'verifier:grade' crashed on" in err
+    assert "data.verifier_crash_limit = 0.5" in err
+    assert "Traceback" not in err
+    own_verifier.write_text(whole)
+    code, out, _ = dph(*words, "--accept-verifier")
     assert code == 0
     assert "checkpoint after 4 steps" in out

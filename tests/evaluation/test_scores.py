@@ -25,7 +25,8 @@ def test_a_summary_is_the_arithmetic_of_its_samples(make_scores):
 
 def test_what_is_not_known_is_none(make_scores):
     summary = set_summary(make_scores(ROWS), ks=[1], seed=0)
-    unknown = {"greedy", "keep", "explore", "keep_null", "explore_null", "effective_styles"}
+    kept = {"keep", "explore", "keep_null", "explore_null"}
+    unknown = {"greedy", "cut_off", "effective_styles", *kept}
     assert {key for key, value in summary.items() if value is None} == unknown
     assert summary["ci95"]["greedy"] is None
     assert summary["styles"] == {}

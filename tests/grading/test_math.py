@@ -2,6 +2,7 @@ import pytest
 
 from dph.grading.math import MathRowGrader
 from dph.records import Outcome
+from dph.verifiers import MathVerifier
 
 pytest.importorskip("math_verify")
 
@@ -37,5 +38,6 @@ def test_rows_are_graded_in_order_and_what_is_no_text_is_told(grader):
 
 
 def test_the_job_depends_on_verifier_and_time_limit(grader):
-    assert grader.settings == {"verifier": "math 3", "timeout": 5.0}
+    assert (grader.settings["name"], grader.settings["version"]) == ("math", MathVerifier.version)
+    assert grader.settings["settings"]["timeout"] == 5.0
     assert grader.required == ("gold", "response")

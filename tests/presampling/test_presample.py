@@ -53,6 +53,11 @@ def test_every_problem_is_on_exactly_one_side(pool_of, tmp_path, problems):
     assert len(sides) == counts.exploration + counts.rehearsal
 
 
+def test_a_pool_is_loaded_by_text_or_path(pool_of, tmp_path):
+    pool_of(tmp_path / "pool")
+    assert load_pool(str(tmp_path / "pool")) == load_pool(tmp_path / "pool")
+
+
 def test_exploration_keeps_prompt_and_answer(pool_of, tmp_path, problems):
     pool_of(tmp_path / "pool")
     by_id = {p.problem_id: p for p in problems}
@@ -150,8 +155,9 @@ def test_a_changed_or_missing_file_is_refused_by_name(pool_of, tmp_path, name):
     [
         ("{", "is not a pool"),
         ("{}", "pool format None is unknown"),
-        ('{"format": 2}', "pool format 2 is unknown, this version reads 1"),
+        ('{"format": 3}', "pool format 3 is unknown, this version reads 1 and 2"),
         ('{"format": 1}', "is damaged: source"),
+        ('{"format": 2}', "is damaged: source"),
     ],
 )
 def test_a_damaged_manifest_is_refused(tmp_path, content, message):
@@ -167,6 +173,7 @@ def test_a_damaged_manifest_is_refused(tmp_path, content, message):
         ({"tokenizer_fingerprint": "x"}, "tokenizer fingerprint was"),
         ({"problems_fingerprint": "x"}, "problems fingerprint was"),
         ({"temperature": 0.7}, r"temperature was 1.0, this run has 0.7"),
+        ({"verifier_settings": {"timeout": 2.0}}, "verifier timeout was None, this run has 2.0"),
     ],
 )
 def test_a_pool_of_something_else_is_refused(
@@ -241,7 +248,7 @@ def test_problems_that_could_not_be_graded_are_told(
 
     pool_of(tmp_path / "pool", draw=replace(inner, verifier=Ungradable()))
     assert caplog.messages == [
-        "1 problem(s): the gold answer cannot be graded, for example '3': no such table"
+        "1 problem(s) left out: the gold answer cannot be graded, for example '3': no such table"
     ]
 
 

@@ -47,6 +47,7 @@ def test_the_summary_has_the_promised_form(finished):
                 "explore_null",
                 "styles",
                 "effective_styles",
+                "cut_off",
             }
     assert summary["seconds"]["total"] > 0
 

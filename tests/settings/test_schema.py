@@ -58,6 +58,11 @@ def test_the_threshold_follows_the_samples_at_seven_eighths(samples, threshold):
     assert resolve(presample={"samples": samples}).presample.threshold == threshold
 
 
+@pytest.mark.parametrize(("own", "seed"), [({}, 3), ({"seed": 0}, 0), ({"seed": 7}, 7)])
+def test_the_seed_of_the_pool_is_the_recipes_unless_it_has_its_own(own, seed):
+    assert resolve(seed=3, presample=own).presampling_seed == seed
+
+
 def test_a_threshold_above_the_samples_is_refused():
     with pytest.raises(SettingsError, match="threshold=9, samples=8"):
         resolve(presample={"threshold": 9})

@@ -24,7 +24,7 @@ from dph.training.checks import mean_reference_gap
 from dph.training.collect import collect
 from dph.training.loop import Actors, train
 from dph.training.tracking import read_metrics
-from dph.training.update import Forward
+from dph.training.update import TrainingForward
 
 METHODS = ["grpo", "dapo", "rkl", "alpha", "dph_f", "dph_js", "dph_js_definition"]
 
@@ -264,7 +264,7 @@ def test_of_a_large_pool_an_even_sample_is_checked(make_model, monkeypatch):
 
     monkeypatch.setattr("dph.training.checks.CHECKED", 10)
     monkeypatch.setattr("dph.training.checks.score_completions", score)
-    forward = Forward(
+    forward = TrainingForward(
         model=make_model(), pad_id=0, temperature=1.0, dtype="float32", token_budget=9, max_tokens=8
     )
     for size in (1, 10, 11, 95):

@@ -9,7 +9,7 @@ from dph.settings import ObjectiveSettings
 from dph.training import policy_rows as module
 from dph.training.collect import Group
 from dph.training.policy_rows import Scorers, policy_rows
-from dph.training.update import Forward
+from dph.training.update import TrainingForward
 
 NOBODY = Scorers(old=None, reference=None)
 
@@ -49,7 +49,7 @@ GROUPS = [
 
 @pytest.fixture
 def forward(make_model):
-    return Forward(
+    return TrainingForward(
         model=make_model(),
         pad_id=0,
         temperature=1.0,

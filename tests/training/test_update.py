@@ -10,7 +10,7 @@ from dph.forward import microbatches, packing, prefix_tree, sharing
 from dph.forward.scoring import score_completions
 from dph.presampling.pool import RehearsalSample
 from dph.training.rows import Minibatch, PolicyRow
-from dph.training.update import Forward, update, weigh
+from dph.training.update import TrainingForward, update, weigh
 from short_objective import from_settings
 
 
@@ -52,7 +52,7 @@ def stored(model, ids):
 
 
 def forward(model, budget=999):
-    return Forward(
+    return TrainingForward(
         model=model,
         pad_id=0,
         temperature=1.0,

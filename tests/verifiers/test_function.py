@@ -187,6 +187,14 @@ def test_a_function_may_be_given_as_it_is(user_module):
         assert outcomes(verifier.grade([PROBLEM] * 2, ["a", "b"])) == ["CORRECT", "WRONG"]
 
 
+def test_a_function_of_the_module_that_is_running_is_found():
+    with FunctionVerifier(grade_long, timeout=30) as verifier:
+        assert verifier.name == f"{__name__}:grade_long"
+        assert outcomes(verifier.grade([PROBLEM] * 2, ["a", "longer"])) == ["WRONG", "CORRECT"]
+    with FunctionVerifier(Graders.never, timeout=30) as verifier:
+        assert outcomes(verifier.grade([PROBLEM], ["a"])) == ["WRONG"]
+
+
 def outcomes(verdicts):
     return [verdict.outcome for verdict in verdicts]
 

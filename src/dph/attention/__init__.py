@@ -1,1 +1,25 @@
 """Attention of our own inside models of transformers, for the training forward and the sampler."""
+
+from typing import TYPE_CHECKING
+
+from dph.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from dph.attention.context import attending
+    from dph.attention.kernels import kernel_for
+    from dph.attention.probing import attention_window
+
+__all__ = [
+    "attending",
+    "attention_window",
+    "kernel_for",
+]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "attending": "dph.attention.context",
+        "attention_window": "dph.attention.probing",
+        "kernel_for": "dph.attention.kernels",
+    },
+)

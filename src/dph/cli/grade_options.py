@@ -20,7 +20,7 @@ TargetOption = Annotated[
 ]
 WorkersOption = Annotated[
     int | None,
-    typer.Option("--workers", min=1, metavar="N", help="Worker processes [default: one a core]."),
+    typer.Option("--workers", min=1, metavar="N", help="Worker processes [default: one per core]."),
 ]
 TimeoutOption = Annotated[
     float, typer.Option("--timeout", metavar="S", help="Seconds that one answer may take.")

@@ -44,7 +44,7 @@ def summary_json(summary: "GradeSummary", source: Path, target: Path) -> dict[st
     """The summary as JSON."""
     speed = summary.rows_per_second
     return {
-        "schema": 1,
+        "schema": 2,
         "input": str(source),
         "out": str(target),
         "rows": summary.rows,

@@ -60,7 +60,7 @@ def evaluate(
     greedy: bool = True,
     on_progress: Callable[[int], None] | None = None,
 ) -> pa.Table:
-    """Draw and grade ``samples`` answers a problem of every set, and write them to ``path``.
+    """Draw and grade ``samples`` answers to every problem of every set; write them to ``path``.
 
     ``model`` is the fingerprint of the weights, the tokenizer and the precision. Everything that
     the samples depend on makes a digest. A file at ``path`` with that digest is returned as it

@@ -10,7 +10,7 @@ mean of "at least one correct" over all subsets of size k. The expectation is th
 subset is a draw of k; the noise is less, since all of them are used instead of one.
 
 Samples from index k on, also of the trained model: with the same seed both models share their
-random numbers sample by sample, so a model's first k samples are no second draw, they are the
+random numbers sample by sample, so a model's first k samples are not a second draw, they are the
 base's own draw repeated as far as the weights agree.
 
 **The nulls** are the same numbers for the base itself. They are not 1 and 0, because a draw of k

@@ -45,7 +45,7 @@ class Rewards:
 
     @property
     def correct_matrix(self) -> Bool[np.ndarray, "problems samples"] | None:
-        """Correct or not, a row a problem; None when problems differ in their number of samples."""
+        """Correct or not, a row for each problem; None if their numbers of samples differ."""
         if len(set(self.samples.tolist())) != 1:
             return None
         return np.array([each.correct for each in self.problems.values()])

@@ -1,8 +1,8 @@
 """The samples of an evaluation as parquet: every answer with its verdict, and back into scores.
 
-One row a sample: sets in the order given, problems in the order of the set, samples by index with
-the greedy answer first, as sample_index -1. The order is part of the format, so the same samples
-give the same file.
+One row for each sample: sets in the order given, problems in the order of the set, samples by index
+with the greedy answer first, as sample_index -1. The order is part of the format, so the same
+samples give the same file.
 """
 
 import logging
@@ -79,7 +79,7 @@ def read_samples(path: Path) -> pa.Table:
     """Read a samples file.
 
     Raises:
-        DataError: it is missing, is no parquet, or has other columns, nulls or unknown outcomes.
+        DataError: it is missing, is not parquet, or has other columns, nulls or unknown outcomes.
     """
     try:
         table = pq.read_table(path)

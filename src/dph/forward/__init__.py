@@ -1,4 +1,4 @@
-"""The training forward: log-probs of completions, with what rows begin with alike computed once.
+"""The training forward: log-probs of completions, with shared beginnings computed once.
 
 The log-probs of a large vocabulary without its logits are a module of the same name:
 ``from dph.forward.selected_logprobs import selected_logprobs``.

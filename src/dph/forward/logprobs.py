@@ -64,7 +64,7 @@ def completion_scores(
     """Log-probs at ``temperature`` of every completion token, in one forward.
 
     Equation: logprobs[r, t] = log softmax(logits[r, t] / temperature)[completions[r][t]]
-    Computed as: one causal forward, of packed rows that share what they begin with alike, or of
+    Computed as: one causal forward, of packed rows that share their common beginnings, or of
     rows padded on the right, where no real token can see the padding, so that attention needs no
     mask; the LM head on completion positions only, in blocks where the logits would be large; the
     softmax in float32. ``sharing`` decides between the two, "auto" by their modelled time.

@@ -40,7 +40,7 @@ class PackedAttention:
         device = rows.ids.device
         self.longest = rows.longest
         self.causal = [token_table(spans, device=device) for spans in _bundles(rows.sequences)]
-        # Only the kernel of the CPU hides padded keys; elsewhere stems are bundled when alike.
+        # Only the CPU's kernel hides padded keys; elsewhere a bundle has stems of one length.
         waste = _WASTE if device.type == "cpu" else 0
         self.shared = [
             _shared_table(some, device)

@@ -21,7 +21,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """What goes on from a stem: ``tokens`` covers all of it, branches of branches too."""
+    """What continues a stem: ``tokens`` covers all of it, including branches of branches."""
 
     stem: Span
     tokens: Span
@@ -31,8 +31,8 @@ class Branches:
 class PackedRows:
     """One sequence without padding: the nodes of the rows' prefix trees.
 
-    A node's children stand side by side, then what goes on from each of them. A row's last token
-    is not there: it predicts nothing.
+    The children of a node come one after the other, followed by what continues each of them. The
+    last token of a row is left out, because it predicts nothing.
     """
 
     ids: Int[Tensor, "tokens"]
@@ -41,7 +41,7 @@ class PackedRows:
     sequences: tuple[Span, ...]
     """The nodes: within each, a token sees itself and those before it."""
     levels: tuple[tuple[Branches, ...], ...]
-    """Beside that, branches see all of their stem. On one level no two share a token."""
+    """Branches also see all of their stem. No two branches of one level share a token."""
     sources: Int[Tensor, "scored"]
     """Tokens whose hidden states predict the completion tokens, row by row."""
     targets: Int[Tensor, "scored"]

@@ -39,11 +39,12 @@ _known: WeakKeyDictionary[PreTrainedModel, dict[Any, Support]] = WeakKeyDictiona
 def packing_support(model: PreTrainedModel) -> Support:
     """Whether packed rows give this model's own values and gradients.
 
-    Computed as: static checks, then four short rows packed and one by one. That finds ALiBi,
-    attention sinks, attention outside of transformers' registry, and whatever else is special.
-    Gradients are compared where something may go wrong with them only: under gradient
-    checkpointing, and on other devices than a CPU, where it is all done in bfloat16 too; never
-    for a frozen model. Remembered for each mode of the model; a refusal is logged once.
+    Computed as: static checks, then four short rows, once packed and once one by one. That finds
+    ALiBi, attention sinks, attention outside transformers' registry, and other special cases.
+    Gradients are compared only where something may go wrong with them: under gradient
+    checkpointing, and on devices other than a CPU, where everything is checked in bfloat16 as
+    well; never for a frozen model. The result is remembered for each mode of the model, and a
+    refusal is logged once.
     """
     checkpointing = model.training and _checkpoints(model)
     trainable = any(parameter.requires_grad for parameter in model.parameters())

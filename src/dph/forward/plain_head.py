@@ -1,4 +1,4 @@
-"""The head of a model whose logits are just its head's products: asked of the model, once."""
+"""The head of a model whose logits are nothing but its products; each model is asked once."""
 
 from typing import Any
 from weakref import WeakKeyDictionary

@@ -1,7 +1,8 @@
 """The tree of what rows have in common: prompts, schemas, turns, the beginnings of answers.
 
-Rows that begin alike are alike up to there in every layer of a causal model, so what they share
-need be computed once only. A node holds tokens that stand in all rows that pass through it.
+Rows that begin with the same tokens have the same hidden states there in every layer of a causal
+model, so what they share needs to be computed only once. A node holds the tokens that all rows
+passing through it have.
 """
 
 from array import array
@@ -51,16 +52,16 @@ def tokens_of(nodes: Sequence[Node]) -> int:
 
 
 def fed(prompts: Sequence[Ids], completions: Sequence[Ids]) -> list[list[int]]:
-    """What the model is fed with: rows without their last token, which predicts nothing."""
+    """What the model is given: rows without their last token, which predicts nothing."""
     return [[*p, *c[:-1]] for p, c in zip(prompts, completions, strict=True)]
 
 
 def prefix_forest(rows: Sequence[Ids], *, least_saved: int = LEAST_SAVED) -> list[Node]:
-    """The trees of ``rows``, in order of their first rows.
+    """The trees of ``rows``, in the order of their first rows.
 
-    Rows share a node where that saves ``least_saved`` tokens and more than it costs the tokens
-    below; elsewhere each repeats it. With ``least_saved`` 0 they share all that is alike. Equal
-    rows are one row.
+    Rows share a node where that saves at least ``least_saved`` tokens, and more than it costs the
+    tokens below; elsewhere each row repeats those tokens. With ``least_saved`` 0, rows share
+    everything that they have in common. Equal rows count as one row.
 
     >>> (tree,) = prefix_forest([[1, 2, 3], [1, 2], [1, 2, 4, 5]], least_saved=0)
     >>> tree.length, [(child.rows, child.length) for child in tree.children], tree.tokens
@@ -141,7 +142,7 @@ def _in_order(nodes: list[Node]) -> list[Node]:
 
 
 def _alike(a: bytes, b: bytes) -> int:
-    """How many bytes ``a`` and ``b`` begin with alike, by halving what is left to compare."""
+    """The length of the common beginning of ``a`` and ``b``, found by bisection."""
     low, high = 0, min(len(a), len(b))
     while low < high:
         middle = (low + high + 1) // 2

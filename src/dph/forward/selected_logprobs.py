@@ -183,7 +183,7 @@ class _Logits:
 def _log_sum(logits: _Logits, rows: slice, with_entropy: bool) -> tuple[Tensor, Tensor]:
     """Of every row the log of the softmax's sum, and the entropy (zeros unless asked for)."""
     count = rows.stop - rows.start
-    # Not -inf: a block may hold nothing but words that the bias rules out.
+    # Not -inf: a block may hold only words that the bias rules out.
     largest = logits.new_numbers(count)
     largest.fill_(torch.finfo(largest.dtype).min)
     total = torch.zeros_like(largest)

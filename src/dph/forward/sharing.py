@@ -1,4 +1,4 @@
-"""Whether rows share what they begin with in the training forward: by what it would cost."""
+"""Whether rows share their beginnings in the training forward: decided by what it would cost."""
 
 import logging
 from collections.abc import Sequence
@@ -51,9 +51,9 @@ def plan_microbatches(
     token_budget: int,
     sharing: Sharing,
 ) -> list[Microbatch]:
-    """Every row in one micro-batch, each of at most ``token_budget`` computed tokens.
+    """Micro-batches of at most ``token_budget`` computed tokens that hold every row once.
 
-    A single row that is longer gets its own.
+    A single row that is longer gets a micro-batch of its own.
 
     Raises:
         SettingsError: ``token_budget`` is below 1.
@@ -141,7 +141,7 @@ def _packed_is_cheaper(
     """Compare modelled times, in operations of matrix products of a forward pass.
 
     Padded: every row as long as the longest of its micro-batch. Packed: each token once, and
-    some more kernel calls a layer for each tree and stem. The head costs the same both ways.
+    some more kernel calls per layer for each tree and stem. The head costs the same both ways.
     """
     config = model.config.get_text_config()
     layers = config.num_hidden_layers

@@ -1,4 +1,4 @@
-"""Sequences of a packed sequence as rectangular tables, so that one kernel call does many."""
+"""Parts of a packed sequence as rectangular tables, so that one kernel call handles many."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -81,7 +81,7 @@ def _real(table: Tensor, padding: _Padding) -> Tensor:
 
 
 def token_table(spans: Sequence[Span], *, device: torch.device) -> TokenTable:
-    """The table of ``spans``, one a row, in the order given."""
+    """The table of ``spans``: one span for each row, in the order given."""
     length, start = max(span.length for span in spans), spans[0].start
     if all(span == Span(start + i * length, length) for i, span in enumerate(spans)):
         return TokenTable(len(spans), length, start, None)

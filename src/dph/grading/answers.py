@@ -108,7 +108,7 @@ def grade_math(
 
 
 def _gold_text(gold: Any) -> Any:
-    """A number, numpy's included, as text; whatever else is no text is refused by its place."""
+    """A number, numpy's included, as text; what is not a text is refused by its place."""
     return str(gold) if isinstance(gold, Real) and not isinstance(gold, bool) else gold
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from dph.closing import Closing
 from dph.errors import SettingsError
 from dph.records import Outcome, TimedVerdict, Verdict
+from dph.verifiers import verifier_identity
 from dph.verifiers.math.pooled import MathPair
 from dph.verifiers.math.verifier import MathVerifier
 from dph.verifiers.qwen.verifier import MathQwenVerifier
@@ -42,12 +43,11 @@ class MathRowGrader(Closing):
     ) -> None:
         self._verifier = _verifier(verifier, phrases, any_expression, workers, timeout)
         self.settings: Mapping[str, Any] = {
-            "verifier": f"{verifier} {self._verifier.version}",
-            "timeout": timeout,
+            **verifier_identity(self._verifier),
         }
 
     def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:
-        """One graded row for each, in order; what is no text is BAD_GOLD or NO_ANSWER.
+        """One graded row for each, in order; a value that is not text is BAD_GOLD or NO_ANSWER.
 
         Raises:
             VerifierError: a worker failed; not: an answer did.

@@ -10,7 +10,7 @@ from dph.errors import SettingsError
 from dph.files.plain import plain_value
 from dph.import_path import is_import_path
 from dph.records import Outcome, Problem, TimedVerdict, Verdict
-from dph.verifiers import make_verifier
+from dph.verifiers import make_verifier, verifier_identity
 
 _NO_ID = "(no problem_id)"
 _OF_THE_PROBLEM = ("problem_id", "prompt", "response")
@@ -44,9 +44,8 @@ class VerifierRowGrader(Closing):
         self._one_at_a_time = Lock()
         self.required = ("response",) if self._gold is None else (self._gold, "response")
         self.settings: Mapping[str, Any] = {
-            "verifier": f"{verifier} {self._verifier.version}",
+            **verifier_identity(self._verifier),
             "gold": gold,
-            "timeout": timeout,
         }
 
     def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:
@@ -80,7 +79,7 @@ class VerifierRowGrader(Closing):
             return _verdict(Outcome.BAD_GOLD, f"there is no {self._gold}")
         response = row.get("response")
         if not isinstance(response, str):
-            return _verdict(Outcome.NO_ANSWER, f"response is not a text: {response!r:.80}")
+            return _verdict(Outcome.NO_ANSWER, f"response is no text: {response!r:.80}")
         return None
 
     def _problem(self, row: Mapping[str, Any]) -> Problem:

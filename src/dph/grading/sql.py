@@ -43,7 +43,7 @@ class SQLRowGrader(Closing):
         timeout: seconds for one statement.
 
     Raises:
-        DataError: ``databases`` is no directory.
+        DataError: ``databases`` is not a directory.
         SettingsError: the rule is unknown, or a number is out of range.
     """
 
@@ -64,14 +64,15 @@ class SQLRowGrader(Closing):
         self._answers = answers
         self.required = ("db_id", "gold_sql", answers)
         self.settings: Mapping[str, Any] = {
-            "verifier": f"sql {self._verifier.version}",
+            "verifier": [self._verifier.name, self._verifier.version],
+            **self._verifier.own_settings,
+            # Where they lie: to hash them all would take longer than most files do to grade.
             "databases": str(databases.resolve()),
             "answers": answers,
-            "timeout": timeout,
         }
 
     def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:
-        """One graded row for each, in order; what is no text is BAD_GOLD or NO_ANSWER.
+        """One graded row for each, in order; a value that is not text is BAD_GOLD or NO_ANSWER.
 
         Raises:
             VerifierError: a worker failed; not: a statement did.

@@ -32,7 +32,7 @@ from dph.records import Outcome, TimedVerdict
 ADDED = ("reward", "outcome", "reason", "seconds")
 CHUNK_ROWS = 1024
 UNGRADABLE = (Outcome.BAD_GOLD, Outcome.CRASHED)
-"""What says nothing about the answer: these rows are no part of a mean."""
+"""What says nothing about the answer: a mean leaves these rows out."""
 _CHUNKS_IN_FLIGHT = 2
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -20,8 +20,7 @@ from transformers.utils import logging as transformers_logging
 from dph.attention.context import checkpoint_contexts
 from dph.attention.probing import RECURRENT, recurrent_layers
 from dph.errors import ModelError, SettingsError
-
-Device = Literal["auto", "cpu", "cuda"]
+from dph.settings.choices import Device
 
 
 def load_tokenizer(path: str | Path) -> PreTrainedTokenizerBase:

@@ -3,15 +3,12 @@
 import contextlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Literal
 
 import torch
 from torch import nn
 from transformers import PreTrainedModel
 
 from dph.errors import SettingsError
-
-Precision = Literal["float32", "bfloat16"]
 
 
 def autocast(model: PreTrainedModel, dtype: str) -> AbstractContextManager[object]:

@@ -22,7 +22,7 @@ def encode_prompt(
     answer begins, behind ``system_prompt`` if there is one and they bring none of their own.
 
     Raises:
-        SettingsError: a ``system_prompt`` for a prompt that is no chat.
+        SettingsError: a ``system_prompt`` for a prompt that is not a chat.
         ModelError: a chat, but the tokenizer has no chat template or its template refuses it.
     """
     if isinstance(prompt, str) and not chat:
@@ -47,7 +47,9 @@ def encode_prompt(
 def chat_messages(
     prompt: str | Sequence[Mapping[str, str]], *, system_prompt: str = ""
 ) -> list[dict[str, str]]:
-    """A prompt as chat messages: a text as the user's, ``system_prompt`` first if none is there.
+    """A prompt as chat messages, with ``system_prompt`` first unless the prompt has one.
+
+    A text becomes the user's message.
 
     >>> chat_messages("2 + 2?")
     [{'role': 'user', 'content': '2 + 2?'}]

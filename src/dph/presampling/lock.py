@@ -1,7 +1,8 @@
-"""One process at a time makes a pool; pools beside it are nobody's business."""
+"""One process at a time makes a pool, whatever happens to the pools beside it."""
 
 import contextlib
 import fcntl
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,20 +14,33 @@ from dph.files import make_directory
 def only_pool_writer(path: Path) -> Iterator[None]:
     """Hold the pool ``path`` for this process; whoever comes second is refused.
 
-    The lock is a file beside the pool, ``.<name>.lock``: the pool itself appears by a rename, so
-    there is nothing in it to hold on to. The operating system drops the lock when the process
-    ends, however that happens; the file stays.
+    The lock is on a file beside the pool, ``.<name>.lock``: the pool itself appears by a rename,
+    so there is nothing in it to hold on to. The operating system drops the lock when the process
+    ends, however that happens. The file goes at the end; one that a killed process left is in
+    nobody's way.
 
     Raises:
         DataError: another process holds the pool, or its parent directory cannot be written.
     """
     lock = make_directory(path.parent) / f".{path.name}.lock"
-    with lock.open("a", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise DataError(
-                f"another dph process is making the pool {path}; wait for it, or choose another "
-                "place (presample.pool)"
-            ) from error
+    with contextlib.ExitStack() as held:
+        while not _lock(lock, path, held):
+            pass  # its last holder removed the file after it was opened here: take the new one
+        held.callback(lock.unlink, missing_ok=True)
         yield
+
+
+def _lock(lock: Path, path: Path, held: contextlib.ExitStack) -> bool:
+    """Lock the file, which is closed with ``held``; false if it is not the one at ``lock`` now."""
+    file = held.enter_context(lock.open("a", encoding="utf-8"))
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise DataError(
+            f"another dph process is making the pool {path}; wait for it, or choose another place "
+            "(presample.pool)"
+        ) from error
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), lock.stat())
+    except FileNotFoundError:
+        return False

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from dph.errors import DataError, PoolError
 from dph.files import read_json
+from dph.settings.choices import WrongFinal
 
 FORMAT = 2
 """What is written. Format 1, which is still read, knew neither ungradable problems nor the
@@ -51,7 +52,7 @@ class Rule(_Record):
     """How the samples became two sets."""
 
     threshold: int
-    wrong_final: Literal["discard", "explore"]
+    wrong_final: WrongFinal
 
 
 class Counts(_Record):

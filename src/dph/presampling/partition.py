@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+
+from dph.settings.choices import WrongFinal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +21,7 @@ def partition(
     final_correct: Mapping[str, bool],
     *,
     threshold: int,
-    wrong_final: Literal["discard", "explore"],
+    wrong_final: WrongFinal,
     ungradable: Collection[str] = (),
 ) -> Partition:
     """Split problems into those to explore, to rehearse, to discard, and those without a verdict.

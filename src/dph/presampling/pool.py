@@ -1,12 +1,14 @@
 """The pool: what pre-sampling leaves behind, checked before it is used.
 
-pool/
-  manifest.json        what it was made from, counts, SHA-256 of every file
-  exploration.parquet  problem_id, prompt, answer, correct
-  rehearsal.parquet    problem_id, sample_index, prompt_ids, completion_ids, ref_logprobs,
-                       correct
-  ungradable.parquet   problem_id, outcome, reason
-  samples.parquet      every sample drawn with its verdict
+    pool/
+      manifest.json        what it was made from, counts, SHA-256 of every file
+      exploration.parquet  problem_id, prompt, answer, correct
+      rehearsal.parquet    problem_id, sample_index, prompt_ids, completion_ids, ref_logprobs,
+                           correct
+      ungradable.parquet   problem_id, outcome, reason
+      samples.parquet      every sample drawn with its verdict
+
+What the columns hold stands in docs/artefacts.md.
 """
 
 import logging

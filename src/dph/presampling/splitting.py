@@ -1,4 +1,4 @@
-"""From graded samples to a pool: the split, the stored answers, and the same again for another rule.
+"""From graded samples to a pool: the split, the stored answers, and both for another rule.
 
 The split depends on the samples and the rule alone, so a finished pool can be split with another
 rule without drawing anything: the final sample of every problem is among its samples.

@@ -9,6 +9,7 @@ from typing import Any
 
 from dph.errors import DataError, SettingsError
 from dph.files import make_directory, read_json, sha256, write_json, write_text
+from dph.files.rows import read_rows
 from dph.quickstart.annotators import Annotator, draw_annotators
 from dph.quickstart.arithmetic import Sum, all_sums
 from dph.quickstart.databases import Database, draw_database
@@ -72,8 +73,7 @@ class World:
 
     def prompts(self, name: str) -> list[str]:
         """The prompts of a problem set, read from its file."""
-        lines = self.problems_path(name).read_text(encoding="utf-8").splitlines()
-        return [json.loads(line)["prompt"] for line in lines]
+        return [row["prompt"] for _, row in read_rows(self.problems_path(name))]
 
     @property
     def fingerprint(self) -> str:

@@ -1,4 +1,4 @@
-"""What a sampler is: prompts in, completions out, with nothing left to batch order."""
+"""What a sampler is: prompts in, completions out, independent of the order of the batch."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Graded completions as a table: one row a sample, in the order of problems and samples."""
+"""Graded completions as a table: one row for each sample, in the order of problems and samples."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ GRADED = pa.schema(
 )
 
 _ROWS = 1024
-"""Rows that are Python objects at a time: one token takes ten times the memory then."""
+"""Rows held as Python objects at a time: as such, a token takes ten times the memory."""
 
 
 def graded_table(groups: Sequence[Sequence[GradedCompletion]]) -> pa.Table:

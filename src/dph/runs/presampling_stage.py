@@ -31,7 +31,7 @@ def presample_stage(
 
     Raises:
         PoolError: there is a pool that was made from something else, or its place is taken.
-        DataError: a prompt is empty, or is no chat where one is needed; or another process is
+        DataError: a prompt is empty, or is not a chat where one is needed; or another process is
             making the pool.
         SettingsError: a prompt and its answer do not fit the model's context, or vLLM is asked for
             and is not installed or has no CUDA device.
@@ -48,10 +48,13 @@ def presample_stage(
         source=bench.source(model, bench.draw(model)),
         rule=bench.rule(),
         may_split_again=may_split_again,
-        trained=_trained(path, directory),
+        runs=(directory, path.parent),
     )
     if found := expected.found():
         return found
+    if not _is_there(path):
+        limit = bench.recipe.sampling.max_tokens
+        bench.require_prompts_fit(model.config, bench.problems, max_tokens=limit)
     with ExitStack() as held:
         held.enter_context(only_pool_writer(path))
         if path.resolve().parent == directory.resolve():  # the run's own: no other stage meanwhile
@@ -66,7 +69,7 @@ def presample_stage(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Expected:
-    """The pool that this run needs, and the checkpoint of a run that was trained on what is there."""
+    """The pool that this run needs, and the runs that may have been trained on what is there."""
 
     bench: Workbench
     directory: Path
@@ -74,7 +77,13 @@ class _Expected:
     source: Source
     rule: Rule
     may_split_again: bool
-    trained: Path | None
+    runs: tuple[Path, Path]
+    """This run, and the one whose own pool it is."""
+
+    @property
+    def trained(self) -> Path | None:
+        """The newest checkpoint of one of the runs."""
+        return next((c for run in self.runs if (c := latest_checkpoint(run / "checkpoints"))), None)
 
     def found(self) -> Manifest | None:
         """The manifest of a pool that can be used as it is; None where there is work to do.
@@ -102,20 +111,12 @@ def _is_there(path: Path) -> bool:
     return (path / "manifest.json").exists()
 
 
-def _trained(path: Path, directory: Path) -> Path | None:
-    """The newest checkpoint of this run, or of the run whose own pool it is."""
-    runs = (directory, path.parent)
-    return next((c for run in runs if (c := latest_checkpoint(run / "checkpoints"))), None)
-
-
 def _make(
     bench: Workbench,
     model: PreTrainedModel,
     expected: _Expected,
     progress: ProgressDisplay,
 ) -> Manifest:
-    limit = bench.recipe.sampling.max_tokens
-    bench.require_prompts_fit(model.config, bench.problems, max_tokens=limit)
     total = len(bench.problems) * (expected.source.samples + 1)
     with (
         bench.drawing(model, bench.recipe.model.path) as draw,
@@ -141,9 +142,9 @@ def _split_again(
     path, rule, draw = expected.path, expected.rule, bench.draw(model)
     found = read_manifest(path / "manifest.json")
     change = _change(found.rule, rule)
-    if expected.trained:
+    if trained := expected.trained:
         raise PoolError(
-            f"a run was trained on the pool {path} ({expected.trained}), so it is not split again "
+            f"a run was trained on the pool {path} ({trained}), so it is not split again "
             f"({change}): use another directory (--out), with a copy of the pool in it if nothing "
             "is to be drawn"
         )

@@ -6,6 +6,7 @@ from pathlib import Path
 from transformers import PreTrainedModel
 
 from dph.errors import CheckpointError, PoolError
+from dph.presampling.diagnosis import require_usable
 from dph.presampling.pool import Pool, load_pool, require_fit
 from dph.records import Problem
 from dph.rollout.graded import GradedSampler
@@ -29,7 +30,7 @@ def train_stage(
     ``digest`` is that of ``training_digest``, where it is known already.
 
     Raises:
-        PoolError: the method needs a pool, and there is none or it does not fit.
+        PoolError: the method needs a pool, and there is none, it does not fit or holds too little.
         CheckpointError: the directory holds a run with other settings, with more steps, or with
             another version of the verifier that was not accepted.
         TrainingError: training cannot go on.
@@ -120,6 +121,13 @@ def _fitting_pool(
         expected = expected.model_copy(update={"model_fingerprint": stored})
     expected = accepted_source(bench, directory, expected, pool.manifest.source, pool=path)
     require_fit(path, pool.manifest, expected, bench.rule())
+    train = bench.recipe.train
+    require_usable(
+        path,
+        pool.manifest,
+        rehearses=bench.recipe.objective.rehearses,
+        explores=train.problems_per_step if train.problems == "exploration" else 0,
+    )
     return pool
 
 

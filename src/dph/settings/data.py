@@ -1,16 +1,17 @@
 """The settings of ``[data]`` and its evaluation sets."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
+from dph.settings.choices import SQLRuleName
 from dph.settings.section import FilePath, Phrase, Positive, Section
 
 
 class SetSettings(Section):
     """One evaluation set."""
 
-    path: FilePath = Field(description="jsonl or parquet of problems")
+    path: FilePath = Field(description="problems as parquet, jsonl or csv")
     verifier: str | None = Field(None, description="verifier of this set; default: data.verifier")
     styles: str | None = Field(
         None, description="style classifier of this set; default: data.styles"
@@ -21,7 +22,7 @@ class DataSettings(Section):
     """Problems, how they are graded, and how the prompt is written."""
 
     train: FilePath = Field(
-        description="jsonl or parquet of problems (problem_id, prompt, answer ...)"
+        description="problems as parquet, jsonl or csv (problem_id, prompt, answer ...)"
     )
     sets: dict[str, SetSettings] = Field({}, description="evaluation sets by name")
     verifier: str = Field(
@@ -40,9 +41,7 @@ class DataSettings(Section):
     databases: FilePath | None = Field(
         None, description="where relative database paths start (sql)"
     )
-    sql_rule: Literal["spider", "bird", "bird_soft_f1", "strict", "cartesian"] = Field(
-        "bird", description="when two results are equal (sql)"
-    )
+    sql_rule: SQLRuleName = Field("bird", description="when two results are equal (sql)")
     math_phrases: Annotated[tuple[Phrase, ...], Field(strict=False)] | None = Field(
         None, description="what announces an answer without a box (math); default: its own list"
     )

@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from dph.settings.choices import Device, Precision
 from dph.settings.section import Count, Section
 
 
@@ -13,10 +14,8 @@ class ModelSettings(Section):
     path: str = Field(
         min_length=1, description="directory of a saved transformers model and its tokenizer"
     )
-    device: Literal["auto", "cpu", "cuda"] = Field(
-        "auto", description="auto takes the GPU if there is one"
-    )
-    dtype: Literal["float32", "bfloat16"] = Field(
+    device: Device = Field("auto", description="auto takes the GPU if there is one")
+    dtype: Precision = Field(
         "float32", description="bfloat16 computes under autocast over float32 weights"
     )
     attention: Literal["sdpa", "eager", "flash_attention_2"] = Field(

@@ -1,10 +1,11 @@
 """The settings of ``[presample]``."""
 
 import math
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pydantic import Field, model_validator
 
+from dph.settings.choices import WrongFinal
 from dph.settings.section import Count, FilePath, Positive, Section, with_default
 
 
@@ -15,7 +16,7 @@ class PresamplingSettings(Section):
     threshold: Positive = Field(
         7, description="near-perfect when at least this many are correct (default: 7/8 of samples)"
     )
-    wrong_final: Literal["discard", "explore"] = Field(
+    wrong_final: WrongFinal = Field(
         "discard",
         description="near-perfect, but the final sample is wrong: leave it out, or explore it",
     )

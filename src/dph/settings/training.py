@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from dph.settings.choices import SharedPrompts
 from dph.settings.section import Count, Positive, Section
 
 
@@ -33,7 +34,7 @@ class TrainingSettings(Section):
         16384,
         description="tokens computed in one forward pass; gradients accumulate to the mini-batch",
     )
-    shared_prompts: Literal["auto", "always", "never"] = Field(
+    shared_prompts: SharedPrompts = Field(
         "auto",
         description="compute once what rows begin with alike: where it is faster, or as said",
     )

@@ -6,13 +6,13 @@ from dph.errors import PoolError
 from dph.forward.scoring import score_completions
 from dph.presampling.pool import RehearsalSample
 from dph.training.logprob_gap import TOLERANCE
-from dph.training.update import Forward
+from dph.training.update import TrainingForward
 
 CHECKED = 1024
 """Stored samples that are looked at, spread evenly: a mean needs no more, a pool may hold 10^5."""
 
 
-def require_reference(samples: Sequence[RehearsalSample], forward: Forward) -> None:
+def require_reference(samples: Sequence[RehearsalSample], forward: TrainingForward) -> None:
     """Refuse to rehearse log-probs that the untrained policy does not reproduce.
 
     Raises:
@@ -29,13 +29,13 @@ def checked(samples: Sequence[RehearsalSample]) -> list[RehearsalSample]:
     """
     if not samples:
         raise PoolError(
-            "the pool holds no rehearsal sample, but the method rehearses: lower "
-            "presample.threshold, or use a method without rehearsal"
+            "the pool holds no rehearsal sample, but the method rehearses: `dph presample` says "
+            "of a finished pool why; or use a method without rehearsal"
         )
     return [samples[i] for i in range(0, len(samples), -(-len(samples) // CHECKED))]
 
 
-def mean_reference_gap(samples: Sequence[RehearsalSample], forward: Forward) -> float:
+def mean_reference_gap(samples: Sequence[RehearsalSample], forward: TrainingForward) -> float:
     """Mean |log pi - log pi_ref| over the tokens of at most ``CHECKED`` samples, in nats."""
     samples = checked(samples)
     scores = score_completions(

@@ -15,7 +15,7 @@ from dph.settings import ObjectiveSettings
 from dph.training.collect import Group
 from dph.training.logprob_gap import LogprobGap, logprob_gap
 from dph.training.rows import PolicyRow
-from dph.training.update import Forward, moves_the_loss
+from dph.training.update import TrainingForward, moves_the_loss
 
 CHECKED = 16
 """Rows whose sampler log-probs are compared with the trainer's at the start of a run."""
@@ -63,7 +63,7 @@ class PolicyRows:
 
 def policy_rows(
     groups: Sequence[Group],
-    forward: Forward,
+    forward: TrainingForward,
     scorers: Scorers,
     *,
     objective: Objective,
@@ -118,14 +118,17 @@ def _gap(
     rows: Sequence[PolicyRow],
     indices: Sequence[int],
     scores: Sequence[Sequence[float]],
-    forward: Forward,
+    forward: TrainingForward,
 ) -> LogprobGap | None:
     sampler = [rows[index].old_logprobs for index in indices]
     return logprob_gap(sampler, scores, dtype=forward.dtype)
 
 
 def _scored(
-    model: PreTrainedModel, rows: Sequence[PolicyRow], indices: Sequence[int], forward: Forward
+    model: PreTrainedModel,
+    rows: Sequence[PolicyRow],
+    indices: Sequence[int],
+    forward: TrainingForward,
 ) -> list[tuple[float, ...]]:
     return score_completions(
         model,

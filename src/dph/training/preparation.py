@@ -8,14 +8,14 @@ from dph.errors import SettingsError
 from dph.records import Problem
 from dph.settings import Recipe
 from dph.training.policy_rows import Scorers
-from dph.training.update import Forward
+from dph.training.update import TrainingForward
 
 
 def training_forward(
     recipe: Recipe, policy: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
-) -> Forward:
+) -> TrainingForward:
     """The forward of the policy as the recipe asks for it."""
-    return Forward(
+    return TrainingForward(
         model=policy,
         pad_id=int(tokenizer.pad_token_id),
         temperature=recipe.sampling.temperature,

@@ -1,4 +1,4 @@
-"""Metrics: one JSON line a step always, and the trackers of accelerate on request."""
+"""Metrics: always one JSON line for each step, and the trackers of accelerate on request."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from dph.training.metrics import Metrics
 
 
 class MetricsLog:
-    """``metrics.jsonl``: a line a step, cut back to the checkpoint when a run goes on."""
+    """``metrics.jsonl``: one line for each step, cut back to the checkpoint when a run goes on."""
 
     def __init__(self, path: Path, *, step: int) -> None:
         """Keep the lines up to ``step``; later ones will be written again."""

@@ -19,7 +19,7 @@ from dph.training.rows import Minibatch, PolicyRow, WeightedRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forward:
+class TrainingForward:
     """How the policy scores its rows."""
 
     model: PreTrainedModel
@@ -97,7 +97,7 @@ def _weighted(
 
 def update(
     minibatch: Minibatch,
-    forward: Forward,
+    forward: TrainingForward,
     optimizer: torch.optim.Optimizer,
     *,
     objective: Objective,
@@ -145,7 +145,7 @@ class _Computed(NamedTuple):
 
 
 def _accumulate(
-    weighted: Sequence[WeightedRow], forward: Forward, objective: Objective
+    weighted: Sequence[WeightedRow], forward: TrainingForward, objective: Objective
 ) -> tuple[Mapping[str, float], _Computed]:
     """Sum loss terms and gradients over micro-batches."""
     sums: defaultdict[str, float] = defaultdict(float)
@@ -180,7 +180,9 @@ def _terms(loss: MixedLoss) -> Iterator[tuple[str, Tensor]]:
     yield from ((f"anchors.{name}", value) for name, value in loss.anchors.items())
 
 
-def _scores(rows: Sequence[WeightedRow], batch: Microbatch, forward: Forward) -> CompletionScores:
+def _scores(
+    rows: Sequence[WeightedRow], batch: Microbatch, forward: TrainingForward
+) -> CompletionScores:
     with autocast(forward.model, forward.dtype):
         return completion_scores(
             forward.model,

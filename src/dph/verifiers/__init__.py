@@ -46,7 +46,7 @@ VERIFIERS: Mapping[str, Callable[..., Verifier]] = MappingProxyType(
         "exact": lambda **_: ExactVerifier(),
     }
 )
-"""Each verifier's name, and what makes it of the settings of ``make_verifier``."""
+"""Each verifier's name, and the function that makes it from the settings of ``make_verifier``."""
 
 
 def make_verifier(
@@ -66,7 +66,8 @@ def make_verifier(
         databases: where the relative paths of databases start (``sql`` alone).
         workers: number of worker processes (``sql``, ``math``, ``math_qwen`` and functions).
         timeout: seconds for one answer (``sql``, ``math``, ``math_qwen`` and functions).
-        sql_rule: when two results are equal, a name of ``sql_rules.RULES`` (``sql`` alone).
+        sql_rule: when two results are equal, a name of ``dph.verifiers.sql.rules.RULES``
+            (``sql`` alone).
         math_phrases: what announces an answer without a box, None for the usual ones (``math``
             alone).
         math_any_expression: whether the last expression counts without either (``math`` alone).

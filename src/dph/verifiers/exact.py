@@ -1,4 +1,4 @@
-"""The exact verifier: the response is the answer, but for blanks around it."""
+"""The exact verifier: the response equals the answer, apart from blanks around it."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -10,7 +10,7 @@ from dph.records import Outcome, Problem, Verdict
 
 
 class ExactVerifier(Closing):
-    """Compares the stripped response with ``answer``, upper and lower case apart."""
+    """Compares the stripped response with ``answer``; upper and lower case differ."""
 
     name = "exact"
     version = "1"

@@ -15,9 +15,9 @@ from dph.workers.verdicts import verdict_of
 class FunctionVerifier(Closing):
     """Calls ``function(response, problem)``, which returns a bool, a number in [0, 1] or a Verdict.
 
-    The function runs in worker processes and is killed when it takes longer than ``timeout``. What
-    it raises, and a value that is no verdict, is the outcome CRASHED of that one answer, with the
-    end of the traceback in the reason.
+    The function runs in worker processes and is killed when it takes longer than ``timeout``. If
+    it raises, or returns something that is not a verdict, that one answer is CRASHED, and the
+    reason ends with the traceback.
 
     ``version`` changes with the file that holds the function, but not with what that file imports.
     ``source`` is that file, and its name stands in ``settings``, so that whoever finds another

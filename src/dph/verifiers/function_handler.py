@@ -16,7 +16,7 @@ _ERROR_CHARACTERS = 200
 _TRACEBACK_CHARACTERS = 1500
 
 _importing: list[str] = []
-"""The function that this worker is importing, if it is."""
+"""The import path of the function that this worker is importing at the moment."""
 
 
 class FunctionGrader:
@@ -56,17 +56,18 @@ def as_verdict(value: object) -> Verdict:
     numpy, torch and the like count as what they hold.
 
     Raises:
-        TypeError: it is no bool, number or Verdict.
+        TypeError: it is not a bool, a number or a Verdict.
         ValueError: it is a number outside [0, 1].
     """
     if isinstance(value, Verdict):
         return value
-    number: Any = _plain(value)
-    if not isinstance(number, Real | Decimal):
+    plain = _plain(value)
+    if not isinstance(plain, Real | Decimal):
         raise TypeError(
             f"it returned {value!r:.80} ({type(value).__name__}); "
             "a bool, a number in [0, 1] or a Verdict is allowed"
         )
+    number: Any = plain  # not all that Real stands for is typed to be compared
     if not 0 <= number <= 1:
         raise ValueError(f"it returned {value!r:.80}; a number has to lie in [0, 1]")
     reward = float(number)

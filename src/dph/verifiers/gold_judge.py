@@ -65,7 +65,7 @@ class GoldJudge:
         return [_not_the_golds_doing(reply) for reply in call.replies] if late else call.replies
 
     def _decide(self, call: "_Call") -> None:
-        """Try each gold that failed and is not decided once more, by one request."""
+        """Give each undecided gold that failed one more try, by one request."""
         while first := {
             call.golds[i]: i for i in call.late() if self._known(call.golds[i]) is None
         }:
@@ -75,7 +75,7 @@ class GoldJudge:
                     self._settle(gold, _why_bad(call.replies[index]))
 
     def _ask(self, call: "_Call", indices: Iterable[int], *, longer: bool = False) -> None:
-        """Put the replies to some requests in their places, and keep which golds worked."""
+        """Send some requests, put the replies in their places, and note which golds worked."""
         chosen = list(indices)
         requests: list[Request] = []
         keys: list[Hashable | None] = []
@@ -117,10 +117,10 @@ class _Call:
         self.golds = golds
         self.replies = [_OPEN] * len(requests)
         self.told: set[int] = set()
-        """Those that were asked when their gold was known to be bad."""
+        """The requests that were told that their gold is bad."""
 
     def late(self) -> list[int]:
-        """Those whose gold failed, and might not fail again."""
+        """The requests whose gold failed, and might not fail again."""
         return [index for index, reply in enumerate(self.replies) if _failed_on_gold(reply)]
 
 
@@ -143,7 +143,10 @@ def _why_bad(reply: Reply) -> str:
 
 
 def _not_the_golds_doing(reply: Reply) -> Reply:
-    """What failed on a gold that has worked elsewhere: bad ones were answered in no stage."""
+    """A reply that failed on a good gold, as one that says nothing of it.
+
+    Requests with a bad gold were told so, and were answered without a stage.
+    """
     if not _failed_on_gold(reply):
         return reply
     kind = ReplyKind.CRASHED if reply.kind is ReplyKind.CRASHED else ReplyKind.TIMED_OUT

@@ -27,7 +27,7 @@ from dph.integrations.verl.layout import (
     lay_out_all,
     row_scales,
 )
-from dph.integrations.verl.loss import MixedLoss
+from dph.integrations.verl.loss import WorkerLoss
 from dph.integrations.verl.tensors import SCALES, STORED, answer_rows, jagged, stored_rows
 from dph.integrations.verl.terms import OWN_SURROGATE
 from dph.settings import ObjectiveSettings
@@ -175,7 +175,7 @@ def make_loss(case):
         )
     anchors = {"rehearsal": {"divergence": DEFINITION.get(name, name), "weight": case["eta"]}}
     settings = ObjectiveSettings(**{"anchors": anchors, **own})
-    loss = MixedLoss(actor=actor, settings=settings)
+    loss = WorkerLoss(actor=actor, settings=settings)
     return copy.copy(loss)  # made anew from settings, as it comes to verl's workers
 
 

@@ -9,6 +9,7 @@ from dph.errors import DataError, PoolError, TrainingError
 from dph.integrations.verl import presampler
 from dph.integrations.verl.presampler import ClusterDraw, DPHPresampler
 from dph.integrations.verl.settings import PresampleSettings
+from dph.presampling.lock import only_pool_writer
 from dph.presampling.pool import load_pool
 from dph.records import Outcome, Problem
 from dph.tasks.verl.rows import verl_row
@@ -188,6 +189,48 @@ def test_a_pool_of_other_settings_is_not_replaced(trainer):
     trainer.fit(trainer.agent_loop_manager)
     trainer.dph = trainer.dph.model_copy(update={"seed": 1})
     with pytest.raises(PoolError, match="seed was 0"):
+        trainer.fit(trainer.agent_loop_manager)
+
+
+def test_another_threshold_splits_the_pool_again_and_draws_nothing(trainer, tmp_path):
+    loop = trainer.agent_loop_manager
+    trainer.fit(loop)
+    drawn = list(loop.calls)
+    trainer.dph = trainer.dph.model_copy(update={"threshold": 1})
+    trainer.fit(loop)
+    assert loop.calls == drawn
+    again = {file.name: file.read_bytes() for file in trainer.dph.pool.iterdir()}
+    trainer.dph = trainer.dph.model_copy(update={"pool": tmp_path / "fresh"})
+    trainer.fit(loop)
+    assert {file.name: file.read_bytes() for file in trainer.dph.pool.iterdir()} == again
+
+
+def test_problems_whose_gold_cannot_be_graded_are_left_out(trainer):
+    def without_gold(row):
+        if row["prompts"].tolist()[0] == 5:  # of p2
+            info = {"outcome": "BAD_GOLD", "acc": 0.0, "reason": "no such table"}
+            row["extra_fields"]["reward_extra_info"] = info
+        return row
+
+    trainer.agent_loop_manager.spoil = without_gold
+    trainer.fit(trainer.agent_loop_manager)
+    pool = load_pool(trainer.dph.pool)
+    assert [(p.problem_id, p.outcome) for p in pool.ungradable] == [("p2", Outcome.BAD_GOLD)]
+    assert [p.problem_id for p in pool.exploration] == ["p1", "p3", "p4"]
+    assert pool.manifest.counts.ungradable == 1
+
+
+def test_a_pool_beside_another_that_is_being_written_is_made(trainer):
+    with only_pool_writer(trainer.dph.pool.with_name("another")):
+        trainer.fit(trainer.agent_loop_manager)
+    assert load_pool(trainer.dph.pool).manifest.counts.problems == 5
+
+
+def test_a_pool_graded_with_another_rule_is_of_another_source(trainer):
+    trainer.dph = trainer.dph.model_copy(update={"verifier": "sql", "sql_rule": "bird"})
+    trainer.fit(trainer.agent_loop_manager)
+    trainer.dph = trainer.dph.model_copy(update={"verifier_timeout": 1.0})
+    with pytest.raises(PoolError, match=r"verifier timeout was 5.0, this run has 1.0"):
         trainer.fit(trainer.agent_loop_manager)
 
 

@@ -76,6 +76,36 @@ RIGHT = [
     (r"\boxed{\varnothing}", r"\emptyset"),
     (r"\boxed{3 : 1}", "3:1"),
     (r"\boxed{\text{(E)}}", "E"),
+    *(
+        (rf"\boxed{{{answer}}}", gold)
+        for answer, gold in [
+            # what is said on the way is true, or rounded, or nothing that could be checked
+            ("2+3=5", "5"),
+            (r"x = 2 \cdot 2 + 1 = 5", "5"),
+            (r"\frac{1}{2}+\frac{1}{2}=1", "1"),
+            (r"\sqrt{16}=4", "4"),
+            (r"\sqrt{17}=4", "4"),
+            (r"\frac{1}{3}+\frac{1}{3} = 0.67", "0.67"),
+            (r"0.33 + 0.33 = 0.66 = \frac{2}{3}", r"\frac{2}{3}"),
+            ("3x + 2 = 5", "3x + 2 = 5"),
+            (r"\sin 30^\circ = 0.5", "0.5"),
+            # the same product of units, however it is written, or no unit at all
+            ("10 s m", "10 m s"),
+            (r"10 \text{ m} \cdot \text{s}", "10 m s"),
+            ("10 m s", "10"),
+            (r"3 \text{ m/s}^2", r"3 \text{ m s}^{-2}"),
+            # lists and sets of values; points and intervals
+            ("2, 1", "1, 2"),
+            (r"\{1, 2\}", "1, 2"),
+            ("1, 2", r"\{1, 2\}"),
+            ("x = 1, x = 2", "1, 2"),
+            (r"1 \text{ and } 2", "1, 2"),
+            ("x = 1, y = 2", "(1, 2)"),
+            ("(x, y) = (1, 2)", "(1, 2)"),
+            (r"x \in (1, 2)", "(1, 2)"),
+            ("(3, 4), (1, 2)", "(1, 2), (3, 4)"),
+        ]
+    ),
 ]
 
 WRONG = [
@@ -141,6 +171,44 @@ WRONG = [
     (r"\boxed{\text{west}}", r"\text{east}"),
     (r"\boxed{[0,1] \cup [2,3]}", "7"),
     ("the answer is 6", "5"),
+    *(
+        (rf"\boxed{{{answer}}}", gold)
+        for answer, gold in [
+            # a false equation is no answer, whichever side of it the gold is
+            ("2+2=5", "5"),
+            ("2+2=5", "4"),
+            ("5=2+2", "5"),
+            ("x = 2 + 2 = 5", "5"),
+            ("2 + 2 = x = 5", "5"),
+            (r"2 \times 3 = 5", "5"),
+            ("2^3 = 6", "6"),
+            ("(2+2) = 5", "5"),
+            (r"\sqrt{16} = 5", "5"),
+            (r"\frac{1}{2}+\frac{1}{2}=2", "2"),
+            (r"\frac{1}{2}+\frac{1}{2}=\frac{1}{4}", r"\frac{1}{4}"),
+            # a unit times another one is another unit
+            ("10 m s", "10 s"),
+            ("10 s", "10 m s"),
+            (r"10 \text{ m s}", r"10 \text{ s}"),
+            (r"10 \text{ m} \cdot \text{s}", "10 s"),
+            (r"10 \text{ kg m/s}", r"10 \text{ m/s}"),
+            ("10 m s", "10 ms"),
+            ("10 m^2", "10 m"),
+            ("11 s m", "10 m s"),
+            # the open interval from 1 to 2, and the point, are no list of 1 and 2
+            ("(1,2)", "1,2"),
+            ("1,2", "(1,2)"),
+            ("(1, 2)", r"1 \text{ and } 2"),
+            ("(-1, 2)", "x = -1, 2"),
+            (r"x \in (1, 2)", "1, 2"),
+            ("(1,2,3)", "1,2,3"),
+            ("1,2,3", "(1,2,3)"),
+            ("[1,2]", "1,2"),
+            ("(1,2]", "1,2"),
+            ("(x, y) = (1, 2)", "1, 2"),
+        ]
+    ),
+    ("The answer is the point (1, 2).", "1, 2"),
 ]
 
 

@@ -14,7 +14,7 @@ from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.presampling.pool import Pool, RehearsalSample
 from dph.presampling.same_policy import require_same_policy
 from dph.training.checks import require_reference
-from dph.training.update import Forward
+from dph.training.update import TrainingForward
 
 CHECK_TOKENS = 16384
 """Padded tokens of one forward when the pool's log-probs are compared."""
@@ -92,7 +92,7 @@ class StartChecks(TrainerCallback):  # type: ignore[misc]
         if state.global_step:
             require_whole_rollouts(args, state.global_step)
             return
-        forward = Forward(
+        forward = TrainingForward(
             model=self._policy(),
             pad_id=self._pad_id,
             temperature=args.temperature,

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from omegaconf import DictConfig
 from transformers import PreTrainedTokenizerBase
 
-from dph.errors import DataError, PoolError, SettingsError
+from dph.errors import DataError, SettingsError
 from dph.integrations.verl.prompts import prompt_ids
 from dph.integrations.verl.settings import SharedSettings, TrainSettings, precision
 from dph.integrations.verl.stored import StoredAnswers, open_stored
 from dph.models.fingerprint import tokenizer_fingerprint
+from dph.presampling.diagnosis import require_usable
 from dph.presampling.manifest import Manifest
-from dph.presampling.pool import require_fit
 from dph.presampling.same_policy import require_same_policy
 from dph.records import Problem
 
@@ -27,20 +27,23 @@ def require_fitting_pool(
     The weights are not compared here: at step 0 the engine's log-probs tell whose they are.
 
     Raises:
-        PoolError: names what differs, both values, and what to do; or the pool is empty.
+        PoolError: names what differs, both values, and what to do; or the pool holds too little.
     """
-    found = {
-        "tokenizer_fingerprint": tokenizer_fingerprint(tokenizer),
-        "temperature": float(config.actor_rollout_ref.rollout.temperature),
-        "dtype": precision(config),
-        "chat": settings.chat,
-        "system_prompt": settings.system_prompt,
-    }
-    # What is not named here may differ; it is taken from the pool itself.
-    expected = manifest.source.model_copy(update=found)
-    require_fit(settings.pool, manifest, expected, manifest.rule)
-    if settings.problems == "exploration" and not manifest.counts.exploration:
-        raise PoolError(f"the pool {settings.pool} holds no problem to explore")
+    require_same_policy(
+        settings.pool,
+        manifest,
+        tokenizer_fingerprint=tokenizer_fingerprint(tokenizer),
+        temperature=float(config.actor_rollout_ref.rollout.temperature),
+        dtype=precision(config),
+        also={"chat": settings.chat, "system_prompt": settings.system_prompt},
+    )
+    anchors = settings.objective.active_anchors
+    require_usable(
+        settings.pool,
+        manifest,
+        rehearses=any(anchor.store is None for anchor in anchors.values()),
+        explores=int(settings.problems == "exploration"),
+    )
 
 
 def open_stores(

@@ -102,7 +102,7 @@ class PolicyLoss:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixedLoss(PolicyLoss):
+class WorkerLoss(PolicyLoss):
     """A loss function for ``TrainingWorker.set_loss_fn``, where stored rows are mixed in.
 
     A divergence that also acts on the policy's rows needs their ``ref_log_prob``.

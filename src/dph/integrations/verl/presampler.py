@@ -1,6 +1,8 @@
 """Pre-sampling as a trainer mode of verl: its rollout, its reward loop, its training engine."""
 
+import logging
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from time import perf_counter
 from typing import Any, cast
@@ -21,14 +23,17 @@ from dph.integrations.verl.settings import PresampleSettings, precision, presamp
 from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.models.loading import load_model, load_tokenizer
 from dph.presampling.lock import only_pool_writer
-from dph.presampling.manifest import Source, read_manifest
-from dph.presampling.pool import require_fit, require_free, require_whole
+from dph.presampling.manifest import FORMAT, Manifest, Source, read_manifest
+from dph.presampling.pool import require_free, require_source, require_whole
 from dph.presampling.presample import presample
+from dph.presampling.splitting import Scored, split_again
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
 from dph.rollout.base import SamplingParameters
 from dph.rollout.graded import Rollout
 from dph.tasks.problems import problems_fingerprint
-from dph.verifiers.base import verifier_identity
+from dph.verifiers import verifier_identity
+
+logger = logging.getLogger(__name__)
 
 NAME = "dph_presample"
 
@@ -50,8 +55,11 @@ class DPHPresampler(PPOTrainerSync):  # type: ignore[misc]
     def fit(self, agent_loop_manager: Any) -> None:
         """Make the pool, or go on with a half-made one; a finished one is checked and kept.
 
+        A finished one that was split by another rule is split again, and nothing is drawn.
+
         Raises:
             PoolError: there is a pool that was made from something else.
+            DataError: another process is making the pool.
             TrainingError: some answers could not be drawn or graded; verl's log says why.
         """
         self.agent_loop_manager = agent_loop_manager
@@ -61,14 +69,25 @@ class DPHPresampler(PPOTrainerSync):  # type: ignore[misc]
         problems = [problem_of_fields(row, settings) for row in self.train_dataset.dataframe]
         require_prompts_fit(problems, settings, self.config, tokenizer)
         draw = ClusterDraw(self, problems)
-        source, rule = _source(self.config, settings, problems, draw), settings.rule
-        if (path / "manifest.json").exists():
-            manifest = read_manifest(path / "manifest.json")
-            require_fit(path, manifest, source, rule)
-            require_whole(path, manifest)
+        source = _source(self.config, settings, problems, draw)
+        if _is_done(_found(path, source), settings):
             return
-        forward = EngineForward(self.actor_rollout_wg, self.config)
         with only_pool_writer(path):
+            found = _found(path, source)  # again: another process may have made it since
+            if not _is_done(found, settings):
+                self._make(problems, draw, source, found)
+
+    def _make(
+        self,
+        problems: Sequence[Problem],
+        draw: "ClusterDraw",
+        source: Source,
+        found: Manifest | None,
+    ) -> None:
+        """Draw and split; where the samples are there, split them again."""
+        path, rule = self.dph.pool, self.dph.rule
+        forward = EngineForward(self.actor_rollout_wg, self.config)
+        if found is None:
             presample(
                 problems,
                 path,
@@ -76,8 +95,14 @@ class DPHPresampler(PPOTrainerSync):  # type: ignore[misc]
                 reference=forward,
                 source=source,
                 rule=rule,
-                chunk_size=settings.chunk_size,
+                chunk_size=self.dph.chunk_size,
             )
+            return
+        logger.warning("%s is finished: its samples are split again, nothing is drawn", path)
+        scored = Scored(
+            encode=draw.encode, reference=forward, temperature=draw.parameters.temperature
+        )
+        split_again(problems, path, found, scored=scored, rule=rule)
 
 
 class ClusterDraw:
@@ -212,6 +237,24 @@ def _verdict(extra_fields: Any) -> Verdict:
     )
 
 
+def _found(path: Path, source: Source) -> Manifest | None:
+    """The manifest of a finished pool of the same samples, which is whole.
+
+    Raises:
+        PoolError: the samples were drawn or graded in another way, or a file is damaged.
+    """
+    if not (path / "manifest.json").exists():
+        return None
+    found = read_manifest(path / "manifest.json")
+    require_source(path, found, source)
+    require_whole(path, found)
+    return found
+
+
+def _is_done(found: Manifest | None, settings: PresampleSettings) -> bool:
+    return found is not None and (found.rule, found.format) == (settings.rule, FORMAT)
+
+
 def _source(
     config: DictConfig,
     settings: PresampleSettings,
@@ -220,9 +263,8 @@ def _source(
 ) -> Source:
     """What the pool is made from, as ``dph presample`` would say it."""
     path = str(Path(config.actor_rollout_ref.model.path).absolute())
-    verifier = settings.make_verifier()
-    identity = verifier_identity(verifier)
-    verifier.close()
+    with closing(settings.make_verifier()) as made:
+        verifier = verifier_identity(made)
     return Source(
         model=path,
         model_fingerprint=weight_fingerprint(load_model(path, device="cpu")),
@@ -230,9 +272,9 @@ def _source(
         problems_fingerprint=problems_fingerprint(problems),
         chat=settings.chat,
         system_prompt=settings.system_prompt,
-        verifier=identity["name"],
-        verifier_version=identity["version"],
-        verifier_settings=identity["settings"],
+        verifier=verifier["name"],
+        verifier_version=verifier["version"],
+        verifier_settings=verifier["settings"],
         samples=settings.samples,
         temperature=draw.parameters.temperature,
         top_p=draw.parameters.top_p,

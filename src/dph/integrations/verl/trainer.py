@@ -14,7 +14,7 @@ from dph.errors import SettingsError
 from dph.files import make_directory
 from dph.integrations.verl.advantages import replace_advantages
 from dph.integrations.verl.fitting import open_stores, require_prompts_fit
-from dph.integrations.verl.loss import MixedLoss, PolicyLoss
+from dph.integrations.verl.loss import PolicyLoss, WorkerLoss
 from dph.integrations.verl.mixing import MixingActors
 from dph.integrations.verl.scoring import EngineForward
 from dph.integrations.verl.settings import TrainSettings, precision, train_settings
@@ -62,7 +62,7 @@ class _Rehearsing:
             if trainer.global_steps == 0:
                 self._require_reference(actors)
             actor = omega_conf_to_dataclass(config.actor_rollout_ref.actor)
-            actors.set_loss_fn(MixedLoss(actor=actor, settings=objective))
+            actors.set_loss_fn(WorkerLoss(actor=actor, settings=objective))
             trainer.actor_rollout_wg = MixingActors(
                 actors, config, settings, self._stores, self._update
             )

@@ -20,7 +20,7 @@ LOOK_EVERY = {"cpu": 1, "cuda": 8}
 """Steps between two looks for finished rows: on a GPU a look waits for all that was queued."""
 
 
-class Forward(Protocol[CacheT]):
+class DecodingForward(Protocol[CacheT]):
     """How a model runs: `SharedForward` or `RepeatedForward`."""
 
     joins: bool
@@ -41,7 +41,7 @@ class Decoder(Generic[CacheT]):
 
     def __init__(
         self,
-        forward: Forward[CacheT],
+        forward: DecodingForward[CacheT],
         waiting: Waiting,
         parameters: SamplingParameters,
         *,

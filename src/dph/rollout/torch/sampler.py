@@ -28,8 +28,8 @@ from dph.rollout.torch.waves import Room, Waiting, Wave
 class TorchSampler:
     """Draws completions from a transformers model (see `Sampler`).
 
-    Each distinct prompt is prefilled once and its keys and values are read by all its rows;
-    waiting prompts start as rows finish. The random numbers of a sample come from (seed,
+    Each distinct prompt is prefilled once, and all its rows read the same keys and values; waiting
+    prompts start as rows finish. The random numbers of a sample come from (seed,
     problem_id, sample index), so its tokens do not depend on what else is in the batch, up to
     float rounding at the boundary between two tokens. The same requests give bit-identical
     results on CPU.

@@ -29,8 +29,8 @@ class SharedCache:
     of each layer. Rows that leave give theirs back.
 
     With ``in_place``, as `StepGraphs` needs it, what changes from step to step changes inside
-    tensors that stay where they are; own tokens are read 64 columns more at a time, those to come
-    masked.
+    tensors that stay where they are; a row's own tokens are read in steps of 64 columns, in which
+    those still to come are masked.
     """
 
     def __init__(

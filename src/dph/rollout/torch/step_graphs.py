@@ -1,8 +1,8 @@
-"""Replaying a decoding step as a CUDA graph, while only the contents of its tensors change.
+"""Replaying a decoding step as a CUDA graph while only the contents of its tensors change.
 
 At small batches a GPU decodes faster than Python can launch its kernels; a graph launches all of
-them at once. Written without a GPU at hand: the decision when to capture and that a step reads
-nothing but tensors that stay in place are tested on a CPU, `cuda_capture` itself is not.
+them at once. Written without a GPU at hand: tests on a CPU cover when a step is captured and
+that it reads only tensors that stay in place, but not `cuda_capture` itself.
 """
 
 from collections.abc import Callable, Hashable

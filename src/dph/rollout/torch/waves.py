@@ -52,9 +52,9 @@ class Room:
 class Waiting:
     """The prompts that still wait for room, longest first.
 
-    Requests with the same prompt share its prefill. The longest prompts come first, so that
-    prompts of a wave have similar lengths and the most memory is met at once. A function of its
-    arguments alone.
+    Requests with the same prompt share its prefill. The longest prompts come first, so that the
+    prompts of a wave have similar lengths and memory peaks at the start. The waves are a function
+    of the arguments alone.
     """
 
     def __init__(
@@ -95,9 +95,9 @@ class Waiting:
     def next_wave(self, free: Room) -> Wave | None:
         """The next rows that fit into ``free`` together; None where not even one does.
 
-        A prompt whose rows need more than half of all room is cut to what is free; others wait
-        until they fit as a whole. A prompt less than half as long as the wave's longest starts a
-        wave of its own.
+        A prompt whose rows need more than half of all the room starts as many as there is room
+        for; others wait until all their rows fit. A prompt less than half as long as the wave's
+        longest starts a wave of its own.
         """
         prompts: list[tuple[int, ...]] = []
         rows: list[WaveRow] = []

@@ -1,1 +1,40 @@
 """Text-to-SQL: Spider, BIRD and their prompts."""
+
+from typing import TYPE_CHECKING
+
+from dph.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from dph.tasks.sql.bird import load_bird
+    from dph.tasks.sql.problems import SQLProblems, sql_problems
+    from dph.tasks.sql.prompt import SQLPrompts
+    from dph.tasks.sql.schema import Schema, read_schema
+    from dph.tasks.sql.spider import load_spider
+    from dph.tasks.sql.styles import SQL_STYLES, sql_style
+
+__all__ = [
+    "SQL_STYLES",
+    "SQLProblems",
+    "SQLPrompts",
+    "Schema",
+    "load_bird",
+    "load_spider",
+    "read_schema",
+    "sql_problems",
+    "sql_style",
+]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "SQL_STYLES": "dph.tasks.sql.styles",
+        "SQLProblems": "dph.tasks.sql.problems",
+        "SQLPrompts": "dph.tasks.sql.prompt",
+        "Schema": "dph.tasks.sql.schema",
+        "load_bird": "dph.tasks.sql.bird",
+        "load_spider": "dph.tasks.sql.spider",
+        "read_schema": "dph.tasks.sql.schema",
+        "sql_problems": "dph.tasks.sql.problems",
+        "sql_style": "dph.tasks.sql.styles",
+    },
+)

@@ -41,7 +41,7 @@ class ExampleValues:
     """The example values of one database. The file is read once, and only read.
 
     Raises:
-        DataError: the file is missing or is no database.
+        DataError: the file is missing or is not a database.
     """
 
     def __init__(self, database: Path) -> None:

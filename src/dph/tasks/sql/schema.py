@@ -74,7 +74,7 @@ def read_schema(database: Path) -> Schema:
     """The schema that a SQLite file declares; for a database that no tables.json describes.
 
     Raises:
-        DataError: the file is missing or is no database.
+        DataError: the file is missing or is not a database.
     """
     if not database.is_file():
         raise DataError(f"there is no database {database}")

@@ -28,8 +28,8 @@ def verl_row(
 ) -> dict[str, Any]:
     """The row of a problem; ``problem_of_row`` gives the problem back.
 
-    A text prompt becomes one message of the user. A ground truth that is no text becomes JSON text,
-    except in rows that verl's side brought.
+    A text prompt becomes one message of the user. A ground truth that is not a text becomes JSON
+    text, except in rows that verl's side brought.
 
     Args:
         problem: with any answer that is JSON.

@@ -27,7 +27,7 @@ _DECORATION = " \t\n*_:"
 
 
 class Place(Enum):
-    """What an answer was found by."""
+    """How an answer was found."""
 
     BOX = auto()
     PHRASE = auto()
@@ -99,7 +99,7 @@ def last_boxes(text: str) -> tuple[str, ...]:
 
 
 def _closing_brace(text: str, inside: int) -> int | None:
-    r"""Where the brace opened before ``inside`` closes; ``\{`` and ``\}`` are no braces."""
+    r"""Where the brace opened before ``inside`` closes; ``\{`` and ``\}`` do not count."""
     depth = 1
     for token in _TOKEN.finditer(text, inside, inside + LONGEST_ANSWER + 2):
         if token[0] == "{":

@@ -52,6 +52,8 @@ def readings_equal(answer: Reading, gold: Reading) -> bool:
     """Whether math-verify takes the answer as right, and the numbers bear it out."""
     if _hopeless(answer.values[0], gold.values[0]):
         return False
+    if _list_and_point(answer.values[0], gold.values[0]):
+        return False
     # 0 <= x < 1 is the interval [0, 1), whichever of the two the gold says.
     interval = isinstance(gold.values[0], sympy.Interval | sympy.Union)
     if not verify(
@@ -77,6 +79,18 @@ def _hopeless(answer: Any, gold: Any) -> bool:
     if first is None or second is None:
         return False
     return abs(first - second) > 1e-3 * max(1, abs(first), abs(second))
+
+
+def _list_and_point(answer: Any, gold: Any) -> bool:
+    """Whether one is a list of values (``1, 2``) and the other a point or interval (``(1, 2)``).
+
+    They are the same to math-verify. A list of equations (``x = 1, y = 2``) may well say where a
+    point is, and a single value is not a list.
+    """
+    for one, other in (_sides(answer, gold), _sides(gold, answer)):
+        if isinstance(one, sympy.FiniteSet) and isinstance(other, sympy.Interval | sympy.Tuple):
+            return len(one) > 1 and all(isinstance(element, sympy.Expr) for element in one.args)
+    return False
 
 
 def _is_value(expression: Any) -> bool:

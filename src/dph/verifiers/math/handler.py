@@ -1,4 +1,4 @@
-"""The child's side of the mathematics verifier: find the answer, try what is cheap, then sympy."""
+"""The child's side of the verifier ``math``: find the answer, try what is cheap, then sympy."""
 
 import logging
 import re

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
+from dph.verifiers.math.arithmetic import read_arithmetic
+
 _DIGITS = 200
 
 _INTEGER = r"(?:[0-9]{1,3}(?:(?:,|\{,\})[0-9]{3})++|[0-9]++)"
@@ -85,7 +87,7 @@ def numbers_equal(answer: Number, gold: Number) -> bool:
 def notations_differ(answer: str, gold: str) -> bool:
     """Whether one is digits in a base (``52_8``) or a ratio (``3:1``), and the other is not that.
 
-    ``52_8`` is neither ``52_9`` nor 52. A ratio may be a fraction, but is no whole number.
+    ``52_8`` is neither ``52_9`` nor 52. A ratio may equal a fraction, but not a whole number.
 
     >>> notations_differ("52_8", "52_{8}"), notations_differ("52", "52_8")
     (False, True)
@@ -107,6 +109,8 @@ def contradicts_itself(answer: str) -> bool:
     (True, True)
     >>> contradicts_itself(r"\frac{2}{3} = 0.66"), contradicts_itself(r"6 = 2x \implies x = 3")
     (False, False)
+    >>> contradicts_itself("2 + 2 = 5"), contradicts_itself(r"x = \sqrt{16} = 4")
+    (True, False)
     """
     sides = [side.strip() for side in answer.split("=")]
     known = [side for side in sides if not _NAME.fullmatch(side)]
@@ -115,16 +119,26 @@ def contradicts_itself(answer: str) -> bool:
 
 def _unequal(one: str, other: str) -> bool:
     """Whether both are numbers and not the same one, rounded or not."""
-    first, second = read_number(one), read_number(other)
+    first, second = _value_of(one), _value_of(other)
     if first is None or second is None or numbers_equal(first, second):
         return False
     if first.percent or second.percent:
         return False
     places = [len(text.partition(".")[2]) for text in (one, other) if _PLAIN.fullmatch(text)]
     exact = len(places) == 2 and max(places) == 0  # two integers
-    if exact or not places:
+    if exact:
         return True
+    if not places:  # sums of rounded numbers may be off by more than each of them
+        return not (first.decimal or second.decimal)
     return abs(first.value - second.value) >= Fraction(1, 10 ** min(places))
+
+
+def _value_of(side: str) -> Number | None:
+    """The number that one side of an equation is, or that its sums and products come to."""
+    if number := read_number(side):
+        return number
+    value = read_arithmetic(side)
+    return None if value is None else Number(value, decimal="." in side, percent=False)
 
 
 def same_in_base(answer: str, gold: str) -> bool:

@@ -1,4 +1,4 @@
-"""What the mathematics verifiers ``math`` and ``math_qwen`` share: pairs in, verdicts out.
+"""What the verifiers ``math`` and ``math_qwen`` share: pairs in, verdicts out.
 
 Both need the extra ``dph-rl[math]`` and run in worker processes that are killed when an answer
 takes too long. A problem's answer has ``answer``, the gold, in LaTeX or plain.

@@ -2,6 +2,8 @@
 
 import re
 
+from dph.verifiers.math.unit_products import dimensions, unit_product
+
 _UNITS = {
     name: group[0]
     for group in (
@@ -83,7 +85,18 @@ def units_differ(answer: str, gold: str) -> bool:
 
     >>> units_differ("5 m", "5 cm"), units_differ("5 m/s", "5 km/h"), units_differ("5 J/s", "5 W")
     (True, True, False)
+
+    Products are told from each other by what they measure.
+
+    >>> units_differ("10 m s", "10 s"), units_differ("10 m s", "10 s m")
+    (True, False)
     """
+    products = unit_product(answer, _UNITS), unit_product(gold, _UNITS)
+    if products[0] is not None and products[1] is not None:
+        if products[0] == products[1]:
+            return False
+        if dimensions(products[0]) != dimensions(products[1]):
+            return True
     one, other = unit_of(answer), unit_of(gold)
     if one is None or other is None or one == other:
         return False
@@ -122,7 +135,9 @@ def without_unit(text: str) -> str:
     unit = _known(found["unit"]) if found else None
     if found is None or unit is None:
         return text
-    if found["power"] and not ("/" in unit or unit in _LENGTHS):  # 3 s^3 is no amount
+    if found["power"] and not (
+        "/" in unit or unit in _LENGTHS
+    ):  # 3 s^3 is not an amount of seconds
         return text
     return found["before"]
 

@@ -1,4 +1,4 @@
-"""The mathematics verifier ``math``: strict enough to train with."""
+"""The verifier ``math``: strict enough to train with."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ class MathVerifier(PooledMathVerifier):
     """
 
     name = "math"
-    version = "3"
+    version = "4"
 
     def __init__(
         self,

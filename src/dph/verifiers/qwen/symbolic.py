@@ -1,8 +1,8 @@
 """Symbolic equality as the Qwen2.5-Math evaluation tool has it: parse as LaTeX, try six tests.
 
 The parser stops without a word at the first thing it does not know (``1,2`` is 1): one more
-reason why this is no verifier to train with. Where the tool would hand text to ``eval``, a walk
-over the syntax tree takes its place; the LaTeX parser understands nearly all before it.
+reason not to train with this verifier. Where the tool would hand text to ``eval``, a walk over
+the syntax tree takes its place; the LaTeX parser understands nearly all before it.
 """
 
 import ast

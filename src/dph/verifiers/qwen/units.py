@@ -1,6 +1,6 @@
 """The words that the Qwen2.5-Math evaluation tool drops as units, wherever they stand alone.
 
-Some are no units at all (``ratio``, ``way``, ``no change``, single letters): leaving them out is
+Some are not units at all (``ratio``, ``way``, ``no change``, single letters): leaving them out is
 a part of the tool's behaviour, and so is the order in which they go. A point in them stands for
 any character, as it does in the tool.
 """

@@ -1,4 +1,4 @@
-"""The mathematics verifier ``math_qwen``: for scores to compare with published ones."""
+"""The verifier ``math_qwen``: for scores that are compared with published ones."""
 
 from dph.verifiers.math.pooled import PooledMathVerifier
 

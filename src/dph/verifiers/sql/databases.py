@@ -2,7 +2,7 @@
 
 It changes when the content of a database does, when one comes, goes or gets another name, and
 when a write-ahead log or an unfinished transaction lies beside one. It does not change when the
-directory is moved, when files are touched, or with files that are no databases.
+directory is moved, when files are touched, or when other files come or go.
 
 Every database is read whole: SQLite counts the changes of a file in its header, but a file that was
 made anew may have the same count and size. What was read is kept by path, size and time of

@@ -40,7 +40,7 @@ _SKIPPED = re.compile(r"(?:[; \t\n\r\f\ufeff]++|--[^\n]*+|/\*(?:[^*]|\*(?!/))*+(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SQLLimits:
-    """What one statement may use. ``result_bytes`` counts text, blobs and 16 bytes a cell.
+    """What one statement may use. ``result_bytes`` counts text, blobs and 16 bytes per cell.
 
     Of a rule that compares sets of rows, ``rows`` and ``result_bytes`` count each row once.
     """
@@ -124,7 +124,7 @@ def execute_sql(
 
 
 def is_too_long(sql: str, limits: SQLLimits) -> bool:
-    """Whether a statement is longer than SQLite may be given, and not worth to be looked at."""
+    """Whether a statement is longer than SQLite may be given, and not worth looking at."""
     return len(sql) > limits.sql_bytes
 
 

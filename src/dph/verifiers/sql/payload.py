@@ -55,6 +55,6 @@ def _argument(payload: str) -> str:
 def _object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
-    except (ValueError, RecursionError):  # no JSON: then it is no call
+    except (ValueError, RecursionError):  # not JSON, so it is not a call
         return {}
     return value if isinstance(value, dict) else {}

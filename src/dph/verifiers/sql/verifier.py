@@ -90,13 +90,18 @@ class SQLVerifier(Closing):
         is read once in a process. Without that directory it is '': the paths in the problems are
         all that is known of their databases.
         """
+        databases = databases_fingerprint(self._databases) if self._has_directory else ""
+        return {**self.own_settings, "databases": databases}
+
+    @property
+    def own_settings(self) -> Mapping[str, Any]:
+        """The settings but for the databases: the rule, the limits, where SQL is looked for."""
         limits = {name: value for name, value in asdict(self._limits).items() if name != "seconds"}
         return {
             "rule": self.rule,
             "sources": [str(source) for source in self._sources],
             "timeout": float(self._limits.seconds),
             "limits": limits,
-            "databases": databases_fingerprint(self._databases) if self._has_directory else "",
         }
 
     def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:

@@ -1,4 +1,4 @@
-"""The rules by which a predicted result is compared with the gold's. One file a rule."""
+"""The rules by which a predicted result is compared with the gold's. One file per rule."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
