@@ -82,7 +82,7 @@ def shared_settings(recipe: Recipe, out: Path, *, steps: int) -> dict[str, Any]:
         "lr_scheduler_type": "constant",
         "adam_beta2": recipe.train.betas[1],
         "max_grad_norm": recipe.train.max_grad_norm,
-        "epsilon": recipe.objective.clip_low,
+        "epsilon": recipe.objective.surrogate.parameters["clip_low"],
         "save_strategy": "no",
         "logging_steps": OPTIMIZER_STEPS * 10,
         "report_to": "none",
@@ -92,17 +92,15 @@ def shared_settings(recipe: Recipe, out: Path, *, steps: int) -> dict[str, Any]:
 
 def train(name: str, bench: Workbench, out: Path, *, steps: int) -> float:
     """Train one of the two and save it to ``out``; returns the seconds of training."""
-    recipe, objective = bench.recipe, bench.recipe.objective
+    recipe = bench.recipe
     settings = shared_settings(recipe, out, steps=steps)
     model = bench.load_model(recipe.model.path)
     if name == "dph":
         pool = Path(str(recipe.presample.pool))
         args: Any = DPHConfig(
             **settings,
-            epsilon_high=objective.clip_high,
+            objective=recipe.objective,
             pool=str(pool),
-            divergence=objective.divergence,
-            eta=objective.eta,
             rehearsal_per_step=recipe.train.rehearsal_per_step // OPTIMIZER_STEPS,
         )
         trainer_class, problems = DPHTrainer, load_pool(pool).exploration

@@ -1,6 +1,8 @@
 """Whether stored log-probs are those of a policy: what a store of another run has to share."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from dph.presampling.manifest import Manifest
 from dph.presampling.pool import require_fit
@@ -14,11 +16,13 @@ def require_same_policy(
     temperature: float,
     dtype: str,
     model_fingerprint: str | None = None,
+    also: Mapping[str, object] = MappingProxyType({}),
 ) -> None:
     """Refuse a pool whose log-probs another policy, temperature or precision gave.
 
     Its problems, their grading and its rule are its own affair. ``model_fingerprint`` is None where
-    the weights have moved on, or have other names than the model that was sampled.
+    the weights have moved on, or have other names than the model that was sampled. ``also`` are
+    further fields of the source that have to be the same.
 
     Raises:
         PoolError: names what differs, both values, and what to do.
@@ -27,6 +31,7 @@ def require_same_policy(
         "tokenizer_fingerprint": tokenizer_fingerprint,
         "temperature": temperature,
         "dtype": dtype,
+        **also,
     }
     if model_fingerprint is not None:
         wanted["model_fingerprint"] = model_fingerprint

@@ -69,3 +69,19 @@ def test_the_command_line_of_trl_knows_the_settings(tmp_path):
     arguments += ["--pool", "there", "--eta", "0.2", "--divergence", "jensen_shannon"]
     (config,) = HfArgumentParser(DPHConfig).parse_args_into_dataclasses(arguments)
     assert (config.pool, config.eta, config.divergence) == ("there", 0.2, "jensen_shannon")
+
+
+def test_the_command_line_of_trl_takes_the_objective_as_json(tmp_path):
+    arguments = ["--output_dir", str(tmp_path), "--use_cpu", "--bf16", "False", "--pool", "there"]
+    arguments += ["--objective", '{"anchors": {"far": {"divergence": "alpha", "weight": 0.2}}}']
+    (config,) = HfArgumentParser(DPHConfig).parse_args_into_dataclasses(arguments)
+    (anchor,) = config.terms.anchors.values()
+    assert (anchor.divergence, anchor.weight, anchor.parameters) == ("alpha", 0.2, {"alpha": 0.5})
+
+
+def test_an_anchor_without_a_store_of_its_own_needs_the_pool(tmp_path):
+    anchors = {"far": {"divergence": "alpha", "weight": 0.2}}
+    with pytest.raises(SettingsError, match=r"objective.anchors.far.weight=0.2 needs a pool"):
+        make(tmp_path, pool="", objective={"anchors": anchors})
+    anchors["far"]["store"] = "somewhere"
+    assert make(tmp_path, pool="", objective={"anchors": anchors}).terms.rehearses

@@ -1,5 +1,6 @@
 """One rank of a group that runs verl's own TrainingWorker on mixed rows; prints what it reports."""
 
+import copy
 import json
 import os
 import sys
@@ -13,18 +14,27 @@ from verl.workers.config import (
     FSDPEngineConfig,
     FSDPOptimizerConfig,
     HFModelConfig,
+    PolicyLossConfig,
     TrainingWorkerConfig,
 )
 from verl.workers.engine_workers import TrainingWorker
 from verl.workers.utils.losses import ppo_loss
 
-from dph.divergences import make_divergence
-from dph.integrations.verl.layout import Cells, filled, lay_out, row_scales
+from dph.integrations.verl.layout import (
+    Cells,
+    StoredRows,
+    filled,
+    lay_out_all,
+    row_scales,
+)
 from dph.integrations.verl.loss import WorkerLoss
 from dph.integrations.verl.tensors import SCALES, STORED, answer_rows, jagged, stored_rows
-from integrations.verl.rows import HIGH, LOW, TEMPERATURE, policy_rows, stored_samples
+from dph.integrations.verl.terms import OWN_SURROGATE
+from dph.settings import ObjectiveSettings
+from integrations.verl.rows import FAR, HIGH, LOW, TEMPERATURE, policy_rows, stored_samples
 from tiny_models import build_tokenizer
 
+DEFINITION = {"definition": "jensen_shannon_definition"}
 FLOAT32 = {"param_dtype": "fp32", "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
 
 
@@ -67,8 +77,8 @@ def make_actor(**changes):
     return FSDPActorConfig(**{**values, **changes})
 
 
-def all_rows(policy, samples, *, with_reference):
-    """Both kinds in one table, policy first."""
+def all_rows(policy, stores, *, with_reference):
+    """All kinds in one table, policy first and then anchor by anchor."""
     ours = answer_rows([r.prompt_ids for r in policy], [r.completion_ids for r in policy])
     ours["old_log_probs"] = jagged([torch.tensor(r.old) for r in policy])
     ours["advantages"] = jagged([torch.full((len(r.old),), r.advantage) for r in policy])
@@ -76,32 +86,52 @@ def all_rows(policy, samples, *, with_reference):
     optional = ("ref_log_prob",) if with_reference else ()
     if with_reference:
         ours["ref_log_prob"] = jagged([torch.tensor(r.reference) for r in policy])
-    stored = stored_rows(samples, optional) if samples else None
+    parts = [ours]
+    for source, samples in enumerate(stores, start=1):
+        if samples:
+            parts.append(stored_rows(samples, optional, sources=[source] * len(samples)))
     return {
-        name: [*ours[name].unbind(), *(stored[name].unbind() if samples else ())]
-        for name in sorted(ours.keys())
+        name: [row for part in parts for row in part[name].unbind()] for name in list(ours.keys())
     }
 
 
 def batch_of_rank(case, rank, ranks):
     policy = policy_rows(case["policy"])
-    samples = stored_samples(case["stored"])
+    stores = [stored_samples(case["stored"])]
+    if "far" in case:
+        stores.append(stored_samples(case["far"], seed=FAR))
     cells = Cells(ranks=ranks, minibatches=case.get("minibatches", 1))
-    used = len(samples)
-    samples += samples[:1] * (filled(used, cells, multiple=case.get("micro", 2)) - used)
-    lengths = [len(s.prompt_ids) for s in samples]
-    layout = lay_out(len(policy), lengths, cells, filling=len(samples) - used)
-    tokens = [len(r.completion_ids) for r in (*policy, *samples)]
+    used = [True] * len(policy)
+    for samples in stores:
+        count = len(samples)
+        samples += samples[:1] * (filled(count, cells, multiple=case.get("micro", 2)) - count)
+        used += [i < count for i in range(len(samples))]
+    rest = iter(used[len(policy) :])
+    layout = lay_out_all(
+        len(policy),
+        [
+            StoredRows(
+                lengths=[len(s.prompt_ids) for s in samples],
+                filling=[next(rest) for _ in samples].count(False),
+            )
+            for samples in stores
+        ],
+        cells,
+    )
+    rows = [*policy, *(sample for samples in stores for sample in samples)]
+    tokens = [len(r.completion_ids) for r in rows]
     scales = row_scales(
         layout,
         tokens,
         policy=len(policy),
-        used=[True] * (len(policy) + used) + [False] * (len(samples) - used),
+        used=used,
         reduction=case.get("reduction", "token_mean"),
         max_tokens=8,
         normalisation=case.get("normalisation", "separate"),
+        sources=[0] * len(policy)
+        + [source for source, samples in enumerate(stores, start=1) for _ in samples],
     )
-    columns = all_rows(policy, samples, with_reference=case["divergence"] == "definition")
+    columns = all_rows(policy, stores, with_reference=case["divergence"] == "definition")
     share = len(layout.order) // ranks
     mine = layout.order[rank * share : (rank + 1) * share]
     fields = {
@@ -132,14 +162,21 @@ def batch_of_rank(case, rank, ranks):
 
 
 def make_loss(case):
-    actor = make_actor(loss_agg_mode=case.get("aggregation", "token-mean"))
-    if case["divergence"] == "verl":
+    own = case.get("objective", {})
+    mode = OWN_SURROGATE if "surrogate" in own else "vanilla"
+    actor = make_actor(
+        loss_agg_mode=case.get("aggregation", "token-mean"),
+        policy_loss=PolicyLossConfig(loss_mode=mode),
+    )
+    name = case["divergence"]
+    if name == "verl":
         return lambda model_output, data, dp_group=None: ppo_loss(
             actor, model_output, data, dp_group
         )
-    name = case["divergence"]
-    divergence = None if name == "definition" else make_divergence(name)
-    return WorkerLoss(actor=actor, divergence=divergence, eta=case["eta"])
+    anchors = {"rehearsal": {"divergence": DEFINITION.get(name, name), "weight": case["eta"]}}
+    settings = ObjectiveSettings(**{"anchors": anchors, **own})
+    loss = WorkerLoss(actor=actor, settings=settings)
+    return copy.copy(loss)  # made anew from settings, as it comes to verl's workers
 
 
 def main(directory):

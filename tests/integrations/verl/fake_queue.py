@@ -1,6 +1,7 @@
 """TransferQueue's key-value interface in a dictionary, as far as the integration uses it."""
 
-from tensordict import TensorDict
+from tensordict import NonTensorStack, TensorDict
+from torch import Tensor
 
 from dph.integrations.verl.tensors import jagged
 
@@ -19,7 +20,7 @@ class FakeQueue:
 
     def kv_batch_get(self, *, keys, partition_id, select_fields):
         columns = {
-            name: jagged([self.rows[partition_id, key][name] for key in keys])
+            name: _column([self.rows[partition_id, key][name] for key in keys])
             for name in select_fields
         }
         return TensorDict(columns, batch_size=len(keys))
@@ -27,3 +28,7 @@ class FakeQueue:
     def kv_clear(self, *, keys, partition_id):
         for key in keys:
             del self.rows[partition_id, key]
+
+
+def _column(values):
+    return jagged(values) if isinstance(values[0], Tensor) else NonTensorStack(*values)

@@ -12,6 +12,8 @@ from tiny_models import VOCABULARY, build_model
 
 TEMPERATURE = 0.9
 LOW, HIGH, DUAL = 0.2, 0.28, 3.0
+FAR = 9
+"""Seed of the answers of a second store."""
 
 
 def make_model():
@@ -96,6 +98,15 @@ def policy_loss(model, rows):
             loss = torch.minimum(loss, torch.tensor(-row.advantage * DUAL))
         terms.append(loss)
     return torch.cat(terms).mean()
+
+
+def own_policy_loss(model, rows, weight):
+    """Token means of -A r without clipping, and of the squared probability."""
+    losses, penalties = [], []
+    for row, now in zip(rows, _each(model, rows), strict=True):
+        losses.append(-row.advantage * torch.exp(now - torch.tensor(row.old)))
+        penalties.append(torch.exp(2 * now))
+    return torch.cat(losses).mean() + weight * torch.cat(penalties).mean()
 
 
 def log_ratios(model, samples):

@@ -34,6 +34,12 @@ SIGNATURES = {
         "self config tokenizer compute_score"
     ),
     "verl.experimental.reward_loop.reward_manager.base:RewardManagerBase.run_single": "self data",
+    "verl.trainer.ppo.v1.trainer_base:PPOTrainer._compute_advantage": "self batch metrics",
+    "verl.trainer.ppo.core_algos:register_policy_loss": "name",
+    "verl.trainer.ppo.core_algos:agg_loss": (
+        "loss_mat loss_mask loss_agg_mode dp_size batch_num_tokens global_batch_size "
+        "loss_scale_factor"
+    ),
     "transfer_queue:kv_batch_put": "keys partition_id fields tags data_parser",
     "transfer_queue:kv_batch_get": "keys partition_id select_fields",
     "transfer_queue:kv_clear": "keys partition_id",
@@ -56,6 +62,12 @@ SOURCES = {
     ),
     "verl.trainer.ppo.v1.trainer_base:PPOTrainer._balance_batch": ("_dispatch_info",),
     "verl.trainer.ppo.v1.trainer_base:PPOTrainer.init": ("self._setup()", "self.on_init_end()"),
+    "verl.trainer.ppo.v1.trainer_base:PPOTrainer._compute_advantage": (
+        'fields = ["advantages", "returns"]',
+        "if self.config.algorithm.use_kl_in_reward:",
+        'fields.append("token_level_rewards")',
+        'data.batch["rm_scores"]',
+    ),
     "verl.workers.engine_workers:TrainingWorker.train_mini_batch": (
         'key="dataloader_kwargs"',
         'key="mini_batch_size"',
@@ -65,6 +77,9 @@ SOURCES = {
         'data["global_batch_size"]',
         'data["dp_size"]',
         'fields = ["response_mask", "old_log_probs", "advantages"]',
+        'config.policy_loss.get("loss_mode", "vanilla")',
+        'config.global_batch_info["batch_num_tokens"] = data["batch_num_tokens"]',
+        "rollout_is_weights=rollout_is_weights",
     ),
     "verl.trainer.ppo.v1:agent_loop_tq": ("__rollout_n__", 'f"{uid}_{session_id}_{i}"'),
 }
@@ -126,9 +141,14 @@ def test_the_configuration_has_the_keys_that_we_set(composed):
     config = composed("dph_train")
     for key in (
         *("trainer.v1.trainer_mode", "trainer.use_v1", "trainer.default_local_dir"),
+        *("algorithm.adv_estimator", "algorithm.norm_adv_by_std_in_grpo"),
+        *("algorithm.filter_groups.metric", "algorithm.use_kl_in_reward"),
         *("trainer.resume_mode", "algorithm.filter_groups.enable", "data.train_files"),
         *("data.val_files", "reward.reward_manager.module.path"),
         *(f"actor_rollout_ref.actor.{k}" for k in ("shuffle", "use_kl_loss", "kl_loss_coef")),
+        *(f"actor_rollout_ref.actor.{k}" for k in ("clip_ratio_low", "clip_ratio_high")),
+        *(f"actor_rollout_ref.actor.{k}" for k in ("kl_loss_type", "loss_agg_mode")),
+        *(f"actor_rollout_ref.actor.{k}" for k in ("loss_scale_factor", "policy_loss")),
         *(f"actor_rollout_ref.actor.{k}" for k in ("use_dynamic_bsz", "strategy")),
         "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu",
         "actor_rollout_ref.actor.fsdp_config.mixed_precision",

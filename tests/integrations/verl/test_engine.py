@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from integrations.verl import rows
+from own_terms import CONFIDENT, PLAIN
 
 ETA = 0.3
 POLICY, STORED = 8, 6
@@ -41,6 +42,33 @@ CASES = (
         "minibatches": {**BASE, "divergence": "forward_kl", "minibatches": 2},
         "rows": {**BASE, "divergence": "forward_kl", "normalisation": "rows"},
         "sequence_mean": {**BASE, "divergence": "forward_kl", "reduction": "sequence_mean"},
+    }
+    | {
+        f"own-{shape}": {
+            **BASE,
+            "divergence": "forward_kl",
+            "objective": {
+                "surrogate": {"kind": PLAIN},
+                "penalties": {"mine": {"kind": CONFIDENT, "weight": 0.4, "power": 2.0}},
+            },
+            **changes,
+        }
+        for shape, changes in SHAPES.items()
+    }
+    | {
+        f"two-{shape}": {
+            **BASE,
+            "divergence": "forward_kl",
+            "far": 3,
+            "objective": {
+                "anchors": {
+                    "near": {"divergence": "forward_kl", "weight": ETA},
+                    "far": {"divergence": "alpha", "weight": 0.7},
+                }
+            },
+            **changes,
+        }
+        for shape, changes in SHAPES.items()
     }
 )
 
@@ -91,6 +119,28 @@ def test_loss_and_gradient_norm_are_those_of_plain_autograd(found, divergence, s
     result = found[f"{divergence}-{shape}"]
     assert result["loss"] == pytest.approx([loss], rel=1e-5)
     assert result["grad_norm"] == pytest.approx([norm], rel=1e-5)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_surrogate_and_a_penalty_of_ones_own_are_those_of_plain_autograd(found, shape):
+    model = rows.make_model()
+    loss = rows.own_policy_loss(model, rows.policy_rows(POLICY), 0.4)
+    loss = loss + ETA * rows.stored_loss(model, rows.stored_samples(STORED), "forward_kl")
+    expected, norm = rows.loss_and_norm(loss, model)
+    assert found[f"own-{shape}"]["loss"] == pytest.approx([expected], rel=1e-5)
+    assert found[f"own-{shape}"]["grad_norm"] == pytest.approx([norm], rel=1e-5)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_anchor_has_a_mean_over_its_own_rows(found, shape):
+    model = rows.make_model()
+    loss = rows.policy_loss(model, rows.policy_rows(POLICY))
+    loss = loss + ETA * rows.stored_loss(model, rows.stored_samples(STORED), "forward_kl")
+    far = rows.stored_samples(3, seed=rows.FAR)
+    loss = loss + 0.7 * rows.stored_loss(model, far, "alpha")
+    expected, norm = rows.loss_and_norm(loss, model)
+    assert found[f"two-{shape}"]["loss"] == pytest.approx([expected], rel=1e-5)
+    assert found[f"two-{shape}"]["grad_norm"] == pytest.approx([norm], rel=1e-5)
 
 
 @pytest.mark.parametrize("mode", ["token-mean", "seq-mean-token-mean", "seq-mean-token-sum"])

@@ -99,7 +99,9 @@ def make(queue, small_pool, *, step=1, chosen=None, **changes):
     _, stored = open_stored(small_pool)
     settings = TrainSettings(pool=small_pool, rehearsal_per_step=6, **changes)
     actors = FakeActors(queue)
-    return actors, MixingActors(actors, chosen or config(), settings, stored, lambda: step)
+    return actors, MixingActors(
+        actors, chosen or config(), settings, {"rehearsal": stored}, lambda: step
+    )
 
 
 def test_everything_but_the_update_passes_through(queue, small_pool):

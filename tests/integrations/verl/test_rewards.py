@@ -9,7 +9,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from dph.errors import DataError, SettingsError, VerifierError
+from dph.errors import DataError, SettingsError
 from dph.integrations.verl import reward_function
 from dph.integrations.verl.agent_loop import SingleTurn
 from dph.integrations.verl.fitting import require_prompts_fit
@@ -105,6 +105,8 @@ def test_the_overlong_penalty_is_in_the_score_and_not_in_acc(model):
     found = graded(config(model, overlong_buffer=4 / LIMIT), WANTED, RIGHT)
     assert found["reward_score"] == pytest.approx(0.75)
     assert found["reward_extra_info"]["acc"] == 1.0
+    nested = config(model, objective={"overlong_buffer": 4 / LIMIT})
+    assert graded(nested, WANTED, RIGHT)["reward_score"] == pytest.approx(0.75)
 
 
 def test_a_gold_answer_that_cannot_be_graded_says_so(model, caplog):
@@ -114,9 +116,10 @@ def test_a_gold_answer_that_cannot_be_graded_says_so(model, caplog):
     assert "BAD_GOLD: problem 'a'" in caplog.text
 
 
-def test_a_broken_verifier_is_an_error(model):
-    with pytest.raises(VerifierError):
-        graded(config(model, verifier="json:loads"), WANTED, RIGHT)
+def test_a_broken_verifier_says_so_and_ends_nothing(model, caplog):
+    found = graded(config(model, verifier="json:loads"), WANTED, RIGHT)
+    assert found["reward_extra_info"]["outcome"] == "CRASHED"
+    assert "CRASHED: problem 'a': TypeError" in caplog.text
 
 
 class OneAtATime:

@@ -16,6 +16,7 @@ from dph.rollout.graded_table import graded_rows
 from dph.training.order import rehearsal_of_step
 from integrations.verl.session import Session
 from integrations.verl.small_world import KNOWN, MAX_TOKENS, UNSURE, build_small_world
+from own_advantage import RELATIVE
 
 pytestmark = pytest.mark.slow
 
@@ -191,7 +192,7 @@ def test_after_a_kill_rehearsal_goes_on_as_if_uninterrupted(resumed, pool):
         assert metrics["actor/dph/stored_digest"] == stored_digest(expected)
 
 
-def test_filtered_groups_the_definition_form_and_colocate_async_run_together(
+def test_filtered_groups_the_definition_form_an_own_advantage_and_colocate_async_run_together(
     session, world, own_pool
 ):
     assert own_pool.rehearsal
@@ -202,6 +203,7 @@ def test_filtered_groups_the_definition_form_and_colocate_async_run_together(
         "dph.js_definition=true",
         "dph.eta=0.2",
         f"dph.rehearsal_per_step={STORED}",
+        f"+dph.objective.advantage.kind={RELATIVE}",
         "dph.normalisation=rows",
         "trainer.v1.trainer_mode=colocate_async",
         "algorithm.filter_groups.enable=true",
@@ -217,6 +219,8 @@ def test_filtered_groups_the_definition_form_and_colocate_async_run_together(
         assert 0 < metrics[step]["critic/rewards/mean"] < 1
         assert metrics[step]["actor/dph/stored_rows_min"] == STORED / 2
         assert metrics[step]["actor/grad_norm"] > 0
+        # (0 - mean) / mean is -1 for every wrong answer, whatever the mean of its group.
+        assert metrics[step]["critic/advantages/min"] == pytest.approx(-1, abs=1e-6)
     assert metrics[1]["actor/dph/log_ratio_first"] < 1e-5
     # Both halves are 0 where pi = pi_ref.
     assert abs(metrics[1]["actor/dph/divergence"]) < 0.05

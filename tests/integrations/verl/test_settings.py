@@ -21,8 +21,52 @@ def config(**group):
 def test_the_configuration_of_training_names_every_setting(composed):
     group = OmegaConf.to_container(composed("dph_train").dph)
     assert set(group) == set(settings.TrainSettings.model_fields)
-    defaults = settings.TrainSettings(pool="pool").model_dump(mode="json")
+    defaults = settings.TrainSettings(pool="pool").model_dump(mode="json", exclude={"objective"})
+    assert group.pop("objective") == {}
     assert {**group, "pool": "pool"} == defaults
+
+
+def test_with_no_word_on_it_the_objective_is_the_forward_kl(composed):
+    composed_ones = composed("dph_train", "dph.pool=pool")
+    (anchor,) = settings.train_settings(composed_ones).objective.anchors.values()
+    assert (anchor.divergence, anchor.weight) == ("forward_kl", 0.01)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("dph.eta=0.3", "dph.divergence=alpha", "dph.alpha=0.2"),
+        (
+            "+dph.objective.anchors.rehearsal.weight=0.3",
+            "+dph.objective.anchors.rehearsal.divergence=alpha",
+            "+dph.objective.anchors.rehearsal.alpha=0.2",
+        ),
+        ("+dph.objective={eta:0.3,divergence:alpha,alpha:0.2}",),
+        ("dph.method=alpha", "dph.eta=0.3", "dph.alpha=0.2"),
+    ],
+)
+def test_the_objective_is_written_as_in_a_recipe_or_in_short(composed, overrides):
+    chosen = composed("dph_train", "dph.pool=pool", *overrides)
+    anchor = settings.train_settings(chosen).objective.anchors["rehearsal"]
+    assert (anchor.divergence, anchor.weight) == ("alpha", 0.3)
+    assert anchor.parameters == {"alpha": 0.2}
+
+
+def test_a_recipe_is_named_by_its_path(composed, tmp_path):
+    path = tmp_path / "recipe.toml"
+    head = 'method = "dph_js"\nmodel.path = "m"\ndata.train = "t"\n'
+    path.write_text(head + "[objective.advantage]\nscale = 'none'\n")
+    chosen = composed("dph_train", "dph.pool=pool", f"dph.objective={path}")
+    objective = settings.train_settings(chosen).objective
+    assert objective.anchors["rehearsal"].divergence == "jensen_shannon"
+    assert objective.advantage.parameters == {"scale": "none"}
+    assert objective.surrogate.parameters == {"clip_low": 0.2, "clip_high": 0.28}
+
+
+def test_the_weight_of_the_rehearsal_alone_is_that_of_the_forward_kl(composed):
+    one = composed("dph_train", "dph.pool=pool", "+dph.objective.anchors.rehearsal.weight=0.3")
+    (anchor,) = settings.train_settings(one).objective.anchors.values()
+    assert (anchor.divergence, anchor.weight) == ("forward_kl", 0.3)
 
 
 def test_the_configuration_of_pre_sampling_names_every_setting(composed):
@@ -37,7 +81,11 @@ def test_the_configuration_of_pre_sampling_names_every_setting(composed):
     [
         ({"eta": -1.0}, "eta"),
         ({"divergence": "none"}, "needs a divergence"),
-        ({"divergence": "jensen"}, "divergence"),
+        ({"divergence": "jensen"}, "there is no 'jensen'"),
+        ({"objective": {"eta": 0.1}, "eta": 0.2}, "is 0.1, and 0.2 beside it"),
+        ({"objective": {"etha": 0.1}}, "etha"),
+        ({"method": "dhp_f"}, "method must be one of grpo"),
+        ({"overlong_buffer": 1.5}, "overlong_buffer"),
         ({"js_definition": True}, "needs divergence='jensen_shannon'"),
         ({"rehearsal_per_step": 0}, "rehearsal_per_step"),
         ({"normalisation": "all"}, "normalisation"),

@@ -107,8 +107,8 @@ def test_the_actors_mix_and_know_the_loss(config, monkeypatch):
     config.dph.eta = 0.3
     trainer = begun(config, monkeypatch)
     assert isinstance(trainer.actor_rollout_wg, MixingActors)
-    assert trainer.actor_rollout_wg._actors.loss.eta == 0.3
-    assert trainer.actor_rollout_wg._actors.loss.divergence.name == "forward_kl"
+    (anchor,) = trainer.actor_rollout_wg._actors.loss.objective.anchors.values()
+    assert (anchor.weight, anchor.divergence.name) == (0.3, "forward_kl")
     assert trainer.started
 
 

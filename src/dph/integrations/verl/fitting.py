@@ -8,10 +8,11 @@ from transformers import PreTrainedTokenizerBase
 from dph.errors import DataError, SettingsError
 from dph.integrations.verl.prompts import prompt_ids
 from dph.integrations.verl.settings import SharedSettings, TrainSettings, precision
+from dph.integrations.verl.stored import StoredAnswers, open_stored
 from dph.models.fingerprint import tokenizer_fingerprint
 from dph.presampling.diagnosis import require_usable
 from dph.presampling.manifest import Manifest
-from dph.presampling.pool import require_fit
+from dph.presampling.same_policy import require_same_policy
 from dph.records import Problem
 
 
@@ -28,22 +29,50 @@ def require_fitting_pool(
     Raises:
         PoolError: names what differs, both values, and what to do; or the pool holds too little.
     """
-    found = {
-        "tokenizer_fingerprint": tokenizer_fingerprint(tokenizer),
-        "temperature": float(config.actor_rollout_ref.rollout.temperature),
-        "dtype": precision(config),
-        "chat": settings.chat,
-        "system_prompt": settings.system_prompt,
-    }
-    # What is not named here may differ; it is taken from the pool itself.
-    expected = manifest.source.model_copy(update=found)
-    require_fit(settings.pool, manifest, expected, manifest.rule)
+    require_same_policy(
+        settings.pool,
+        manifest,
+        tokenizer_fingerprint=tokenizer_fingerprint(tokenizer),
+        temperature=float(config.actor_rollout_ref.rollout.temperature),
+        dtype=precision(config),
+        also={"chat": settings.chat, "system_prompt": settings.system_prompt},
+    )
+    anchors = settings.objective.active_anchors
     require_usable(
         settings.pool,
         manifest,
-        rehearses=settings.objective.rehearses,
+        rehearses=any(anchor.store is None for anchor in anchors.values()),
         explores=int(settings.problems == "exploration"),
     )
+
+
+def open_stores(
+    settings: TrainSettings, config: DictConfig, tokenizer: PreTrainedTokenizerBase
+) -> dict[str, StoredAnswers]:
+    """The stored answers of every anchor that weighs anything, by its name.
+
+    The pool of the run is looked at in any case; it says which problems to explore.
+
+    Raises:
+        PoolError: a store is missing, damaged, or was made from something else.
+    """
+    manifest, stored = open_stored(settings.pool)
+    require_fitting_pool(settings, config, manifest, tokenizer)
+    opened = {settings.pool: stored}
+    stores = {}
+    for name, anchor in settings.objective.active_anchors.items():
+        path = anchor.store or settings.pool
+        if path not in opened:
+            other, opened[path] = open_stored(path)
+            require_same_policy(
+                path,
+                other,
+                tokenizer_fingerprint=tokenizer_fingerprint(tokenizer),
+                temperature=float(config.actor_rollout_ref.rollout.temperature),
+                dtype=precision(config),
+            )
+        stores[name] = opened[path]
+    return stores
 
 
 def require_prompts_fit(

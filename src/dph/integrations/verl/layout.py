@@ -42,32 +42,48 @@ def filled(count: int, cells: Cells, *, multiple: int = 1) -> int:
     return -(-count // step) * step
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRows:
+    """Stored rows of one anchor: their lengths, and how many at the end only fill up."""
+
+    lengths: Sequence[int]
+    filling: int = 0
+
+
 def lay_out(
     policy: int, stored_lengths: Sequence[int], cells: Cells, *, filling: int = 0
 ) -> Layout:
-    """Deal the stored rows out to the cells in turn, the longest first, back and forth.
+    """``lay_out_all`` for one anchor."""
+    return lay_out_all(policy, [StoredRows(lengths=stored_lengths, filling=filling)], cells)
 
-    The last ``filling`` of them are there to make the number right: they come after the others, so
-    that mini-batches differ by at most one answer that counts.
+
+def lay_out_all(policy: int, anchors: Sequence[StoredRows], cells: Cells) -> Layout:
+    """Deal every anchor's rows out to the cells in turn, the longest first, back and forth.
+
+    Filling comes after the rows that count, so that mini-batches differ by at most one answer of
+    an anchor that does. Rows are numbered policy first, then anchor by anchor.
 
     Raises:
-        SettingsError: the rows do not divide by the cells.
+        SettingsError: the rows of some kind do not divide by the cells.
     """
-    for name, rows in (("policy", policy), ("stored", len(stored_lengths))):
+    for name, rows in (("policy", policy), *(("stored", len(a.lengths)) for a in anchors)):
         if rows % cells.count:
             raise SettingsError(
                 f"{rows} {name} rows do not divide by {cells.ranks} ranks x {cells.minibatches} "
                 "mini-batches"
             )
     share = policy // cells.count
-    dealt = _deal(stored_lengths, cells.count, filling)
-    order: list[int] = []
+    mine = [list(range(cell * share, (cell + 1) * share)) for cell in range(cells.count)]
+    first = policy
+    for anchor in anchors:
+        for cell, dealt in enumerate(_deal(anchor.lengths, cells.count, anchor.filling)):
+            mine[cell] += [first + i for i in dealt]
+        first += len(anchor.lengths)
     minibatches: list[list[int]] = [[] for _ in range(cells.minibatches)]
-    for cell in range(cells.count):
-        own = [*range(cell * share, (cell + 1) * share), *(policy + i for i in dealt[cell])]
-        order += own
-        minibatches[cell % cells.minibatches] += own
-    return Layout(order=tuple(order), minibatches=tuple(map(tuple, minibatches)))
+    for cell, rows_of_cell in enumerate(mine):
+        minibatches[cell % cells.minibatches] += rows_of_cell
+    order = tuple(row for rows_of_cell in mine for row in rows_of_cell)
+    return Layout(order=order, minibatches=tuple(map(tuple, minibatches)))
 
 
 def _deal(lengths: Sequence[int], cells: int, filling: int) -> list[list[int]]:
@@ -87,7 +103,7 @@ def _deal(lengths: Sequence[int], cells: int, filling: int) -> list[list[int]]:
 class RowScales:
     """What the loss has to know of the whole mini-batch, a value a row.
 
-    ``weight`` is the row's share in the rehearsal term, ``policy_tokens`` the denominator of the
+    ``weight`` is the row's share in its anchor's term, ``policy_tokens`` the denominator of the
     policy term, ``policy_scale`` its factor.
     """
 
@@ -105,10 +121,11 @@ def row_scales(
     reduction: Reduction,
     max_tokens: int,
     normalisation: Literal["separate", "rows"],
+    sources: Sequence[int] | None = None,
 ) -> RowScales:
     """Scales of every row, numbered as in ``layout``.
 
-    ``separate``: each term is a mean over its own rows (the package's loss). ``rows``: both are
+    ``separate``: each term is a mean over its own rows (the package's loss). ``rows``: all are
     taken over all rows, as in the paper's code; up to one factor that is ``separate`` with
     eta * stored rows / policy rows.
 
@@ -117,15 +134,17 @@ def row_scales(
         tokens: answer tokens of each row that count.
         policy: number of policy rows.
         used: for each row whether it counts; rows that fill a cell up do not.
-        reduction: of the rehearsal term.
+        reduction: of the anchors' terms.
         max_tokens: the longest answer, for ``fixed_length``.
         normalisation: see above.
+        sources: for each row 0, or the number of its anchor from 1; by default there is one.
     """
+    sources = sources or [int(row >= policy) for row in range(len(tokens))]
     weight, policy_tokens, scale = ([0.0] * len(tokens) for _ in range(3))
     for rows in layout.minibatches:
-        sides = [r for r in rows if r < policy], [r for r in rows if r >= policy]
+        sides = [[r for r in rows if sources[r] == kind] for kind in range(max(sources) + 1)]
         counts = [sum(used[r] for r in side) for side in sides]
-        shares = [1.0, 1.0]
+        shares = [1.0] * len(sides)
         if normalisation == "rows":
             shares = [count / sum(counts) for count in counts]
         for side, share in zip(sides, shares, strict=True):

@@ -1,7 +1,7 @@
 """The actor workers of a verl trainer, with stored answers mixed into every update."""
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -13,7 +13,14 @@ from tensordict import TensorDict
 from transfer_queue import KVBatchMeta
 from verl.utils import tensordict_utils as tu
 
-from dph.integrations.verl.layout import Cells, RowScales, filled, lay_out, row_scales
+from dph.integrations.verl.layout import (
+    Cells,
+    RowScales,
+    StoredRows,
+    filled,
+    lay_out_all,
+    row_scales,
+)
 from dph.integrations.verl.settings import TrainSettings
 from dph.integrations.verl.stored import StoredAnswers
 from dph.integrations.verl.tensors import SCALES, STORED, stored_rows
@@ -31,11 +38,21 @@ _OPTIONAL = ("ref_log_prob", "rollout_is_weights")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Drawn:
-    """Stored rows of one update: keys, samples, and which of them are no filling."""
+    """Stored rows of one update, anchor by anchor: which anchor, and which of them only fill up."""
 
     keys: list[str]
     samples: list[RehearsalSample]
+    sources: list[int]
     used: list[bool]
+
+    def of(self, source: int) -> StoredRows:
+        """The rows of one anchor, as the layout sees them."""
+        rows = [row for row, found in enumerate(self.sources) if found == source]
+        samples = [self.samples[row] for row in rows]
+        return StoredRows(
+            lengths=[len(s.prompt_ids) + len(s.completion_ids) for s in samples],
+            filling=sum(not self.used[row] for row in rows),
+        )
 
 
 class MixingActors:
@@ -48,7 +65,7 @@ class MixingActors:
         actors: verl's worker group.
         config: the run's configuration.
         settings: its group ``dph``.
-        stored: the pool's stored answers.
+        stores: the stored answers of every anchor, by its name.
         step: number of the update to come, from 1. With (``dph.seed``, step) it decides the stored
             answers, exactly as in ``dph train``, so that a resumed run goes on with the right ones.
     """
@@ -58,11 +75,11 @@ class MixingActors:
         actors: Any,
         config: DictConfig,
         settings: TrainSettings,
-        stored: StoredAnswers,
+        stores: Mapping[str, StoredAnswers],
         step: Callable[[], int],
     ) -> None:
         self._actors, self._config, self._settings = actors, config, settings
-        self._stored, self._step = stored, step
+        self._stores, self._step = stores, step
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._actors, name)
@@ -83,21 +100,23 @@ class MixingActors:
         return Cells(ranks=ranks, minibatches=len(batch) // batch.extra_info["mini_batch_size"])
 
     def _draw(self, cells: Cells) -> _Drawn:
-        samples = rehearsal_of_step(
-            self._stored, self._settings.rehearsal_per_step, self._step(), seed=self._settings.seed
-        )
-        used = len(samples)
-        shortest = min(samples, key=lambda s: len(s.prompt_ids) + len(s.completion_ids))
-        actor = self._config.actor_rollout_ref.actor
+        settings, actor = self._settings, self._config.actor_rollout_ref.actor
         # verl wants micro-batches of a fixed size to divide a rank's mini-batch.
         multiple = 1 if actor.use_dynamic_bsz else actor.ppo_micro_batch_size_per_gpu
-        samples += [shortest] * (filled(used, cells, multiple=multiple) - used)
+        samples: list[RehearsalSample] = []
+        sources: list[int] = []
+        used: list[bool] = []
+        for source, (name, anchor) in enumerate(settings.objective.active_anchors.items(), start=1):
+            count = anchor.per_step or settings.rehearsal_per_step
+            drawn = rehearsal_of_step(self._stores[name], count, self._step(), seed=settings.seed)
+            shortest = min(drawn, key=lambda s: len(s.prompt_ids) + len(s.completion_ids))
+            filling = filled(len(drawn), cells, multiple=multiple) - len(drawn)
+            samples += [*drawn, *[shortest] * filling]
+            sources += [source] * (len(drawn) + filling)
+            used += [True] * len(drawn) + [False] * filling
         # "<uid>_<session>_<index>": the form of all of verl's keys.
-        return _Drawn(
-            keys=[f"{uuid4().hex}_{i}_0" for i in range(len(samples))],
-            samples=samples,
-            used=[i < used for i in range(len(samples))],
-        )
+        keys = [f"{uuid4().hex}_{i}_0" for i in range(len(samples))]
+        return _Drawn(keys=keys, samples=samples, sources=sources, used=used)
 
     def _mixed(self, batch: KVBatchMeta, drawn: _Drawn, cells: Cells) -> KVBatchMeta:
         partition, policy = batch.partition_id, len(batch)
@@ -108,18 +127,20 @@ class MixingActors:
         tokens = [int(row.sum()) for row in mask.unbind()]
         tokens += [len(sample.completion_ids) for sample in drawn.samples]
         lengths = [len(s.prompt_ids) + len(s.completion_ids) for s in drawn.samples]
-        layout = lay_out(policy, lengths, cells, filling=drawn.used.count(False))
+        anchors = [drawn.of(source) for source in range(1, max(drawn.sources) + 1)]
+        layout = lay_out_all(policy, anchors, cells)
         padding = [tag.get("is_padding", False) for tag in batch.tags]
         scales = row_scales(
             layout,
             tokens,
             policy=policy,
             used=[*(not p for p in padding), *drawn.used],
-            reduction=self._settings.reduction,
+            reduction=self._settings.objective.reduction,
             max_tokens=self._config.actor_rollout_ref.rollout.response_length,
             normalisation=self._settings.normalisation,
+            sources=[*[0] * policy, *drawn.sources],
         )
-        ours = stored_rows(drawn.samples, optional)
+        ours = stored_rows(drawn.samples, optional, sources=drawn.sources)
         for name, values in _columns(scales).items():
             ours[name] = values[policy:]
         theirs = {name: values[:policy] for name, values in _columns(scales).items()}
@@ -154,11 +175,12 @@ def _with_metrics(output: TensorDict, policy: int, drawn: _Drawn) -> TensorDict:
     """What an update reports, with the rows of both kinds and the distance before it."""
     metrics = dict(output["metrics"])
     share = metrics["dph/stored_rows"]
+    counted = [sample for sample, used in zip(drawn.samples, drawn.used, strict=True) if used]
     metrics["dph/stored_rows_min"] = share
     metrics["dph/stored_rows_max"] = share
     metrics["dph/log_ratio_first"] = metrics["dph/log_ratio_max"][:1]
     metrics["dph/policy_rows"] = [policy]
-    metrics["dph/stored_digest"] = [stored_digest(drawn.samples[: sum(drawn.used)])]
+    metrics["dph/stored_digest"] = [stored_digest(counted)]
     tu.assign_non_tensor(output, metrics=metrics)
     return output
 

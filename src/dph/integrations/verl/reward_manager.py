@@ -9,15 +9,13 @@ import torch
 from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 
 from dph.integrations.verl.prompts import problem_of_fields, stop_ids
-from dph.integrations.verl.settings import SharedSettings, shared_settings
+from dph.integrations.verl.settings import LossSettings, shared_settings
 from dph.objectives import overlong_penalty
-from dph.records import Outcome, Problem, Verdict
+from dph.records import UNGRADED, Outcome, Problem, Verdict
 from dph.rollout.graded import CUT_OFF
 from dph.verifiers.base import Verifier
 
 logger = logging.getLogger(__name__)
-
-_UNGRADED = (Outcome.BAD_GOLD, Outcome.CRASHED)
 
 
 class DPHRewardManager(RewardManagerBase):  # type: ignore[misc]
@@ -25,13 +23,14 @@ class DPHRewardManager(RewardManagerBase):  # type: ignore[misc]
 
     As in the package's own loop, an answer that does not end in a stop token was cut off: it gets
     CUT_OFF and reward 0 without being graded. ``acc`` is the verifier's reward, ``score`` that
-    plus the overlong penalty. A gold answer that cannot be graded gives 0 to its whole group,
-    which then has no advantage; the outcome says BAD_GOLD, and the first of each kind is logged.
+    plus the overlong penalty. What could not be graded has the outcome BAD_GOLD or CRASHED and
+    the score 0, which stands for nothing: the trainer leaves it out (``advantages``). The first of
+    each kind is logged.
     """
 
     def __init__(self, config: Any, tokenizer: Any, compute_score: Any, **_: Any) -> None:
         super().__init__(config, tokenizer, compute_score)
-        self._settings: SharedSettings = shared_settings(config)
+        self._settings: LossSettings = shared_settings(config)
         self._verifier: Verifier = self._settings.make_verifier()
         self._stop_ids = stop_ids(config, tokenizer)
         self._limit = int(config.actor_rollout_ref.rollout.response_length)
@@ -76,7 +75,7 @@ class DPHRewardManager(RewardManagerBase):  # type: ignore[misc]
 
     def _tell(self, problem: Problem, verdict: Verdict) -> None:
         """Log the first verdict of each kind that is none of the answer's doing."""
-        if verdict.outcome in _UNGRADED:
+        if verdict.outcome in UNGRADED:
             self._seen[verdict.outcome] += 1
             if self._seen[verdict.outcome] == 1:
                 logger.warning(
@@ -87,7 +86,8 @@ class DPHRewardManager(RewardManagerBase):  # type: ignore[misc]
                 )
 
     def _penalty(self, length: int) -> float:
-        buffer = round(self._settings.overlong_buffer * self._limit)
+        objective = self._settings.objective
+        buffer = round(objective.overlong_buffer * self._limit)
         if not buffer:
             return 0.0
         return float(
@@ -95,6 +95,6 @@ class DPHRewardManager(RewardManagerBase):  # type: ignore[misc]
                 torch.tensor([length]),
                 max_tokens=self._limit,
                 buffer=buffer,
-                penalty=self._settings.overlong_penalty,
+                penalty=objective.overlong_penalty,
             )
         )

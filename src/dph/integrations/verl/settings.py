@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
 from omegaconf import DictConfig, OmegaConf
-from pydantic import Field, ValidationError, model_validator
+from pydantic import ValidationError, model_validator
 
 from dph.errors import SettingsError
-from dph.objectives import Reduction
 from dph.presampling.manifest import Rule
 from dph.settings import (
     DataSettings,
@@ -16,10 +15,15 @@ from dph.settings import (
     PresamplingSettings,
     TrainingSettings,
 )
-from dph.settings.section import Count, FilePath, Fraction, Positive, Section
+from dph.settings.engine_objective import engine_objective
+from dph.settings.objective_shorthand import SHORTHAND
+from dph.settings.section import Count, FilePath, Positive, Section
 from dph.verifiers import Verifier, make_verifier
 
 S = TypeVar("S", bound=Section)
+
+_BESIDE = (*SHORTHAND, "reduction", "overlong_buffer", "overlong_penalty")
+"""Keys of the group that are keys of the objective."""
 
 REFUSED_VERIFIERS = {
     "math_qwen": (
@@ -52,8 +56,8 @@ class SharedSettings(Section):
     chat: bool = True
     system_prompt: str = ""
     seed_requests: bool = True
-    overlong_buffer: Fraction = 0.0
-    overlong_penalty: float = Field(1.0, ge=0)
+    overlong_buffer: float | None = None
+    overlong_penalty: float | None = None
 
     @model_validator(mode="after")
     def _grading_fits(self) -> Self:
@@ -80,30 +84,49 @@ class SharedSettings(Section):
         )
 
 
-class TrainSettings(SharedSettings):
+class LossSettings(SharedSettings):
+    """What is minimised: a recipe's ``[objective]``, whole or by its short names."""
+
+    objective: ObjectiveSettings = ObjectiveSettings()
+    method: str | None = None
+    divergence: str | None = None
+    forward_kl_form: str | None = None
+    alpha: float | None = None
+    js_definition: bool | None = None
+    eta: float | None = None
+    advantage_scale: str | None = None
+    clip_low: float | None = None
+    clip_high: float | None = None
+    kl_coefficient: float | None = None
+    kl_estimator: str | None = None
+    reduction: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _objective_is_read(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        given = data.get("objective")
+        if isinstance(given, ObjectiveSettings):
+            given = given.model_dump(exclude_unset=True, exclude_none=True)
+        beside = {name: data.get(name) for name in _BESIDE}
+        return {
+            **data,
+            "objective": engine_objective(given, method=data.get("method"), beside=beside),
+        }
+
+
+class TrainSettings(LossSettings):
     """The group ``dph`` of ``dph.integrations.verl.train``."""
 
-    divergence: str = "forward_kl"
-    forward_kl_form: str = "k3"
-    alpha: float = 0.5
-    js_definition: bool = False
-    eta: float = 0.01
     rehearsal_per_step: int = 32
     normalisation: Literal["separate", "rows"] = "separate"
-    reduction: Reduction = "token_mean"
     problems: str = "exploration"
 
     @model_validator(mode="after")
-    def _objective_fits(self) -> Self:
-        _ = self.objective
+    def _training_fits(self) -> Self:
         _checked(TrainingSettings, self, ("problems", "rehearsal_per_step"))
         return self
-
-    @property
-    def objective(self) -> ObjectiveSettings:
-        """The rehearsal part as the settings that every engine shares."""
-        names = ("divergence", "forward_kl_form", "alpha", "js_definition", "eta")
-        return _checked(ObjectiveSettings, self, names)
 
 
 class PresampleSettings(SharedSettings):
@@ -126,15 +149,15 @@ class PresampleSettings(SharedSettings):
         return Rule(threshold=checked.threshold, wrong_final=checked.wrong_final)
 
 
-def shared_settings(config: DictConfig) -> SharedSettings:
-    """What is common to both commands, for workers that serve either.
+def shared_settings(config: DictConfig) -> LossSettings:
+    """What workers read that serve either command.
 
     Raises:
         SettingsError: a setting has the wrong type or is out of range.
     """
     content = _content(config)
-    known = {name: content[name] for name in SharedSettings.model_fields if name in content}
-    return _validated(SharedSettings, known)
+    known = {name: content[name] for name in LossSettings.model_fields if name in content}
+    return _validated(LossSettings, known)
 
 
 def train_settings(config: DictConfig) -> TrainSettings:

@@ -9,7 +9,7 @@ from torch import Tensor
 from dph.presampling.pool import RehearsalSample
 
 STORED = "dph_stored"
-"""1 for a stored answer, 0 for a row of the policy."""
+"""0 for a row of the policy, else the number of the stored answer's anchor, from 1."""
 
 SCALES = ("dph_weight", "dph_policy_tokens", "dph_policy_scale")
 """The fields of ``RowScales``, in their order."""
@@ -40,11 +40,17 @@ def answer_rows(
     )
 
 
-def stored_rows(samples: Sequence[RehearsalSample], optional: Sequence[str] = ()) -> TensorDict:
+def stored_rows(
+    samples: Sequence[RehearsalSample],
+    optional: Sequence[str] = (),
+    *,
+    sources: Sequence[int] | None = None,
+) -> TensorDict:
     """Stored answers with every field that an update of the actor reads.
 
     ``old_log_probs`` are the stored reference log-probs, advantages 0. ``optional`` names fields
     that the policy's rows have beside: ``ref_log_prob`` and ``rollout_is_weights``.
+    ``sources`` are the numbers of their anchors; by default there is one.
     """
     rows = answer_rows([s.prompt_ids for s in samples], [s.completion_ids for s in samples])
     reference = [torch.tensor(s.ref_logprobs) for s in samples]
@@ -54,7 +60,7 @@ def stored_rows(samples: Sequence[RehearsalSample], optional: Sequence[str] = ()
         rows["ref_log_prob"] = jagged(reference)
     if "rollout_is_weights" in optional:
         rows["rollout_is_weights"] = jagged([torch.ones_like(row) for row in reference])
-    rows[STORED] = torch.ones(len(samples), dtype=torch.int64)
+    rows[STORED] = torch.tensor(sources or [1] * len(samples), dtype=torch.int64)
     return rows
 
 

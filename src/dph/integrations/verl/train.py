@@ -6,6 +6,7 @@ from omegaconf import DictConfig
 from dph.errors import SettingsError
 from dph.integrations.verl.launch import launch
 from dph.integrations.verl.settings import train_settings
+from dph.integrations.verl.terms import apply_terms
 from dph.presampling.manifest import read_manifest
 
 MODES = ("sync", "colocate_async")
@@ -18,10 +19,12 @@ def train(config: DictConfig) -> None:
         SettingsError: a setting is wrong, or the trainer's mode is one without rehearsal.
         PoolError: there is no pool.
     """
-    read_manifest(train_settings(config).pool / "manifest.json")
+    settings = train_settings(config)
+    read_manifest(settings.pool / "manifest.json")
     mode = config.trainer.v1.trainer_mode
     if mode not in MODES:
         raise SettingsError(f"trainer.v1.trainer_mode must be {' or '.join(MODES)}, got {mode!r}")
+    apply_terms(config, settings.objective)  # what does not fit is told before Ray starts
     launch(config, trainer=f"dph_{mode}")
 
 

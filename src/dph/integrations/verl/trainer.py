@@ -1,4 +1,7 @@
-"""verl's trainers with rehearsal: only public hooks are overridden."""
+"""verl's trainers with the objective of a recipe.
+
+Public hooks are overridden, and one that is not: ``_compute_advantage``.
+"""
 
 from pathlib import Path
 from typing import Any, ClassVar
@@ -9,14 +12,20 @@ from verl.utils.config import omega_conf_to_dataclass
 
 from dph.errors import SettingsError
 from dph.files import make_directory
-from dph.integrations.verl.fitting import require_fitting_pool, require_prompts_fit
-from dph.integrations.verl.loss import WorkerLoss
+from dph.integrations.verl.advantages import replace_advantages
+from dph.integrations.verl.fitting import open_stores, require_prompts_fit
+from dph.integrations.verl.loss import PolicyLoss, WorkerLoss
 from dph.integrations.verl.mixing import MixingActors
 from dph.integrations.verl.scoring import EngineForward
 from dph.integrations.verl.settings import TrainSettings, precision, train_settings
-from dph.integrations.verl.stored import open_stored
+from dph.integrations.verl.terms import (
+    apply_terms,
+    own_advantage,
+    own_penalties,
+    own_surrogate,
+)
 from dph.models.loading import load_tokenizer
-from dph.objectives import make_objective
+from dph.objectives import GroupAdvantage, make_objective
 from dph.presampling.pool import load_pool
 from dph.tasks.problems import save_problems
 from dph.tasks.verl.files import problems_to_verl
@@ -36,32 +45,49 @@ class _Rehearsing:
             config.trainer.v1.trainer_mode = self.mode
         settings = self.dph = train_settings(config)
         _require_no_shuffle(config)
-        manifest, self._stored = open_stored(settings.pool)
+        apply_terms(config, settings.objective)
+        self._objective = make_objective(settings.objective)
         tokenizer = load_tokenizer(config.actor_rollout_ref.model.path)
-        require_fitting_pool(settings, config, manifest, tokenizer)
+        self._stores = open_stores(settings, config, tokenizer)
         if settings.problems == "exploration":
             _explore(settings, config, tokenizer)
-        if settings.objective.rehearses and settings.js_definition:
-            _ask_for_reference(config)
         super().__init__(config)  # type: ignore[call-arg]
 
     def on_init_end(self) -> None:
         """Take over the actors, and compare log-probs with the pool's before the first step."""
         trainer: Any = self
         config, settings = trainer.config, self.dph
-        if settings.objective.rehearses:
-            actors = trainer.actor_rollout_wg
+        actors, objective = trainer.actor_rollout_wg, settings.objective
+        if objective.rehearses:
             if trainer.global_steps == 0:
                 self._require_reference(actors)
             actor = omega_conf_to_dataclass(config.actor_rollout_ref.actor)
-            (anchor,) = make_objective(settings.objective).anchors.values()
-            actors.set_loss_fn(
-                WorkerLoss(actor=actor, divergence=anchor.divergence, eta=anchor.weight)
-            )
+            actors.set_loss_fn(WorkerLoss(actor=actor, settings=objective))
             trainer.actor_rollout_wg = MixingActors(
-                actors, config, settings, self._stored, self._update
+                actors, config, settings, self._stores, self._update
             )
+        elif own_surrogate(objective) or own_penalties(objective):
+            actor = omega_conf_to_dataclass(config.actor_rollout_ref.actor)
+            actors.set_loss_fn(PolicyLoss(actor=actor, settings=objective))
         super().on_init_end()  # type: ignore[misc]
+
+    def _compute_advantage(self, batch: Any, metrics: dict[str, Any]) -> Any:
+        """Advantages of verl, and ours where verl has none or a group was not graded whole."""
+        batch = super()._compute_advantage(batch, metrics)  # type: ignore[misc]
+        algorithm = self.config.algorithm  # type: ignore[attr-defined]
+        own = own_advantage(self.dph.objective)
+        advantage = self._objective.advantage
+        if not own:
+            scaled = algorithm.get("norm_adv_by_std_in_grpo", True)
+            advantage = GroupAdvantage("std" if scaled else "none")
+        if own or algorithm.adv_estimator == "grpo":
+            metrics["dph/ungraded_answers"] = replace_advantages(
+                batch,
+                advantage,
+                rewards="token_level_rewards" if algorithm.use_kl_in_reward else "rm_scores",
+                everywhere=own,
+            )
+        return batch
 
     def _update(self) -> int:
         """Number of the update under way, from 1."""
@@ -71,13 +97,15 @@ class _Rehearsing:
 
     def _require_reference(self, actors: Any) -> None:
         config = self.config  # type: ignore[attr-defined]
-        samples = checked(self._stored)
-        scores = EngineForward(actors, config)(
-            [s.prompt_ids for s in samples],
-            [s.completion_ids for s in samples],
-            temperature=float(config.actor_rollout_ref.rollout.temperature),
-        )
-        require_small_gap(mean_gap(samples, scores), dtype=precision(config))
+        forward = EngineForward(actors, config)
+        for stored in {id(stored): stored for stored in self._stores.values()}.values():
+            samples = checked(stored)
+            scores = forward(
+                [s.prompt_ids for s in samples],
+                [s.completion_ids for s in samples],
+                temperature=float(config.actor_rollout_ref.rollout.temperature),
+            )
+            require_small_gap(mean_gap(samples, scores), dtype=precision(config))
 
 
 @register_trainer(f"{PREFIX}sync")
@@ -100,14 +128,6 @@ def _require_no_shuffle(config: DictConfig) -> None:
             "actor_rollout_ref.actor.shuffle=true would give mini-batches without stored answers: "
             "the rows are laid out so that each gets its share; set it to false"
         )
-
-
-def _ask_for_reference(config: DictConfig) -> None:
-    """Have verl compute the initial policy's log-probs of new answers."""
-    actor = config.actor_rollout_ref.actor
-    with open_dict(actor):
-        if not actor.use_kl_loss:
-            actor.use_kl_loss, actor.kl_loss_coef = True, 0.0
 
 
 def _explore(settings: TrainSettings, config: DictConfig, tokenizer: Any) -> None:

@@ -1,0 +1,116 @@
+"""Advantages of graded answers: what verl does not have, and groups that were not graded whole.
+
+verl computes its own advantages first and these take their place where they differ. A sample whose
+grading broke off is no part of its group; a group whose gold answer cannot be graded has no
+advantage at all.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import transfer_queue as tq
+from tensordict import TensorDict
+from transfer_queue import KVBatchMeta
+
+from dph.integrations.verl.tensors import jagged
+from dph.objectives import Advantage, graded_advantages
+from dph.records import UNGRADED, Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """An answer's reward and, where the reward manager said it, its outcome."""
+
+    group: str
+    reward: float
+    outcome: Outcome | None = None
+
+
+def group_values(advantage: Advantage, answers: Sequence[Scored]) -> list[float]:
+    """The advantage of every answer, in order; 0 for those that could not be graded."""
+    groups: defaultdict[str, list[int]] = defaultdict(list)
+    for index, answer in enumerate(answers):
+        groups[answer.group].append(index)
+    longest = max(map(len, groups.values()), default=0)
+    rewards = torch.zeros(len(groups), longest)
+    graded = torch.zeros(len(groups), longest, dtype=torch.bool)
+    for row, indices in enumerate(groups.values()):
+        outcomes = [answers[i].outcome for i in indices]
+        for column, index in enumerate(indices):
+            rewards[row, column] = answers[index].reward
+            counts = outcomes[column] not in UNGRADED and Outcome.BAD_GOLD not in outcomes
+            graded[row, column] = counts
+    found = graded_advantages(advantage, rewards, graded).tolist()
+    values = [0.0] * len(answers)
+    for row, indices in enumerate(groups.values()):
+        for column, index in enumerate(indices):
+            values[index] = found[row][column]
+    return values
+
+
+def replace_advantages(
+    batch: KVBatchMeta, advantage: Advantage, *, rewards: str, everywhere: bool
+) -> int:
+    """Write ``advantage`` over what verl computed; returns how many answers were not graded.
+
+    Args:
+        batch: the rows of the step, in the transfer queue.
+        advantage: the term.
+        rewards: the field with the rewards of tokens.
+        everywhere: in all groups, or only in those that were not graded whole.
+    """
+    pairs = zip(batch.keys, batch.tags, strict=True)
+    keys = [key for key, tag in pairs if not tag.get("is_padding", False)]
+    fields = [rewards, "response_mask", "extra_fields"]
+    data = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=fields)
+    answers = _answers(keys, data, rewards)
+    ungraded = [answer for answer in answers.values() if answer.outcome in UNGRADED]
+    groups = {answer.group for answer in (answers.values() if everywhere else ungraded)}
+    values = dict(zip(answers, group_values(advantage, list(answers.values())), strict=True))
+    rows = [i for i, key in enumerate(keys) if answers[_session(key)].group in groups]
+    if rows:
+        masks = list(data["response_mask"].unbind())
+        new = jagged([values[_session(keys[i])] * masks[i].float() for i in rows])
+        tq.kv_batch_put(
+            keys=[keys[i] for i in rows],
+            partition_id=batch.partition_id,
+            fields=TensorDict({"advantages": new, "returns": new}, batch_size=len(rows)),
+        )
+    return len(ungraded)
+
+
+def _answers(keys: Sequence[str], data: TensorDict, rewards: str) -> dict[str, Scored]:
+    """The answer of every session; of one with several rows, the last has it."""
+    last: dict[str, int] = {}
+    for place, key in enumerate(keys):
+        session = _session(key)
+        if session not in last or _index(keys[last[session]]) < _index(key):
+            last[session] = place
+    scores, extra = list(data[rewards].unbind()), list(data["extra_fields"])
+    return {
+        session: Scored(
+            group=session.rpartition("_")[0],
+            reward=float(scores[place].sum()),
+            outcome=_outcome(extra[place]),
+        )
+        for session, place in last.items()
+    }
+
+
+def _session(key: str) -> str:
+    """``<uid>_<session>`` of verl's key ``<uid>_<session>_<index>``."""
+    return key.rpartition("_")[0]
+
+
+def _index(key: str) -> int:
+    return int(key.rpartition("_")[2])
+
+
+def _outcome(extra_fields: Any) -> Outcome | None:
+    """What our reward manager said; another one says nothing, and its rewards are taken."""
+    fields = getattr(extra_fields, "data", extra_fields)
+    said: Mapping[str, Any] = fields.get("reward_extra_info", {})
+    return Outcome(str(said["outcome"])) if "outcome" in said else None

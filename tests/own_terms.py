@@ -1,0 +1,21 @@
+"""Terms of a user: a surrogate without clipping, and a penalty on confident tokens."""
+
+import torch
+
+from dph.objectives import PolicyTerm
+
+PLAIN, CONFIDENT = "own_terms:plain", "own_terms:confident"
+
+
+def plain(tokens):
+    """-A r, unclipped."""
+    ratio = (tokens.logprobs - tokens.old_logprobs).exp()
+    never = torch.zeros_like(tokens.mask)
+    return PolicyTerm(
+        loss=-tokens.advantages[:, None] * ratio, clipped_low=never, clipped_high=never
+    )
+
+
+def confident(tokens, power=2.0):
+    """Probability to a power."""
+    return (power * tokens.logprobs).exp()
