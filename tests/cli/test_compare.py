@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from dph import DataError, compare
 from dph.evaluation.samples_file import samples_table, write_samples
 from dph.records import Completion, GradedCompletion, Outcome, Verdict
 
@@ -151,3 +152,19 @@ def test_the_problems_that_changed_most_are_listed_on_request(dph, tmp_path):
         ["p3", "1/4", "2/4"],
     ]
     assert "p2" not in dph("compare", base, after)[1]
+
+
+def test_a_notebook_gets_the_rows_that_the_command_prints(dph, make_run):
+    base, better = make_run("base", solved=1), make_run("better", solved=3)
+    printed = json.loads(dph("compare", base, better, "--json")[1])["rows"]
+    rows = compare(str(base), better)
+    assert [(row.metric, row.run, row.value) for row in rows] == [
+        (row["metric"], row["run"], row["value"]) for row in printed
+    ]
+
+
+def test_a_notebook_compares_on_chosen_sets_and_ks(make_run):
+    base, better = make_run("base", solved=1), make_run("better", solved=3)
+    assert {row.metric for row in compare(base, better, ks=[2])} == {"mean", "pass_at_2"}
+    with pytest.raises(DataError, match="was evaluated on dev, not on 'test'"):
+        compare(base, sets=["test"])

@@ -50,16 +50,11 @@ def compare(
 
     With the styles that are left, and what of the baseline is kept and explored.
     """
-    from dph.cli.display.comparison import (
-        comparison_json,
-        comparison_text,
-        default_ks,
-        read_runs,
-        runs_on_sets,
-    )
+    from dph.cli.display.comparison import comparison_json, comparison_text
     from dph.cli.display.output import json_text
     from dph.cli.display.run_labels import run_labels
     from dph.evaluation.comparison import compare as compare_scores
+    from dph.evaluation.evaluated_runs import default_ks, read_runs, runs_on_sets
 
     scores = read_runs(runs, set_names or ())
     rows = compare_scores(scores, None, ks or default_ks(scores), seed)

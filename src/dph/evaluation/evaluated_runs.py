@@ -1,15 +1,19 @@
 """Evaluated runs, read from their directories and set side by side."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
 from dph.errors import DataError
+from dph.evaluation.changed_problems import ChangedProblem, changed_problems
 from dph.evaluation.comparison import ComparisonRow
 from dph.evaluation.comparison import compare as compare_scores
+from dph.evaluation.retention import Retention, retention
 from dph.evaluation.samples_file import comparable_scores, read_samples
 from dph.evaluation.scores import SetScores
+from dph.evaluation.styles import effective_styles
 
 Scores = Mapping[str, Mapping[str, SetScores]]
 USUAL_KS = (8, 16, 32)
@@ -64,3 +68,35 @@ def default_ks(scores: Scores) -> list[int]:
     """Those of 8, 16, 32 that every set of every run has the samples for; else all samples."""
     samples = min(of_set.samples for sets in scores.values() for of_set in sets.values())
     return [k for k in USUAL_KS if k <= samples] or [samples]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOnSet:
+    """What a run has left of the baseline's abilities and of its ways of answering, on a set."""
+
+    set_name: str
+    run: str
+    shares: Mapping[str, float]
+    retention: Retention
+    changed: Sequence[ChangedProblem]
+
+    @property
+    def effective_styles(self) -> float | None:
+        """None without a style classifier."""
+        return effective_styles(self.shares) if self.shares else None
+
+
+def runs_on_sets(scores: Scores, *, retention_k: int, problems: int) -> list[RunOnSet]:
+    """Styles, keep and explore of every run on every set of the first, against the first."""
+    baseline = next(iter(scores))
+    return [
+        RunOnSet(
+            set_name=name,
+            run=run,
+            shares=sets[name].shares,
+            retention=retention(sets[name].correct, against.correct, k=retention_k),
+            changed=changed_problems(sets[name], against, most=problems),
+        )
+        for name, against in scores[baseline].items()
+        for run, sets in scores.items()
+    ]

@@ -1,91 +1,19 @@
-"""Reading evaluated runs, and how they compare: as text and as JSON."""
+"""How evaluated runs compare: as text and as JSON."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from dph.cli.display.output import table_text
-from dph.errors import DataError
-from dph.evaluation.changed_problems import ChangedProblem, changed_problems
+from dph.evaluation.changed_problems import ChangedProblem
 from dph.evaluation.comparison import ComparisonRow
-from dph.evaluation.retention import Retention, retention
-from dph.evaluation.samples_file import comparable_scores, read_samples
-from dph.evaluation.scores import SetScores
-from dph.evaluation.styles import effective_styles
+from dph.evaluation.evaluated_runs import RunOnSet
 from dph.reporting.cells import count, percent
 from dph.reporting.labels import set_label
 from dph.reporting.tables import differences_table
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-Scores = Mapping[str, Mapping[str, SetScores]]
-USUAL_KS = (8, 16, 32)
-
-
-def read_runs(runs: Sequence[Path], set_names: Sequence[str]) -> dict[str, dict[str, SetScores]]:
-    """Each run's scores by set, from its ``samples.parquet``; the path is the run's name.
-
-    Raises:
-        DataError: a run is named twice, was not evaluated, or lacks a set that was asked for.
-    """
-    tables: dict[str, pa.Table] = {}
-    for run in runs:
-        if str(run) in tables:
-            raise DataError(f"the run {run} is named twice")
-        path = run / "samples.parquet"
-        if not path.is_file():
-            raise DataError(f"{run} was not evaluated: there is no {path}; run `dph evaluate`")
-        tables[str(run)] = read_samples(path)
-    scores = comparable_scores(tables)
-    for label, sets in scores.items():
-        for name in set_names:
-            if name not in sets:
-                raise DataError(f"{label} was evaluated on {', '.join(sets)}, not on {name!r}")
-    return {
-        label: {name: sets[name] for name in set_names or sets} for label, sets in scores.items()
-    }
-
-
-def default_ks(scores: Scores) -> list[int]:
-    """Those of 8, 16, 32 that every set of every run has the samples for; else all samples."""
-    samples = min(of_set.samples for sets in scores.values() for of_set in sets.values())
-    return [k for k in USUAL_KS if k <= samples] or [samples]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOnSet:
-    """What a run has left of the baseline's abilities and of its ways of answering, on a set."""
-
-    set_name: str
-    run: str
-    shares: Mapping[str, float]
-    retention: Retention
-    changed: Sequence[ChangedProblem]
-
-    @property
-    def effective_styles(self) -> float | None:
-        """None without a style classifier."""
-        return effective_styles(self.shares) if self.shares else None
-
-
-def runs_on_sets(scores: Scores, *, retention_k: int, problems: int) -> list[RunOnSet]:
-    """Styles, keep and explore of every run on every set of the first, against the first."""
-    baseline = next(iter(scores))
-    return [
-        RunOnSet(
-            set_name=name,
-            run=run,
-            shares=sets[name].shares,
-            retention=retention(sets[name].correct, against.correct, k=retention_k),
-            changed=changed_problems(sets[name], against, most=problems),
-        )
-        for name, against in scores[baseline].items()
-        for run, sets in scores.items()
-    ]
 
 
 def comparison_json(
