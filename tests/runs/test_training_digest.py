@@ -95,3 +95,27 @@ def test_the_settings_of_a_verifier_count_and_its_version_stands_apart(make_reci
         longer = SimpleNamespace(name=name, version="other", settings={**settings, "timeout": 9.0})
         assert training_digest(replace(bench, verifier=other)) == first
         assert training_digest(replace(bench, verifier=longer)) != first
+
+
+def test_the_file_of_a_term_of_ones_own_changes_it(make_recipe, tmp_path):
+    own = tmp_path / "my_terms.py"
+    own.write_text("def mine(rewards):\n    return rewards\n")
+    advantage = {"kind": "my_terms:mine"}
+    recipe = make_recipe(method="grpo", objective={"advantage": advantage})
+    data = recipe.data.model_copy(update={"modules": (tmp_path,)})
+    recipe = recipe.model_copy(update={"data": data})
+    before = digest_of(recipe)
+    own.write_text("def mine(rewards):\n    return rewards - 1\n")
+    assert digest_of(recipe) != before
+
+
+def test_what_a_store_of_an_anchor_holds_changes_it_and_not_where_it_lies(make_recipe, tmp_path):
+    def digest(store):
+        anchor = {"divergence": "alpha", "weight": 0.1, "store": store}
+        return digest_of(make_recipe(method="grpo", objective={"anchors": {"old": anchor}}))
+
+    for name, content in (("a", "{}"), ("b", "{}"), ("c", "[]")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "manifest.json").write_text(content)
+    first, moved, other = (digest(tmp_path / name) for name in "abc")
+    assert first == moved != other

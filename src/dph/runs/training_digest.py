@@ -5,6 +5,7 @@ from typing import Any
 
 from dph.errors import SettingsError
 from dph.files import sha256
+from dph.import_path import is_import_path, source_fingerprint
 from dph.models.fingerprint import directory_fingerprint, tokenizer_fingerprint
 from dph.runs.workbench import Workbench
 from dph.settings import Recipe, changed_settings, load_recipe, recipe_digest
@@ -57,6 +58,7 @@ def training_digest(bench: Workbench) -> str:
             if _changes_the_result(key := f"{section}.{name}") and key not in _PLACES
         },
         _stores(recipe),
+        _own_terms(recipe),
         recipe.presampling_seed,
         recipe.seed,
     )
@@ -70,6 +72,22 @@ def _stores(recipe: Recipe) -> dict[str, Any]:
         held = sha256(manifest) if manifest and manifest.is_file() else ""
         anchors[name] = {**anchor.model_dump(mode="json", exclude={"store"}), "store": held}
     return anchors
+
+
+def _own_terms(recipe: Recipe) -> dict[str, str]:
+    """The files of the terms that the user brought, by their import paths."""
+    objective = recipe.objective
+    terms = (
+        objective.advantage,
+        objective.surrogate,
+        *objective.penalties.values(),
+        *objective.anchors.values(),
+    )
+    return {
+        term.chosen: source_fingerprint(term.chosen.partition(":")[0], recipe.data.modules)
+        for term in terms
+        if is_import_path(term.chosen)
+    }
 
 
 def what_changed(path: Path, recipe: Recipe) -> str:
