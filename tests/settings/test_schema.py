@@ -2,7 +2,7 @@ import pytest
 from pydantic import ValidationError
 
 from dph.errors import SettingsError
-from dph.settings import METHODS, Recipe, resolve_recipe
+from dph.settings import METHODS, resolve_recipe
 from dph.settings.keys import known_keys
 
 MINIMAL = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}}
@@ -136,4 +136,9 @@ def test_every_setting_has_a_one_line_meaning():
 
 
 def test_the_method_names_of_the_schema_are_those_of_the_table():
-    assert set(METHODS) == set(Recipe.model_fields["method"].annotation.__args__)
+    for method in METHODS:
+        assert resolve(method=method).method == method
+    with pytest.raises(
+        SettingsError, match=r"should be one of grpo, .*'dhp_f'; did you mean 'dph_f'"
+    ):
+        resolve(method="dhp_f")

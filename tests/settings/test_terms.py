@@ -1,4 +1,4 @@
-import dataclasses
+import inspect
 from pkgutil import resolve_name
 
 import pytest
@@ -22,7 +22,8 @@ def resolve(**objective):
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 def test_a_row_says_the_parameters_and_defaults_that_the_formula_itself_has(row):
     formula = resolve_name(row.path)
-    own = {field.name: field.default for field in dataclasses.fields(formula)}
+    signature = inspect.signature(formula).parameters.values()
+    own = {p.name: p.default for p in signature if p.default is not inspect.Parameter.empty}
     said = {name: field.default for name, field in row.parameters.model_fields.items()}
     assert said == own
     assert row.reads_reference == getattr(formula, "reads_reference", False)

@@ -5,7 +5,7 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import tomli_w
 from pydantic import BaseModel, ValidationError
@@ -202,6 +202,3 @@ def _meaning(key: str) -> str:
         required = [f"{key}.{n}" for n, f in section.model_fields.items() if f.is_required()]
         return f" ({', '.join(required)})"
     return ""
-
-
-assert get_args(Recipe.model_fields["method"].annotation) == tuple(METHODS)

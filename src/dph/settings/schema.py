@@ -3,12 +3,14 @@
 The descriptions are what ``dph recipe show`` prints, so they are one line each.
 """
 
-from typing import Literal, Self
+from difflib import get_close_matches
+from typing import Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from dph.settings.data import DataSettings
 from dph.settings.evaluation import EvaluationSettings
+from dph.settings.methods import METHODS
 from dph.settings.model import ModelSettings
 from dph.settings.objective import ObjectiveSettings
 from dph.settings.presampling import PresamplingSettings
@@ -23,8 +25,9 @@ class Recipe(Section):
     name: str = Field(
         "run", pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$", description="name of the run's directory"
     )
-    method: Literal["grpo", "dapo", "rkl", "alpha", "dph_f", "dph_js", "dph_js_definition"] = Field(
-        "dph_f", description="expands to plain settings, which the recipe may override"
+    method: str = Field(
+        "dph_f",
+        description=f"{', '.join(METHODS)}: plain settings, which the recipe may override",
     )
     seed: Count = Field(0, description="of everything random")
     notes: str = Field("", description="free text: where the numbers come from, what was measured")
@@ -37,6 +40,16 @@ class Recipe(Section):
     train: TrainingSettings = TrainingSettings()
     evaluate: EvaluationSettings = EvaluationSettings()
     track: TrackingSettings = TrackingSettings()
+
+    @field_validator("method")
+    @classmethod
+    def _method_is_known(cls, name: str) -> str:
+        if name not in METHODS:
+            near = get_close_matches(name, METHODS, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            known = ", ".join(map(repr, METHODS))
+            raise ValueError(f"should be one of {known}, got {name!r}{hint}")
+        return name
 
     @model_validator(mode="after")
     def _overlong_buffer_is_a_token_or_more(self) -> Self:
