@@ -77,6 +77,22 @@ def test_exploration_leaves_out_what_is_rehearsed(make_recipe, tmp_path):
     assert pool.rehearsal
 
 
+def test_a_pool_that_is_only_explored_needs_no_stored_answer(make_recipe, tmp_path):
+    with open_workbench(make_recipe()) as bench:
+        presample_stage(bench, tmp_path / "other", Silent())
+    anchor = {"divergence": "forward_kl", "weight": 0.1, "store": str(tmp_path / "other" / "pool")}
+    recipe = make_recipe(
+        "grpo",
+        objective={"anchors": {"old": anchor}},
+        presample={"threshold": 4},
+        train={"problems": "exploration"},
+    )
+    with open_workbench(recipe) as bench:
+        result = run_stages(bench, tmp_path / "run", Silent())
+    assert result.pool.counts.rehearsal == 0
+    assert result.trained.step == 2
+
+
 @pytest.mark.parametrize("stage", [presample_stage, train_stage])
 def test_a_pool_of_another_model_is_refused(make_recipe, make_model, tmp_path, stage):
     with open_workbench(make_recipe()) as bench:
