@@ -4,7 +4,7 @@ import torch
 
 from dph.objectives import PolicyTerm
 
-PLAIN, CONFIDENT = "own_terms:plain", "own_terms:confident"
+PLAIN, CONFIDENT, READING = "own_terms:plain", "own_terms:confident", "own_terms:Reading"
 
 
 def plain(tokens):
@@ -14,6 +14,15 @@ def plain(tokens):
     return PolicyTerm(
         loss=-tokens.advantages[:, None] * ratio, clipped_low=never, clipped_high=never
     )
+
+
+class Reading:
+    """The same, of a surrogate that asks for the initial policy's log-probs."""
+
+    reads_reference = True
+
+    def __call__(self, tokens):
+        return plain(tokens)
 
 
 def confident(tokens, power=2.0):

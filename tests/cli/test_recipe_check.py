@@ -56,6 +56,33 @@ def test_all_that_is_there_is_opened_without_torch_and_soon(example):
     assert content["unchecked"] == ["the weights and the device: they need torch"]
 
 
+def test_stores_and_modules_of_own_terms_are_looked_for(errors, example, dph):
+    (example.parent / "relative.py").write_text("raise RuntimeError('needs torch')\n")
+    (example.parent / "empty").mkdir()
+    words = (
+        "objective.advantage.kind=relative:relative",
+        "objective.anchors.old.divergence=forward_kl",
+        "objective.anchors.old.weight=0.1",
+        f"objective.anchors.old.store={example.parent / 'elsewhere'}",
+    )
+    flags = [word for override in words for word in ("--set", override)]
+    code, out, _ = dph("recipe", "check", example, *flags, "--json")
+    content = json.loads(out)
+    assert code == 0
+    assert [n for n in content["notes"] if "objective.anchors.old.store is not there" in n]
+    assert "what the terms of your own compute: they need torch" in content["unchecked"]
+    found = errors(
+        example,
+        *words[1:3],
+        f"objective.anchors.old.store={example.parent / 'empty'}",
+        "objective.advantage.kind=nowhere_at_all:relative",
+    )
+    assert [e.partition(":")[0] for e in found] == [
+        "objective.anchors.old.store",
+        "objective.advantage.kind",
+    ]
+
+
 def test_every_error_is_told_at_once(errors, example):
     (example.parent / "verifier.py").write_text("def grade(response, problem):\n    return 7\n")
     rows(example.parent / "dev.jsonl", row(1), row(1))

@@ -89,6 +89,11 @@ def test_a_class_of_ones_own_is_made_with_its_parameters_and_needs_a_reference_i
     assert ObjectiveSettings(kl_coefficient=0.1).needs_reference_model
 
 
+def test_a_surrogate_of_ones_own_sees_the_samples_without_an_advantage_too(own):
+    assert from_settings(surrogate={"kind": f"{own}:relative"}).needs_all_samples
+    assert not from_settings(surrogate={"clip_high": 0.3}).needs_all_samples
+
+
 @pytest.mark.parametrize(
     ("kind", "more", "message"),
     [

@@ -77,6 +77,43 @@ def test_exploration_leaves_out_what_is_rehearsed(make_recipe, tmp_path):
     assert pool.rehearsal
 
 
+def test_a_pool_that_is_only_explored_needs_no_stored_answer(make_recipe, tmp_path):
+    with open_workbench(make_recipe()) as bench:
+        presample_stage(bench, tmp_path / "other", Silent())
+    anchor = {"divergence": "forward_kl", "weight": 0.1, "store": str(tmp_path / "other" / "pool")}
+    recipe = make_recipe(
+        "grpo",
+        objective={"anchors": {"old": anchor}},
+        presample={"threshold": 4},
+        train={"problems": "exploration"},
+    )
+    with open_workbench(recipe) as bench:
+        result = run_stages(bench, tmp_path / "run", Silent())
+    assert result.pool.counts.rehearsal == 0
+    assert result.trained.step == 2
+
+
+def test_a_run_goes_on_whose_anchor_names_the_runs_own_pool(make_recipe, tmp_path):
+    run = tmp_path / "run"
+    anchor = {"divergence": "forward_kl", "weight": 0.1, "store": str(run / "pool")}
+    for steps in (1, 2):
+        recipe = make_recipe(
+            "grpo",
+            objective={"anchors": {"old": anchor}},
+            train={"problems": "exploration", "steps": steps},
+        )
+        with open_workbench(recipe) as bench:
+            assert run_stages(bench, run, Silent()).trained.step == steps
+
+
+def test_a_store_that_is_missing_is_told_before_anything_is_sampled(make_recipe, tmp_path):
+    anchor = {"divergence": "forward_kl", "weight": 0.1, "store": str(tmp_path / "nowhere")}
+    recipe = make_recipe("dph_f", objective={"anchors": {"old": anchor}})
+    with open_workbench(recipe) as bench, pytest.raises(PoolError, match="nowhere"):
+        run_stages(bench, tmp_path / "run", Silent())
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize("stage", [presample_stage, train_stage])
 def test_a_pool_of_another_model_is_refused(make_recipe, make_model, tmp_path, stage):
     with open_workbench(make_recipe()) as bench:

@@ -93,6 +93,44 @@ def test_an_override_has_a_key_and_a_value(recipe_file, override):
         load_recipe(recipe_file, overrides=[override])
 
 
+LONG = """
+[objective.anchors.rehearsal]
+divergence = "alpha"
+alpha = 0.3
+weight = 0.5
+"""
+
+
+@pytest.mark.parametrize(
+    ("written", "override", "expected"),
+    [
+        (LONG, "objective.eta=0.1", ("alpha", 0.1, {"alpha": 0.3})),
+        (LONG, "objective.divergence=forward_kl", ("forward_kl", 0.5, {"form": "k3"})),
+        (
+            LONG,
+            "objective.anchors.rehearsal.divergence=forward_kl",
+            ("forward_kl", 0.5, {"form": "k3"}),
+        ),
+        (
+            "[objective]\neta = 0.5\n",
+            "objective.anchors.rehearsal.weight=0.1",
+            ("jensen_shannon", 0.1, {}),
+        ),
+        (
+            "[objective]\njs_definition = true\n",
+            "objective.js_definition=false",
+            ("jensen_shannon", 0.2, {}),
+        ),
+    ],
+)
+def test_an_override_of_the_objective_wins_under_its_short_and_its_long_name(
+    recipe_file, written, override, expected
+):
+    recipe_file.write_text(TEXT + written)
+    anchor = load_recipe(recipe_file, overrides=[override]).objective.anchors["rehearsal"]
+    assert (anchor.divergence, anchor.weight, anchor.parameters) == expected
+
+
 def test_an_override_cannot_make_a_value_a_table(recipe_file):
     with pytest.raises(SettingsError, match=r"method\.x: method is not a table"):
         load_recipe(recipe_file, overrides=["method.x=1"])

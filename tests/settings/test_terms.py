@@ -23,7 +23,7 @@ def resolve(**objective):
 def test_a_row_says_the_parameters_and_defaults_that_the_formula_itself_has(row):
     formula = resolve_name(row.path)
     signature = inspect.signature(formula).parameters.values()
-    own = {p.name: p.default for p in signature if p.default is not inspect.Parameter.empty}
+    own = {p.name: p.default for p in signature if p.default is not p.empty}
     said = {name: field.default for name, field in row.parameters.model_fields.items()}
     assert said == own
     assert row.reads_reference == getattr(formula, "reads_reference", False)
@@ -97,6 +97,33 @@ def test_short_names_stand_for_terms(short, long):
 def test_a_short_name_beside_another_value_of_what_it_stands_for_is_refused():
     with pytest.raises(SettingsError, match=r"eta=0\.1 is short for anchors\.rehearsal\.weight"):
         resolve(eta=0.1, anchors={"rehearsal": {"weight": 0.2}})
+
+
+def test_naming_the_term_that_a_method_has_keeps_the_methods_parameters():
+    table = {**MINIMAL, "method": "dapo", "objective": {"surrogate": {"kind": "clipped"}}}
+    assert resolve_recipe(table).objective.surrogate.parameters["clip_high"] == 0.28
+
+
+def test_a_term_needs_the_initial_policy_where_it_says_so_or_acts_on_new_samples():
+    def reads(**objective):
+        return resolve_recipe(
+            {**MINIMAL, "method": "grpo", "objective": objective}
+        ).objective.needs_reference_model
+
+    assert reads(surrogate={"kind": f"{__name__}:Reading"})
+    assert not reads(surrogate={"kind": f"{__name__}:resolve"})
+    anchor = {"weight": 0.1, "store": "elsewhere"}
+    assert reads(anchors={"mine": {**anchor, "divergence": f"{__name__}:OnPolicy"}})
+    assert not reads(anchors={"mine": {**anchor, "divergence": f"{__name__}:resolve"}})
+
+
+class Reading:
+    reads_reference = True
+
+
+class OnPolicy:
+    def on_policy(self, log_ratio, ratio):
+        return ratio * log_ratio
 
 
 def test_no_divergence_at_all_turns_rehearsal_off():

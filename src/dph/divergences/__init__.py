@@ -1,4 +1,4 @@
-"""f-divergences for rehearsal, one a file; ``base`` states the convention.
+"""f-divergences for rehearsal, each in its own file; ``base`` states the convention.
 
 To add one: a file, a row in ``dph.settings.terms``, a row in the tests' table.
 """

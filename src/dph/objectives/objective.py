@@ -55,10 +55,17 @@ class Objective:
 
     @property
     def needs_all_samples(self) -> bool:
-        """Whether a new sample with advantage 0 can still have a gradient."""
-        return any(term.weight > 0 for term in self.penalties.values()) or any(
-            term.weight > 0 and isinstance(term.divergence, PolicyHalf)
-            for term in self.anchors.values()
+        """Whether a new sample with advantage 0 can still have a gradient.
+
+        What a surrogate of one's own does with such a sample is not known.
+        """
+        return (
+            not isinstance(self.surrogate, ClippedSurrogate)
+            or any(term.weight > 0 for term in self.penalties.values())
+            or any(
+                term.weight > 0 and isinstance(term.divergence, PolicyHalf)
+                for term in self.anchors.values()
+            )
         )
 
 

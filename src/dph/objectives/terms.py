@@ -2,8 +2,9 @@
 
 A term is anything that can be called like one of these protocols: a frozen dataclass of the
 package, or a function or class of one's own, named in a recipe by ``module:callable``. Two
-attributes may stand on it: ``reads_reference = True`` where it needs the initial policy's
-log-probs of new samples, and, on a divergence, ``on_policy`` (see ``PolicyHalf``).
+attributes may stand on it: ``reads_reference = True`` where a surrogate or a penalty needs the
+initial policy's log-probs of new samples, and, on a divergence, ``on_policy`` (see
+``PolicyHalf``), which is given them in any case.
 """
 
 from dataclasses import dataclass
@@ -18,7 +19,8 @@ class PolicyTokens:
     """New samples, as terms see them. Log-probs are nats, of completion tokens.
 
     Rows of other kinds and padding are False in ``mask``, and 0 in everything else.
-    ``logprobs`` carry the gradient; ``ref_logprobs`` are 0 where no term reads them.
+    ``logprobs`` carry the gradient; ``ref_logprobs`` mean nothing where no term asked for them
+    (``reads_reference``).
     """
 
     logprobs: Float[Tensor, "rows tokens"]

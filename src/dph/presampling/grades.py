@@ -7,10 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dph.records import Outcome, Problem
-
-_NO_VERDICT = (Outcome.BAD_GOLD, Outcome.CRASHED)
-"""Outcomes that say nothing about the answer."""
+from dph.records import UNGRADED, Outcome, Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +79,7 @@ def _with_reasons(
     whys: Mapping[str, Outcome], pieces: Sequence[pa.Table]
 ) -> tuple[Ungradable, ...]:
     """The problems of ``whys``, each with the reason of its first sample of that outcome."""
-    wanted = pc.field("outcome").isin([outcome.value for outcome in _NO_VERDICT])
+    wanted = pc.field("outcome").isin([outcome.value for outcome in UNGRADED])
     reasons: dict[tuple[str, str], str] = {}
     for piece in pieces:
         for row in piece.select(["problem_id", "outcome", "reason"]).filter(wanted).to_pylist():

@@ -6,8 +6,10 @@ from typing import Any
 
 from dph.presampling.manifest import Manifest
 from dph.runs.evaluation_stage import evaluate_stage, require_evaluable
+from dph.runs.layout import pool_directory
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import ProgressDisplay
+from dph.runs.stores import require_stores
 from dph.runs.training_digest import training_digest
 from dph.runs.training_stage import steps_done, train_stage
 from dph.runs.workbench import Workbench
@@ -32,12 +34,15 @@ def run_stages(bench: Workbench, directory: Path, progress: ProgressDisplay) -> 
     """
     recipe = bench.recipe
     require_evaluable(bench)
+    require_stores(recipe, pool_directory(recipe, directory))
     digest = training_digest(bench)
     steps_done(bench, directory, digest)  # refuses other settings before anything is sampled
     pool = None
     if recipe.needs_pool:  # other runs may share a pool that has a place of its own
         own = recipe.presample.pool is None
         pool = presample_stage(bench, directory, progress, may_split_again=own)
+        if any(anchor.store for anchor in recipe.objective.anchors.values()):
+            digest = training_digest(bench)  # a store may be the pool that was just made
     trained = train_stage(bench, directory, progress, digest=digest)
     if trained.stopped or not recipe.data.sets:
         return RunResult(pool=pool, trained=trained)

@@ -1,11 +1,24 @@
 """The stored samples that a run rehearses: one store for each anchor of its objective."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from dph.presampling.manifest import Source
+from dph.presampling.manifest import Source, read_manifest
 from dph.presampling.pool import Pool, RehearsalSample, load_pool
 from dph.presampling.same_policy import require_same_policy
+from dph.settings import Recipe
 from dph.settings.objective import AnchorSettings
+
+
+def require_stores(recipe: Recipe, pool: Path) -> None:
+    """Find out that a store is not there before hours of pre-sampling; ``pool`` is yet to be made.
+
+    Raises:
+        PoolError: it is missing, or is no pool.
+    """
+    for anchor in recipe.objective.active_anchors.values():
+        if anchor.store is not None and anchor.store.resolve() != pool.resolve():
+            read_manifest(anchor.store / "manifest.json")
 
 
 def anchor_stores(

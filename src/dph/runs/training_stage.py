@@ -125,7 +125,7 @@ def _fitting_pool(
     require_usable(
         path,
         pool.manifest,
-        rehearses=bench.recipe.objective.rehearses,
+        rehearses=bench.recipe.objective.rehearses_pool,
         explores=train.problems_per_step if train.problems == "exploration" else 0,
     )
     return pool

@@ -9,7 +9,13 @@ from dph.errors import SettingsError
 from dph.import_path import is_import_path
 from dph.settings.data import SetSettings
 from dph.settings.names_elsewhere import meant_key
-from dph.settings.objective import AnchorSettings, PenaltySettings, TermSettings
+from dph.settings.objective import (
+    AdvantageSettings,
+    AnchorSettings,
+    PenaltySettings,
+    SurrogateSettings,
+    TermSettings,
+)
 from dph.settings.objective_shorthand import SHORTHAND
 from dph.settings.schema import Recipe
 from dph.settings.section import Section
@@ -23,11 +29,16 @@ NAMED_TABLES: Mapping[str, type[Section]] = MappingProxyType(
 )
 """Settings that are tables by a name of the user's choice."""
 SELECTORS = ("kind", "divergence")
+USUAL_KINDS = [
+    section.model_fields["kind"].default
+    for section in (AdvantageSettings, SurrogateSettings, PenaltySettings)
+]
+"""What a term is whose table does not say its kind."""
 FIELDS_OF_ALL_TERMS = {*PenaltySettings.model_fields, *AnchorSettings.model_fields}
 
 
 def known_keys() -> Iterator[tuple[str, str]]:
-    """Every dotted key with its meaning; ``*`` stands for the name of an evaluation set."""
+    """Every dotted key with its meaning; ``*`` stands for a name of the user's choice."""
     yield from _keys(Recipe, "")
 
 

@@ -25,6 +25,10 @@ from dph.settings.terms import (
 )
 
 
+def _choices(table: Mapping[str, Term]) -> str:
+    return f"{', '.join(table)}, or module:callable of your own"
+
+
 class TermSettings(Section):
     """What is common to all terms: a choice from a table, and that term's own parameters."""
 
@@ -60,21 +64,21 @@ class AdvantageSettings(TermSettings):
     """How rewards become advantages."""
 
     table = ADVANTAGES
-    kind: str = Field("group", description="group, or module:callable of your own")
+    kind: str = Field("group", description=_choices(ADVANTAGES))
 
 
 class SurrogateSettings(TermSettings):
     """What is maximised on new samples."""
 
     table = SURROGATES
-    kind: str = Field("clipped", description="clipped, or module:callable of your own")
+    kind: str = Field("clipped", description=_choices(SURROGATES))
 
 
 class PenaltySettings(TermSettings):
     """One term on new samples."""
 
     table = PENALTIES
-    kind: str = Field("kl", description="kl, or module:callable of your own")
+    kind: str = Field("kl", description=_choices(PENALTIES))
     weight: float = Field(0.0, ge=0, description="weight in the loss; 0: off")
 
 
@@ -83,10 +87,7 @@ class AnchorSettings(TermSettings):
 
     table = DIVERGENCES
     selector = "divergence"
-    divergence: str = Field(
-        description="forward_kl, jensen_shannon, alpha, reverse_kl, jensen_shannon_definition, or "
-        "module:callable of your own"
-    )
+    divergence: str = Field(description=_choices(DIVERGENCES))
     weight: float = Field(0.0, ge=0, description="weight in the loss; 0: off")
     store: FilePath | None = Field(
         None, description="directory of the pool with its stored samples; default: the run's pool"
@@ -146,6 +147,11 @@ class ObjectiveSettings(Section):
         return bool(self.active_anchors)
 
     @property
+    def rehearses_pool(self) -> bool:
+        """Whether some of them come from the run's own pool, and not from an anchor's store."""
+        return any(anchor.store is None for anchor in self.active_anchors.values())
+
+    @property
     def needs_reference_model(self) -> bool:
         """Whether log-probs of the initial policy are needed on new samples.
 
@@ -160,5 +166,9 @@ class ObjectiveSettings(Section):
         Raises:
             SettingsError: a term of one's own cannot be imported.
         """
-        terms = (*self.active_penalties.values(), *self.active_anchors.values())
+        terms = (
+            self.surrogate,
+            *self.active_penalties.values(),
+            *self.active_anchors.values(),
+        )
         return any(reads_reference(term.table, term.chosen, directories) for term in terms)

@@ -22,7 +22,7 @@ def spell_out_sets(table: Mapping[str, Any]) -> None:
 
 
 def start_paths_at(table: Mapping[str, Any], directory: Path) -> None:
-    """Make relative paths absolute; a model name that is no directory there is left as it is."""
+    """Make relative paths absolute; a model name that does not exist there stays as it is."""
     for key in PATH_KEYS:
         section, name = key.split(".")
         values = table.get(section)

@@ -15,6 +15,7 @@ from dph.files import write_text
 from dph.settings.keys import (
     FIELDS_OF_ALL_TERMS,
     SELECTORS,
+    USUAL_KINDS,
     flat,
     known_keys,
     pattern_of,
@@ -53,8 +54,7 @@ def load_recipe(path: Path, *, overrides: Sequence[str] = (), seed: int | None =
     beside = path.resolve().parent
     spell_out_sets(table)
     start_paths_at(table, beside)
-    for override in overrides:
-        _apply_override(table, override)
+    table = _overridden(table, overrides)
     if seed is not None:
         table["seed"] = seed
     place_own_code(table, beside=beside, overridden=any(map(_names_own_code, overrides)))
@@ -69,10 +69,8 @@ def resolve_recipe(table: Mapping[str, Any]) -> Recipe:
     """
     table = _with_terms(table)
     refuse_unknown_keys(table)
-    method = table.get("method", Recipe.model_fields["method"].default)
-    expanded = merged(METHODS.get(method, {}) if isinstance(method, str) else {}, table)
     try:
-        return Recipe.model_validate(expanded)
+        return Recipe.model_validate(_with_method(table))
     except ValidationError as error:
         raise SettingsError("; ".join(messages(error))) from error
 
@@ -105,6 +103,32 @@ def changed_settings(before: Recipe, after: Recipe) -> dict[str, str]:
         for key in {**old, **new}
         if old.get(key) != new.get(key)
     }
+
+
+def _overridden(table: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """The recipe's table with the overrides in it.
+
+    Values of the objective are laid over the file's as the file's are laid over the method's, so
+    that short names and long ones meet, and another term drops the parameters of the one before.
+    A key of the file itself, and a whole table, is simply replaced.
+    """
+    over: dict[str, Any] = {}
+    said = objective if isinstance(objective := table.get("objective"), dict) else {}
+    for override in overrides:
+        key, _, text = override.partition("=")
+        section, _, name = key.strip().partition(".")
+        laid = section == "objective" and name not in said and not text.lstrip().startswith("{")
+        _apply_override(over if laid else table, override)
+    if not over:
+        return table
+    under = _with_method(_with_terms(table))
+    return merged(under, _with_terms(over))
+
+
+def _with_method(table: Mapping[str, Any]) -> dict[str, Any]:
+    """``table`` laid over the settings of its method."""
+    method = table.get("method", Recipe.model_fields["method"].default)
+    return merged(METHODS.get(method, {}) if isinstance(method, str) else {}, table)
 
 
 def _apply_override(table: dict[str, Any], override: str) -> None:
@@ -152,14 +176,20 @@ def _with_terms(table: Mapping[str, Any]) -> Mapping[str, Any]:
 def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """``over`` laid upon ``under``, table by table; where another term is chosen, it alone."""
     result: dict[str, Any] = dict(under)
-    if any(under.get(name) != over.get(name, under.get(name)) for name in SELECTORS):
-        # Another term was chosen: what the method set of its own one does not fit it.
+    if _chooses_another(under, over):  # what was set of the one below does not fit it
         result = {name: value for name, value in under.items() if name in FIELDS_OF_ALL_TERMS}
     for name, value in over.items():
         below = result.get(name)
         both = isinstance(below, Mapping) and isinstance(value, Mapping)
         result[name] = merged(below, value) if both else value  # type: ignore[arg-type]
     return result
+
+
+def _chooses_another(under: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
+    """Whether ``over`` names another term than the one that ``under`` has parameters of."""
+    if "kind" in over and "kind" not in under:  # a method's table leaves the usual term unsaid
+        return over["kind"] not in USUAL_KINDS
+    return any(name in under and under[name] != over.get(name, under[name]) for name in SELECTORS)
 
 
 def messages(error: ValidationError) -> Iterator[str]:

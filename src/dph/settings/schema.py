@@ -70,5 +70,4 @@ class Recipe(Section):
     @property
     def needs_pool(self) -> bool:
         """Whether training reads a pool."""
-        anchors = self.objective.active_anchors.values()
-        return self.train.problems == "exploration" or any(a.store is None for a in anchors)
+        return self.train.problems == "exploration" or self.objective.rehearses_pool

@@ -161,12 +161,13 @@ def checked_parameters(
 def reads_reference(table: Mapping[str, Term], name: str, directories: Sequence[Path] = ()) -> bool:
     """Whether the term needs the initial policy's log-probs of new samples.
 
-    One's own says so by an attribute ``reads_reference``; a penalty or a divergence without it
-    does not.
+    One's own says so by an attribute ``reads_reference``. A divergence with ``on_policy`` does in
+    any case: what it is given there is a distance to the initial policy.
 
     Raises:
         SettingsError: one's own cannot be imported.
     """
     if is_import_path(name):
-        return bool(getattr(load_callable(name, directories), "reads_reference", False))
+        own = load_callable(name, directories)
+        return bool(getattr(own, "reads_reference", False)) or hasattr(own, "on_policy")
     return table[name].reads_reference

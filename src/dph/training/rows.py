@@ -8,7 +8,7 @@ from dph.presampling.pool import RehearsalSample
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyRow:
-    """A completion of the current policy. Log-probs are nats, one a token of the completion.
+    """A completion of the current policy. Log-probs are nats, one for each token of the completion.
 
     ``ref_logprobs`` are there only for objectives that need the initial policy. A ``masked``
     row takes no part in the loss.

@@ -7,7 +7,7 @@ from dph.errors import SettingsError
 from dph.integrations.verl.settings import train_settings
 from dph.integrations.verl.terms import OWN_SURROGATE, apply_terms, own_penalties
 from own_advantage import RELATIVE
-from own_terms import CONFIDENT, PLAIN
+from own_terms import CONFIDENT, PLAIN, READING
 
 ACTOR = (
     *("clip_ratio_low", "clip_ratio_high", "use_kl_loss", "kl_loss_coef", "kl_loss_type"),
@@ -115,6 +115,10 @@ def test_the_first_kl_is_verls_and_other_penalties_are_added_to_its_loss(compose
             "loss_mode=gspo and dph.objective, which makes it vanilla",
         ),
         (("+dph.objective.overlong_filter=true",), "overlong_filter: verl counts .*TRL"),
+        (
+            (f"+dph.objective.surrogate.kind={READING}",),
+            "reads the initial policy's log-probs, which verl does not give to a surrogate",
+        ),
         (("+dph.objective.surrogate.kind=clip",), "there is no 'clip'.*'clipped'"),
     ],
 )

@@ -9,7 +9,7 @@ from dph.objectives import Advantage, graded_advantages
 def all_advantages(
     advantage: Advantage, rewards: Tensor, weights: Tensor, *, samples: int
 ) -> Tensor:
-    """One advantage a sample, in the order of ``rewards``.
+    """One advantage for each sample, in the order of ``rewards``.
 
     Computed as: TRL's weighted sum over reward functions, then ``advantage`` of every group of
     ``samples`` rows in a row. A sample for which all functions returned None could not be graded:
@@ -17,8 +17,9 @@ def all_advantages(
 
     Args:
         advantage: the term.
-        rewards: a row a sample and a column a reward function; NaN where that returned None.
-        weights: one a reward function.
+        rewards: a row for each sample and a column for each reward function; NaN where that
+            returned None.
+        weights: one for each reward function.
         samples: the size of a group.
     """
     graded = ~torch.isnan(rewards).all(dim=1)

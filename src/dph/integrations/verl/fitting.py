@@ -37,11 +37,10 @@ def require_fitting_pool(
         dtype=precision(config),
         also={"chat": settings.chat, "system_prompt": settings.system_prompt},
     )
-    anchors = settings.objective.active_anchors
     require_usable(
         settings.pool,
         manifest,
-        rehearses=any(anchor.store is None for anchor in anchors.values()),
+        rehearses=settings.objective.rehearses_pool,
         explores=int(settings.problems == "exploration"),
     )
 

@@ -38,7 +38,7 @@ class EngineForward:
         *,
         temperature: float,
     ) -> list[tuple[float, ...]]:
-        """Nats, one a token of every completion.
+        """Nats, one for each token of every completion.
 
         Raises:
             SettingsError: another temperature than the engine's.

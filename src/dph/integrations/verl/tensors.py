@@ -1,4 +1,4 @@
-"""Rows as verl's training workers take them: jagged tensors, one a field."""
+"""Rows as verl's training workers take them: jagged tensors, one for each field."""
 
 from collections.abc import Sequence
 

@@ -7,6 +7,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from dph.errors import SettingsError
 from dph.settings import ObjectiveSettings
 from dph.settings.objective import PenaltySettings
+from dph.settings.terms import reads_reference
 
 OWN_SURROGATE = "dph_surrogate"
 """The name under which verl finds a surrogate of one's own (``actor.policy_loss.loss_mode``)."""
@@ -73,6 +74,12 @@ def _first_kl(objective: ObjectiveSettings) -> str | None:
 
 
 def _apply_surrogate(config: DictConfig, objective: ObjectiveSettings) -> None:
+    kind = objective.surrogate.kind
+    if own_surrogate(objective) and reads_reference(objective.surrogate.table, kind):
+        raise SettingsError(
+            f"dph.objective.surrogate.kind={kind} reads the initial policy's log-probs, which verl "
+            "does not give to a surrogate: make that part a penalty, or use `dph train`"
+        )
     mode = OWN_SURROGATE if own_surrogate(objective) else "vanilla"
     _set(config, f"{_ACTOR}.policy_loss.loss_mode", mode, "vanilla")
     if mode == "vanilla":
