@@ -13,6 +13,12 @@ def test_an_outcome_that_is_no_outcome_is_refused_with_what_is_allowed(outcome):
         assert part in str(caught.value)
 
 
+@pytest.mark.parametrize("reward", ["1", None])
+def test_a_reward_that_is_no_number_is_refused_with_what_is_allowed(reward):
+    with pytest.raises(TypeError, match=rf"a reward is a number in \[0, 1\], got {reward!r}"):
+        Verdict(outcome=Outcome.CORRECT, reward=reward)
+
+
 def test_a_verdict_takes_every_outcome():
     assert [Verdict(outcome=each, reward=0.0).outcome for each in Outcome] == list(Outcome)
 

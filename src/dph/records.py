@@ -35,7 +35,8 @@ class Verdict:
     """An outcome, a reward in [0, 1] and the reason: a line, or the end of a traceback.
 
     Raises:
-        TypeError: ``outcome`` is not a member of Outcome, not even as text such as "CORRECT".
+        TypeError: ``outcome`` is not a member of Outcome, not even as text such as "CORRECT",
+            or ``reward`` is no number.
         ValueError: ``reward`` lies outside [0, 1].
     """
 
@@ -49,6 +50,8 @@ class Verdict:
                 f"a verdict's outcome is a member of Outcome ({', '.join(Outcome)}), "
                 f"such as Outcome.CORRECT; got {self.outcome!r:.80} ({type(self.outcome).__name__})"
             )
+        if isinstance(self.reward, str) or self.reward is None:
+            raise TypeError(f"a reward is a number in [0, 1], got {self.reward!r:.80}")
         if not 0.0 <= self.reward <= 1.0:
             raise ValueError(f"a reward lies in [0, 1], got {self.reward}")
 

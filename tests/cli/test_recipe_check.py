@@ -119,6 +119,21 @@ def test_data_that_cannot_be_used(errors, example, content, message):
     assert all(message in error for error in found)
 
 
+def test_every_malformed_row_of_a_file_is_told_at_once(errors, example):
+    nameless = {"prompt": "x", "answer": "1"}
+    rows(example.parent / "bad.jsonl", row(1), row(1), nameless, row(2, prompt=""), *6 * [nameless])
+    found = errors(example, "data.sets={}", f"data.train={example.parent / 'bad.jsonl'}")
+    assert len(found) == 6, found
+    assert all(message.startswith("data.train: ") for message in found)
+    for message, part in zip(
+        found,
+        ("line 2: problem_id 'p1' was used before", "line 3: problem_id has", "line 4: prompt has"),
+        strict=False,
+    ):
+        assert part in message
+    assert found[-1].endswith("bad.jsonl: 4 further rows cannot be used")
+
+
 def test_an_unknown_verifier_and_the_nearest_one(errors, example):
     [message] = errors(example, "data.verifier=sqll")
     assert message.startswith("data.verifier: there is no verifier 'sqll'; did you mean 'sql'?")

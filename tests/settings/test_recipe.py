@@ -155,6 +155,23 @@ def test_an_unknown_key_is_refused_and_the_nearest_one_named(recipe_file, key, n
         load_recipe(recipe_file, overrides=[f"{key}=1"])
 
 
+def test_all_unknown_keys_are_told_at_once(recipe_file):
+    overrides = ["train.lr=1", "foo.bar=2", "train=3"]
+    with pytest.raises(SettingsError) as caught:
+        load_recipe(recipe_file, overrides=overrides)
+    assert str(caught.value).count("unknown setting") == 1
+    assert "unknown setting foo.bar" in str(caught.value)
+    assert "train is a table of settings, got 3" in str(caught.value)
+    with pytest.raises(SettingsError) as caught:
+        load_recipe(recipe_file, overrides=overrides[:2])
+    for part in ("train.lr; did you mean train.learning_rate?", "unknown setting foo.bar"):
+        assert part in str(caught.value)
+
+
+def test_a_recipe_is_found_by_a_path_given_as_text(recipe_file):
+    assert load_recipe(str(recipe_file)) == load_recipe(recipe_file)
+
+
 def test_every_name_of_another_package_leads_to_a_key_that_is_there():
     known = {key for key, _ in known_keys()} | {f"objective.{name}" for name in SHORTHAND}
     assert set(NAMES_ELSEWHERE.values()) <= known

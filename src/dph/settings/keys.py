@@ -75,11 +75,16 @@ def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
 
 
 def refuse_unknown_keys(table: Mapping[str, Any]) -> None:
-    """Refuse a key that no setting has, and name the nearest one.
+    """Refuse keys that no setting has, all at once, and name the nearest one of each.
 
     Raises:
-        SettingsError: names the key.
+        SettingsError: names the keys.
     """
+    if refused := list(_refused_keys(table)):
+        raise SettingsError("; ".join(refused))
+
+
+def _refused_keys(table: Mapping[str, Any]) -> Iterator[str]:
     known = [key for key, _ in known_keys()]
     short = [f"objective.{name}" for name in SHORTHAND]
     sections = {key.rsplit(".", 1)[0] for key in known if "." in key}
@@ -88,12 +93,13 @@ def refuse_unknown_keys(table: Mapping[str, Any]) -> None:
         if pattern in known or _is_own_parameter(table, key):
             continue
         if pattern in sections or pattern in NAMED_TABLES:
-            raise SettingsError(f"{key} is a table of settings, got {value!r}")
+            yield f"{key} is a table of settings, got {value!r}"
+            continue
         meant = meant_key(key, [*known, *short])
         near = [meant] if meant else difflib.get_close_matches(pattern, [*known, *short], n=1)
         near = near or [k for k in known if k.rsplit(".", 1)[-1] == key.rsplit(".", 1)[-1]]
         hint = f"; did you mean {near[0]}?" if near else "; `dph recipe show` lists the known ones"
-        raise SettingsError(f"unknown setting {key}{hint}")
+        yield f"unknown setting {key}{hint}"
 
 
 def pattern_of(key: str) -> str:

@@ -34,7 +34,9 @@ from dph.settings.schema import Recipe
 from dph.settings.section import Section
 
 
-def load_recipe(path: Path, *, overrides: Sequence[str] = (), seed: int | None = None) -> Recipe:
+def load_recipe(
+    path: str | Path, *, overrides: Sequence[str] = (), seed: int | None = None
+) -> Recipe:
     """Read, override, expand and validate a recipe.
 
     ``overrides`` are ``a.b=c`` with c in TOML (a bare word is a string). Relative paths in the
@@ -42,9 +44,10 @@ def load_recipe(path: Path, *, overrides: Sequence[str] = (), seed: int | None =
     user's own modules are found beside the file, and ``data.modules`` says where.
 
     Raises:
-        SettingsError: the file is missing or not TOML, a key is unknown (the nearest known one
-            is named), or a value has the wrong type or is out of range.
+        SettingsError: the file is missing or not TOML, keys are unknown (the nearest known ones
+            are named), or a value has the wrong type or is out of range.
     """
+    path = Path(path)
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -45,15 +45,37 @@ def distinct(problems: Iterable[tuple[str, Problem]], path: Path) -> Iterator[Pr
     """
     places: dict[str, str] = {}
     for place, problem in problems:
-        if problem.problem_id in places:
-            raise DataError(
-                f"{place}: problem_id {problem.problem_id!r} was used before, "
-                f"at {places[problem.problem_id]}"
-            )
-        places[problem.problem_id] = place
+        _note_place(places, problem, place)
         yield problem
     if not places:
         raise DataError(f"{path} holds no problems")
+
+
+def malformed_rows(path: Path) -> Iterator[str]:
+    """What is wrong with every row that ``load_problems`` refuses, one message each.
+
+    A line that is not JSON is the last one told of: the rows after it cannot be read.
+    """
+    places: dict[str, str] = {}
+    rows = read_rows(path)
+    while True:
+        try:
+            place, row = next(rows)
+        except StopIteration:
+            return
+        except DataError as error:
+            yield str(error)
+            return
+        try:
+            _note_place(places, parse_problem(row, place), place)
+        except DataError as error:
+            yield str(error)
+
+
+def _note_place(places: dict[str, str], problem: Problem, place: str) -> None:
+    before = places.setdefault(problem.problem_id, place)
+    if before != place:
+        raise DataError(f"{place}: problem_id {problem.problem_id!r} was used before, at {before}")
 
 
 def save_problems(path: Path, problems: Sequence[Problem]) -> None:

@@ -8,7 +8,10 @@ from dph.errors import DataError
 from dph.records import Problem
 from dph.runs.preflight.findings import Findings
 from dph.settings import Recipe
-from dph.tasks.problems import load_problems
+from dph.tasks.problems import load_problems, malformed_rows
+
+_ROWS_TOLD = 5
+"""Malformed rows of one file that are told, each in a line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +35,7 @@ def read_data(recipe: Recipe, findings: Findings) -> list[NamedProblems]:
         try:
             known[path] = problems = known.get(path) or load_problems(path)
         except DataError as error:
-            findings.errors.append(f"{key}: {error}")
+            findings.errors.extend(f"{key}: {message}" for message in _all_wrong(path, error))
             continue
         named.append(
             NamedProblems(key=key, problems=problems, verifier=verifier, max_tokens=max_tokens)
@@ -43,6 +46,15 @@ def read_data(recipe: Recipe, findings: Findings) -> list[NamedProblems]:
     elif databases is not None and not databases.is_dir():
         findings.errors.append(f"data.databases is no directory: {databases}")
     return named
+
+
+def _all_wrong(path: Path, first: DataError) -> list[str]:
+    """What is wrong with a file that cannot be loaded: its first malformed rows, or the file."""
+    wrong = list(malformed_rows(path)) or [str(first)]
+    if len(wrong) > _ROWS_TOLD:
+        more = len(wrong) - _ROWS_TOLD
+        wrong[_ROWS_TOLD:] = [f"{path}: {more} further rows cannot be used"]
+    return wrong
 
 
 def count_errors(recipe: Recipe, training: NamedProblems) -> list[str]:
