@@ -8,8 +8,9 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from dph.models.fingerprint import directory_fingerprint
-from dph.runs.training_digest import training_digest
+from dph.runs.training_digest import training_digest, what_changed
 from dph.runs.workbench import open_workbench
+from dph.settings import save_recipe
 
 
 def digest_of(recipe):
@@ -119,3 +120,13 @@ def test_what_a_store_of_an_anchor_holds_changes_it_and_not_where_it_lies(make_r
         (tmp_path / name / "manifest.json").write_text(content)
     first, moved, other = (digest(tmp_path / name) for name in "abc")
     assert first == moved != other
+
+
+def test_a_run_is_told_that_not_its_recipe_but_what_it_names_changed(make_recipe, tmp_path):
+    recipe = make_recipe()
+    save_recipe(recipe, tmp_path / "recipe.toml")
+    assert "the recipe says the same: the model's files" in what_changed(
+        tmp_path / "recipe.toml", recipe
+    )
+    other = make_recipe(train={"steps": 2, "learning_rate": 0.5})
+    assert "train.learning_rate was 0.01, now 0.5" in what_changed(tmp_path / "recipe.toml", other)

@@ -91,14 +91,22 @@ def _own_terms(recipe: Recipe) -> dict[str, str]:
 
 
 def what_changed(path: Path, recipe: Recipe) -> str:
-    """What the recipe in ``path``, which made a run, says otherwise; '' where it cannot be read."""
+    """What the recipe in ``path``, which made a run, says otherwise; '' where it cannot be read.
+
+    Where it says the same, something that it names is not the same any more.
+    """
     try:
         changed = changed_settings(load_recipe(path), recipe)
     except SettingsError:
         return ""
     named = [f"{key} {how}" for key, how in changed.items() if _changes_the_result(key)]
     more = f"; and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-    return f"[{'; '.join(named[:_MOST_NAMED])}{more}]" if named else ""
+    if not named:
+        return (
+            "[the recipe says the same: the model's files, its tokenizer or chat template, the "
+            "problems, the databases, a store of an anchor or a term of one's own changed]"
+        )
+    return f"[{'; '.join(named[:_MOST_NAMED])}{more}]"
 
 
 def _changes_the_result(key: str) -> bool:
