@@ -221,11 +221,15 @@ def test_only_the_named_places_are_looked_at_in_the_order_given():
     ["~~~\n", "<answer>", "<answer>SELECT", "<tool_call>{", "your sql ", "[" * 50, "...", "-- x\n"],
 )
 def test_hostile_elements_are_read_in_time_that_grows_with_their_length(piece):
-    text = piece * (150_000 // len(piece))
-    started = time.perf_counter()
-    for response in (text, f"```sql\n{text}\n```", f"<answer>{text}</answer>"):
-        extract_sql(response)
-    assert time.perf_counter() - started < 5
+    def seconds(length):
+        text = piece * (length // len(piece))
+        started = time.process_time()  # of this process alone, whatever else the machine does
+        for response in (text, f"```sql\n{text}\n```", f"<answer>{text}</answer>"):
+            extract_sql(response)
+        return time.process_time() - started
+
+    # Three times the length takes three times as long, or nine times if it grows with the square.
+    assert seconds(150_000) < max(6 * seconds(50_000), 1.0)
 
 
 def test_the_end_of_an_endless_response_is_searched():
