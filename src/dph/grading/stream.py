@@ -27,12 +27,10 @@ from dph.grading.part_files import (
     require_target,
     write_part,
 )
-from dph.records import Outcome, TimedVerdict
+from dph.records import UNGRADED, Outcome, TimedVerdict
 
 ADDED = ("reward", "outcome", "reason", "seconds")
 CHUNK_ROWS = 1024
-UNGRADABLE = (Outcome.BAD_GOLD, Outcome.CRASHED)
-"""What says nothing about the answer: a mean leaves these rows out."""
 _CHUNKS_IN_FLIGHT = 2
 
 
@@ -79,7 +77,11 @@ class GradeSummary:
     @property
     def ungradable_outcomes(self) -> dict[Outcome, int]:
         """How many rows could not be graded, by outcome, where there are any."""
-        return {each: self.outcomes[each] for each in UNGRADABLE if self.outcomes[each]}
+        return {
+            each: self.outcomes[each]
+            for each in Outcome
+            if each in UNGRADED and self.outcomes[each]
+        }
 
     @property
     def rows_per_second(self) -> float | None:
@@ -146,11 +148,11 @@ class _Tally:
         self._rows += rows
         self._graded += rows if graded else 0
         pairs = zip(rewards, outcomes, strict=True)
-        self._reward += sum(reward for reward, outcome in pairs if outcome not in UNGRADABLE)
+        self._reward += sum(reward for reward, outcome in pairs if outcome not in UNGRADED)
         self._outcomes.update(Outcome(outcome) for outcome in outcomes)
 
     def summary(self, seconds: float) -> GradeSummary:
-        gradable = self._rows - sum(self._outcomes[outcome] for outcome in UNGRADABLE)
+        gradable = self._rows - sum(self._outcomes[outcome] for outcome in UNGRADED)
         return GradeSummary(
             rows=self._rows,
             outcomes={outcome: self._outcomes[outcome] for outcome in Outcome},
