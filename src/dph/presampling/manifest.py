@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from dph.errors import DataError, PoolError
 from dph.files import read_json
+from dph.presampling.wholeness import validated
 from dph.settings.choices import WrongFinal
 
 FORMAT = 2
@@ -96,9 +97,4 @@ def read_manifest(path: Path) -> Manifest:
         )
     if found == 1 and isinstance(content.get("source"), dict):
         content["source"]["verifier_settings"] = None
-    try:
-        return Manifest.model_validate(content)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise PoolError(f"{path} is damaged: {key}: {first['msg']}") from error
+    return validated(Manifest, content, path)

@@ -37,6 +37,7 @@ from dph.presampling.tables import (
     ungradable_table,
     write_samples,
 )
+from dph.presampling.wholeness import require_files_whole
 from dph.records import Problem
 
 __all__ = [
@@ -149,18 +150,7 @@ def require_whole(path: Path, manifest: Manifest) -> None:
     Raises:
         PoolError: a file is missing or is not the one that was written.
     """
-    for name, expected in manifest.files.items():
-        file = path / name
-        if not file.is_file():
-            raise PoolError(
-                f"the pool {path} is damaged: {name} is missing; remove the pool and pre-sample "
-                "again"
-            )
-        if sha256(file) != expected:
-            raise PoolError(
-                f"the pool {path} is damaged: {name} is not the file that was written "
-                "(SHA-256 differs); remove the pool and pre-sample again"
-            )
+    require_files_whole(path, manifest.files, what="pool")
 
 
 def require_fit(pool_path: Path, found: Manifest, expected: Source, rule: Rule) -> None:

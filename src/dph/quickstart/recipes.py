@@ -8,6 +8,7 @@ from typing import Any
 from dph.errors import SettingsError
 from dph.quickstart.strengths import usual_strengths
 from dph.settings import METHODS, STRENGTHS, Recipe, merged, resolve_recipe
+from dph.settings.keys import nested
 
 THREADS = 1
 """CPU threads of torch: the model is too small for more, and the weights depend on the number."""
@@ -133,7 +134,4 @@ def strength_table(contender: Contender) -> dict[str, Any]:
     key = STRENGTHS[contender.method]
     if key is None or contender.strength is None:
         return {}
-    table: Any = contender.strength
-    for part in reversed(key.split(".")):
-        table = {part: table}
-    return dict(table)
+    return nested({key: contender.strength})

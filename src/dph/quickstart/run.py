@@ -18,16 +18,15 @@ from dph.quickstart.recipes import (
     quickstart_recipe,
 )
 from dph.quickstart.strengths import usual_strengths
-from dph.quickstart.unlabelled import unlabelled_tables
+from dph.quickstart.unlabelled import world_tables
 from dph.runs.consolidation_stage import trained_policy
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import ProgressDisplay
 from dph.runs.store_stage import store_stage
 from dph.runs.workbench import open_workbench
-from dph.settings import Recipe, merged
+from dph.settings import Recipe
 from dph.worlds import World, WorldKind, newest_edition, world_kind
-from dph.worlds.world import UNLABELLED
 
 SCHEMA = 2
 DEFAULT_METHODS = ("grpo", "dph_f", "dph_js")
@@ -71,7 +70,7 @@ def quickstart(
     recipes = {
         contender.label: quickstart_recipe(
             contender,
-            _world_tables(kind, world, contender, directory),
+            world_tables(kind, world, contender.method, directory / "stores"),
             base_model=base_model,
             pool=directory / "pool",
             seed=seed,
@@ -92,15 +91,6 @@ def quickstart(
     }
     write_json(directory / "summary.json", summary)
     return summary
-
-
-def _world_tables(
-    kind: WorldKind, world: World, contender: Contender, directory: Path
-) -> dict[str, Any]:
-    """What the world says in a recipe, to this method."""
-    file = world.problems_path(UNLABELLED)
-    own = unlabelled_tables(contender.method, file, directory / "stores")
-    return merged(kind.settings(world), own)
 
 
 def _train_base_model(

@@ -3,8 +3,15 @@
 from pathlib import Path
 from typing import Any
 
-from dph.settings import METHODS
+from dph.settings import METHODS, merged
 from dph.settings.stores import FROM_FILE
+from dph.worlds import UNLABELLED, World, WorldKind
+
+
+def world_tables(kind: WorldKind, world: World, method: str, stores: Path) -> dict[str, Any]:
+    """What a world says in the recipe of ``method``; stores that runs share lie in ``stores``."""
+    own = unlabelled_tables(method, world.problems_path(UNLABELLED), stores)
+    return merged(kind.settings(world), own)
 
 
 def unlabelled_tables(method: str, file: Path, stores: Path) -> dict[str, Any]:

@@ -2,25 +2,19 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
+from dph.settings.section import Whole
 from dph.settings.term import BASE_CORRECT, LOGPROBS, Term, parameters
 
-
-def _whole(value: Any) -> Any:
-    """``4.0`` is 4: strengths of methods are written as numbers of any kind."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-_K = Annotated[int, BeforeValidator(_whole)]
 _SCALE = (
     Literal["std", "none"],
     Field("std", description="divide by the group's standard deviation, or not"),
 )
 _BBG = {
-    "k": (_K, Field(16, ge=1, description="the k of Pass@k")),
+    "k": (Whole, Field(16, ge=1, description="the k of Pass@k")),
     "tau": (float, Field(0.01, ge=0, description="gates below tau (n + 1) are closed")),
     "scale": _SCALE,
 }
@@ -60,13 +54,13 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
         "pass_at_k": Term(
             path="dph.objectives.advantages:PassAtK",
             summary="standardised Pass@k of the subsets a sample is in (Pass@k training)",
-            parameters=parameters(k=(_K, Field(4, ge=1, description="the k of Pass@k"))),
+            parameters=parameters(k=(Whole, Field(4, ge=1, description="the k of Pass@k"))),
         ),
         "pkpo": Term(
             path="dph.objectives.advantages:PKPO",
             summary="unbiased gradient of the best of k rewards (PKPO)",
             parameters=parameters(
-                k=(_K, Field(4, ge=1, description="the k of Pass@k")),
+                k=(Whole, Field(4, ge=1, description="the k of Pass@k")),
                 baseline=(
                     Literal["none", "leave_one_out", "k_minus_one"],
                     Field("k_minus_one", description="what is taken off without adding bias"),

@@ -95,6 +95,22 @@ def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
             yield f"{prefix}{name}", value
 
 
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Dotted keys as tables in tables.
+
+    >>> nested({"train.eps": 1e-5, "train.epochs": 2})
+    {'train': {'eps': 1e-05, 'epochs': 2}}
+    """
+    table: dict[str, Any] = {}
+    for key, value in values.items():
+        *parents, name = key.split(".")
+        inner = table
+        for parent in parents:
+            inner = inner.setdefault(parent, {})
+        inner[name] = value
+    return table
+
+
 def refuse_unknown_keys(table: Mapping[str, Any]) -> None:
     """Refuse keys that no setting has, all at once, and name the nearest one of each.
 

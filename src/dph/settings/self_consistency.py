@@ -1,21 +1,17 @@
 """The settings of ``[self_consistency]``: RL on prompts without labels, rewarded by agreement."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from dph.settings.prompt_file import PromptFileSettings
-
-
-def _whole(value: Any) -> Any:
-    """8.0 is 8: a strength on the command line is a number, whatever it counts."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+from dph.settings.section import Whole
 
 
 class SelfConsistencySettings(PromptFileSettings):
     """Groups of unlabelled prompts in the place of some of a step's problems."""
 
-    problems_per_step: Annotated[int, BeforeValidator(_whole), Field(ge=0)] = Field(
+    problems_per_step: Annotated[Whole, Field(ge=0)] = Field(
         0,
         description="problems of a rollout that are unlabelled, of train.problems_per_step; 0: off",
     )

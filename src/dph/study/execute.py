@@ -10,14 +10,14 @@ import torch
 from dph.files import make_directory
 from dph.quickstart.recipes import THREADS, Size
 from dph.quickstart.run import StageClock
-from dph.quickstart.unlabelled import unlabelled_tables
+from dph.quickstart.unlabelled import world_tables
 from dph.runs.consolidation_stage import trained_policy
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.interpolation import interpolated
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
 from dph.runs.workbench import Workbench, open_workbench
-from dph.settings import Recipe, merged
+from dph.settings import Recipe
 from dph.study.exclusive import held
 from dph.study.prepared import note_prepared
 from dph.study.recipes import Asked, own_recipe, world_recipe
@@ -27,7 +27,6 @@ from dph.study.shared_stores import consolidated_answers, made_stores, with_shar
 from dph.study.sites import made_sizes
 from dph.training.tracking import read_metrics
 from dph.worlds.table import world_kind
-from dph.worlds.world import UNLABELLED
 
 _ANY_METHOD = "grpo"
 """The base model's evaluation and its pools do not depend on the method."""
@@ -67,11 +66,9 @@ class _Work:
         kind = world_kind(site["task"], site["edition"])
         sizes = made_sizes(kind.sizes, site["sizes"])
         world = kind.build(self.directory / "world", seed=self.seed, sizes=sizes)
-        file = world.problems_path(UNLABELLED)
-        own = unlabelled_tables(asked.method, file, self.directory / "stores")
         return world_recipe(
             asked,
-            merged(kind.settings(world), own),
+            world_tables(kind, world, asked.method, self.directory / "stores"),
             Size(**self.payload["budget"]),
             name=name,
             directory=self.directory,

@@ -7,7 +7,8 @@ from typing import Any
 
 from dph.quickstart.recipes import Contender, Size, quickstart_recipe
 from dph.settings import STRENGTHS, Recipe, load_recipe
-from dph.study.sites import nested, overrides
+from dph.settings.keys import nested
+from dph.study.sites import overrides
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,22 +104,6 @@ _OWN = {
 }
 
 
-def nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Dotted keys as tables in tables.
-
-    >>> nested({"train.eps": 1e-5, "train.epochs": 2})
-    {'train': {'eps': 1e-05, 'epochs': 2}}
-    """
-    table: dict[str, Any] = {}
-    for key, value in values.items():
-        *parents, name = key.split(".")
-        inner = table
-        for parent in parents:
-            inner = inner.setdefault(parent, {})
-        inner[name] = value
-    return table
-
-
 def overrides(values: Mapping[str, Any]) -> Iterator[str]:
     """Dotted values as ``--set`` takes them.
 

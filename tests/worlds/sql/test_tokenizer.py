@@ -7,7 +7,8 @@ from dph.worlds.sql.arithmetic import all_sums
 from dph.worlds.sql.domains import DOMAINS
 from dph.worlds.sql.questions import read_correctly
 from dph.worlds.sql.styles import STYLES, write_answer
-from dph.worlds.sql.tokenizer import EOS, vocabulary
+from dph.worlds.sql.tokenizer import vocabulary
+from dph.worlds.word_tokenizer import EOS
 
 
 def answers(questions):

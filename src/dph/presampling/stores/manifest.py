@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from dph.errors import DataError, PoolError
 from dph.files import read_json
+from dph.presampling.wholeness import validated
 
 FORMAT = 1
 
@@ -118,9 +119,4 @@ def read_store_manifest(path: Path) -> StoreManifest:
             f"{path} is no manifest of a store of distributions, format {FORMAT} (its format is "
             f"{found!r}); a pool is named by an anchor's store, not by its distributions"
         )
-    try:
-        return StoreManifest.model_validate(content)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise PoolError(f"{path} is damaged: {key}: {first['msg']}") from error
+    return validated(StoreManifest, content, path)

@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from dph.forward.buckets import bucket_logprobs
 from dph.forward.microbatches import microbatches
 from dph.forward.plain_head import plain_head
 from dph.models.modes import autocast, evaluating
@@ -103,11 +104,7 @@ class _States:
 def _kept(
     table: Float[Tensor, "places vocabulary"], also: Sequence[Sequence[int]], top: int | None
 ) -> list[Kept]:
-    """The likeliest tokens of every row of ``table`` and ``also``, and the log of the others' mass.
-
-    The others are summed themselves, in log space: 1 - sum of the kept would be rounding where
-    little is left.
-    """
+    """The likeliest tokens of every row of ``table`` and ``also``, and the log of the rest."""
     vocabulary = table.shape[-1]
     count = vocabulary if top is None else min(top, vocabulary)
     likeliest: list[list[int]] = table.topk(count, dim=-1).indices.tolist()
@@ -116,9 +113,8 @@ def _kept(
     padded: Int[Tensor, "places width"] = torch.tensor(
         [[*row, *[row[0]] * (width - len(row))] for row in ids], device=table.device
     )
-    values = table.gather(-1, padded).double().tolist()
-    tails = table.double().scatter(-1, padded, -torch.inf).logsumexp(-1).tolist()
+    values = bucket_logprobs(table.double(), padded).tolist()
     return [
-        Kept(tuple(row), tuple(numbers[: len(row)]), tail)
-        for row, numbers, tail in zip(ids, values, tails, strict=True)
+        Kept(tuple(row), tuple(numbers[: len(row)]), numbers[-1])
+        for row, numbers in zip(ids, values, strict=True)
     ]

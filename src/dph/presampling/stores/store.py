@@ -33,6 +33,7 @@ from dph.presampling.stores.manifest import (
 from dph.presampling.stores.tilt import branch_factors, branch_values, tilted
 from dph.presampling.stores.trie import answer_trie
 from dph.presampling.stores.values import VALUES, Valued, values_by_prompt
+from dph.presampling.wholeness import require_files_whole
 
 GROUPS_FILE, VALUES_FILE = "groups.parquet", "values.parquet"
 
@@ -242,14 +243,7 @@ def require_whole_store(path: Path, manifest: StoreManifest) -> None:
     Raises:
         PoolError: a file is missing or is not the one that was written.
     """
-    for name, expected in manifest.files.items():
-        file = path / name
-        if not file.is_file() or sha256(file) != expected:
-            what = "is not the file that was written (SHA-256 differs)"
-            raise PoolError(
-                f"the store {path} is damaged: {name} {what if file.is_file() else 'is missing'}; "
-                "remove the store and pre-sample again"
-            )
+    require_files_whole(path, manifest.files, what="store")
 
 
 def _samples(

@@ -3,15 +3,15 @@
 import re
 from collections.abc import Sequence
 
-from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
+from tokenizers import Regex, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from dph.worlds.sql.arithmetic import LARGEST_ANSWER
 from dph.worlds.sql.domains import DOMAINS, KEY, TEXT_POOLS
 from dph.worlds.sql.questions import AGGREGATES, OPERATORS, THRESHOLDS
 from dph.worlds.sql.styles import STYLES
+from dph.worlds.word_tokenizer import SPECIAL, word_tokenizer
 
-PAD, BOS, EOS, UNKNOWN = "<pad>", "<bos>", "<eos>", "<unk>"
 QUESTION_WORDS = ("show", "how many", "of", "with", "whose", "has", "and", "|", "->")
 SUM_WORDS = ("had", "got", "lost", "then", "?", "calc:", "think:", "so")
 SQL_WORDS = (
@@ -26,7 +26,7 @@ def vocabulary() -> tuple[str, ...]:
     """Every token, in the order of the ids; some are fixed phrases, to keep answers short."""
     columns = [column for domain in DOMAINS for column in domain.columns]
     words = [
-        *(PAD, BOS, EOS, UNKNOWN),
+        *SPECIAL,
         *(f"{style}:" for style in STYLES),
         *SQL_WORDS,
         *QUESTION_WORDS,
@@ -64,19 +64,5 @@ class TextEncoder:
 
 def make_tokenizer() -> PreTrainedTokenizerFast:
     """Build the tokenizer; decoding gives back every text of the world, blank for blank."""
-    ids = {token: index for index, token in enumerate(vocabulary())}
-    backend = Tokenizer(models.WordLevel(ids, unk_token=UNKNOWN))
-    backend.pre_tokenizer = pre_tokenizers.Split(Regex(_pattern()), behavior="removed", invert=True)
-    backend.post_processor = processors.TemplateProcessing(
-        single=f"{BOS} $A", special_tokens=[(BOS, ids[BOS])]
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=backend,
-        pad_token=PAD,
-        bos_token=BOS,
-        eos_token=EOS,
-        unk_token=UNKNOWN,
-        padding_side="left",
-        clean_up_tokenization_spaces=False,
-        model_input_names=["input_ids", "attention_mask"],
-    )
+    split = pre_tokenizers.Split(Regex(_pattern()), behavior="removed", invert=True)
+    return word_tokenizer(vocabulary(), split)
