@@ -13,6 +13,9 @@ from dph.settings.keys import nested
 THREADS = 1
 """CPU threads of torch: the model is too small for more, and the weights depend on the number."""
 
+ROWS_AT_ONCE = 1024
+"""Answers that are decoded side by side; it decides nothing but time and memory."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
@@ -23,7 +26,7 @@ class Size:
     threshold: int | None = None
     steps: int = 40
     problems_per_step: int = 32
-    samples: int = 32
+    samples: int = 16
     checkpoint_every: int = 10
 
 
@@ -110,6 +113,7 @@ def quickstart_recipe(
             "attention": "eager",
         },
         "presample": presample,
+        "sampling": {"max_rows": ROWS_AT_ONCE, "cache_tokens": ROWS_AT_ONCE * 1024},
         "train": {
             "steps": size.steps,
             "problems_per_step": size.problems_per_step,

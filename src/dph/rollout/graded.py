@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
 from dph.rollout.background_grading import BackgroundGrading
@@ -26,6 +27,10 @@ class Rollout:
     groups: tuple[tuple[GradedCompletion, ...], ...]
     sampling_seconds: float
     grading_seconds: float
+
+
+def _no_style(response: str) -> str | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +91,16 @@ class GradedSampler:
             drawn = self._sample(requests, submit, seed=seed, on_progress=on_progress)
             sampled = time.perf_counter()
             verdicts = grading.verdicts()
+        style = self._style_of_text()
         groups = tuple(
-            tuple(self._graded(c, verdicts.get((i, c.sample_index), CUT_OFF)) for c in group)
+            tuple(
+                GradedCompletion(
+                    completion=completion,
+                    verdict=verdicts.get((i, completion.sample_index), CUT_OFF),
+                    style=style(completion.text),
+                )
+                for completion in group
+            )
             for i, group in enumerate(drawn)
         )
         (self.crashes or CrashCount(self.verifier.name, self.crash_limit)).add(groups)
@@ -124,6 +137,6 @@ class GradedSampler:
                     submit(position, completion)
         return drawn
 
-    def _graded(self, completion: Completion, verdict: Verdict) -> GradedCompletion:
-        style = self.style(completion.text) if self.style else None
-        return GradedCompletion(completion=completion, verdict=verdict, style=style)
+    def _style_of_text(self) -> Callable[[str], str | None]:
+        """The style of a text, found once however many answers have that text."""
+        return cache(self.style or _no_style)
