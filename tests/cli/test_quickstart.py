@@ -1,4 +1,5 @@
 import json
+import os
 
 import pytest
 
@@ -26,9 +27,9 @@ SUMMARY = {
 def called(monkeypatch):
     calls = []
 
-    def fake(directory, *, methods, seed, progress, task, edition):
+    def fake(directory, *, methods, seed, progress, task, edition, jobs):
         progress.say("working")
-        calls.append((directory, tuple(methods), seed, task, edition))
+        calls.append((directory, tuple(methods), seed, task, edition, jobs))
         (directory / "grpo").mkdir(parents=True)
         rows = [{"step": step, "effective_styles": 2.0 - 0.1 * step} for step in (1, 2, 3)]
         lines = "".join(json.dumps(row) + "\n" for row in rows)
@@ -41,12 +42,12 @@ def called(monkeypatch):
 
 def test_options_reach_the_quickstart(dph, called, tmp_path):
     words = ("quickstart", "--methods", "grpo, rkl@0.3", "--seed", 3, "--out", tmp_path, "--json")
-    words += ("--task", "sql", "--world", 1)
+    words += ("--task", "sql", "--world", 1, "--jobs", 3)
     code, out, err = dph(*words)
     assert code == 0
     assert json.loads(out) == SUMMARY
     assert err == "working\n"
-    assert called == [(tmp_path, ("grpo", "rkl@0.3"), 3, "sql", 1)]
+    assert called == [(tmp_path, ("grpo", "rkl@0.3"), 3, "sql", 1, 3)]
 
 
 def test_the_default_is_three_methods_and_the_first_seed(dph, called, tmp_path, monkeypatch):
@@ -58,7 +59,7 @@ def test_the_default_is_three_methods_and_the_first_seed(dph, called, tmp_path, 
     assert out.endswith("seed 0, 1 min 2 s\npicture: quickstart/quickstart.png\n")
     assert (tmp_path / "quickstart" / "quickstart.png").read_bytes().startswith(b"\x89PNG")
     assert [(str(d), *rest) for d, *rest in called] == [
-        ("quickstart", ("grpo", "dph_f", "dph_js"), 0, "sql", None)
+        ("quickstart", ("grpo", "dph_f", "dph_broad"), 0, "sql", None, os.cpu_count())
     ]
 
 

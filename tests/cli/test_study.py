@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from dph.study import core_jobs, ray_jobs
+from dph.jobs import cores
+from dph.study import ray_jobs
 from small_study import RULE, STUDY, InstantJobs
 
 RULE_SHA256 = hashlib.sha256(RULE.encode()).hexdigest()
@@ -23,11 +24,11 @@ def study(tmp_path):
 def instant(monkeypatch):
     made = []
 
-    def jobs(capacity, _log):
+    def jobs(capacity, _log, **_entry):
         made.append(InstantJobs(capacity))
         return made[-1]
 
-    monkeypatch.setattr(core_jobs, "CoreJobs", jobs)
+    monkeypatch.setattr(cores, "CoreJobs", jobs)
     return made
 
 
@@ -122,7 +123,7 @@ def test_a_mistake_is_bad_input_and_leaves_nothing(dph, study, tmp_path):
 
 def test_a_failed_run_is_exit_code_1(dph, study, monkeypatch):
     monkeypatch.setattr(
-        core_jobs, "CoreJobs", lambda capacity, _log: InstantJobs(capacity, fails=["rkl"])
+        cores, "CoreJobs", lambda capacity, _log, **_entry: InstantJobs(capacity, fails=["rkl"])
     )
     code, _, err = dph("study", study)
     assert code == 1
@@ -138,12 +139,12 @@ def test_interrupted_it_goes_on(dph, study, monkeypatch, instant):
 
     made = []
 
-    def jobs(capacity, _log):
+    def jobs(capacity, _log, **_entry):
         made.append(Interrupted(capacity))
         return made[-1]
 
     with monkeypatch.context() as patch:
-        patch.setattr(core_jobs, "CoreJobs", jobs)
+        patch.setattr(cores, "CoreJobs", jobs)
         code, _, err = dph("study", study)
     assert code == 130
     assert "goes on where it stopped" in err

@@ -1,12 +1,14 @@
 """The quickstart as a whole, with everything heavy replaced by something small."""
 
 import json
+import shutil
 
 import pytest
 
-from dph.errors import DataError, SettingsError
+from dph.errors import DataError, SettingsError, TrainingError
 from dph.quickstart.recipes import Size
-from dph.quickstart.run import StageClock, quickstart
+from dph.quickstart.run import quickstart
+from dph.quickstart.stage_clock import StageClock
 from dph.runs.progress import Silent
 from dph.worlds.sql.world import WorldSizes
 
@@ -63,6 +65,42 @@ def test_another_method_is_added_to_what_is_there(finished):
     assert list(summary["methods"]) == ["grpo", "rkl@0.5"]
     assert (directory / "rkl_0.5" / "evaluation.json").is_file()
     assert weights.stat().st_mtime_ns == before
+
+
+@pytest.mark.slow
+def test_side_by_side_it_finds_the_same_as_one_after_the_other(tmp_path):
+    summaries = [
+        quickstart(
+            tmp_path / str(jobs),
+            methods=["grpo", "rkl"],
+            seed=3,
+            progress=Silent(),
+            size=SMALL,
+            jobs=jobs,
+        )
+        for jobs in (1, 2)
+    ]
+    assert [*summaries[0]["seconds"]][-1] == "total"
+    assert set(summaries[0].pop("seconds")) == set(summaries[1].pop("seconds"))
+    assert summaries[0] == summaries[1]
+    assert not list((tmp_path / "2").glob(".*.log"))
+
+
+@pytest.mark.slow
+def test_what_fails_in_a_child_is_told_in_one_line_and_goes_on_next_time(tmp_path, finished):
+    directory, _ = finished
+    broken = tmp_path / "broken"
+    shutil.copytree(directory, broken)
+    shutil.rmtree(broken / "grpo")
+    (broken / "grpo").write_text("in the way")
+    with pytest.raises(TrainingError, match=r"^train grpo: .*grpo") as caught:
+        quickstart(broken, methods=["grpo", "rkl"], seed=3, progress=Silent(), size=SMALL, jobs=2)
+    assert "\n" not in str(caught.value)
+    (broken / "grpo").unlink()
+    again = quickstart(
+        broken, methods=["grpo", "rkl"], seed=3, progress=Silent(), size=SMALL, jobs=2
+    )
+    assert list(again["methods"]) == ["grpo", "rkl"]
 
 
 def test_another_seed_into_the_same_directory_is_refused(finished):

@@ -42,7 +42,7 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
-from dph.study.core_jobs import CoreJobs
+from dph.jobs.cores import CoreJobs
 from dph.study.planner import Planner
 from dph.study.rule_lock import current_lock, default_places
 from dph.study.runner import Runner
@@ -55,7 +55,7 @@ class Lines:
 study = load_study(Path(sys.argv[1]))
 planner, places = Planner(study), default_places(study, Path(sys.argv[2]))
 print("started", flush=True)
-jobs = CoreJobs(2, places.log, module="study_stub")
+jobs = CoreJobs(2, places.log, entry="none", module="study_stub")
 rows = Runner(planner, places, jobs).run(Lines())
 from dph.study.parquet import write_study
 write_study(places.parquet, planner.plan(rows), rows, current_lock(study, places, rows))

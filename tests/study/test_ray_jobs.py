@@ -6,9 +6,9 @@ import pytest
 
 import study_stub
 from dph.errors import SettingsError
+from dph.jobs.job import Job
 from dph.study import execute as execution
 from dph.study import ray_jobs
-from dph.study.jobs import Job
 from dph.study.ray_jobs import RayJobs, connected_ray
 from dph.study.row_files import read_row_files
 

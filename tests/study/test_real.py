@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph.runs.progress import Silent
-from dph.study.core_jobs import CoreJobs
+from dph.study.core_jobs import core_jobs
 from dph.study.outputs import make_report, write_outputs
 from dph.study.planner import Planner
 from dph.study.rule_lock import current_lock, default_places
@@ -50,7 +50,7 @@ def study_in(directory):
 
 
 def finish(planner, places, jobs=None):
-    rows = Runner(planner, places, jobs or CoreJobs(2, places.log)).run(Silent())
+    rows = Runner(planner, places, jobs or core_jobs(2, places)).run(Silent())
     lock = current_lock(planner.study, places, rows)
     write_outputs(make_report(planner.study, planner.plan(rows), rows, lock), places, rows)
     return places.parquet.read_bytes()
@@ -60,7 +60,7 @@ def finish(planner, places, jobs=None):
 def test_real_runs_killed_and_deleted_on_the_way_end_with_the_same_bytes(tmp_path):
     whole = finish(*study_in(tmp_path / "whole"))
     planner, places = study_in(tmp_path / "killed")
-    jobs = CoreJobs(2, places.log)
+    jobs = core_jobs(2, places)
     killer = threading.Thread(target=_kill_soon, args=(jobs, places), daemon=True)
     killer.start()
     with pytest.raises(Exception, match="of the study's jobs failed"):

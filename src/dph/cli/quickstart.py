@@ -1,5 +1,6 @@
 """``dph quickstart``: see the collapse, and what prevents it, in minutes on a CPU."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ def quickstart(
         typer.Option(
             metavar="A,B,...", help="Methods to compare, by commas; rkl@0.3 sets the strength."
         ),
-    ] = "grpo,dph_f,dph_js",
+    ] = "grpo,dph_f,dph_broad",
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of everything.")] = 0,
     task: Annotated[
         str, typer.Option(metavar="NAME", help="What is learnt: sql, or another small world.")
@@ -28,6 +29,12 @@ def quickstart(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where everything is written.")] = Path(
         "quickstart"
     ),
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Processes that share the work.", show_default="the cores"
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Build a small world, train a base model that knows it, and compare methods on it."""
@@ -45,7 +52,13 @@ def quickstart(
 
     labels = [label.strip() for label in methods.split(",") if label.strip()]
     summary = compare_methods(
-        out, methods=labels, seed=seed, progress=open_progress(), task=task, edition=world
+        out,
+        methods=labels,
+        seed=seed,
+        progress=open_progress(),
+        task=task,
+        edition=world,
+        jobs=jobs or os.cpu_count() or 1,
     )
     picture = save_picture(summary, out)
     if as_json:

@@ -9,7 +9,7 @@ import typer
 from dph.cli.options import JsonOption
 
 if TYPE_CHECKING:
-    from dph.study.jobs import Jobs
+    from dph.jobs.job import Jobs
     from dph.study.places import Places
     from dph.study.settings import StudySettings
 
@@ -112,6 +112,6 @@ def _jobs(settings: "StudySettings", places: "Places") -> "Jobs":
         from dph.study.ray_jobs import RayJobs, connected_ray
 
         return RayJobs(settings.jobs, connected_ray())
-    from dph.study.core_jobs import CoreJobs
+    from dph.study.core_jobs import core_jobs
 
-    return CoreJobs(settings.jobs or os.cpu_count() or 1, places.log)
+    return core_jobs(settings.jobs or os.cpu_count() or 1, places)

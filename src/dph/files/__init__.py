@@ -7,10 +7,12 @@ by their own names, because they load pyarrow.
 from dph.files.atomic import atomic_file, atomic_path, write_text
 from dph.files.directories import make_directory, only_writer
 from dph.files.documents import read_json, sha256, write_json
+from dph.files.exclusive import held
 
 __all__ = [
     "atomic_file",
     "atomic_path",
+    "held",
     "make_directory",
     "only_writer",
     "read_json",

@@ -29,7 +29,7 @@ class Rollout:
     grading_seconds: float
 
 
-def _no_style(response: str) -> str | None:
+def _no_style(_: str) -> str | None:
     return None
 
 

@@ -85,7 +85,7 @@ METHODS: dict[str, dict[str, dict[str, Any]]] = {
             "anchors": {
                 "broad": {
                     "divergence": "distribution_kl",
-                    "weight": 0.15,
+                    "weight": 0.05,
                     "distributions": "broad",
                     "per_step": 96,
                     "whole_prompts": True,

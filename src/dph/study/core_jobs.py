@@ -1,93 +1,11 @@
-"""Jobs as processes of this machine, each killed with all that it started."""
+"""Jobs of a study as processes of this machine."""
 
-import contextlib
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable
-from pathlib import Path
+from dph.jobs import cores
+from dph.study.places import Places
 
-from dph.files import make_directory
-from dph.study.jobs import Ended, Job
-
-_LOOK_EVERY = 0.05
-"""Seconds between looks at the processes; a run takes many of them."""
-_TAIL = 4000
-"""Characters at the end of a log that the reason of a failure is taken from."""
+_EXECUTE = "dph.study.execute:execute"
 
 
-class CoreJobs:
-    """At most ``capacity`` children; ``log`` says where a job's stderr goes.
-
-    A child computes on one thread. Its standard input stays open as long as this process lives:
-    when it closes, however this process ended, the child ends too.
-    """
-
-    def __init__(
-        self,
-        capacity: int,
-        log: Callable[[str], Path],
-        *,
-        module: str = "dph.study.child",
-    ) -> None:
-        self._capacity, self._log, self._module = capacity, log, module
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
-
-    @property
-    def capacity(self) -> int:
-        """How many children at a time."""
-        return self._capacity
-
-    def start(self, job: Job) -> None:
-        """Start a child."""
-        path = self._log(job.id)
-        make_directory(path.parent)
-        search = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-        with path.open("wb") as log:
-            child = subprocess.Popen(
-                [sys.executable, "-P", "-m", self._module],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-                start_new_session=True,  # Ctrl-C is for the parent, which kills the whole group
-                env=os.environ | {"PYTHONPATH": search, "OMP_NUM_THREADS": "1"},
-            )
-        self._running[job.id] = child
-        assert child.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it died already: waiting says so
-            child.stdin.write(json.dumps(job.payload).encode("ascii") + b"\n")
-            child.stdin.flush()
-
-    def wait(self) -> Ended:
-        """The next child that has ended."""
-        while True:
-            for name, child in self._running.items():
-                if (code := child.poll()) is not None:
-                    self._forget(name)
-                    return Ended(name, "" if code == 0 else self._reason(name, code))
-            time.sleep(_LOOK_EVERY)
-
-    def close(self) -> None:
-        """Kill all children and what they started."""
-        for name in list(self._running):
-            child = self._running[name]
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-            self._forget(name)
-
-    def _forget(self, name: str) -> None:
-        child = self._running.pop(name)
-        if child.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
-                child.stdin.close()
-        if child.returncode == 0:
-            self._log(name).unlink(missing_ok=True)
-
-    def _reason(self, name: str, code: int) -> str:
-        text = self._log(name).read_text(encoding="utf-8", errors="replace")[-_TAIL:].rstrip()
-        last = text.splitlines()[-1] if text else f"it ended with code {code} and said nothing"
-        return f"{last} ({self._log(name)})"
+def core_jobs(capacity: int, places: Places) -> cores.CoreJobs:
+    """At most ``capacity`` runs at a time; what a failed one said is in the study's logs."""
+    return cores.CoreJobs(capacity, places.log, entry=_EXECUTE)

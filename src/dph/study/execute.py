@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from dph.files import make_directory
+from dph.files import held, make_directory
 from dph.quickstart.recipes import THREADS, Size
-from dph.quickstart.run import StageClock
+from dph.quickstart.stage_clock import StageClock
 from dph.quickstart.unlabelled import world_tables
 from dph.runs.consolidation_stage import trained_policy
 from dph.runs.evaluation_stage import evaluate_stage
@@ -18,7 +18,6 @@ from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
 from dph.runs.workbench import Workbench, open_workbench
 from dph.settings import Recipe
-from dph.study.exclusive import held
 from dph.study.prepared import note_prepared
 from dph.study.recipes import Asked, own_recipe, world_recipe
 from dph.study.row_files import RowFile, scores_of, write_row_file

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import Any
 
 from dph.errors import DphError, SettingsError
-from dph.study.jobs import Ended, Job
+from dph.jobs.job import Ended, Job
 
 
 def connected_ray() -> Any:

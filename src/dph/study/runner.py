@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from dph.errors import SettingsError, TrainingError
+from dph.jobs.job import Ended, Job, Jobs
 from dph.runs.progress import ProgressDisplay
 from dph.study.candidates import Candidate
-from dph.study.jobs import Ended, Job, Jobs
 from dph.study.outlook import outlook
 from dph.study.places import Places
 from dph.study.plan import REPORT, Plan, Run

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
+from dph.files import held
 from dph.presampling.stores.manifest import read_store_manifest
 from dph.runs.layout import CONSOLIDATION, store_directory
 from dph.runs.progress import Silent
 from dph.runs.store_stage import store_stage
 from dph.runs.workbench import Workbench
 from dph.settings import Recipe, StoreSettings, recipe_digest
-from dph.study.exclusive import held
 
 _DRAWING = 3600.0
 """Seconds that a run waits for another one to make the store that both read."""

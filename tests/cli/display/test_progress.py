@@ -46,6 +46,20 @@ def test_a_terminal_gets_a_bar_with_rate_and_time_left(capsys, monkeypatch):
     assert "done [x]" in err
 
 
+def test_tasks_that_are_open_at_a_time_share_the_terminal(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("TERM", "dumb")
+    display = Bars()
+    with display.task("one", 4, "steps") as one, display.task("two", 5, "rows") as two:
+        one(4, "")
+        two(5, "")
+    with display.task("three", 1, "steps") as three:
+        three(1, "")
+    err = capsys.readouterr().err
+    for text in ("4/4 steps in", "5/5 rows in", "1/1 steps in"):
+        assert text in err
+
+
 def test_the_display_fits_stderr(monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self):

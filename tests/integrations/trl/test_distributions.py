@@ -135,7 +135,7 @@ def test_the_method_dph_broad_runs_with_the_tilt_of_its_recipe(tmp_path):
     assert (args.epsilon, args.epsilon_high) == (0.2, 0.28)
     trainer = make_trainer(args)
     (anchor,) = trainer.anchors
-    assert (anchor.weight, anchor.per_step, anchor.whole_prompts) == (0.15, 96, True)
+    assert (anchor.weight, anchor.per_step, anchor.whole_prompts) == (0.05, 96, True)
     assert len(anchor.store.samples) == 24
     trainer.train()
     tokens = [row["broad/tokens"] for row in trainer.state.log_history if "broad/tokens" in row]

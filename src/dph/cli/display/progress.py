@@ -4,10 +4,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from dph.cli.display.meter import Meter, duration
 from dph.runs.progress import Advance, ProgressDisplay
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 SECONDS_BETWEEN_LINES = 30.0
 
@@ -47,25 +50,20 @@ class Lines:
 
 
 class Bars:
-    """A bar with the rate and the time left, by rich."""
+    """A bar with the rate and the time left, by rich; several tasks may be open at a time."""
 
     def __init__(self) -> None:
         from rich.console import Console
 
         self._console = Console(stderr=True, highlight=False, markup=False)
+        self._bars: Progress | None = None
+        self._open = 0
 
     @contextmanager
     def task(self, title: str, total: int, unit: str) -> Iterator[Advance]:
         """A task of ``total`` units."""
-        from rich.progress import BarColumn, Progress, TextColumn
-
         meter = Meter(total=total)
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=None),
-            TextColumn("{task.completed:.0f}/{task.total:.0f} {task.fields[about]}"),
-        )
-        with Progress(*columns, console=self._console, expand=True) as bars:
+        with self._shared() as bars:
             shown = bars.add_task(title, total=total, about=unit)
             note = ""
 
@@ -79,6 +77,28 @@ class Bars:
             yield advance
             took = f"{unit} in {duration(meter.seconds)}{_tail(note)}"
             bars.update(shown, about=took)
+
+    @contextmanager
+    def _shared(self) -> Iterator["Progress"]:
+        """The bars of all tasks that are open; they end with the last of these."""
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        if self._bars is None:
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=None),
+                TextColumn("{task.completed:.0f}/{task.total:.0f} {task.fields[about]}"),
+            )
+            self._bars = Progress(*columns, console=self._console, expand=True)
+            self._bars.start()
+        self._open += 1
+        try:
+            yield self._bars
+        finally:
+            self._open -= 1
+            if self._open == 0:
+                self._bars.stop()
+                self._bars = None
 
     def say(self, text: str) -> None:
         """Print one line."""

@@ -1,4 +1,4 @@
-"""A directory for one job at a time, where the job before may take a moment to end."""
+"""What one process at a time may have, where the one before may take a moment to end."""
 
 import contextlib
 import fcntl
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dph.errors import DataError
-from dph.files import make_directory
+from dph.files.directories import make_directory
 
 _PATIENCE = 60.0
 """Seconds: a child whose parent was killed notices within a moment, unless the machine is busy."""
@@ -31,7 +31,7 @@ def held(path: Path, *, patience: float = _PATIENCE) -> Iterator[None]:
                 if time.monotonic() > until:
                     raise DataError(
                         f"another process has been holding {path} for {patience:g} s; is the same "
-                        "study running twice?"
+                        "command running twice?"
                     ) from error
                 time.sleep(0.1)
         yield

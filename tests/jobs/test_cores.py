@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from dph.study.core_jobs import CoreJobs
-from dph.study.jobs import Job
+from dph.jobs.cores import CoreJobs
+from dph.jobs.job import Job
 from dph.study.row_files import read_row_files
 
 
@@ -27,7 +27,9 @@ def payload(tmp_path, run):
 
 @pytest.fixture
 def jobs(tmp_path):
-    made = CoreJobs(2, lambda job: tmp_path / "logs" / f"{job}.log", module="study_stub")
+    made = CoreJobs(
+        2, lambda job: tmp_path / "logs" / f"{job}.log", entry="none", module="study_stub"
+    )
     yield made
     made.close()
 
@@ -60,9 +62,9 @@ def test_closing_kills_what_runs(jobs, tmp_path):
 SLEEPER = """
 import sys
 from pathlib import Path
-from dph.study.core_jobs import CoreJobs
-from dph.study.jobs import Job
-jobs = CoreJobs(1, lambda job: Path(sys.argv[1]) / job, module="study_sleeper")
+from dph.jobs.cores import CoreJobs
+from dph.jobs.job import Job
+jobs = CoreJobs(1, lambda job: Path(sys.argv[1]) / job, entry="none", module="study_sleeper")
 jobs.start(Job("a", {}))
 print(jobs._running["a"].pid, flush=True)
 jobs.wait()
@@ -72,7 +74,7 @@ jobs.wait()
 def test_a_child_ends_with_its_parent_however_that_ended(tmp_path):
     (tmp_path / "study_sleeper.py").write_text(
         "import os, time, threading\n"
-        "from dph.study.child import _end_with_the_parent, _first_line\n"
+        "from dph.jobs.child import _end_with_the_parent, _first_line\n"
         "_first_line()\n"
         "threading.Thread(target=_end_with_the_parent, daemon=True).start()\n"
         "time.sleep(600)\n"
@@ -96,9 +98,32 @@ def test_a_child_ends_with_its_parent_however_that_ended(tmp_path):
     raise AssertionError("the child outlived its parent by half a minute")
 
 
+def test_what_children_print_is_handed_on_line_by_line_before_they_have_ended(tmp_path):
+    lines = []
+    jobs = CoreJobs(
+        2,
+        lambda job: tmp_path / f"{job}.log",
+        entry="json:dumps",  # called with the payload; it prints nothing
+        on_line=lambda job, line: lines.append((job, line)),
+    )
+    jobs.start(Job("quiet", {}))
+    assert jobs.wait().error == ""
+    assert lines == []
+    jobs = CoreJobs(
+        2,
+        lambda job: tmp_path / f"{job}.log",
+        entry="builtins:print",
+        on_line=lambda job, line: lines.append((job, line)),
+    )
+    jobs.start(Job("a", {"x": 1}))
+    jobs.start(Job("b", {"y": 2}))
+    assert {jobs.wait().error, jobs.wait().error} == {""}
+    assert sorted(lines) == [("a", "{'x': 1}"), ("b", "{'y': 2}")]
+
+
 @pytest.mark.slow
 def test_the_real_child_says_what_went_wrong_in_its_last_line(tmp_path):
-    jobs = CoreJobs(1, lambda job: tmp_path / f"{job}.log")
+    jobs = CoreJobs(1, lambda job: tmp_path / f"{job}.log", entry="dph.study.execute:execute")
     jobs.start(Job("a", {"kind": "run", "work": str(tmp_path), "training": "t"}))
     assert jobs.wait().error.startswith("unexpected KeyError: ")
     jobs.close()

@@ -1,10 +1,11 @@
-"""``python -m dph.study.child``: one job, read as a line of JSON from standard input."""
+"""``python -m dph.jobs.child module:function``: one job, a line of JSON on standard input."""
 
 import json
 import os
 import sys
 import threading
 import traceback
+from importlib import import_module
 
 from dph.errors import DphError
 
@@ -15,10 +16,9 @@ def main() -> int:
     if not line:
         return 1
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
-    from dph.study.execute import execute  # noqa: PLC0415 - loads torch, the thread comes first
-
+    module, _, function = sys.argv[1].partition(":")
     try:
-        execute(json.loads(line))
+        getattr(import_module(module), function)(json.loads(line))  # torch, after the thread
     except DphError as error:
         print(" ".join(str(error).split()), file=sys.stderr)  # noqa: T201
         return 1

@@ -1,4 +1,4 @@
-"""Where runs are computed: something that takes jobs and says when one has ended."""
+"""Where work is done: something that takes jobs and says when one has ended."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """``payload`` is JSON: all that ``dph.study.execute`` needs, with absolute paths."""
+    """``payload`` is JSON: all that whoever does the job needs, with absolute paths."""
 
     id: str
     payload: Mapping[str, Any]
