@@ -22,7 +22,7 @@ class EngineStore(Section):
 
     place: FilePath = Field(description="directory of the store, as `dph presample` left it")
     tilt: float = Field(0.0, ge=0, description="as stores.<name>.tilt of a recipe")
-    values: Literal["agreement", "correct"] = Field(
+    values: Literal["agreement", "distinct", "correct"] = Field(
         "agreement", description="as stores.<name>.values of a recipe"
     )
 

@@ -31,8 +31,10 @@ class StoreSettings(PromptFileSettings):
     tilt: float = Field(
         0.0, ge=0, description="strength of the tilt towards answers of value; 0: as they are"
     )
-    values: Literal["agreement", "correct"] = Field(
-        "agreement", description="value of an answer: share of the others that agree, or correct"
+    values: Literal["agreement", "distinct", "correct"] = Field(
+        "agreement",
+        description="value of an answer: share of the other answers that agree (agreement), of "
+        "the other texts (distinct: each counts once), or whether it is correct",
     )
     seed: Count | None = Field(None, description="of the answers; default: presample.seed, or seed")
     place: FilePath | None = Field(
@@ -56,7 +58,7 @@ class StoreSettings(PromptFileSettings):
                 f"tilt={self.tilt}: samples from the beginning of a sequence answer nothing, so "
                 "none is worth more than another; set tilt = 0"
             )
-        if self.tilt > 0 and self.values == "agreement" and self.answers < 2:
+        if self.tilt > 0 and self.values != "correct" and self.answers < 2:
             raise ValueError(
                 f"a tilt towards agreement needs at least 2 answers a prompt, got answers="
                 f"{self.answers}"
@@ -68,7 +70,7 @@ class StoreSettings(PromptFileSettings):
     @property
     def compares(self) -> bool:
         """Whether its answers are compared with each other."""
-        return self.agreement is not None or (self.tilt > 0 and self.values == "agreement")
+        return self.agreement is not None or (self.tilt > 0 and self.values != "correct")
 
     @property
     def grades(self) -> bool:

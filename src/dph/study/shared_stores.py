@@ -47,5 +47,5 @@ def consolidated_answers(recipe: Recipe, run: Path) -> int:
 
 
 def _drawn(store: StoreSettings) -> str:
-    drawing = store.model_dump(mode="json", exclude={"place", "tilt"})
+    drawing = store.model_dump(mode="json", exclude={"place", "tilt", "values"})
     return recipe_digest({**drawing, "compares": store.compares, "grades": store.grades})[:8]

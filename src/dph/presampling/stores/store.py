@@ -9,7 +9,7 @@
 What the columns hold stands in docs/artefacts.md.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from dph.presampling.stores.manifest import (
 )
 from dph.presampling.stores.tilt import branch_factors, branch_values, tilted
 from dph.presampling.stores.trie import answer_trie
-from dph.presampling.stores.values import VALUES, Valued, values_by_prompt
+from dph.presampling.stores.values import VALUES, Valued, distinct_agreement, values_by_prompt
 from dph.presampling.wholeness import require_files_whole
 
 GROUPS_FILE, VALUES_FILE = "groups.parquet", "values.parquet"
@@ -83,7 +83,7 @@ def load_store(
     Args:
         path: the store's directory.
         tilt: strength of the tilt; 0 gives the initial policy's own distributions.
-        values: of the answers, ``agreement`` or ``correct``; read only with a tilt.
+        values: of the answers, ``agreement``, ``distinct`` or ``correct``; read only with a tilt.
 
     Raises:
         PoolError: a file is missing or is not the one that was written, or the store does not
@@ -92,10 +92,11 @@ def load_store(
     path = Path(path)
     manifest = read_store_manifest(path / "manifest.json")
     require_whole_store(path, manifest)
-    weights = stored_weights(path, manifest, values) if tilt > 0 else None
+    groups = stored_groups(path)
+    weights = stored_weights(path, manifest, values, groups) if tilt > 0 else None
     return tuple(
         sample
-        for group in stored_groups(path)
+        for group in groups
         for sample in _samples(group, weights[group.problem.problem_id] if weights else None, tilt)
     )
 
@@ -126,33 +127,36 @@ def stored_values(path: Path) -> dict[str, list[Valued]]:
 
 
 def stored_weights(
-    path: Path, manifest: StoreManifest, values: str
-) -> dict[str, tuple[float, ...]]:
+    path: Path, manifest: StoreManifest, values: str, groups: Sequence[StoredGroup]
+) -> dict[str, list[float]]:
     """The weight of each answer, by the prompt's id.
 
     Raises:
         PoolError: the store does not hold these values.
     """
     known = stored_values(path) if manifest.values is not None else {}
-    kind = "compared" if values == "agreement" else "graded"
+    kind = "graded" if values == "correct" else "compared"
     if manifest.values is None or not getattr(manifest.values, f"{kind}_by"):
         raise PoolError(
             f"a tilt towards {values} needs answers that were {kind}, those of the store {path} "
             "were not: `dph presample` does it without drawing anything, or set tilt = 0"
         )
-    for problem_id, group in known.items():
-        if values == "correct" and all(value.correct is None for value in group):
+    for problem_id, own in known.items():
+        if values == "correct" and all(value.correct is None for value in own):
             raise PoolError(
                 f"the store {path}: no answer to {problem_id!r} was graded, so there is nothing to "
                 "tilt towards: set values = 'agreement' or tilt = 0"
             )
-    return {
-        problem_id: tuple(
-            float(value.agreement or 0.0) if values == "agreement" else float(value.correct or 0)
-            for value in group
-        )
-        for problem_id, group in known.items()
-    }
+    weigh = _WEIGHTS[values]
+    return {g.problem.problem_id: weigh(known[g.problem.problem_id], g.texts) for g in groups}
+
+
+_WEIGHTS: Mapping[str, Callable[[Sequence[Valued], Sequence[str]], list[float]]] = {
+    "agreement": lambda own, _: [float(value.agreement or 0.0) for value in own],
+    "distinct": lambda own, texts: distinct_agreement([v.answer_class for v in own], texts),
+    "correct": lambda own, _: [float(value.correct or 0) for value in own],
+}
+"""What an answer weighs, of its values and of the texts of all answers to its prompt."""
 
 
 def require_free_place(path: Path, name: str) -> None:

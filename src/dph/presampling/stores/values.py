@@ -60,6 +60,22 @@ def _agreement(own: int | None, sizes: Mapping[int | None, int], answers: int) -
     return 0.0 if own is None else (sizes[own] - 1) / max(1, answers - 1)
 
 
+def distinct_agreement(classes: Sequence[int | None], texts: Sequence[str]) -> list[float]:
+    """For every answer the share of the other texts that agree with it.
+
+    An answer that was drawn twice is one witness: that a model often writes the same thing does
+    not make it right, that it comes to the same result in another way may.
+
+    Equation: (texts of its class - 1) / (texts - 1), each text counted once; 0 without a class.
+
+    >>> distinct_agreement([0, 0, 1, 1, None], ["a", "a", "b", "c", ""])
+    [0.0, 0.0, 0.3333333333333333, 0.3333333333333333, 0.0]
+    """
+    sizes = Counter(own for own, _ in set(zip(classes, texts, strict=True)))
+    others = max(1, len(set(texts)) - 1)
+    return [0.0 if own is None else (sizes[own] - 1) / others for own in classes]
+
+
 def values_table(groups: Mapping[str, Sequence[Valued]]) -> pa.Table:
     """One row for each answer."""
     rows = [
