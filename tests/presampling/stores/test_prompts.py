@@ -106,13 +106,13 @@ def test_prompts_of_a_test_are_no_recombined_ones_even_by_chance():
     assert not {p.prompt for p in tests["dev"]} & {p.prompt for p in again}
 
 
-def test_columns_and_words_choose_and_the_first_are_kept(file):
+def test_columns_and_words_choose_and_the_limit_is_spread_over_the_file(file):
     rows = file(
         *({"problem_id": f"{i}", "prompt": f"the yak {i}", "part": "ab"[i % 2]} for i in range(9)),
         {"problem_id": "old", "prompt": "the cat", "part": "a"},
     )
     found = prompts(file=rows, only={"part": "a"}, novel=True, limit=3)
-    assert [p.problem_id for p in found] == ["0", "2", "4"]
+    assert [p.problem_id for p in found] == ["0", "2", "6"]
     assert len(prompts(file=rows, only={"part": "a"}, novel=True)) == 5
     with pytest.raises(DataError, match="no row left has part = 'c'; it is 'a', 'b'"):
         prompts(file=rows, only={"part": "c"})

@@ -45,7 +45,7 @@ def store_prompts(
             for index in range(store.limit or 1)
         )
     if store.prompts == "unlabelled":
-        return file_prompts(key, store, known)[: store.limit]
+        return spread(file_prompts(key, store, known), store.limit)
     if store.prompts == "train":
         chosen: Sequence[Problem] = known.train
     elif store.prompts == "recombined":
@@ -57,7 +57,18 @@ def store_prompts(
         chosen = with_new_words(chosen, known.train)
     if not chosen:
         raise DataError(f"{key}: no prompt is left{_and_new(store)}")
-    return tuple(chosen[: store.limit])
+    return spread(chosen, store.limit)
+
+
+def spread(prompts: Sequence[Problem], limit: int | None) -> tuple[Problem, ...]:
+    """At most ``limit`` of ``prompts``, evenly from beginning to end: files are often in order.
+
+    >>> [p.problem_id for p in spread([Problem(problem_id=c, prompt=c) for c in "abcdef"], 3)]
+    ['a', 'c', 'e']
+    """
+    if limit is None or limit >= len(prompts):
+        return tuple(prompts)
+    return tuple(prompts[index * len(prompts) // limit] for index in range(limit))
 
 
 def file_prompts(key: str, settings: PromptFileSettings, known: Known) -> tuple[Problem, ...]:
