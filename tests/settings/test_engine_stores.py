@@ -24,7 +24,7 @@ def of_method(given, **changes):
 
 def test_a_directory_is_enough_and_the_method_says_the_tilt():
     found = of_method({"broad": "there"})
-    assert found == {"broad": EngineStore(place="there", tilt=4.0, values="agreement")}
+    assert found == {"broad": EngineStore(place="there", tilt=4.0, values="distinct")}
     assert of_method(found) == found
     assert of_method('{"broad": "there"}') == found
     assert of_method({"broad": {"place": "there", "tilt": None}}) == found
@@ -40,7 +40,7 @@ def test_a_recipe_brings_place_and_tilt(tmp_path):
     path.write_text(RECIPE)
     objective = engine_objective(str(path))
     found = engine_stores(None, objective, source=str(path))
-    assert found == {"broad": EngineStore(place=tmp_path / "stores" / "mine", tilt=2.5)}
+    assert found == {"broad": EngineStore(place=tmp_path / "stores" / "mine", tilt=2.5, values="distinct")}
 
 
 def test_an_anchor_that_is_off_needs_no_store_but_may_have_one():

@@ -31,6 +31,7 @@ def _penalised(kind: str, weight: float) -> dict[str, dict[str, Any]]:
 
 _NOVEL_PROMPTS = {"prompts": "unlabelled", "novel": True, "answers": 16, "limit": 600}
 """Of the store that ``dph_broad`` and ``consensus`` can share. A recipe says where the file is."""
+_ALL_PROMPTS = {"prompts": "unlabelled", "answers": 16, "limit": 1200}
 
 
 def _agreeing(reward: str, **more: Any) -> dict[str, dict[str, Any]]:
@@ -85,7 +86,7 @@ METHODS: dict[str, dict[str, dict[str, Any]]] = {
             "anchors": {
                 "broad": {
                     "divergence": "distribution_kl",
-                    "weight": 0.05,
+                    "weight": 0.15,
                     "distributions": "broad",
                     "per_step": 96,
                     "whole_prompts": True,
@@ -93,10 +94,10 @@ METHODS: dict[str, dict[str, dict[str, Any]]] = {
             },
         },
         "stores": {
-            "broad": {**_NOVEL_PROMPTS, "tilt": 4.0},
-            "after": {"prompts": "unlabelled", "answers": 16, "tilt": 8.0, "limit": 600},
+            "broad": {**_NOVEL_PROMPTS, "tilt": 4.0, "values": "distinct"},
+            "after": {**_ALL_PROMPTS, "tilt": 4.0, "values": "distinct"},
         },
-        "consolidation": {"updates": 200, "store": "after", "rate": 4.0},
+        "consolidation": {"updates": 200, "store": "after", "rate": 5.0},
     },
     "ttrl": _agreeing("majority", novel=True),
     "consensus": {

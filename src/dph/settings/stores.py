@@ -23,7 +23,9 @@ class StoreSettings(PromptFileSettings):
         description="unlabelled (of file), train, recombined (of both), beginning (no prompt at "
         "all), or module:callable of your own",
     )
-    limit: Positive | None = Field(None, description="at most so many prompts, evenly from the file")
+    limit: Positive | None = Field(
+        None, description="at most so many prompts, evenly from the file"
+    )
     answers: Positive = Field(16, description="answers of the initial policy to each prompt")
     top: Positive | Literal["all"] = Field(
         8, description="likeliest tokens kept at each position, beside those drawn; or all"

@@ -7,7 +7,7 @@ from typing import Any
 
 from dph.errors import SettingsError
 from dph.quickstart.recipes import Size
-from dph.settings import Recipe, recipe_digest
+from dph.settings import METHODS, Recipe, recipe_digest
 from dph.study.candidates import Candidate
 from dph.study.recipes import Asked, own_recipe, world_recipe
 from dph.study.settings import BASE, BudgetSettings, MethodSettings
@@ -112,7 +112,7 @@ class Variants:
                 site.identity,
                 self._evaluation(site),
                 {
-                    "method": method.name,
+                    "method": {method.name: METHODS[method.name]},
                     "strength": candidate.strength,
                     "learning_rate": recipe.train.learning_rate,
                     "steps": recipe.train.steps,

@@ -131,11 +131,11 @@ def test_the_method_dph_broad_runs_with_the_tilt_of_its_recipe(tmp_path):
     args = config(
         tmp_path, store, stores={"broad": str(store)}, max_steps=2, method="dph_broad", objective={}
     )
-    assert args.stores == {"broad": {"place": str(store), "tilt": 4.0, "values": "agreement"}}
+    assert args.stores == {"broad": {"place": str(store), "tilt": 4.0, "values": "distinct"}}
     assert (args.epsilon, args.epsilon_high) == (0.2, 0.28)
     trainer = make_trainer(args)
     (anchor,) = trainer.anchors
-    assert (anchor.weight, anchor.per_step, anchor.whole_prompts) == (0.05, 96, True)
+    assert (anchor.weight, anchor.per_step, anchor.whole_prompts) == (0.15, 96, True)
     assert len(anchor.store.samples) == 24
     trainer.train()
     tokens = [row["broad/tokens"] for row in trainer.state.log_history if "broad/tokens" in row]
@@ -156,7 +156,7 @@ def test_a_recipe_brings_the_tilt_of_its_stores_and_their_place(tmp_path, store)
         """
     )
     found = config(tmp_path, store, objective=str(recipe), stores=None).stores
-    assert found["broad"] == {"place": str(store), "tilt": 2.5, "values": "agreement"}
+    assert found["broad"] == {"place": str(store), "tilt": 2.5, "values": "distinct"}
     text = json.dumps({"broad": {"tilt": 1.0}})
     again = config(tmp_path, store, objective=str(recipe), stores=text)
     assert again.stores["broad"] == {**found["broad"], "tilt": 1.0}
