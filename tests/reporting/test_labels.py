@@ -1,6 +1,7 @@
 import pytest
 
 from dph.reporting.labels import chosen_ks, method_label
+from dph.settings import METHODS
 
 
 @pytest.mark.parametrize(
@@ -25,3 +26,8 @@ def test_the_usual_ks_are_shown_if_they_are_there():
     assert chosen_ks({"1": 0, "8": 0, "16": 0, "32": 0}) == ["8", "16"]
     assert chosen_ks({"1": 0, "4": 0}) == ["4"]
     assert chosen_ks({"1": 0, "8": 0, "16": 0}, [1, 16]) == ["1", "16"]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_named_method_has_a_label(name):
+    assert method_label(name) != name

@@ -40,7 +40,9 @@ def test_a_recipe_brings_place_and_tilt(tmp_path):
     path.write_text(RECIPE)
     objective = engine_objective(str(path))
     found = engine_stores(None, objective, source=str(path))
-    assert found == {"broad": EngineStore(place=tmp_path / "stores" / "mine", tilt=2.5, values="distinct")}
+    assert found == {
+        "broad": EngineStore(place=tmp_path / "stores" / "mine", tilt=2.5, values="distinct")
+    }
 
 
 def test_an_anchor_that_is_off_needs_no_store_but_may_have_one():

@@ -12,7 +12,7 @@ _METHODS: Mapping[str, str] = MappingProxyType(
         "dph_js_definition": "DPH-JS definition",
         "dph_js": "DPH-JS",
         "dph_f": "DPH-F",
-        "dph_broad": "DPH-Broad",
+        "dph_broad": "DPH-broad",
         "ttrl": "TTRL",
         "consensus": "Consensus",
         "grpo": "GRPO",
@@ -27,6 +27,11 @@ _METHODS: Mapping[str, str] = MappingProxyType(
         "pkpo": "PKPO",
         "differential_smoothing": "Differential smoothing",
         "bbg": "BBG",
+        "entropy_bonus": "Entropy bonus",
+        "exact_rkl": "Exact RKL",
+        "exact_fkl": "Exact FKL",
+        "clip_cov": "Clip-Cov",
+        "kl_cov": "KL-Cov",
     }
 )
 _USUAL_KS = ("8", "16")

@@ -28,6 +28,7 @@ _FIXED: Mapping[str, Look] = MappingProxyType(
         "dph_f": Look("#0072B2", "o"),
         "dph_js": Look("#009E73", "D"),
         "dph_js_definition": Look("#882255", "X"),
+        "dph_broad": Look("#000000", "*"),
     }
 )
 _SPARE = (
