@@ -15,6 +15,7 @@ from dph.errors import ModelError, SettingsError
 from dph.files import atomic_path, make_directory, read_json, write_json
 from dph.worlds.muon import Muon
 from dph.worlds.packing import NO_TARGET, PackedBlocks
+from dph.worlds.world import Progress
 
 WARM_UP_STEPS = 20
 GRADIENT_NORM = 1.0
@@ -123,14 +124,42 @@ def train_model(
     model.eval()
 
 
-def require_steps(steps: int) -> None:
-    """Refuse a training of no step.
+Teach = Callable[[LlamaForCausalLM, PreTrainedTokenizerFast], None]
+"""Trains a model whose weights are random."""
+
+
+def train_once(
+    directory: Path,
+    make_tokenizer: Callable[[], PreTrainedTokenizerFast],
+    teach: Teach,
+    *,
+    world: str,
+    seed: int,
+    steps: int,
+    on_progress: Progress | None = None,
+) -> None:
+    """Make a model of ``seed``, have it taught, and save it as a transformers directory.
+
+    The directory appears when training is done, and is kept when it was made from the same
+    ``world`` (its fingerprint), seed and steps. The same seed and number of threads give the same
+    weights. ``teach`` reports progress itself; here ``on_progress`` is told of a kept model.
 
     Raises:
+        ModelError: ``directory`` holds something else.
         SettingsError: ``steps`` is below 1.
     """
     if steps < 1:
         raise SettingsError(f"the base model needs at least 1 training step, got {steps=}")
+    made_from = {"world": world, "seed": seed, "steps": steps}
+    if is_trained(directory, made_from):
+        if on_progress is not None:
+            on_progress(steps)
+        return
+    make_directory(directory.parent)
+    tokenizer = make_tokenizer()
+    model = new_model(tokenizer, seed=seed)
+    teach(model, tokenizer)
+    save_model(directory, model, tokenizer, made_from)
 
 
 def is_trained(directory: Path, made_from: Mapping[str, Any]) -> bool:

@@ -5,6 +5,7 @@ from one seed.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -39,20 +40,10 @@ class World(Protocol):
         ...
 
 
-class WorldKind(Protocol):
-    """How worlds of a kind are made. One object for each edition, a row of ``WORLDS``."""
+class Build(Protocol):
+    """Writes the world of a seed."""
 
-    @property
-    def base_steps(self) -> int:
-        """The steps of training that its base model needs."""
-        ...
-
-    @property
-    def sizes(self) -> type[Any]:
-        """The dataclass of how many problems each set holds; a study makes it from a table."""
-        ...
-
-    def build(self, directory: Path, *, seed: int, sizes: Any = None) -> Any:
+    def __call__(self, directory: Path, *, seed: int, sizes: Any = None) -> Any:
         """Write the world into ``directory``; keep it if it is already there and whole.
 
         ``sizes`` is a record of how many problems each set holds [default: the kind's own].
@@ -62,7 +53,11 @@ class WorldKind(Protocol):
         """
         ...
 
-    def train_base_model(
+
+class TrainBaseModel(Protocol):
+    """Makes the base model of a world."""
+
+    def __call__(
         self,
         world: Any,
         directory: Path,
@@ -79,9 +74,24 @@ class WorldKind(Protocol):
         """
         ...
 
-    def settings(self, world: Any) -> dict[str, dict[str, Any]]:
-        """The world's tables of a recipe: data (with evaluation sets), sampling, presample."""
-        ...
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldKind:
+    """How worlds of a kind are made: a row of ``WORLDS``, one for each edition.
+
+    Attributes:
+        base_steps: training steps that its base model needs.
+        sizes: the dataclass of how many problems each set holds; a study makes it from a table.
+        build: writes a world.
+        train_base_model: makes its base model.
+        settings: the world's tables of a recipe: data (with evaluation sets), sampling, presample.
+    """
+
+    base_steps: int
+    sizes: type[Any]
+    build: Build
+    train_base_model: TrainBaseModel
+    settings: Callable[[Any], dict[str, dict[str, Any]]]
 
 
 def fingerprint(world: World) -> str:

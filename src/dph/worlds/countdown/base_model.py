@@ -5,21 +5,20 @@ solver is needed. What it cannot learn from them is where a first step leads: it
 of search.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 import torch
-from transformers import PreTrainedTokenizerFast
+from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from dph.files import make_directory
 from dph.worlds.countdown.puzzles import OTHERS, TRAINED, Domain, Key, draw_puzzle
 from dph.worlds.countdown.tokenizer import make_tokenizer
 from dph.worlds.countdown.world import SETS, World
 from dph.worlds.packing import NO_TARGET, PackedBlocks
-from dph.worlds.small_model import is_trained, new_model, require_steps, save_model, train_model
-from dph.worlds.world import UNLABELLED, fingerprint
+from dph.worlds.small_model import train_model, train_once
+from dph.worlds.world import UNLABELLED, Progress, fingerprint
 
 STEPS = 1000
 ROWS_PER_STEP = ((TRAINED, 40), (OTHERS, 20))
@@ -74,33 +73,32 @@ def train_base_model(
     *,
     seed: int,
     steps: int = STEPS,
-    on_progress: Callable[[int], None] | None = None,
+    on_progress: Progress | None = None,
 ) -> None:
-    """Train the base model of a built world and save it as a transformers directory.
+    """Train the base model of a built world, once (``dph.worlds.small_model.train_once``).
 
-    The directory appears when training is done, and is kept when it was made from the same world,
-    seed and steps. The same seed and number of threads give the same weights. No puzzle of any of
-    the world's sets is trained on, in whatever order its numbers are. ``on_progress`` is called
-    with the number of steps done since the last call.
+    No puzzle of any of the world's sets is trained on, in whatever order its numbers are.
+    ``on_progress`` is called with the number of steps done since the last call.
 
     Raises:
         ModelError: ``directory`` holds something else.
         SettingsError: ``steps`` is below 1.
     """
-    require_steps(steps)
-    made_from = {"world": fingerprint(world), "seed": seed, "steps": steps}
-    if is_trained(directory, made_from):
-        if on_progress is not None:
-            on_progress(steps)
-        return
-    make_directory(directory.parent)
-    tokenizer = make_tokenizer()
-    model = new_model(tokenizer, seed=seed)
-    batches = make_corpus(world, tokenizer).batches(
-        Random(f"countdown base model {seed}: walks"), steps=steps
+
+    def taught(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast) -> None:
+        rng = Random(f"countdown base model {seed}: walks")
+        batches = make_corpus(world, tokenizer).batches(rng, steps=steps)
+        train_model(model, batches, steps=steps, on_progress=on_progress)
+
+    train_once(
+        directory,
+        make_tokenizer,
+        taught,
+        world=fingerprint(world),
+        seed=seed,
+        steps=steps,
+        on_progress=on_progress,
     )
-    train_model(model, batches, steps=steps, on_progress=on_progress)
-    save_model(directory, model, tokenizer, made_from)
 
 
 def make_corpus(world: World, tokenizer: PreTrainedTokenizerFast) -> Corpus:

@@ -12,9 +12,8 @@ from typing import Protocol
 
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from dph.files import make_directory
 from dph.worlds.packing import Block, PackedBlocks, pack_blocks
-from dph.worlds.small_model import is_trained, new_model, require_steps, save_model, train_model
+from dph.worlds.small_model import train_model, train_once
 from dph.worlds.sql.annotators import Annotator
 from dph.worlds.sql.arithmetic import all_sums
 from dph.worlds.sql.question_sets import draw_questions
@@ -112,28 +111,28 @@ def train_base_model(
     on_progress: Progress | None = None,
     teach: Teach = teach_by_samples,
 ) -> None:
-    """Train the base model of a built world and save it as a transformers directory.
+    """Train the base model of a built world, once (``dph.worlds.small_model.train_once``).
 
-    The directory appears when training is done, and is kept when it was made from the same
-    world, seed and steps. The same seed and number of threads give the same weights. No
-    question of the in-domain or cross-domain set is trained on; the sums are so few that all
-    of them are. ``on_progress`` is called with the number of steps done since the last call.
+    No question of the in-domain or cross-domain set is trained on; the sums are so few that all of
+    them are. ``on_progress`` is called with the number of steps done since the last call.
 
     Raises:
         ModelError: ``directory`` holds something else.
         SettingsError: ``steps`` is below 1.
     """
-    require_steps(steps)
-    made_from = {"world": world.fingerprint, "seed": seed, "steps": steps}
-    if is_trained(directory, made_from):
-        if on_progress is not None:
-            on_progress(steps)
-        return
-    make_directory(directory.parent)
-    tokenizer = make_tokenizer()
-    model = new_model(tokenizer, seed=seed)
-    teach(model, world, tokenizer, seed=seed, steps=steps, on_progress=on_progress)
-    save_model(directory, model, tokenizer, made_from)
+
+    def taught(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast) -> None:
+        teach(model, world, tokenizer, seed=seed, steps=steps, on_progress=on_progress)
+
+    train_once(
+        directory,
+        make_tokenizer,
+        taught,
+        world=world.fingerprint,
+        seed=seed,
+        steps=steps,
+        on_progress=on_progress,
+    )
 
 
 def draw_corpus(world: World, tokenizer: PreTrainedTokenizerFast, *, seed: int) -> Corpus:

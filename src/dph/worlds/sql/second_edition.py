@@ -1,7 +1,6 @@
 """The text-to-SQL world, second edition: less luck in its design, a base that imitates better."""
 
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 from dph.worlds.sql.base_model import train_base_model
 from dph.worlds.sql.imitation import STEPS, teach_by_chances
@@ -10,11 +9,10 @@ from dph.worlds.sql.settings import sql_settings
 from dph.worlds.sql.world import (
     QUESTIONS_WITHOUT_ANSWERS,
     Edition,
-    World,
     WorldSizes,
     build_world,
 )
-from dph.worlds.world import Progress
+from dph.worlds.world import WorldKind
 
 SECOND = Edition(
     number=2,
@@ -25,38 +23,12 @@ SECOND = Edition(
 )
 
 
-class SecondEdition:
-    """Knowledge is balanced within trained, held-out and cross-domain terms."""
-
-    base_steps = STEPS
-    sizes = WorldSizes
-
-    def build(self, directory: Path, *, seed: int, sizes: WorldSizes | None = None) -> World:
-        """See ``build_world``."""
-        return build_world(directory, seed=seed, sizes=sizes, edition=SECOND)
-
-    def train_base_model(
-        self,
-        world: World,
-        directory: Path,
-        *,
-        seed: int,
-        steps: int,
-        on_progress: Progress | None = None,
-    ) -> None:
-        """See ``dph.worlds.sql.base_model``; taught by chances."""
-        train_base_model(
-            world,
-            directory,
-            seed=seed,
-            steps=steps,
-            on_progress=on_progress,
-            teach=teach_by_chances,
-        )
-
-    def settings(self, world: World) -> dict[str, dict[str, Any]]:
-        """Three sets: in domain, across, and the sums that RL never trains."""
-        return sql_settings(world)
-
-
-SECOND_EDITION = SecondEdition()
+SECOND_EDITION = WorldKind(
+    base_steps=STEPS,
+    sizes=WorldSizes,
+    build=partial(build_world, edition=SECOND),
+    train_base_model=partial(train_base_model, teach=teach_by_chances),
+    settings=sql_settings,
+)
+"""Knowledge is balanced within trained, held-out and cross-domain terms; the base model is taught
+by the annotators' own chances."""
