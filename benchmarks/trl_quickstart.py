@@ -78,7 +78,7 @@ def shared_settings(recipe: Recipe, out: Path, *, steps: int) -> dict[str, Any]:
         "steps_per_generation": OPTIMIZER_STEPS,
         "max_steps": steps,
         "max_completion_length": MAX_TOKENS,
-        "learning_rate": OPTIMIZERS[""]["learning_rate"],
+        "learning_rate": OPTIMIZERS["fast"]["learning_rate"],
         "lr_scheduler_type": "constant",
         "adam_beta2": recipe.train.betas[1],
         "max_grad_norm": recipe.train.max_grad_norm,

@@ -13,6 +13,8 @@ from dph.settings.keys import nested
 THREADS = 1
 """CPU threads of torch: the model is too small for more, and the weights depend on the number."""
 
+WORKERS = 2
+"""Processes that grade; they decide nothing but time."""
 ROWS_AT_ONCE = 1024
 """Answers that are decoded side by side; it decides nothing but time and memory."""
 
@@ -31,15 +33,16 @@ class Size:
 
 
 OPTIMIZERS: dict[str, dict[str, float]] = {
-    "": {"learning_rate": 5e-4},
+    "": {},
     "slow": {"learning_rate": 2e-4, "eps": 1e-5},
+    "fast": {"learning_rate": 5e-4, "eps": 1e-8},
 }
-"""Settings of AdamW. ``slow`` makes a stronger baseline: see docs/quickstart-world.md."""
+"""Settings of AdamW: the world's own, or by name (docs/quickstart-world.md)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A method, its strength and its optimizer, written ``method[@strength][+slow]``."""
+    """A method, its strength and its optimizer, written ``method[@strength][+optimizer]``."""
 
     label: str
     method: str
@@ -61,7 +64,9 @@ def parse_contender(label: str, strengths: Mapping[str, float | None] | None = N
     if method not in METHODS:
         raise SettingsError(f"unknown method {method!r}; choose from {', '.join(METHODS)}")
     if plus and (not optimizer or optimizer not in OPTIMIZERS):
-        raise SettingsError(f"unknown optimizer {optimizer!r} in {label!r}; there is +slow")
+        raise SettingsError(
+            f"unknown optimizer {optimizer!r} in {label!r}; there is +slow and +fast"
+        )
     if not at:
         return Contender(label, method, usual.get(method), optimizer)
     if STRENGTHS[method] is None:
@@ -113,6 +118,7 @@ def quickstart_recipe(
             "attention": "eager",
         },
         "presample": presample,
+        "data": {"verifier_workers": WORKERS},
         "sampling": {"max_rows": ROWS_AT_ONCE, "cache_tokens": ROWS_AT_ONCE * 1024},
         "train": {
             "steps": size.steps,

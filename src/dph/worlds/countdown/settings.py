@@ -27,6 +27,7 @@ def countdown_settings(world: World) -> dict[str, dict[str, Any]]:
         },
         "sampling": {"max_tokens": MAX_TOKENS},
         "presample": {"samples": 8, "threshold": THRESHOLD},
+        "train": {"learning_rate": 2e-4, "eps": 1e-5},
         "stores": {"broad": {"tilt": 0.0, "agreement": agreement}},
         "self_consistency": {"agreement": agreement},
         "consolidation": {"updates": 0},
