@@ -75,7 +75,7 @@ def main() -> None:
 
 def _quickstart(arguments: argparse.Namespace, seed: int) -> None:
     dph = [str(Path(sys.executable).with_name("dph")), "quickstart"]
-    options = ["--methods", arguments.methods, "--seed", str(seed)]
+    options = ["--world", "1", "--jobs", "1", "--methods", arguments.methods, "--seed", str(seed)]
     out = ["--out", str(arguments.out / f"seed_{seed}")]
     subprocess.run([*dph, *options, *out], check=True, stdout=subprocess.DEVNULL)
 

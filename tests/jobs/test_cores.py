@@ -121,6 +121,29 @@ def test_what_children_print_is_handed_on_line_by_line_before_they_have_ended(tm
     assert sorted(lines) == [("a", "{'x': 1}"), ("b", "{'y': 2}")]
 
 
+def test_a_child_that_was_given_something_bad_says_so(tmp_path):
+    jobs = CoreJobs(1, lambda job: tmp_path / f"{job}.log", entry="dph.settings:load_recipe")
+    jobs.start(Job("a", {"not": "a path"}))
+    assert not jobs.wait().bad_input  # a TypeError is our fault
+    jobs = CoreJobs(1, lambda job: tmp_path / f"{job}.log", entry="dph.settings:resolve_recipe")
+    jobs.start(Job("b", {"method": "nothing"}))
+    ended = jobs.wait()
+    assert ended.bad_input
+    assert "nothing" in ended.error
+
+
+def test_who_listens_badly_is_told_of_and_the_child_goes_on(tmp_path):
+    def broken(job, line):
+        raise ValueError(f"{job}: {line}")
+
+    jobs = CoreJobs(1, lambda job: tmp_path / f"{job}.log", entry="builtins:print", on_line=broken)
+    jobs.start(Job("a", {}))
+    process = jobs._running["a"]
+    with pytest.raises(ValueError, match=r"a: \{\}"):
+        jobs.wait()
+    assert process.returncode == 0
+
+
 @pytest.mark.slow
 def test_the_real_child_says_what_went_wrong_in_its_last_line(tmp_path):
     jobs = CoreJobs(1, lambda job: tmp_path / f"{job}.log", entry="dph.study.execute:execute")

@@ -63,7 +63,7 @@ def test_methods_differ_in_nothing_but_the_method(tmp_path):
         ("rkl@much", "a strength is a number, got 'much'"),
         ("rkl@-1", "at least 0 and finite"),
         ("rkl@nan", "at least 0 and finite"),
-        ("grpo+fast", "unknown optimizer 'fast'"),
+        ("grpo+quick", "unknown optimizer 'quick'"),
         ("grpo+", "unknown optimizer ''"),
     ],
 )

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from dph.errors import DataError, SettingsError, TrainingError
+from dph.errors import DataError, SettingsError
 from dph.quickstart.recipes import Size
 from dph.quickstart.run import quickstart
 from dph.quickstart.stage_clock import StageClock
@@ -87,13 +87,21 @@ def test_side_by_side_it_finds_the_same_as_one_after_the_other(tmp_path):
 
 
 @pytest.mark.slow
+def test_methods_that_share_a_store_wait_for_it(tmp_path):
+    methods = ["consensus@1", "consensus@2"]
+    summary = quickstart(tmp_path, methods=methods, seed=3, progress=Silent(), size=SMALL, jobs=2)
+    assert list(summary["methods"]) == methods
+    assert len(list((tmp_path / "stores").glob("*/manifest.json"))) == 1
+
+
+@pytest.mark.slow
 def test_what_fails_in_a_child_is_told_in_one_line_and_goes_on_next_time(tmp_path, finished):
     directory, _ = finished
     broken = tmp_path / "broken"
     shutil.copytree(directory, broken)
     shutil.rmtree(broken / "grpo")
     (broken / "grpo").write_text("in the way")
-    with pytest.raises(TrainingError, match=r"^train grpo: .*grpo") as caught:
+    with pytest.raises(DataError, match=r"^train grpo: .*grpo") as caught:
         quickstart(broken, methods=["grpo", "rkl"], seed=3, progress=Silent(), size=SMALL, jobs=2)
     assert "\n" not in str(caught.value)
     (broken / "grpo").unlink()
@@ -126,6 +134,18 @@ def test_the_clock_adds_up_over_starts(tmp_path):
     seconds = clock.seconds()
     assert set(seconds) == {"a", "b", "total"}
     assert seconds["total"] == pytest.approx(seconds["a"] + seconds["b"], abs=0.01)
+
+
+def test_the_total_is_the_time_that_passed_after_what_was_counted_before(tmp_path):
+    path = tmp_path / "seconds.json"
+    path.write_text(json.dumps({"a": 5.0, "b": 2.0}))  # as it was before totals were kept
+    clock = StageClock(path)
+    for _ in range(2):
+        with clock.stage("total"), clock.stage("c"):
+            pass
+    seconds = clock.seconds()
+    assert list(seconds) == ["a", "b", "c", "total"]
+    assert seconds["total"] == pytest.approx(7.0 + seconds["c"], abs=0.1)
 
 
 def test_the_clock_counts_a_stage_that_failed(tmp_path):

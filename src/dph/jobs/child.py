@@ -7,11 +7,14 @@ import threading
 import traceback
 from importlib import import_module
 
-from dph.errors import DphError
+from dph.errors import DphError, TrainingError, VerifierError
+
+BAD_INPUT = 2
+"""The exit code of a child whose job cannot be done as it was given."""
 
 
 def main() -> int:
-    """Do the job; 0 where it is done, 1 where it failed, with the reason as stderr's last line."""
+    """Do the job; 0 where it is done, else 1 or 2, with the reason as stderr's last line."""
     line = _first_line()
     if not line:
         return 1
@@ -21,7 +24,7 @@ def main() -> int:
         getattr(import_module(module), function)(json.loads(line))  # torch, after the thread
     except DphError as error:
         print(" ".join(str(error).split()), file=sys.stderr)  # noqa: T201
-        return 1
+        return 1 if isinstance(error, TrainingError | VerifierError) else BAD_INPUT
     except Exception as error:  # noqa: BLE001 - the parent tells it in one line
         traceback.print_exc()
         print(f"unexpected {type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from dph.files import make_directory
+from dph.jobs.child import BAD_INPUT
 from dph.jobs.job import Ended, Job
 
 _LOOK_EVERY = 0.05
@@ -45,6 +46,7 @@ class CoreJobs:
         self._on_line = on_line
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._readers: dict[str, threading.Thread] = {}
+        self._broken: Exception | None = None
 
     @property
     def capacity(self) -> int:
@@ -81,11 +83,24 @@ class CoreJobs:
             for name, child in self._running.items():
                 if (code := child.poll()) is not None:
                     self._forget(name)
-                    return Ended(name, "" if code == 0 else self._reason(name, code))
+                    if self._broken is not None:
+                        raise self._broken
+                    if code == 0:
+                        return Ended(name, "")
+                    return Ended(name, self._reason(name, code), bad_input=code == BAD_INPUT)
             time.sleep(_LOOK_EVERY)
 
-    def close(self) -> None:
-        """Kill all children and what they started."""
+    def close(self, *, patience: float = 0.0) -> None:
+        """Kill all children and what they started.
+
+        With ``patience`` (seconds) they are asked to end by SIGTERM first.
+        """
+        until = time.monotonic() + patience
+        if patience:
+            for child in self._running.values():
+                child.terminate()
+        while time.monotonic() < until and any(c.poll() is None for c in self._running.values()):
+            time.sleep(_LOOK_EVERY)
         for name in list(self._running):
             child = self._running[name]
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -98,7 +113,10 @@ class CoreJobs:
         assert self._on_line is not None
         with stream:
             for line in stream:
-                self._on_line(name, line.decode("utf-8", errors="replace").rstrip("\n"))
+                try:
+                    self._on_line(name, line.decode("utf-8", errors="replace").rstrip("\n"))
+                except Exception as error:  # noqa: BLE001 - not the child's fault: wait() raises it
+                    self._broken = self._broken or error
 
     def _forget(self, name: str) -> None:
         child = self._running.pop(name)

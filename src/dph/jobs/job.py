@@ -15,10 +15,14 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A job that came to its end; ``error`` is '' where it did what it should."""
+    """A job that came to its end; ``error`` is '' where it did what it should.
+
+    ``bad_input`` says that the error is one of what the job was given.
+    """
 
     id: str
     error: str
+    bad_input: bool = False
 
 
 class Jobs(Protocol):

@@ -62,11 +62,12 @@ def quickstart(
     clock = clock_of(make_directory(directory))
     with clock.stage(TOTAL):
         recipes = _prepared(kind, contenders, directory, seed, size, clock, progress)
-        first = next(iter(recipes.values()))
-        before = [Stage("presample", first), Stage("evaluate base", first)]
-        run_stages(before, directory, progress, jobs=jobs)
-        runs = [Stage("train", recipe) for recipe in recipes.values()]
-        run_stages(runs, directory, progress, jobs=jobs)
+    first = next(iter(recipes.values()))
+    before = [Stage("presample", first), Stage("evaluate base", first)]
+    runs = [Stage("train", recipe) for recipe in recipes.values()]
+    for stages in (before, runs):
+        with clock.stage(TOTAL):
+            run_stages(stages, directory, progress, jobs=jobs)
     summary = {
         "schema": SCHEMA,
         "seed": seed,

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from dph.errors import TrainingError
+from dph.errors import DataError, TrainingError
 from dph.files import held
 from dph.jobs.cores import CoreJobs
 from dph.jobs.job import Job
@@ -25,6 +25,10 @@ from dph.runs.workbench import open_workbench
 from dph.settings import Recipe, recipe_toml, resolve_recipe
 
 _CLOCK = "seconds.json"
+_DRAWING = 3600.0
+"""Seconds that a method waits for another one to make the stores that both read."""
+_CHECKPOINT = 30.0
+"""Seconds that children have for a last checkpoint when somebody asks for an end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +60,14 @@ def train_method(recipe: Recipe, directory: Path, progress: ProgressDisplay) -> 
     """Stores where the recipe reads some, training, and the evaluation of what came out.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C, after training has written a checkpoint.
+        KeyboardInterrupt: Ctrl-C or SIGTERM, after training has written a checkpoint.
     """
     run, clock = directory / recipe.name, clock_of(directory)
     with open_workbench(recipe) as bench:
         if recipe.used_stores:
-            with clock.stage(f"stores {recipe.name}"):
+            # Methods share stores: whoever comes second waits, and finds them made.
+            lock = held(directory / ".stores.lock", patience=_DRAWING)
+            with lock, clock.stage(f"stores {recipe.name}"):
                 store_stage(bench, run, progress)
         with clock.stage(f"train {recipe.name}"):
             trained = trained_policy(bench, run, progress)
@@ -90,8 +96,11 @@ def run_stages(
 
     Side by side, those that also make stores begin first: they take longest.
 
+    Asked for an end (Ctrl-C), children that train write a checkpoint first.
+
     Raises:
-        DphError: a stage failed; others of a failed one's time are ended, and go on next time.
+        DphError: a stage failed; those beside it are ended too, and go on next time. What a child
+            said is told as a DataError where it is bad input, else as a TrainingError.
     """
     if min(jobs, len(stages)) == 1:
         for stage in stages:
@@ -113,7 +122,11 @@ def run_stages(
                 running += 1
             ended, running = children.wait(), running - 1
             if ended.error:
-                raise TrainingError(f"{ended.id}: {ended.error}")
+                kind = DataError if ended.bad_input else TrainingError
+                raise kind(f"{ended.id}: {ended.error}")
+    except KeyboardInterrupt:
+        children.close(patience=_CHECKPOINT)
+        raise
     finally:
         children.close()
         shown.close()

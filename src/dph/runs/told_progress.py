@@ -64,8 +64,10 @@ class ShownProgress:
                 advance = stack.enter_context(self._display.task(title, total, u))
                 self._tasks[child, number] = (advance, stack)
             case {"at": int(number), "amount": int(amount), "note": str(note)}:
-                self._tasks[child, number][0](amount, note)
+                if (child, number) in self._tasks:
+                    self._tasks[child, number][0](amount, note)
             case {"end": int(number)}:
-                self._tasks.pop((child, number))[1].close()
+                if (child, number) in self._tasks:
+                    self._tasks.pop((child, number))[1].close()
             case {"say": str(text)}:
                 self._display.say(text)

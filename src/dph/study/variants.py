@@ -12,6 +12,7 @@ from dph.study.candidates import Candidate
 from dph.study.recipes import Asked, own_recipe, world_recipe
 from dph.study.settings import BASE, BudgetSettings, MethodSettings
 from dph.study.sites import Site, dotted
+from dph.worlds.optimizers import WORLD_OPTIMIZERS
 
 _NO_DATA = {"data": {"train": "train.jsonl"}}
 """Enough of a world to check a method's settings before any world is built."""
@@ -115,6 +116,7 @@ class Variants:
                     "method": {method.name: METHODS[method.name]},
                     "strength": candidate.strength,
                     "learning_rate": recipe.train.learning_rate,
+                    "eps": recipe.train.eps,
                     "steps": recipe.train.steps,
                     "settings": dict(sorted(asked.settings.items())),
                 },
@@ -128,7 +130,13 @@ class Variants:
             size = size_of(self._budget)
             here = Path()
             return world_recipe(
-                asked, _NO_DATA, size, name="run", directory=here, pool=here / "pool", seed=0
+                asked,
+                _NO_DATA | {"train": _optimizer(site)},
+                size,
+                name="run",
+                directory=here,
+                pool=here / "pool",
+                seed=0,
             )
         except SettingsError as error:
             raise SettingsError(f"{method.label!r} on {site.name}: {error}") from error
@@ -141,6 +149,13 @@ class Variants:
         if site.recipe is not None:
             return {}
         return self._budget.model_dump(include={"samples", "problems_per_step"})
+
+
+def _optimizer(site: Site) -> dict[str, float]:
+    """The world's own; looked up without loading the world, which loads torch."""
+    assert site.task is not None
+    assert site.edition is not None
+    return dict(WORLD_OPTIMIZERS[site.task, site.edition])
 
 
 def size_of(budget: BudgetSettings) -> Size:

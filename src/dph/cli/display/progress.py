@@ -77,6 +77,9 @@ class Bars:
             yield advance
             took = f"{unit} in {duration(meter.seconds)}{_tail(note)}"
             bars.update(shown, about=took)
+            if self._open > 1:  # others are under way: what is done makes room for them
+                bars.remove_task(shown)
+                self.say(f"{title}: {meter.done}/{total} {took}")
 
     @contextmanager
     def _shared(self) -> Iterator["Progress"]:

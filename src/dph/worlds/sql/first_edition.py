@@ -2,8 +2,9 @@
 
 from functools import partial
 
+from dph.worlds.optimizers import FAST
 from dph.worlds.sql.base_model import STEPS, train_base_model
-from dph.worlds.sql.settings import FIRST_OPTIMIZER, sql_settings
+from dph.worlds.sql.settings import sql_settings
 from dph.worlds.sql.world import WorldSizes, build_world
 from dph.worlds.world import WorldKind
 
@@ -12,6 +13,6 @@ FIRST_EDITION = WorldKind(
     sizes=WorldSizes,
     build=build_world,
     train_base_model=train_base_model,
-    settings=partial(sql_settings, optimizer=FIRST_OPTIMIZER),
+    settings=partial(sql_settings, optimizer=FAST),
 )
 """Knowledge is balanced for each side as a whole, held-out terms are drawn from all."""

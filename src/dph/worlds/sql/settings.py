@@ -1,23 +1,17 @@
 """What a recipe on the text-to-SQL world says, whatever the method."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
+from dph.worlds.optimizers import GENTLE
 from dph.worlds.sql.world import World
 
 MAX_TOKENS = 32
 SQL_SETS = ("in_domain", "cross_domain")
 
 
-OPTIMIZER: Mapping[str, float] = MappingProxyType({"learning_rate": 2e-4, "eps": 1e-5})
-"""What GRPO does best with on the second edition (docs/study.md)."""
-FIRST_OPTIMIZER: Mapping[str, float] = MappingProxyType({"learning_rate": 5e-4})
-"""With which the first edition's figures were made."""
-
-
 def sql_settings(
-    world: World, *, optimizer: Mapping[str, float] = OPTIMIZER
+    world: World, *, optimizer: Mapping[str, float] = GENTLE
 ) -> dict[str, dict[str, Any]]:
     """Tables ``data``, ``sampling``, ``presample``, and ``train`` with the optimizer."""
     sets = {name: {"path": str(world.problems_path(name))} for name in SQL_SETS}

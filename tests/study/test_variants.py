@@ -1,0 +1,32 @@
+"""What a run of a study is, before it is made."""
+
+import pytest
+
+from dph.study.candidates import Candidate
+from dph.study.settings import BudgetSettings, MethodSettings
+from dph.study.sites import Site
+from dph.study.variants import Variants
+from dph.worlds import WORLDS, world_kind
+from dph.worlds.optimizers import WORLD_OPTIMIZERS
+
+GRPO = MethodSettings(name="grpo", label="GRPO")
+
+
+def variant(task="sql", edition=2, rate=None):
+    site = Site(name=f"{task}-{edition}", task=task, edition=edition)
+    return Variants(BudgetSettings()).of(site, GRPO, Candidate(learning_rate=rate))
+
+
+@pytest.mark.parametrize("place", [(t, e) for t, editions in WORLDS.items() for e in editions])
+def test_without_a_rate_a_run_has_that_of_its_world(place):
+    found = variant(*place)
+    assert found.learning_rate == WORLD_OPTIMIZERS[place]["learning_rate"]
+    assert found.run_id(1) == variant(*place, rate=found.learning_rate).run_id(1)
+    assert found.run_id(1) != variant(*place, rate=1e-6).run_id(1)
+
+
+def test_the_table_of_optimizers_is_that_of_the_worlds(tmp_path):
+    for (task, edition), optimizer in WORLD_OPTIMIZERS.items():
+        kind = world_kind(task, edition)
+        world = kind.build(tmp_path / f"{task}-{edition}", seed=0)
+        assert kind.settings(world)["train"] == optimizer
