@@ -70,7 +70,10 @@ def test_a_recipe_without_its_file_can_be_shown_but_not_run(dph, example, tmp_pa
 def test_check_opens_what_stores_name(dph, example, unlabelled):
     code, out, _ = dph("recipe", "check", example, *BROAD, *unlabelled)
     assert code == 0
-    assert "4 answers to each of the unlabelled prompts, tilted by agreement ^ 4" in out
+    assert (
+        "4 answers to each of the unlabelled prompts, tilted by agreement of different texts ^ 4"
+        in out
+    )
     wrong = {
         "stores.broad.only.part=others": "no row has the column 'part'",
         f"stores.broad.file={example.parent / 'problems.jsonl'}": "prompts of the evaluation set",

@@ -1,8 +1,14 @@
 """What a recipe would do."""
 
 from dph.runs.layout import pool_directory, run_directory, store_directory
-from dph.settings import Recipe
+from dph.settings import Recipe, StoreSettings
 from dph.settings.objective import AnchorSettings, PenaltySettings, TermSettings
+
+_VALUES = {
+    "agreement": "agreement",
+    "distinct": "agreement of different texts",
+    "correct": "correctness",
+}
 
 
 def stages(recipe: Recipe) -> list[str]:
@@ -27,11 +33,14 @@ def _presampling(recipe: Recipe) -> str:
 def _store(recipe: Recipe, name: str) -> str:
     store, directory = recipe.stores[name], run_directory(recipe, None)
     prompts = f"{'novel ' * store.novel}{store.prompts} prompts"
-    tilt = f", tilted by {store.values} ^ {store.tilt:g}" if store.tilt else ""
     return (
-        f"store {name}: {store.answers} answers to each of the {prompts}{tilt}; in "
+        f"store {name}: {store.answers} answers to each of the {prompts}{_tilt(store)}; in "
         f"{store_directory(recipe, directory, name)}"
     )
+
+
+def _tilt(store: StoreSettings) -> str:
+    return f", tilted by {_VALUES[store.values]} ^ {store.tilt:g}" if store.tilt else ""
 
 
 def _training(recipe: Recipe) -> str:
@@ -60,8 +69,8 @@ def _consolidation(recipe: Recipe) -> str:
     store = recipe.stores[str(settings.store)]
     return (
         f"consolidate: {store.answers} answers of the trained policy to each of the "
-        f"{store.prompts} prompts, tilted by {store.values} ^ {store.tilt:g}; {settings.updates} "
-        f"updates of {settings.rows} of them, learning rate "
+        f"{store.prompts} prompts{_tilt(store)}; {settings.updates} updates of "
+        f"{settings.rows} of them, learning rate "
         f"{settings.rate * recipe.train.learning_rate:g}"
     )
 
