@@ -26,21 +26,21 @@ from dph.integrations.trl import DPHConfig, DPHTrainer, problems_dataset, reward
 from dph.models.prompts import stop_token_ids
 from dph.presampling.pool import load_pool
 from dph.quickstart.recipes import (
-    MAX_TOKENS,
-    OPTIMIZERS,
     THREADS,
     Size,
     parse_contender,
     quickstart_recipe,
 )
+from dph.quickstart.strengths import usual_strengths
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
 from dph.runs.workbench import Workbench, open_workbench
 from dph.settings import Recipe
-from dph.worlds.sql.base_model import train_base_model
-from dph.worlds.sql.world import build_world
+from dph.worlds import world_kind
 
+EDITION = 1
+"""Of the text-to-SQL world."""
 OPTIMIZER_STEPS = 2
 """For each rollout, as in the quickstart."""
 SAMPLES = 16
@@ -49,11 +49,12 @@ SAMPLES = 16
 
 def make_recipe(out: Path, *, seed: int) -> Recipe:
     """Build the world and the base model; the recipe of dph_f, with one evaluation set."""
-    world, size = build_world(out / "world", seed=seed), Size(samples=SAMPLES)
-    train_base_model(world, out / "base_model", seed=seed)
+    kind, size = world_kind("sql", EDITION), Size(samples=SAMPLES)
+    world = kind.build(out / "world", seed=seed)
+    kind.train_base_model(world, out / "base_model", seed=seed, steps=kind.base_steps)
     recipe = quickstart_recipe(
-        parse_contender("dph_f"),
-        world,
+        parse_contender("dph_f", usual_strengths("sql", EDITION)),
+        kind.settings(world),
         base_model=out / "base_model",
         pool=out / "pool",
         seed=seed,
@@ -77,8 +78,8 @@ def shared_settings(recipe: Recipe, out: Path, *, steps: int) -> dict[str, Any]:
         "per_device_train_batch_size": rollout // OPTIMIZER_STEPS,
         "steps_per_generation": OPTIMIZER_STEPS,
         "max_steps": steps,
-        "max_completion_length": MAX_TOKENS,
-        "learning_rate": OPTIMIZERS["fast"]["learning_rate"],
+        "max_completion_length": recipe.sampling.max_tokens,
+        "learning_rate": recipe.train.learning_rate,
         "lr_scheduler_type": "constant",
         "adam_beta2": recipe.train.betas[1],
         "max_grad_norm": recipe.train.max_grad_norm,
