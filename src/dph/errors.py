@@ -44,3 +44,8 @@ class VerifierError(DphError, RuntimeError):
 
 class TrainingError(DphError, RuntimeError):
     """Training cannot go on."""
+
+
+def is_bad_input(error: DphError) -> bool:
+    """Whether what was given is at fault, and not the run."""
+    return not isinstance(error, TrainingError | VerifierError)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import typer
 
-from dph.errors import DphError, TrainingError, VerifierError
+from dph.errors import DphError, is_bad_input
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
@@ -34,7 +34,7 @@ def exit_code(error: BaseException) -> int:
         return _usage(error)
     if isinstance(error, DphError):
         _say(str(error))
-        return FAILED if isinstance(error, TrainingError | VerifierError) else BAD_INPUT
+        return BAD_INPUT if is_bad_input(error) else FAILED
     if isinstance(error, OSError) and error.errno in _OUTSIDE:
         place = f": {error.filename}" if error.filename else ""
         _say(f"{os.strerror(error.errno)}{place}; what was finished is kept")

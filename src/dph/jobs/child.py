@@ -7,7 +7,7 @@ import threading
 import traceback
 from importlib import import_module
 
-from dph.errors import DphError, TrainingError, VerifierError
+from dph.errors import DphError, is_bad_input
 
 BAD_INPUT = 2
 """The exit code of a child whose job cannot be done as it was given."""
@@ -24,7 +24,7 @@ def main() -> int:
         getattr(import_module(module), function)(json.loads(line))  # torch, after the thread
     except DphError as error:
         print(" ".join(str(error).split()), file=sys.stderr)  # noqa: T201
-        return 1 if isinstance(error, TrainingError | VerifierError) else BAD_INPUT
+        return BAD_INPUT if is_bad_input(error) else 1
     except Exception as error:  # noqa: BLE001 - the parent tells it in one line
         traceback.print_exc()
         print(f"unexpected {type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201

@@ -98,3 +98,20 @@ def read_manifest(path: Path) -> Manifest:
     if found == 1 and isinstance(content.get("source"), dict):
         content["source"]["verifier_settings"] = None
     return validated(Manifest, content, path)
+
+
+def policy_fields(
+    *,
+    tokenizer_fingerprint: str,
+    temperature: float,
+    dtype: str,
+    model_fingerprint: str | None = None,
+) -> dict[str, object]:
+    """The fields of a source that log-probs depend on; without the weights where that is None."""
+    weights = {} if model_fingerprint is None else {"model_fingerprint": model_fingerprint}
+    return {
+        "tokenizer_fingerprint": tokenizer_fingerprint,
+        "temperature": temperature,
+        "dtype": dtype,
+        **weights,
+    }

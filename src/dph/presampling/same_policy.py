@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from dph.presampling.manifest import Manifest
+from dph.presampling.manifest import Manifest, policy_fields
 from dph.presampling.pool import require_fit
 
 
@@ -27,12 +27,11 @@ def require_same_policy(
     Raises:
         PoolError: names what differs, both values, and what to do.
     """
-    wanted: dict[str, object] = {
-        "tokenizer_fingerprint": tokenizer_fingerprint,
-        "temperature": temperature,
-        "dtype": dtype,
-        **also,
-    }
-    if model_fingerprint is not None:
-        wanted["model_fingerprint"] = model_fingerprint
-    require_fit(path, manifest, manifest.source.model_copy(update=wanted), manifest.rule)
+    wanted = policy_fields(
+        tokenizer_fingerprint=tokenizer_fingerprint,
+        temperature=temperature,
+        dtype=dtype,
+        model_fingerprint=model_fingerprint,
+    )
+    source = manifest.source.model_copy(update={**wanted, **also})
+    require_fit(path, manifest, source, manifest.rule)

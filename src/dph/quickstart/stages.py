@@ -19,14 +19,12 @@ from dph.runs.consolidation_stage import trained_policy
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import ProgressDisplay
-from dph.runs.store_stage import store_stage
+from dph.runs.store_stage import shared_store_stage
 from dph.runs.told_progress import ShownProgress, ToldProgress
 from dph.runs.workbench import open_workbench
 from dph.settings import Recipe, recipe_toml, resolve_recipe
 
 _CLOCK = "seconds.json"
-_DRAWING = 3600.0
-"""Seconds that a method waits for another one to make the stores that both read."""
 _CHECKPOINT = 30.0
 """Seconds that children have for a last checkpoint when somebody asks for an end."""
 
@@ -65,10 +63,8 @@ def train_method(recipe: Recipe, directory: Path, progress: ProgressDisplay) -> 
     run, clock = directory / recipe.name, clock_of(directory)
     with open_workbench(recipe) as bench:
         if recipe.used_stores:
-            # Methods share stores: whoever comes second waits, and finds them made.
-            lock = held(directory / ".stores.lock", patience=_DRAWING)
-            with lock, clock.stage(f"stores {recipe.name}"):
-                store_stage(bench, run, progress)
+            with clock.stage(f"stores {recipe.name}"):
+                shared_store_stage(bench, run, progress, lock=directory / ".stores.lock")
         with clock.stage(f"train {recipe.name}"):
             trained = trained_policy(bench, run, progress)
         if trained.stopped:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from transformers import PreTrainedModel
 
 from dph.errors import ModelError, PoolError
-from dph.files import only_writer
+from dph.files import held, only_writer
 from dph.files.parts import TableParts
 from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.presampling.lock import only_pool_writer
@@ -39,6 +39,9 @@ from dph.settings import StoreSettings, recipe_digest
 from dph.settings.self_consistency import SelfConsistencySettings
 from dph.settings.store_use import require_files
 from dph.tasks.problems import problems_fingerprint
+
+_DRAWING = 3600.0
+"""Seconds that a run waits for another one to make the store that both read."""
 
 
 def store_stage(
@@ -73,6 +76,20 @@ def store_stage(
         ).manifest(progress)
         for name, store in recipe.used_stores.items()
     }
+
+
+def shared_store_stage(
+    bench: Workbench, directory: Path, progress: ProgressDisplay, *, lock: Path
+) -> dict[str, StoreManifest]:
+    """``store_stage`` where runs side by side share stores: the second waits, and finds them made.
+
+    Raises:
+        DphError: as of ``store_stage``; or another run has been making a store for an hour.
+    """
+    if not bench.recipe.used_stores:
+        return {}
+    with held(lock, patience=_DRAWING):
+        return store_stage(bench, directory, progress)
 
 
 def require_prompts(bench: Workbench, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,13 @@ from dph.study.settings import BASE
 from dph.study.shared_stores import consolidated_answers, made_stores, with_shared_stores
 from dph.study.sites import made_sizes
 from dph.training.tracking import read_metrics
-from dph.worlds.table import world_kind
+from dph.worlds import WorldKind, world_kind
 
 _ANY_METHOD = "grpo"
 """The base model's evaluation and its pools do not depend on the method."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Work:
     """The payload of a job, and where it happens."""
 
@@ -53,6 +54,16 @@ class _Work:
     def run(self) -> str:
         return str(self.payload["run"])
 
+    @property
+    def kind(self) -> WorldKind:
+        return world_kind(self.payload["site"]["task"], self.payload["site"]["edition"])
+
+    @cached_property
+    def world(self) -> Any:
+        """The world, built where it is not there; checked once a job."""
+        sizes = made_sizes(self.kind.sizes, self.payload["site"]["sizes"])
+        return self.kind.build(self.directory / "world", seed=self.seed, sizes=sizes)
+
     def recipe(self, asked: Asked, *, name: str, pool: str) -> Recipe:
         """The recipe of a run; a world is built where it is not there."""
         recipe = self._recipe(asked, name=name, pool=self.directory / pool)
@@ -62,12 +73,9 @@ class _Work:
         site = self.payload["site"]
         if site["recipe"] is not None:
             return own_recipe(asked, Path(site["recipe"]), name=name, pool=pool, seed=self.seed)
-        kind = world_kind(site["task"], site["edition"])
-        sizes = made_sizes(kind.sizes, site["sizes"])
-        world = kind.build(self.directory / "world", seed=self.seed, sizes=sizes)
         return world_recipe(
             asked,
-            world_tables(kind, world, asked.method, self.directory / "stores"),
+            world_tables(self.kind, self.world, asked.method, self.directory / "stores"),
             Size(**self.payload["budget"]),
             name=name,
             directory=self.directory,
@@ -97,16 +105,14 @@ def _prepare(work: _Work) -> None:
     site, clock = work.payload["site"], work.clock
     asked = Asked(method=_ANY_METHOD, settings=work.payload["settings"])
     if site["recipe"] is None:
-        kind = world_kind(site["task"], site["edition"])
         with clock.stage("world"):
-            sizes = made_sizes(kind.sizes, site["sizes"])
-            world = kind.build(work.directory / "world", seed=work.seed, sizes=sizes)
+            world = work.world
         with clock.stage("base model"):
-            kind.train_base_model(
+            work.kind.train_base_model(
                 world,
                 work.directory / "base_model",
                 seed=work.seed,
-                steps=site["base_steps"] or kind.base_steps,
+                steps=site["base_steps"] or work.kind.base_steps,
             )
     recipe = work.recipe(asked, name=BASE, pool="pool")
     with open_workbench(recipe) as bench, clock.stage("evaluate"):

@@ -2,16 +2,12 @@
 
 from pathlib import Path
 
-from dph.files import held
 from dph.presampling.stores.manifest import read_store_manifest
 from dph.runs.layout import CONSOLIDATION, store_directory
 from dph.runs.progress import Silent
-from dph.runs.store_stage import store_stage
+from dph.runs.store_stage import shared_store_stage
 from dph.runs.workbench import Workbench
 from dph.settings import Recipe, StoreSettings, recipe_digest
-
-_DRAWING = 3600.0
-"""Seconds that a run waits for another one to make the store that both read."""
 
 
 def with_shared_stores(recipe: Recipe, directory: Path) -> Recipe:
@@ -29,12 +25,9 @@ def made_stores(bench: Workbench, run: Path, lock: Path) -> int:
     """Make the stores that the run reads, and return how many answers are in them.
 
     Raises:
-        DphError: as of ``store_stage``; or another run has been making a store for an hour.
+        DphError: as of ``shared_store_stage``.
     """
-    if not bench.recipe.used_stores:
-        return 0
-    with held(lock, patience=_DRAWING):
-        made = store_stage(bench, run, Silent())
+    made = shared_store_stage(bench, run, Silent(), lock=lock)
     return sum(manifest.counts.answers for manifest in made.values())
 
 

@@ -47,26 +47,16 @@ def require_pool_of_model(
             "stored answers are text alone, so the processing class must be a tokenizer, got "
             f"{type(processing_class).__name__}"
         )
-    tokenizer = tokenizer_fingerprint(processing_class)
-    weights = None if is_peft_model(model) else weight_fingerprint(model)
+    policy: dict[str, Any] = {
+        "tokenizer_fingerprint": tokenizer_fingerprint(processing_class),
+        "temperature": args.temperature,
+        "dtype": args.precision,
+        "model_fingerprint": None if is_peft_model(model) else weight_fingerprint(model),
+    }
     if isinstance(manifest, Manifest):
-        require_same_policy(
-            directory,
-            manifest,
-            tokenizer_fingerprint=tokenizer,
-            temperature=args.temperature,
-            dtype=args.precision,
-            model_fingerprint=weights,
-        )
-        return
-    require_store_of(
-        directory,
-        manifest,
-        tokenizer_fingerprint=tokenizer,
-        temperature=args.temperature,
-        dtype=args.precision,
-        model_fingerprint=weights,
-    )
+        require_same_policy(directory, manifest, **policy)
+    else:
+        require_store_of(directory, manifest, **policy)
 
 
 def require_whole_rollouts(args: DPHConfig, step: int) -> None:

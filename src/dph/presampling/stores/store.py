@@ -20,7 +20,7 @@ from dph.errors import PoolError
 from dph.files import atomic_path, make_directory, sha256, write_json
 from dph.presampling.differences import first_difference
 from dph.presampling.distributions import DistributionSample
-from dph.presampling.manifest import Source
+from dph.presampling.manifest import Source, policy_fields
 from dph.presampling.stores.groups import GROUPS, StoredGroup, groups_of
 from dph.presampling.stores.manifest import (
     FORMAT,
@@ -231,13 +231,12 @@ def require_store_of(
     Raises:
         PoolError: names what differs, both values, and what to do.
     """
-    wanted: dict[str, object] = {
-        "tokenizer_fingerprint": tokenizer_fingerprint,
-        "temperature": temperature,
-        "dtype": dtype,
-    }
-    if model_fingerprint is not None:
-        wanted["model_fingerprint"] = model_fingerprint
+    wanted = policy_fields(
+        tokenizer_fingerprint=tokenizer_fingerprint,
+        temperature=temperature,
+        dtype=dtype,
+        model_fingerprint=model_fingerprint,
+    )
     require_store_source(path, found, found.source.model_copy(update=wanted))
 
 
