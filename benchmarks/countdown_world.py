@@ -17,7 +17,9 @@ from statistics import fmean, median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from dph.files import read_json, write_text
+from marked_blocks import write_block
+
+from dph.files import read_json
 from dph.reporting.labels import method_label
 from dph.worlds.countdown.puzzles import Puzzle
 from dph.worlds.countdown.solutions import solutions
@@ -42,7 +44,7 @@ def main() -> None:
     for name, table in tables.items():
         print(table)
         if arguments.write:
-            _write_between(arguments.write, name, table)
+            write_block(arguments.write, name, table)
 
 
 def blind_table() -> str:
@@ -129,13 +131,6 @@ def _over_seeds(values: Sequence[float], *, scale: float = 100.0) -> str:
     if len(shown) < 4:
         return " / ".join(shown)
     return f"{scale * fmean(values):.1f} ({min(shown, key=float)} to {max(shown, key=float)})"
-
-
-def _write_between(path: Path, name: str, table: str) -> None:
-    start, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    before, _, rest = path.read_text(encoding="utf-8").partition(start)
-    after = rest.partition(end)[2]
-    write_text(path, f"{before}{start}\n{table}{end}{after}")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import fmean
 
-from dph.files import write_text
+from marked_blocks import write_block
+
 from dph.quickstart.run import quickstart
 from dph.runs.progress import Silent
 
@@ -33,7 +34,6 @@ GRID = {
 }
 SETS = ("in_domain", "cross_domain")
 TIE = 0.005
-START, END = "<!-- sweep: begin -->", "<!-- sweep: end -->"
 
 
 def labels() -> list[str]:
@@ -76,7 +76,7 @@ def main() -> None:
     table = _table(rows)
     print(table)
     if arguments.write:
-        _replace(arguments.write, table)
+        write_block(arguments.write, "sweep", table)
 
 
 def _in_a_process(arguments: argparse.Namespace, seed: int) -> None:
@@ -133,12 +133,6 @@ def _chosen(scores: dict[str, float]) -> list[str]:
         top = max(scores[contender] for contender in contenders)
         chosen.append([c for c in contenders if scores[c] > top - TIE][-1])
     return chosen
-
-
-def _replace(path: Path, table: str) -> None:
-    page = path.read_text(encoding="utf-8")
-    before, _, rest = page.partition(START)
-    write_text(path, f"{before}{START}\n{table}{END}{rest.partition(END)[2]}")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from marked_blocks import write_block
+
 from dph.files import write_text
 from dph.reporting.aggregate import aggregate_summaries
 from dph.reporting.figures import quickstart_figure
@@ -66,9 +68,9 @@ def main() -> None:
     write_text(arguments.out / "table.md", f"{table}\n{details}")
     print(table, details, sep="\n")
     if arguments.write:
-        _replace(arguments.write, "table", table)
+        write_block(arguments.write, "table", table)
     if arguments.details:
-        _replace(arguments.details, "details", details)
+        write_block(arguments.details, "details", details)
     if arguments.picture:
         _picture(arguments, summaries, seeds)
 
@@ -140,15 +142,6 @@ def _head(columns: Sequence[str]) -> list[str]:
 
 def _row(name: str, cells: Sequence[str]) -> str:
     return f"| {name} | {' | '.join(cells)} |"
-
-
-def _replace(path: Path, name: str, text: str) -> None:
-    start, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    page = path.read_text(encoding="utf-8")
-    before, found, rest = page.partition(start)
-    if not found or end not in rest:
-        raise SystemExit(f"{path} has no {start} ... {end}")
-    write_text(path, f"{before}{start}\n{text}{end}{rest.partition(end)[2]}")
 
 
 def _picture(

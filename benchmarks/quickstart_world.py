@@ -13,8 +13,9 @@ from pathlib import Path
 from random import Random
 from statistics import fmean, pstdev
 
+from marked_blocks import write_block
+
 from dph.evaluation.pass_at_k import pass_at_k
-from dph.files import write_text
 from dph.verifiers.sql.extraction import extract_sql
 from dph.worlds.sql.annotators import Annotator
 from dph.worlds.sql.databases import Database
@@ -22,7 +23,6 @@ from dph.worlds.sql.question_sets import draw_questions, gold_sql
 from dph.worlds.sql.questions import Question
 from dph.worlds.sql.world import design_world
 
-START, END = "<!-- annotators: begin -->", "<!-- annotators: end -->"
 SEEDS, QUESTIONS, SAMPLES = (0, 1, 2), 150, 32
 
 
@@ -35,10 +35,7 @@ def main() -> None:
     text = describe(sides)
     print(text)
     if arguments.write:
-        page = arguments.write.read_text(encoding="utf-8")
-        before, _, rest = page.partition(START)
-        after = rest.partition(END)[2]
-        write_text(arguments.write, f"{before}{START}\n{text}{END}{after}")
+        write_block(arguments.write, "annotators", text)
 
 
 def measure(seed: int) -> list[list[list[int]]]:

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+from marked_blocks import write_block
 
 from dph.cli import main as dph
-from dph.files import write_text
 
 SQL_RULES = ("spider", "bird", "strict", "bird_soft_f1", "cartesian")
 MATH_VERIFIERS = ("math", "math_qwen")
@@ -141,17 +141,6 @@ def _groups(rows: Rows) -> Iterator[tuple[str, list[int]]]:
         yield words, [place for place, row in enumerate(rows) if row["label"] is label]
 
 
-def insert(path: Path, name: str, text: str) -> None:
-    """Replace what stands between the marks ``<name>: begin`` and ``end`` of a file."""
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    content = path.read_text(encoding="utf-8")
-    before, found, rest = content.partition(begin)
-    _, closed, after = rest.partition(end)
-    if not (found and closed):
-        sys.exit(f"{path} has no marks for {name}")
-    write_text(path, f"{before}{begin}\n{text}{end}{after}")
-
-
 def main() -> None:
     """Print the tables, and write them where asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -168,7 +157,7 @@ def main() -> None:
             text = "\n".join(make(options.data / directory, Path(scratch), options.workers))
             print(text)
             if options.write:
-                insert(options.write, f"{name} disagreement", text)
+                write_block(options.write, f"{name} disagreement", text)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 import torch
+from marked_blocks import write_block
 
 from dph.files import write_json, write_text
 from dph.quickstart.recipes import THREADS, Size, parse_contender, quickstart_recipe
@@ -34,7 +35,6 @@ from dph.worlds import newest_edition, world_kind
 
 SCORES = ("greedy", "mean", "16")
 SHOWN = {"greedy": "greedy", "mean": "mean@1", "16": "pass@16"}
-START, END = "<!-- power: begin -->", "<!-- power: end -->"
 
 
 def main() -> None:
@@ -54,9 +54,7 @@ def main() -> None:
     table = describe(rows)
     print(table)
     if arguments.write:
-        page = arguments.write.read_text(encoding="utf-8")
-        before, _, rest = page.partition(START)
-        write_text(arguments.write, f"{before}{START}\n{table}{END}{rest.partition(END)[2]}")
+        write_block(arguments.write, "power", table)
 
 
 def _arguments() -> argparse.Namespace:

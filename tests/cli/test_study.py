@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 
 import pytest
 
@@ -58,6 +59,16 @@ def test_status_reads_only(dph, study, instant, tmp_path):
     assert "at most 15 more when strengths are chosen" in out
     assert sorted(p.name for p in tmp_path.iterdir()) == ["STUDY.toml", "rule.toml"]
     assert instant == []
+
+
+def test_no_run_writes_the_tables_of_the_rows_there_are(dph, study, instant, tmp_path):
+    dph("study", study, "--only", "GRPO")
+    tables = tmp_path / "small" / "tables"
+    before = {path.name: path.read_bytes() for path in tables.iterdir()}
+    shutil.rmtree(tables)
+    dph("study", study, "--no-run")
+    assert {path.name: path.read_bytes() for path in tables.iterdir()} == before
+    assert len(instant) == 1
 
 
 def test_status_after_the_study_shows_the_choices(dph, study, instant):

@@ -11,6 +11,7 @@ from dph.study.outputs import make_report, report_document, write_outputs
 from dph.study.parquet import COLUMNS
 from dph.study.results import POWER_SEEDS
 from dph.study.rule_lock import current_lock
+from dph.study.study_file import with_settings
 from dph.study.tables import (
     choices_table,
     comparisons_table,
@@ -63,6 +64,8 @@ def test_written_again_from_rows_in_another_order_all_bytes_are_the_same(report,
     assert {path.name for path in places.figures.iterdir()} == {
         "fronts_greedy.png",
         "fronts_mean.png",
+        "pass_at_k.png",
+        "strengths.png",
     }
 
 
@@ -78,6 +81,15 @@ def test_every_table_names_the_rule(report):
     }
     for table in tables:
         assert report.lock.sha256[:12] in table.note
+
+
+def test_a_study_that_names_what_it_shows_has_a_short_table_of_that(report, small, finished):
+    planner, _, rows = finished
+    study = with_settings(small, {"shown": ("dph_f",)})
+    short = make_report(study, planner.plan(rows), rows, report.lock)
+    by_name = {table.name: table for table in study_tables(short)}
+    assert [row[0] for row in by_name["short-sql-1"].rows] == ["base", "dph_f"]
+    assert set(by_name["short-sql-1"].rows) < set(by_name["scores-sql-1"].rows)
 
 
 def test_all_strengths_are_shown_and_one_of_each_method_is_marked(report):

@@ -46,6 +46,10 @@ NewRuleOption = Annotated[
 StatusOption = Annotated[
     bool, typer.Option("--status", help="Say how far it is; run and write nothing.")
 ]
+NoRunOption = Annotated[
+    bool,
+    typer.Option("--no-run", help="Run nothing; write tables and figures of the rows there are."),
+]
 TableOption = Annotated[
     Literal["md", "csv", "latex"] | None,
     typer.Option("--table", help="Print every table so.", show_default="scores as md"),
@@ -61,6 +65,7 @@ def study(
     keep: KeepOption = None,
     new_rule: NewRuleOption = False,
     status: StatusOption = False,
+    no_run: NoRunOption = False,
     table: TableOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -89,7 +94,7 @@ def study(
     if not status:
         progress = open_progress()
         progress.say(f"{loaded.file.study.name}: {before}; {lock.note}")
-        if plan.missing(rows):
+        if plan.missing(rows) and not no_run:
             runner = Runner(planner, places, _jobs(loaded.file.study, places), only=only or ())
             rows = runner.run(progress)
     report = make_report(loaded, planner.plan(rows), rows, lock)

@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from dph.files import make_directory, write_json, write_text
+from dph.study.all_tables import all_tables
 from dph.study.costs import write_costs
+from dph.study.curves import draw_curves
+from dph.study.dots import draw_dots
 from dph.study.fronts import draw_fronts
 from dph.study.parquet import write_study
 from dph.study.places import Places
@@ -12,9 +15,10 @@ from dph.study.plan import Plan
 from dph.study.results import Results, compared
 from dph.study.row_files import RowFile
 from dph.study.rule_lock import RuleLock
+from dph.study.strengths_figure import draw_strengths
 from dph.study.study_file import Study
 from dph.study.table import FORMATS
-from dph.study.tables import Report, study_tables
+from dph.study.tables import Report
 
 SCHEMA = 1
 
@@ -30,11 +34,15 @@ def write_outputs(report: Report, places: Places, rows: Mapping[str, RowFile]) -
     write_costs(places.all_costs, places, rows)
     write_json(places.report, report_document(report, rows))
     make_directory(places.tables)
-    for table in study_tables(report):
+    for table in all_tables(report):
         for suffix, write in FORMATS.values():
             write_text(places.tables / f"{table.name}.{suffix}", write(table))
     if report.results.worlds:
-        draw_fronts(report, rows, make_directory(places.figures))
+        figures = make_directory(places.figures)
+        draw_fronts(report, rows, figures)
+        draw_curves(report, figures)
+        draw_dots(report, figures)
+        draw_strengths(report, rows, figures)
 
 
 def report_document(report: Report, rows: Mapping[str, RowFile]) -> dict[str, Any]:

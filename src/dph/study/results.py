@@ -76,10 +76,19 @@ class Results:
         found = [label for where, label in self._rows if where == world]
         return tuple(sorted(found, key=lambda label: label != BASE))
 
+    def all_labels(self) -> tuple[str, ...]:
+        """Those of all worlds, each once."""
+        return tuple(dict.fromkeys(label for world in self.worlds for label in self.labels(world)))
+
     def sets(self, world: str) -> tuple[str, ...]:
         """The evaluation sets of a world."""
         first = next(iter(self._rows[world, self.labels(world)[0]].values()))
         return set_names(first)
+
+    def ks(self, world: str) -> tuple[int, ...]:
+        """The k of Pass@k that are known."""
+        first = next(iter(self._rows[world, self.labels(world)[0]].values()))
+        return tuple(sorted({score.k for score in first.scores if score.k is not None}))
 
     def rows(self, world: str, label: str) -> dict[int, RowFile]:
         """The finished runs of a method, by seed."""

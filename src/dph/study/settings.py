@@ -29,6 +29,9 @@ class StudySettings(Section):
     reference: Label | None = Field(
         None, description="label that tables show differences to; default: the first method's"
     )
+    shown: Annotated[tuple[Label, ...], Field(strict=False)] = Field(
+        (), description="labels in pictures and in the short table; default: all"
+    )
     keep: Literal["scores", "checkpoints"] = Field(
         "scores", description="what stays of a run that is finished"
     )
@@ -169,7 +172,8 @@ class StudyFile(Section):
         labels = [method.label for method in self.methods]
         if twice := sorted({label for label in labels if labels.count(label) > 1}):
             raise ValueError(f"two methods have the label {twice[0]!r}; give each its own")
-        named = {self.study.learning_rate_of, self.study.reference} | {
+        study = self.study
+        named = {study.learning_rate_of, study.reference, *study.shown} | {
             label for m in self.methods for label in (m.strength_of, m.learning_rate_of)
         }
         if unknown := sorted(named - {None} - set(labels), key=str):

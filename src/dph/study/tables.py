@@ -1,7 +1,7 @@
 """The tables of a study: choices, scores, differences, the rule's tests, and power."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dph.study.plan import Plan
 from dph.study.results import POWER_SEEDS, Compared, Estimate, Results, compared, power
@@ -29,6 +29,12 @@ class Report:
         """The label that differences are shown to."""
         return self.study.file.study.reference or self.study.labels[0]
 
+    def shown(self, world: str) -> tuple[str, ...]:
+        """The methods that pictures and the short table show: ``study.shown``, and the base."""
+        there = self.results.labels(world)
+        named = self.study.file.study.shown
+        return tuple(label for label in there if not named or label in (BASE, *named))
+
     def sets(self, world: str) -> tuple[str, ...]:
         """The sets that tables show: those that the rule chooses by, where it names some."""
         there = self.results.sets(world)
@@ -37,8 +43,7 @@ class Report:
 
     def metrics(self, world: str) -> tuple[str, ...]:
         """greedy, mean, Pass@16 (or the largest k below it) and styles."""
-        row = next(iter(self.results.rows(world, self.results.labels(world)[0]).values()))
-        ks = [score.k for score in row.scores if score.k is not None]
+        ks = self.results.ks(world)
         fitting = [k for k in ks if k <= 16] or ks
         return ("greedy", "mean", *([f"pass@{max(fitting)}"] if fitting else []), "styles")
 
@@ -52,6 +57,8 @@ def study_tables(report: Report) -> Iterator[Table]:
     yield choices_table(report)
     for world in report.results.worlds:
         yield scores_table(report, world)
+        if report.study.file.study.shown:
+            yield short_table(report, world)
         for label in dict.fromkeys((report.reference, BASE)):
             if report.results.rows(world, label):
                 yield differences_table(report, world, label)
@@ -94,16 +101,26 @@ def choices_table(report: Report) -> Table:
 
 def scores_table(report: Report, world: str) -> Table:
     """Every method's means over the report seeds."""
+    return _scores(report, world, report.results.labels(world))
+
+
+def short_table(report: Report, world: str) -> Table:
+    """The same of the methods that the study shows."""
+    table = _scores(report, world, report.shown(world))
+    return replace(table, name=f"short-{world}")
+
+
+def _scores(report: Report, world: str, labels: Sequence[str]) -> Table:
     results, sets, metrics = report.results, report.sets(world), report.metrics(world)
     rows = []
-    for label in results.labels(world):
+    for label in labels:
         cells = [
-            _estimate(results.estimate(world, label, metric, [of]), metric)
+            estimate_cell(results.estimate(world, label, metric, [of]), metric)
             for of in sets
             for metric in metrics
         ]
         rows.append((label, *cells, _drawn(report, world, label), _seeds(report, world, label)))
-    titles = [f"{_set(of)}: {_metric(metric)}" for of in sets for metric in metrics]
+    titles = [f"{set_title(of)}: {metric_title(metric)}" for of in sets for metric in metrics]
     return Table(
         name=f"scores-{world}",
         title=f"Scores on {world}",
@@ -131,7 +148,7 @@ def differences_table(report: Report, world: str, against: str) -> Table:
                 half = None if found is None or found.hi is None else found.hi - found.mean
                 cells.append(UNKNOWN if found is None else _points(found.mean, half, metric))
         rows.append((label, *cells))
-    titles = [f"{_set(of)}: {_metric(metric)}" for of in sets for metric in metrics]
+    titles = [f"{set_title(of)}: {metric_title(metric)}" for of in sets for metric in metrics]
     return Table(
         name=f"differences-{world}-{_file_name(against)}",
         title=f"Minus {against} of the same seed, on {world}",
@@ -153,7 +170,7 @@ def comparisons_table(report: Report, tested: Sequence[Compared]) -> Table:
             (
                 found.world,
                 f"{asked.a} - {asked.b}",
-                f"{asked.metric}, {' and '.join(map(_set, asked.sets))}",
+                f"{asked.metric}, {' and '.join(map(set_title, asked.sets))}",
                 asked.alternative,
                 _points(difference.mean, half, asked.metric),
                 _p_value(difference.p_value),
@@ -187,8 +204,8 @@ def power_table(report: Report) -> Table:
             rows.append(
                 (
                     world,
-                    _set(found.set),
-                    _metric(found.metric),
+                    set_title(found.set),
+                    metric_title(found.metric),
                     _points(found.mean, None, found.metric),
                     f"{100 * found.deviation:.1f}",
                     *(f"{100 * error:.2f}" for error in errors),
@@ -210,7 +227,8 @@ def power_table(report: Report) -> Table:
     )
 
 
-def _estimate(estimate: Estimate | None, metric: str) -> str:
+def estimate_cell(estimate: Estimate | None, metric: str) -> str:
+    """A mean with its interval: in per cent, but for styles."""
     if estimate is None:
         return UNKNOWN
     scale = 1 if metric == "styles" else 100
@@ -248,11 +266,13 @@ def _seeds(report: Report, world: str, label: str) -> str:
     return str(len(report.results.rows(world, label)))
 
 
-def _set(name: str) -> str:
+def set_title(name: str) -> str:
+    """A set in the head of a column."""
     return name.replace("_", " ")
 
 
-def _metric(name: str) -> str:
+def metric_title(name: str) -> str:
+    """A metric in the head of a column."""
     return "mean@1" if name == "mean" else name
 
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 
+from dph.study.all_tables import all_tables
 from dph.study.outlook import Outlook
 from dph.study.plan import DEVELOPMENT, REPORT
 from dph.study.row_files import RowFile
 from dph.study.table import FORMATS, markdown
-from dph.study.tables import Report, choices_table, study_tables
+from dph.study.tables import Report, choices_table
 
 
 def said_status(report: Report, outlook: Outlook, rows: Mapping[str, RowFile]) -> str:
@@ -28,7 +29,7 @@ def said_status(report: Report, outlook: Outlook, rows: Mapping[str, RowFile]) -
 
 def said_tables(report: Report, wanted: str | None) -> str:
     """Every table in a format; without one, what most people look for, as markdown."""
-    tables = list(study_tables(report))
+    tables = list(all_tables(report))
     if wanted is None:
         shown = [t for t in tables if t.name == "comparisons" or t.name.startswith("scores-")]
         return "\n".join(map(markdown, shown))

@@ -1,0 +1,13 @@
+"""Every table of a study, in the order in which they are printed and written."""
+
+from collections.abc import Iterator
+
+from dph.study.forgetting_tables import forgetting_tables
+from dph.study.table import Table
+from dph.study.tables import Report, study_tables
+
+
+def all_tables(report: Report) -> Iterator[Table]:
+    """Those of which something is known."""
+    yield from study_tables(report)
+    yield from forgetting_tables(report)
