@@ -1,6 +1,6 @@
 """Choose every quickstart method's strength by one rule, on seeds that are not reported.
 
-    python benchmarks/quickstart_sweep.py --out DIR [--jobs 2] [--write docs/quickstart-world.md]
+    python benchmarks/quickstart_sweep.py --out DIR [--jobs 2] [--write docs/first-edition.md]
 
 Each contender (a method at a strength, see dph.quickstart.recipes) is trained on every seed. Its
 score is the mean, over seeds and over in_domain and cross_domain, of greedy + pass@16: right at

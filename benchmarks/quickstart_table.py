@@ -1,10 +1,10 @@
-"""The quickstart table of the README: several seeds, intervals over seeds, paired differences.
+"""The table of docs/first-edition.md: several seeds, intervals over seeds, paired differences.
 
-    python benchmarks/quickstart_table.py --out DIR [--seeds 0,1,2,3] [--write README.md]
+    python benchmarks/quickstart_table.py --out DIR [--seeds 0,1,2,3] [--write FILE]
 
 Runs `dph quickstart` for every seed (what is done already is kept), then writes DIR/table.md.
 "a ± b" is the mean over seeds and half the width of its 95% t-interval. With --write and --details
-the parts of those files between the markers are replaced (README.md, docs/quickstart-world.md).
+the parts of those files between the markers are replaced (docs/first-edition.md).
 """
 
 import argparse

@@ -22,17 +22,20 @@ from benchmarks.speed.world import (
 from dph.forward.scoring import score_completions
 from dph.forward.sharing import Sharing
 from dph.objectives import make_objective
+from dph.presampling.distributions import DistributionSample
 from dph.presampling.pool import RehearsalSample
+from dph.presampling.stores.next_tokens import Wanted, kept_distributions
 from dph.records import Completion, Outcome, Problem, Verdict
 from dph.rollout.base import SampleRequest, SamplingParameters
 from dph.rollout.graded import GradedSampler
 from dph.rollout.torch.sampler import TorchSampler
 from dph.settings import ObjectiveSettings, TrainingSettings
+from dph.settings.stores import StoreSettings
 from dph.training.collect import Collected, collect
 from dph.training.optimizer import make_optimizer
 from dph.training.order import Position
 from dph.training.policy_rows import Scorers, policy_rows
-from dph.training.rows import Minibatch, PolicyRow, split_minibatches
+from dph.training.rows import Minibatch, PolicyRow, StoredRow, split_minibatches
 from dph.training.update import TrainingForward, update
 
 GRPO = ObjectiveSettings()
@@ -122,7 +125,9 @@ class Ours:
         self.position, self.steps = Position(), 0
         self.lengths: list[int] = []
         self.prompts: list[tuple[int, ...]] = []
-        self.rehearsal = self._stored(rehearsal_rows)
+        self.rehearsal: Sequence[StoredRow] = self._stored(rehearsal_rows)
+        if objective.rehearses_distributions:
+            self.rehearsal = self._with_distributions(self.rehearsal)
 
     def step(self) -> StepTime:
         """Sample, grade, compare within groups, update: one step of the loop."""
@@ -175,7 +180,9 @@ class Ours:
             objective=self.objective,
             settings=self.settings,
         )
-        stored = dict.fromkeys(self.objective.anchors, self.rehearsal)
+        stored: dict[str, Sequence[StoredRow]] = dict.fromkeys(
+            self.objective.anchors, self.rehearsal
+        )
         (minibatch,) = split_minibatches(rows.groups, stored, 1)
         return minibatch
 
@@ -218,6 +225,43 @@ class Ours:
                 strict=True,
             )
         ]
+
+    def _with_distributions(self, samples: Sequence[StoredRow]) -> list[DistributionSample]:
+        """The same answers with the model's likeliest next tokens, as a store would keep them."""
+        wanted = [
+            Wanted(row, position, (token,))
+            for row, sample in enumerate(samples)
+            for position, token in enumerate(sample.completion_ids)
+        ]
+        kept = iter(
+            kept_distributions(
+                self.model,
+                [sample.prompt_ids for sample in samples],
+                [sample.completion_ids for sample in samples],
+                wanted,
+                top=StoreSettings.model_fields["top"].default,
+                temperature=self.forward.temperature,
+                pad_id=PAD,
+                token_budget=self.forward.token_budget,
+                dtype=self.world.dtype,
+            )
+        )
+        found = []
+        for sample in samples:
+            here = [next(kept) for _ in sample.completion_ids]
+            found.append(
+                DistributionSample(
+                    problem_id=sample.problem_id,
+                    sample_index=sample.sample_index,
+                    prompt_ids=sample.prompt_ids,
+                    completion_ids=sample.completion_ids,
+                    ref_logprobs=sample.ref_logprobs,
+                    token_ids=tuple(one.token_ids for one in here),
+                    logprobs=tuple(one.logprobs for one in here),
+                    log_tails=tuple(one.log_tail for one in here),
+                )
+            )
+        return found
 
 
 def microbatch_tokens(world: World) -> int:

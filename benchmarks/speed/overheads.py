@@ -17,6 +17,16 @@ METHODS = {
     "grpo": ObjectiveSettings(),
     "dph_f": ObjectiveSettings(divergence="forward_kl", eta=0.01),
     "dph_js": ObjectiveSettings(divergence="jensen_shannon", eta=0.2),
+    "dph_broad": ObjectiveSettings(
+        anchors={
+            "broad": {
+                "divergence": "distribution_kl",
+                "distributions": "broad",
+                "weight": 0.15,
+                "per_step": 1,
+            }
+        }
+    ),
     "rkl": ObjectiveSettings(kl_coefficient=0.01),
 }
 
@@ -26,7 +36,7 @@ APART = "_apart"
 
 
 def measure(case: str, run: Run) -> list[Row]:
-    """Steps of DPH-F, DPH-JS and RKL over steps of GRPO, of the same rollout's shape."""
+    """Steps of each method over steps of GRPO, of the same rollout's shape."""
     shape, apart = case.removesuffix(APART), case.endswith(APART)
     world = run.world(OVERHEADS[shape])
     sides = {method: _ours(world, method, apart=apart) for method in METHODS}

@@ -1,7 +1,7 @@
 """How strong each method is on each world where a contender does not say.
 
 Chosen by one rule for every method, on seeds that are not reported, before the reported seeds were
-run, and not touched afterwards (docs/quickstart-world.md says how).
+run, and not touched afterwards (docs/study.md and docs/first-edition.md say how).
 """
 
 from collections.abc import Mapping
