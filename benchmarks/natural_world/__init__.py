@@ -1,1 +1,1 @@
-"""A natural world: questions of Spider, their queries in several forms that return the same rows."""
+"""A natural world: Spider's questions, their queries in forms that return the same rows."""

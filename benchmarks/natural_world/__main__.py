@@ -84,9 +84,7 @@ def _run(
 
 def _recipe(world: World, directory: Path, label: str, size: Size) -> Recipe:
     contender = parse_contender(label)
-    own = unlabelled_tables(
-        contender.method, world.problems_path(UNLABELLED), directory / "stores"
-    )
+    own = unlabelled_tables(contender.method, world.problems_path(UNLABELLED), directory / "stores")
     return quickstart_recipe(
         contender,
         merged(natural_settings(world), own),

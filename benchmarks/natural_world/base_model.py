@@ -99,9 +99,7 @@ def lessons_of_steps(
         yield [_lesson(row, encode, rng) for row in asked]
 
 
-def _hands(
-    rows: Sequence[Mapping[str, Any]], rng: Random
-) -> Iterator[list[Mapping[str, Any]]]:
+def _hands(rows: Sequence[Mapping[str, Any]], rng: Random) -> Iterator[list[Mapping[str, Any]]]:
     """Questions on one database at a time, all of them once before any comes again."""
     by_database: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:

@@ -1,8 +1,9 @@
 """A database with other rows, so that two queries do not return the same by luck.
 
 Columns keep their values: each is shuffled over the rows by itself (keys and the columns that refer
-to them stay in their rows, so that joins find something), and a part of the rows is left out, with
-those that would break a constraint of the database. What a column never holds, no NULL among others, no changed database holds either.
+to them stay in their rows, so that joins find something). A part of the rows is left out, and with
+it those that would break a constraint of the database. What a column never holds, NULL among
+others, no changed database holds either.
 """
 
 import sqlite3
@@ -32,9 +33,7 @@ def changed_databases(database: Path, schema: Schema, directory: Path, *, seed: 
     return written
 
 
-def _write_changed(
-    database: Path, schema: Schema, path: Path, kept: float, rng: Random
-) -> None:
+def _write_changed(database: Path, schema: Schema, path: Path, kept: float, rng: Random) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         closing(sqlite3.connect(database_uri(database), uri=True)) as source,
@@ -53,7 +52,9 @@ def _write_changed(
             if changed:
                 blanks = ", ".join("?" * len(changed[0]))
                 values = [[_text(value) for value in row] for row in changed]
-                target.executemany(f'INSERT OR IGNORE INTO "{table.name}" VALUES ({blanks})', values)
+                target.executemany(
+                    f'INSERT OR IGNORE INTO "{table.name}" VALUES ({blanks})', values
+                )
         target.commit()
 
 

@@ -15,20 +15,17 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from benchmarks.natural_world.names import Columns, UnknownNameError, aliased, bare, qualified
-from benchmarks.natural_world.rewrites import (
-    Keys,
-    Rule,
+from benchmarks.natural_world.respellings import (
     between_to_comparisons,
     count_of_key,
     distinct_to_group,
     either_to_list,
     extreme_to_order,
     filter_to_cte,
-    in_to_exists,
-    join_to_in,
     order_to_extreme,
-    set_to_condition,
 )
+from benchmarks.natural_world.rules import Keys, Rule
+from benchmarks.natural_world.subqueries import in_to_exists, join_to_in, set_to_condition
 from dph.tasks.sql.schema import Schema
 from dph.verifiers.sql.executor import SQLLimits, SQLResult, database_uri, execute_sql
 from dph.verifiers.sql.rules import RULES
@@ -130,7 +127,9 @@ def checked(gold: str, forms: Mapping[str, str], databases: Sequence[Path]) -> C
     kept = {
         name: text
         for name, text in forms.items()
-        if all(_equal(_rows(d, text), rows, gold) for d, rows in zip(databases, wanted, strict=True))
+        if all(
+            _equal(_rows(d, text), rows, gold) for d, rows in zip(databases, wanted, strict=True)
+        )
     }
     return Checked(kept, tuple(set(forms) - set(kept)))
 

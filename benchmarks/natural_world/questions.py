@@ -19,7 +19,8 @@ LARGEST = 1_000_000
 """Databases of more bytes are left out: executing on them would take most of the time."""
 _SIGNS = re.compile(r"(?<=\S)[?,.;:!](?=\s|$)")
 _QUOTES = re.compile(r"(?<!\w)['\"`]+|['\"`]+(?!\w)")
-_TYPESET = str.maketrans("‘’“”", "''\"\"")
+_TYPESET = {0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"'}
+"""Typographic quotes as plain ones."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,16 @@ stands in quotes in a query is words, too, in their own spelling, so that it can
 import re
 from collections.abc import Iterable
 
-from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
-from tokenizers import trainers
+from tokenizers import (
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 from transformers import PreTrainedTokenizerFast
 
 from dph.worlds.word_tokenizer import BOS, EOS, PAD, SPECIAL, UNKNOWN

@@ -65,7 +65,9 @@ def build_world(directory: Path, cache: Path, *, seed: int) -> World:
         name: [_row(question, schemas) for question in of_set] for name, of_set in sets.items()
     }
     files[UNLABELLED] = [
-        _without_answer(question, schemas) | {"part": part} for part in PARTS for question in asked[part]
+        _without_answer(question, schemas) | {"part": part}
+        for part in PARTS
+        for question in asked[part]
     ]
     make_directory(directory)
     for name, rows in files.items():

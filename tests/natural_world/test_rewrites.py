@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("sqlglot", reason="needs sqlglot (benchmarks/requirements.txt)")
 
-from benchmarks.natural_world.forms import checked, rewritten  # noqa: E402
+from benchmarks.natural_world.forms import checked, rewritten
 
 COLUMNS = {
     "singer": ("singer_id", "name", "country", "age"),
@@ -18,7 +18,7 @@ KEYS = {"singer": ("singer_id",), "concert": ("concert_id",)}
 CITIES = ("Oslo", "Rome", "Bern")
 WANTED = {
     "SELECT T1.name FROM singer AS T1 JOIN concert AS T2 ON T1.singer_id = T2.singer_id "
-    'WHERE T2.concert_id = 7': {
+    "WHERE T2.concert_id = 7": {
         "plain": "select name from singer join concert on singer . singer_id = concert . singer_id"
         " where concert_id = 7",
         "alias": "select t1 . name from singer as t1 join concert as t2 on"
@@ -80,7 +80,9 @@ def _database(path, rng):
         for i in range(15)
     ]
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE singer (singer_id INTEGER PRIMARY KEY, name, country, age)")
+        connection.execute(
+            "CREATE TABLE singer (singer_id INTEGER PRIMARY KEY, name, country, age)"
+        )
         connection.execute(
             "CREATE TABLE concert (concert_id INTEGER PRIMARY KEY, singer_id, city, year)"
         )

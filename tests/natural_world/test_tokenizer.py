@@ -8,7 +8,7 @@ QUERIES = (
     "select count ( * ) from singer as t1 where t1 . singer_id = 'O''Brien-2'",
     "select song_name from singer order by age limit 1",
 )
-QUESTION = "how old is the singer of \" New York \" ?"
+QUESTION = 'how old is the singer of " New York " ?'
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,9 @@ def test_a_query_is_decoded_as_it_was(tokenizer, query):
 
 def test_a_word_is_one_token_in_a_question_a_name_and_a_text(tokenizer):
     def tokens(text):
-        return tokenizer.convert_ids_to_tokens(tokenizer(text, add_special_tokens=False)["input_ids"])
+        return tokenizer.convert_ids_to_tokens(
+            tokenizer(text, add_special_tokens=False)["input_ids"]
+        )
 
     assert "singer" in tokens(QUESTION)
     assert tokens("singer_id")[0] == "singer"
@@ -38,4 +40,4 @@ def test_phrases_are_single_tokens(tokenizer):
 
 
 def test_questions_are_words_and_signs():
-    assert plain_words("List  “Oslo's” cities, please!") == "list \" Oslo's \" cities , please !"
+    assert plain_words("List  “Oslo's” cities, please!") == 'list " Oslo\'s " cities , please !'
