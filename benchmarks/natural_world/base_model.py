@@ -25,8 +25,8 @@ from dph.worlds.world import Progress, fingerprint
 SHAPE = Shape(width=192, inner=512, layers=4, heads=4, context=640)
 RATES = Rates(final=0.02)
 STEPS = 600
-DATABASES_PER_STEP, QUESTIONS_PER_DATABASE = 4, 9
-FORMS_AT_ONCE = 3
+DATABASES_PER_STEP, QUESTIONS_PER_DATABASE = 3, 12
+FORMS_AT_ONCE = 2
 """So many forms of a question are in a lesson, drawn anew each time."""
 
 

@@ -1,6 +1,7 @@
 """The files of a natural world, and what a recipe on it says."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from dph.worlds.world import MANIFEST, PARTS, UNLABELLED, is_complete
 
 SCHEMA = 1
 MAX_TOKENS = 64
+LONGEST_SCHEMA = 150
+"""Databases whose schema has more words are left out: prompts are short, and so are batches."""
 THRESHOLD = 5
 """Right answers of 8 from which on a problem is rehearsed: the base is seldom right 7 times."""
 
@@ -46,6 +49,15 @@ def schema_text(schema: Schema) -> str:
     return " ; ".join(tables).lower()
 
 
+def words_of(schema: str) -> int:
+    """Words and signs of a schema's text; a name with underscores has several.
+
+    >>> words_of("singer : singer_id name")
+    6
+    """
+    return len(re.findall(r"[^\W_]+|[_:;]", schema))
+
+
 def build_world(directory: Path, cache: Path, *, seed: int) -> World:
     """Draw the sets and write them, unless they are there; ``cache`` keeps checked forms.
 
@@ -57,9 +69,13 @@ def build_world(directory: Path, cache: Path, *, seed: int) -> World:
     made_from = {"schema": SCHEMA, "seed": seed}
     if is_complete(directory, made_from):
         return world
-    questions = load_questions(world.spider, cache)
-    schemas = {n: schema_text(s) for n, s in read_tables(world.spider / "tables.json").items()}
-    sets = draw_sets(questions, seed=seed)
+    schemas = {
+        name: text
+        for name, schema in read_tables(world.spider / "tables.json").items()
+        if words_of(text := schema_text(schema)) <= LONGEST_SCHEMA
+    }
+    known = [q for q in load_questions(world.spider, cache) if q.db_id in schemas]
+    sets = draw_sets(known, seed=seed)
     asked = {part: sets.pop(part) for part in PARTS}
     files: dict[str, list[dict[str, Any]]] = {
         name: [_row(question, schemas) for question in of_set] for name, of_set in sets.items()

@@ -2,6 +2,8 @@ from collections import Counter
 
 import pytest
 
+pytest.importorskip("sqlglot", reason="needs sqlglot (benchmarks/requirements.txt)")
+
 from benchmarks.natural_world.questions import Question
 from benchmarks.natural_world.sets import EVALUATED, OTHERS, TRAINED, draw_sets
 

@@ -1,5 +1,7 @@
 import pytest
 
+pytest.importorskip("sqlglot", reason="needs sqlglot (benchmarks/requirements.txt)")
+
 from benchmarks.natural_world.questions import plain_words
 from benchmarks.natural_world.tokenizer import PHRASES, make_tokenizer, with_marks
 
