@@ -1,6 +1,6 @@
 r"""The natural world: Spider's questions, and a model that writes their queries in several forms.
 
-    python -m benchmarks.natural_world --out DIR [--seed 0] [--steps 600] \
+    python -m benchmarks.natural_world --out DIR [--seed 0] [--steps 1500] \
         [--methods grpo,dph_f,dph_broad] [--write benchmarks/README.md]
 
 Spider is looked for in ``$DPH_DATA/spider``, or ../shared/data/spider beside the repository. DIR
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.natural_world.base_model import STEPS, train_base_model
+from benchmarks.natural_world.base_model import STEPS, shape_of, train_base_model
 from benchmarks.natural_world.report import report, write_between
 from benchmarks.natural_world.world import World, build_world, natural_settings
 from dph.cli.display.progress import open_progress
@@ -43,6 +43,7 @@ def main() -> None:
             world,
             base_model,
             seed=arguments.seed,
+            shape=shape_of(arguments.width, arguments.layers),
             steps=arguments.steps,
             on_progress=lambda steps: advance(steps, ""),
         )
@@ -59,6 +60,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=STEPS, help="of the base model's training")
+    parser.add_argument("--width", type=int, default=192, help="of the base model")
+    parser.add_argument("--layers", type=int, default=4, help="of the base model")
     parser.add_argument("--methods", default="", help="trained by RL after the base, by name")
     parser.add_argument("--rl-steps", type=int, default=40)
     parser.add_argument("--samples", type=int, default=16, help="answers a question in evaluation")

@@ -6,6 +6,7 @@ of the forms that a lesson has (``dph.worlds.lessons``).
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,12 +23,18 @@ from dph.worlds.lessons import Answerer, Lesson, answers_of
 from dph.worlds.small_model import Rates, Shape, is_trained, new_model, save_model
 from dph.worlds.world import Progress, fingerprint
 
-SHAPE = Shape(width=192, inner=512, layers=4, heads=4, context=640)
+CONTEXT, HEADS = 384, 4
 RATES = Rates(final=0.02)
-STEPS = 600
-DATABASES_PER_STEP, QUESTIONS_PER_DATABASE = 3, 12
+STEPS = 1500
+DATABASES_PER_STEP, QUESTIONS_PER_DATABASE = 2, 12
 FORMS_AT_ONCE = 2
 """So many forms of a question are in a lesson, drawn anew each time."""
+
+
+def shape_of(width: int, layers: int) -> Shape:
+    """A Llama's sizes; inner values are 8/3 of the width, in steps of 16."""
+    inner = round(width / 6) * 16
+    return Shape(width=width, inner=inner, layers=layers, heads=HEADS, context=CONTEXT)
 
 
 def train_base_model(
@@ -35,6 +42,7 @@ def train_base_model(
     directory: Path,
     *,
     seed: int,
+    shape: Shape,
     steps: int = STEPS,
     on_progress: Progress | None = None,
 ) -> None:
@@ -46,12 +54,12 @@ def train_base_model(
     Raises:
         ModelError: ``directory`` holds something else.
     """
-    made_from = {"world": fingerprint(world), "seed": seed, "steps": steps}
+    made_from = {"world": fingerprint(world), "seed": seed, "steps": steps, **asdict(shape)}
     if is_trained(directory, made_from):
         return
     rows = world.rows("base")
     tokenizer = make_tokenizer(_texts(world, rows))
-    model = new_model(tokenizer, seed=seed, shape=SHAPE)
+    model = new_model(tokenizer, seed=seed, shape=shape)
     lessons = lessons_of_steps(rows, tokenizer, seed=seed, steps=steps)
     started = time.process_time()
     imitate(

@@ -37,7 +37,7 @@ WANTED = {
         "nested": "select name from singer where age = ( select max ( age ) from singer )",
     },
     "SELECT name FROM singer WHERE age = (SELECT min(age) FROM singer)": {
-        "ordered": "select name from singer order by age limit 1",
+        "ordered": "select name from singer order by age asc limit 1",
     },
     "SELECT count(*) FROM singer WHERE age BETWEEN 20 AND 40": {
         "cte": "with c as ( select * from singer where age between 20 and 40 )"

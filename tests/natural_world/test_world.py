@@ -87,7 +87,8 @@ def test_questions_come_with_forms_but_for_those_whose_rows_tell_nothing(spider,
     assert load_questions(spider, tmp_path / "cache") == questions
 
 
-def test_a_world_holds_every_question_once_and_asks_some_without_answers(spider, tmp_path):
+@pytest.mark.usefixtures("spider")
+def test_a_world_holds_every_question_once_and_asks_some_without_answers(tmp_path):
     world = build_world(tmp_path / "world", tmp_path / "cache", seed=0)
     names = ("base", "train", "in_domain", "cross_domain", "unseen", "unlabelled")
     rows = {name: world.rows(name) for name in names}
