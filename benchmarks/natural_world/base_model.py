@@ -82,7 +82,7 @@ def train_base_model(
 def _texts(world: World, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What the tokenizer's words are taken from: what is learnt, and the names of all schemas."""
     for schema in read_tables(world.spider / "tables.json").values():
-        yield schema_text(schema)
+        yield f"{schema_text(schema)} |"
     for row in rows:
         yield row["prompt"].partition(" | ")[2]
         yield from map(with_marks, row["forms"].values())
