@@ -58,7 +58,7 @@ def train_base_model(
     if is_trained(directory, made_from):
         return
     rows = world.rows("base")
-    tokenizer = make_tokenizer(_texts(world, rows))
+    tokenizer = make_tokenizer(texts_of(world, rows))
     model = new_model(tokenizer, seed=seed, shape=shape)
     lessons = lessons_of_steps(rows, tokenizer, seed=seed, steps=steps)
     started = time.process_time()
@@ -79,7 +79,7 @@ def train_base_model(
     write_json(directory.with_suffix(".json"), facts)
 
 
-def _texts(world: World, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def texts_of(world: World, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What the tokenizer's words are taken from: what is learnt, and the names of all schemas."""
     for schema in read_tables(world.spider / "tables.json").values():
         yield f"{schema_text(schema)} |"

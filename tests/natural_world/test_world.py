@@ -8,11 +8,10 @@ import pytest
 
 pytest.importorskip("sqlglot", reason="needs sqlglot (benchmarks/requirements.txt)")
 
-from benchmarks.natural_world.base_model import lessons_of_steps
+from benchmarks.natural_world.base_model import lessons_of_steps, texts_of
 from benchmarks.natural_world.questions import load_questions, spider_directory
-from benchmarks.natural_world.tokenizer import make_tokenizer, with_marks
-from benchmarks.natural_world.world import build_world, schema_text, words_of
-from dph.tasks.sql.schema import read_tables
+from benchmarks.natural_world.tokenizer import make_tokenizer
+from benchmarks.natural_world.world import build_world, words_of
 
 TOWNS = ("Oslo", "Rome", "Bern", "Bonn", "Lund", "Nice")
 GOLDS = {
@@ -102,17 +101,15 @@ def test_a_world_holds_every_question_once_and_asks_some_without_answers(tmp_pat
     assert before == [path.stat().st_mtime_ns for path in sorted(world.directory.iterdir())]
 
 
-def test_lessons_are_the_questions_with_two_of_their_forms(spider, tmp_path):
+@pytest.mark.usefixtures("spider")
+def test_lessons_are_the_questions_with_two_of_their_forms(tmp_path):
     world = build_world(tmp_path / "world", tmp_path / "cache", seed=0)
     rows = world.rows("base")
-    texts = [schema_text(s) for s in read_tables(spider / "tables.json").values()]
-    texts += [
-        text for row in rows for text in (row["prompt"], *map(with_marks, row["forms"].values()))
-    ]
-    tokenizer = make_tokenizer(texts * 2)
+    tokenizer = make_tokenizer([*texts_of(world, rows)] * 2)
     (lessons,) = lessons_of_steps(rows, tokenizer, seed=0, steps=1)
     forms = {row["prompt"]: set(row["forms"].values()) for row in rows}
     for lesson in lessons:
+        assert tokenizer.unk_token_id not in (*lesson.stem, *lesson.prompt)
         prompt = tokenizer.decode([*lesson.stem[1:], *lesson.prompt])
         answers = lesson.answers
         spoken = {
