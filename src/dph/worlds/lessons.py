@@ -113,7 +113,7 @@ class Answerer:
 
 def answers_of(answerers: Sequence[Answerer]) -> Answers:
     """The answers of several who answer independently of each other."""
-    width = max(2, *(len(options) for each in answerers for options in each.chances))
+    width = max([2, *(len(options) for each in answerers for options in each.chances)])
     rows: list[list[int]] = []
     """Of each cell: choice, whether it shows first, answer, options."""
     chances = [[1.0, *[0.0] * (width - 1)]]

@@ -1,0 +1,1 @@
+"""A natural world: Spider's questions, their queries in forms that return the same rows."""
