@@ -5,15 +5,13 @@
 
 from typing import TYPE_CHECKING
 
-# At once: otherwise whoever imports the module of that name puts it in the place of the function.
-from dph.diagnosis.diagnose import diagnose
 from dph.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.diagnosis.changes import Change, ProblemChange
-    from dph.diagnosis.diagnose import Diagnosis
     from dph.diagnosis.document import diagnosis_document
     from dph.diagnosis.log_findings import Finding
+    from dph.diagnosis.run_diagnosis import Diagnosis, diagnose
     from dph.diagnosis.set_diagnosis import SetDiagnosis
 
 __all__ = [
@@ -30,10 +28,11 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "Change": "dph.diagnosis.changes",
-        "Diagnosis": "dph.diagnosis.diagnose",
+        "Diagnosis": "dph.diagnosis.run_diagnosis",
         "Finding": "dph.diagnosis.log_findings",
         "ProblemChange": "dph.diagnosis.changes",
         "SetDiagnosis": "dph.diagnosis.set_diagnosis",
+        "diagnose": "dph.diagnosis.run_diagnosis",
         "diagnosis_document": "dph.diagnosis.document",
     },
 )

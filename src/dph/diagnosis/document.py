@@ -5,8 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 from dph.diagnosis.changes import Change, ProblemChange
-from dph.diagnosis.diagnose import Diagnosis
 from dph.diagnosis.over_represented import LostFeature
+from dph.diagnosis.run_diagnosis import Diagnosis
 from dph.diagnosis.sentences import set_sentences
 from dph.diagnosis.set_diagnosis import PARTS, PassAtKChange, SetDiagnosis
 from dph.evaluation.intervals import Difference

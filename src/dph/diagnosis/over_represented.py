@@ -19,6 +19,7 @@ from jaxtyping import Bool, Float, Int
 
 from dph.diagnosis.problem_features import Feature, Features
 from dph.diagnosis.proportions import newcombe
+from dph.diagnosis.same_model import falls
 from dph.errors import DataError
 from dph.evaluation.intervals import Difference
 
@@ -87,10 +88,13 @@ def _chances(
     having: Int[np.ndarray, "features"], lost: int, candidates: int
 ) -> Float[np.ndarray, "features counts"]:
     """P(at least x of the lost have the feature) for each feature and each x from 0 to the lost."""
-    from scipy.stats import hypergeom  # noqa: PLC0415 - a second to load
-
-    at_least = np.arange(lost + 1)
-    return np.asarray(hypergeom.sf(at_least[None, :] - 1, candidates, having[:, None], lost))
+    found = np.zeros((len(having), lost + 1))
+    for row, total in enumerate(having.tolist()):
+        # At least x of the lost have it: at most total - x of the others do.
+        others = falls(total, lost, candidates - lost)
+        for x in range(min(lost, total) + 1):
+            found[row, x] = others[min(total - x, candidates - lost)]
+    return found
 
 
 def _smallest(
@@ -135,4 +139,3 @@ def _row(
         adjusted=adjusted,
         named=adjusted <= level,
     )
-

@@ -25,8 +25,8 @@ def _problems(name: str, found: SetDiagnosis) -> Iterator[Finding]:
     counts = {change.value: len(found.of(change)) for change in Change}
     if counts["lost"] or counts["gained"]:
         text = (
-            f"Of {len(found.problems)} problems of {name}, {counts['lost']} were lost and "
-            f"{counts['gained']} gained: more than two draws of one model would show."
+            f"Of {len(found.problems)} problems of {name}, {counts['lost']} lost and {counts['gained']} "
+            "gained right answers, each more than two draws of one model would show."
         )
     else:
         text = (

@@ -149,7 +149,9 @@ def _pass_at_k_change(
     for part, of_problem in values.items():
         lo, hi = bootstrap_mean(of_problem, seed=seed, resamples=resamples)
         differences[part] = Difference(mean=float(of_problem.mean()), lo=lo, hi=hi)
-    of_lost = {part: float(value[lost].mean()) for part, value in values.items()} if lost.any() else None
+    of_lost = (
+        {part: float(value[lost].mean()) for part, value in values.items()} if lost.any() else None
+    )
     return PassAtKChange(
         k=k,
         baseline=before,
@@ -176,7 +178,9 @@ def _outcomes(
                 & (pc.field("sample_index") >= 0)
                 & pc.field("problem_id").isin(pa.array(chosen.tolist(), pa.string()))
             )
-            counts = {one["values"]: one["counts"] for one in rows["outcome"].value_counts().to_pylist()}
+            counts = {
+                one["values"]: one["counts"] for one in rows["outcome"].value_counts().to_pylist()
+            }
             found[label + suffix] = {
                 outcome: counts[outcome] / rows.num_rows for outcome in sorted(counts)
             }

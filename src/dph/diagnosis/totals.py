@@ -75,10 +75,11 @@ def sum_of_counts(counts: Mapping[Chances, int]) -> Float[np.ndarray, "values"]:
     array([0.25, 0.5 , 0.25])
     """
     length = 1 + sum((len(chances) - 1) * times for chances, times in counts.items())
-    transformed = np.ones(length // 2 + 1, dtype=np.complex128)
+    padded = 1 << length.bit_length()  # a power of two is fast; what it adds is 0
+    transformed = np.ones(padded // 2 + 1, dtype=np.complex128)
     for chances, times in counts.items():
-        transformed *= np.fft.rfft(np.array(chances), length) ** times
-    return np.maximum(np.fft.irfft(transformed, length), 0.0)
+        transformed *= np.fft.rfft(np.array(chances), padded) ** times
+    return np.asarray(np.maximum(np.fft.irfft(transformed, padded)[:length], 0.0))
 
 
 def _right_answers(model: SetScores, baseline: SetScores) -> Float[np.ndarray, "values"]:
