@@ -33,7 +33,7 @@ def diagnose(
         typer.Option(
             "--fdr",
             metavar="RATE",
-            help="Chance that two draws of one model are told apart in anything; the lists share it.",
+            help="Chance that two draws of one model are told apart in anything.",
         ),
     ] = 0.05,
     died: Annotated[
@@ -53,8 +53,9 @@ def diagnose(
 ) -> None:
     """Say which problems and ways of answering a run lost, and what its log says about it.
 
-    A problem is lost or gained when two draws of one model would not show as much; docs/diagnosis.md
-    says what is tested and what is not. --json has every problem and every number.
+    A problem is lost or gained when two draws of one model would not show as much;
+    docs/diagnosis.md says what is tested and what is not. --json has every problem and every
+    number.
     """
     from dph.cli.display.diagnosis import diagnosis_text
     from dph.cli.display.output import json_text

@@ -1,9 +1,9 @@
 """Problems lost, kept and gained: what a run answers right less or more often than its baseline.
 
-Each problem is tested alone against its exact null (``same_model``), in one direction for losses and
-in the other for gains; each of the two lists has its own false discovery rate (``discrete_fdr``). A
-list for both would be filled by the direction that has more to show: with a hundred gains found, five
-false losses would pass as 5%.
+Each problem is tested alone against its exact null (``same_model``), in one direction for losses
+and in the other for gains; each of the two lists has its own false discovery rate
+(``discrete_fdr``). A list for both would be filled by the direction that has more to show: with a
+hundred gains found, five false losses would pass as 5%.
 """
 
 from collections.abc import Sequence
@@ -41,9 +41,9 @@ class ProblemChange:
     """A problem's right answers before and after, and what can be said of the difference.
 
     ``p_lost`` and ``p_gained`` are the chances that two draws of one model show so large a fall or
-    rise; ``q_lost`` and ``q_gained`` the smallest false discovery rate at which the problem is named
-    in its list. ``difference`` (after minus before, of the share of right answers) has the 95% interval
-    of this problem alone, not adjusted for having been picked out of many.
+    rise; ``q_lost`` and ``q_gained`` the smallest false discovery rate at which the problem is
+    named in its list. ``difference`` (after minus before, of the share of right answers) has the
+    95% interval of this problem alone, not adjusted for having been picked out of many.
     """
 
     problem_id: str
@@ -59,15 +59,31 @@ class ProblemChange:
     q_gained: float
 
 
-def problem_changes(model: SetScores, baseline: SetScores, *, level: float) -> list[ProblemChange]:
-    """Every problem's change, in the order of the set; each list's false discovery rate is ``level``.
+def smallest_rates(model: SetScores, baseline: SetScores) -> tuple[float, float]:
+    """The smallest false discovery rate at which a problem of the set is lost, and one gained.
 
     Raises:
         DataError: the two were scored on different problems.
-        SettingsError: ``level`` is not between 0 and 1.
     """
-    if not 0 < level < 1:
-        raise SettingsError(f"a false discovery rate lies between 0 and 1, got {level}")
+    require_same_problems(model, baseline, name_a="the run", name_b="the baseline")
+    after, before = model.correct_counts, baseline.correct_counts
+    lost = fallen(before, baseline.samples, after, model.samples)[1]
+    gained = fallen(after, model.samples, before, baseline.samples)[1]
+    return float(lost.min()), float(gained.min())
+
+
+def problem_changes(
+    model: SetScores, baseline: SetScores, *, lost_level: float, gained_level: float
+) -> list[ProblemChange]:
+    """Every problem's change, in the order of the set, at each list's false discovery rate.
+
+    Raises:
+        DataError: the two were scored on different problems.
+        SettingsError: a level is not between 0 and 1.
+    """
+    for level in (lost_level, gained_level):
+        if not 0 < level < 1:
+            raise SettingsError(f"a false discovery rate lies between 0 and 1, got {level}")
     require_same_problems(model, baseline, name_a="the run", name_b="the baseline")
     after, before = model.correct_counts, baseline.correct_counts
     second, first = model.samples, baseline.samples
@@ -76,7 +92,9 @@ def problem_changes(model: SetScores, baseline: SetScores, *, level: float) -> l
     return [
         ProblemChange(
             problem_id=problem_id,
-            change=_change(int(before[i]), int(after[i]), q_lost[i] <= level, q_gained[i] <= level),
+            change=_change(
+                int(before[i]), int(after[i]), q_lost[i] <= lost_level, q_gained[i] <= gained_level
+            ),
             correct=int(after[i]),
             samples=second,
             baseline_correct=int(before[i]),
@@ -102,9 +120,10 @@ def fallen(
 
 
 def could_be_lost(changes: Sequence[ProblemChange]) -> Bool[np.ndarray, "problems"]:
-    """Which problems would be named, had the run not answered them right once; the lost are among them.
+    """Which problems would be named, had the run not answered them right once.
 
-    The others say nothing about where losses lie: they were solved too rarely for a loss to show.
+    The lost are among them. The others say nothing about where losses lie: they were solved too
+    rarely for a loss to show.
     All False when nothing is lost.
     """
     named = [one.p_lost for one in changes if one.change is Change.LOST]

@@ -1,13 +1,13 @@
 """Which ways of answering died.
 
-A style's share over a whole set, before and after. A style has died where two things hold: its share
-fell to at most a tenth of what it was (``DIED``), and two draws of the same model would show so large a
-fall with a chance of at most the level. Whether a problem's own few answers hold a style says little;
-over a set a tenfold fall is a fact about the model.
+A style's share over a whole set, before and after. A style has died where two things hold: its
+share fell to at most a tenth of what it was (``DIED``), and two draws of the same model would show
+so large a fall with a chance of at most the level. Whether a problem's own few answers hold a style
+says little; over a set a tenfold fall is a fact about the model.
 
-The test is exact: given how many of all answers to a problem are of the style, the second draw's part of
-them is known (``same_model``), and so is the distribution of the sum. Answers to one problem resemble
-each other in style; the test keeps them together.
+The test is exact: given how many of all answers to a problem are of the style, the second draw's
+part of them is known (``same_model``), and so is the distribution of the sum. Answers to one
+problem resemble each other in style; the test keeps them together.
 """
 
 from dataclasses import dataclass
@@ -67,6 +67,16 @@ def style_changes(
             )
         )
     return changes
+
+
+def smallest_rate(model: StyleCounts, baseline: StyleCounts) -> float:
+    """The smallest level at which any style's share fell more than two draws of one model show."""
+    named = [column for column, style in enumerate(model.styles) if style is not None]
+    p_values = [
+        fall_of_sum(baseline.answers[:, column], model.answers[:, column], model.samples)
+        for column in named
+    ]
+    return min(1.0, len(named) * min(p_values, default=1.0))
 
 
 def _share(count: int, of: int) -> float | None:

@@ -1,41 +1,45 @@
-"""Where a change of Pass@k comes from: styles that died, certainty inside the others, mass between them.
+"""Where a change of Pass@k comes from: styles that died, certainty in others, mass between them.
 
-**Equation.** A problem's chance of a right answer is p = sum_s w_s q_s, w_s the share of its answers that
-are of style s and q_s the share of those that are right. Let D be the styles that died (``dead_styles``),
-W their share together and a = sum over D of w_s q_s. With v_s = w_s / (1 - W), the shares among the styles
-that remain,
+**Equation.** A problem's chance of a right answer is p = sum_s w_s q_s, w_s the share of its
+answers that are of style s and q_s the share of those that are right. Let D be the styles that died
+(``dead_styles``), W their share together and a = sum over D of w_s q_s. With v_s = w_s / (1 - W),
+the shares among the styles that remain,
 
     p = a + (1 - W) * sum over remaining s of v_s q_s.
 
-Three things change from baseline to run: (a, W), *styles died*; q of the remaining styles, *certainty*; and v,
-*moved*. p(S) is p with the things in S as in the run and the others as in the baseline. The part of each in
-the change of p is its Shapley value (Shapley 1953), the mean over the six orders in which the three can
-change one after another of what it adds:
+Three things change from baseline to run: (a, W), *styles died*; q of the remaining styles,
+*certainty*; and v, *moved*. p(S) is p with the things in S as in the run and the others as in the
+baseline. The part of each in the change of p is its Shapley value (Shapley 1953), the mean over the
+six orders in which the three can change one after another of what it adds:
 
     part_j(p) = sum over S without j of |S|! (2 - |S|)! / 6 * (p(S + j) - p(S)).
 
-Pass@k depends on p alone: a hundredth of p counts alike whatever took it away. So its change is shared as that
-of p is, by the slope between the two models, c0 and c1 right answers of n and f the unbiased estimate:
+Pass@k depends on p alone: a hundredth of p counts alike whatever took it away. So its change is
+shared as that of p is, by the slope between the two models, c0 and c1 right answers of n and f the
+unbiased estimate:
 
     part_j(Pass@k) = part_j(p) * (f(c1) - f(c0)) / ((c1 - c0) / n).
 
 Where c0 = c1 the slope is that of f around c0, and the parts cancel.
 
-**They add up.** In each order the steps telescope to p(run) - p(baseline) = (c1 - c0) / n, a mean of six equal
-sums is that sum, and times the slope it is f(c1) - f(c0). No order is preferred; what changes nothing
-gets 0; exchanging the two models changes every sign (as long as no style died: a death has a direction).
+**They add up.** In each order the steps telescope to p(run) - p(baseline) = (c1 - c0) / n, a mean
+of six equal sums is that sum, and times the slope it is f(c1) - f(c0). No order is preferred; what
+changes nothing gets 0; exchanging the two models changes every sign (as long as no style died: a
+death has a direction).
 
-**Why not the Shapley value of Pass@k itself.** It asks for Pass@k of models that nobody sampled, such as one that
-answers in one style alone, whose q a problem shows in three answers. f is concave, and noise in q lowers it:
-at 16 samples that estimate is off by half of its value. p is linear in each of q, v and (a, W), so
-its parts are hardly biased (docs/diagnosis.md and benchmarks/diagnosis.py measure both).
+**Why not the Shapley value of Pass@k itself.** It asks for Pass@k of models that nobody sampled,
+such as one that answers in one style alone, whose q a problem shows in three answers. f is concave,
+and noise in q lowers it: at 16 samples that estimate is off by half of its value. p is linear in
+each of q, v and (a, W), so its parts are hardly biased (docs/diagnosis.md and
+benchmarks/diagnosis.py measure both).
 
-**What is not observed.** q of a style without an answer in one model is taken from the other one, so nothing
-counts as a change of certainty that was not seen. Where a model answered a problem in dead styles alone, v
-is taken from the other model.
+**What is not observed.** q of a style without an answer in one model is taken from the other one,
+so nothing counts as a change of certainty that was not seen. Where a model answered a problem in
+dead styles alone, v is taken from the other model.
 
-**Accuracy.** Sums agree to 1e-12. The total is unbiased. Where all answers of a style to a problem are gone without
-its having died, the change of its q is unknown and what goes with it counts as moved.
+**Accuracy.** Sums agree to 1e-12. The total is unbiased. Where all answers of a style to a problem
+are gone without its having died, the change of its q is unknown and what goes with it counts as
+moved.
 """
 
 from collections.abc import Sequence
@@ -97,7 +101,7 @@ def pass_at_k_parts(
 def between(
     model: StyleCounts, baseline: StyleCounts, dead: Bool[np.ndarray, "styles"]
 ) -> dict[tuple[bool, bool, bool], Values]:
-    """p(S) of every problem for each S: which of (styles died, certainty, moved) are as in the run."""
+    """p(S) of every problem, by which of (styles died, certainty, moved) are as in the run."""
     sides = (baseline, model)
     mass = [side.answers / side.samples for side in sides]
     right = [side.correct / side.samples for side in sides]
@@ -122,7 +126,7 @@ def _slope(
     before: Int[np.ndarray, "problems"],
     after: Int[np.ndarray, "problems"],
 ) -> Values:
-    """What a right answer more is worth between the two counts; around them where they are equal."""
+    """What one more right answer is worth between the counts; around them where they are equal."""
     equal = before == after
     lo = np.where(equal, np.maximum(before - 1, 0), before)
     hi = np.where(equal, np.minimum(after + 1, len(curve) - 1), after)
@@ -148,7 +152,7 @@ def _with(changed: Sequence[bool], thing: int | None = None) -> tuple[bool, bool
 def _ratio(
     part: Float[np.ndarray, "problems styles"], whole: Float[np.ndarray, "problems _"]
 ) -> Float[np.ndarray, "problems styles"]:
-    """part / whole; NaN where there is nothing to take a share of."""
+    """Part by whole; NaN where there is nothing to take a share of."""
     return np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
 
 

@@ -1,14 +1,14 @@
 """False discovery rate of tests that can only take few values each.
 
 A test of few samples cannot reach every p-value: a problem with 1 right answer of 32 has p = 0.5 at
-the least and can never be named. Procedures for continuous tests (Benjamini and Hochberg 1995) charge
-for it all the same. Here every test brings the list of p-values that it can take, and is charged for
-what it could have done.
+the least and can never be named. Procedures for continuous tests (Benjamini and Hochberg 1995)
+charge for it all the same. Here every test brings the list of p-values that it can take, and is
+charged for what it could have done.
 
 **Source**: Doehler, Durand and Roquain (2018), New FDR bounds for discrete and heterogeneous tests,
 Electronic Journal of Statistics 12, the step-down procedure [AHSD]. The false discovery rate is at
-most the level for independent tests: problems are drawn independently, given the models. With continuous
-tests it is the step-down procedure of Gavrilov, Benjamini and Sarkar (2009).
+most the level for independent tests: problems are drawn independently, given the models. With
+continuous tests it is the step-down procedure of Gavrilov, Benjamini and Sarkar (2009).
 
 Heyse's (2011) procedure, which averages the F_i without the denominators below, is simpler and does
 not control the rate in general. Step-down is taken because it gives every test a number of its own,
@@ -30,12 +30,12 @@ def adjusted_p_values(
 ) -> Float[np.ndarray, "tests"]:
     """For each test the smallest false discovery rate at which it would be named, at most 1.
 
-    Equation: with p sorted, F_i(x) = P(p_i <= x) of a test without effect, and g_i = F_i / (1 - F_i),
-    q_(k) = max over j <= k of (1 / j) * (sum of the m - j + 1 largest g_i(p_(j))).
-    ``supports[support_of[i]]`` are the p-values that test i can take, ascending, with
-    P(p_i <= x) = x for each of them.
-    Computed as: once for each p-value that occurs, with equal supports together.
-    Limits: a test that cannot reach p costs nothing; one F_i of 1 among those that count makes q 1.
+    Equation: with p sorted, F_i(x) = P(p_i <= x) of a test without effect, and g_i = F_i / (1 -
+    F_i), q_(k) = max over j <= k of (1 / j) * (sum of the m - j + 1 largest g_i(p_(j))).
+    ``supports[support_of[i]]`` are the p-values that test i can take, ascending, with P(p_i <= x) =
+    x for each of them. Computed as: once for each p-value that occurs, with equal supports
+    together. Limits: a test that cannot reach p costs nothing; one F_i of 1 among those that count
+    makes q 1.
 
     Raises:
         DataError: a test is missing its support, or p-values lie outside [0, 1].

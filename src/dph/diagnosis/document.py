@@ -21,7 +21,7 @@ def diagnosis_document(found: Diagnosis) -> dict[str, Any]:
         "run": found.run,
         "baseline": found.baseline,
         "fdr": found.fdr,
-        "level": found.level,
+        "levels": asdict(found.levels),
         "died": found.died,
         "sets": {name: _set(name, one) for name, one in found.sets.items()},
         "log": [asdict(finding) for finding in found.log],

@@ -1,7 +1,8 @@
 """What a run's log says about the cause: sentences, each from a condition that held.
 
-A sentence says what was measured, when and how much. None says what to do: nothing here has tried it.
-That one thing came before another does not make it the cause; the sentences say no more than the order.
+A sentence says what was measured, when and how much. None says what to do: nothing here has tried
+it. That one thing came before another does not make it the cause; the sentences say no more than
+the order.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -132,8 +133,8 @@ def _clipping(rows: Rows) -> Iterator[Finding]:
         values[f"{name}_step"] = int(series.steps[at])
         side = "below" if name == "low" else "above"
         parts.append(
-            f"{_percent(values[f'{name}_mean'])} {side} (at most {_percent(values[f'{name}_most'])}, "
-            f"step {values[f'{name}_step']})"
+            f"{_percent(values[f'{name}_mean'])} {side} "
+            f"(at most {_percent(values[f'{name}_most'])}, step {values[f'{name}_step']})"
         )
     text = f"Of the policy's tokens the ratio was clipped for {' and '.join(parts)}."
     yield Finding(about="clipping", text=text, values=values)

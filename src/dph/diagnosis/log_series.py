@@ -1,4 +1,4 @@
-"""A number of ``metrics.jsonl`` over the steps: how it began, how it ended, and when it had moved."""
+"""A number of ``metrics.jsonl`` over the steps: how it began and ended, and when it had moved."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class LogSeries:
         return np.asarray((sums[hi] - sums[lo]) / (hi - lo))
 
     def half_way(self) -> int:
-        """The first step from which the smoothed number stays nearer to its end than its beginning."""
+        """The first step from which the smoothed number stays nearer to the end."""
         beyond = np.abs(self.smoothed() - self.end) <= abs(self.begin - self.end) / 2
         before = np.flatnonzero(~beyond)
         first = int(before[-1]) + 1 if len(before) else 0

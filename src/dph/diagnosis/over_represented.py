@@ -1,17 +1,18 @@
 """Which features the lost problems have more often than others.
 
-Only problems that could have been named are counted (``changes.could_be_lost``): of one that the baseline
-solved once in sixteen no loss can be shown, so being easy would pass for being lost. Given how many of
-them are lost, and if that has nothing to do with a feature, every choice of as many is as likely as any
-other: how many of the lost have the feature is hypergeometric (Fisher 1935), one-sided.
+Only problems that could have been named are counted (``changes.could_be_lost``): of one that the
+baseline solved once in sixteen no loss can be shown, so being easy would pass for being lost. Given
+how many of them are lost, and if that has nothing to do with a feature, every choice of as many is
+as likely as any other: how many of the lost have the feature is hypergeometric (Fisher 1935),
+one-sided.
 
-Features overlap (a database and the length of its prompts), so they are adjusted together: how small does
-the smallest p-value of all features get when the lost are drawn at random? **Source**: Westfall and Young
-(1993), Resampling-Based Multiple Testing, single-step minP. The chance that any feature is named
-by mistake is at most the level, whatever their dependence.
+Features overlap (a database and the length of its prompts), so they are adjusted together: how
+small does the smallest p-value of all features get when the lost are drawn at random? **Source**:
+Westfall and Young (1993), Resampling-Based Multiple Testing, single-step minP. The smallest
+adjusted p-value is at most x with a chance of at most x where the lost have nothing in common,
+whatever the dependence.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,8 +34,8 @@ class LostFeature:
     """A feature among problems that could have been lost: how many have it, how many of both were.
 
     ``difference`` is the share lost of those with the feature minus that of those without, with its
-    95% interval of this feature alone. ``p_value`` is exact, ``adjusted`` for all features of the set;
-    ``named`` where that is at most the level.
+    95% interval of this feature alone. ``p_value`` is exact, ``adjusted`` for all features of the
+    set.
     """
 
     feature: Feature
@@ -45,7 +46,8 @@ class LostFeature:
     difference: Difference
     p_value: float
     adjusted: float
-    named: bool
+    named: bool = False
+    """Whether ``adjusted`` reaches the level of the diagnosis."""
 
 
 def over_represented(
@@ -53,7 +55,6 @@ def over_represented(
     lost: Bool[np.ndarray, "problems"],
     candidates: Bool[np.ndarray, "problems"],
     *,
-    level: float,
     seed: int,
     draws: int = DRAWS,
 ) -> list[LostFeature]:
@@ -78,7 +79,7 @@ def over_represented(
     # The observed choice counts as one of the draws, so that no p-value is 0.
     adjusted = (1 + (smallest[None, :] <= p_values[:, None]).sum(axis=1)) / (draws + 1)
     rows = [
-        _row(features.features[at], named, held[at], float(p), float(a), level)
+        _row(features.features[at], named, held[at], float(p), float(a))
         for at, p, a in zip(told, p_values, adjusted, strict=True)
     ]
     return sorted(rows, key=lambda row: row.p_value)
@@ -124,7 +125,6 @@ def _row(
     held: Bool[np.ndarray, "candidates"],
     p_value: float,
     adjusted: float,
-    level: float,
 ) -> LostFeature:
     lost_with, having = int((lost & held).sum()), int(held.sum())
     lost_without, lacking = int((lost & ~held).sum()), int((~held).sum())
@@ -137,5 +137,4 @@ def _row(
         difference=newcombe(lost_with, having, lost_without, lacking),
         p_value=p_value,
         adjusted=adjusted,
-        named=adjusted <= level,
     )

@@ -57,7 +57,7 @@ def problem_features(
     ``accuracy`` is the baseline's share of right answers to each; it is the only feature where the
     problems are None.
     """
-    found: dict[tuple[str, str], Bool[np.ndarray, "problems"]] = {
+    found: dict[tuple[str, str], Bool[np.ndarray, problems]] = {
         (ACCURACY, band): held for band, held in _accuracy_bands(accuracy)
     }
     unused: dict[str, str] = {}
@@ -112,7 +112,7 @@ def _of_column(
 def _bands(
     column: str, values: Sequence[float | None]
 ) -> Iterator[tuple[tuple[str, str], Bool[np.ndarray, "problems"]]]:
-    """Quarters of the problems by a number: each number is in one band, so they are not all equal."""
+    """Quarters of the problems by a number; equal numbers are in one band."""
     numbers = np.array([np.nan if value is None else float(value) for value in values])
     known = numbers[np.isfinite(numbers)]
     if len(set(known.tolist())) < 2:

@@ -1,8 +1,9 @@
 """Intervals of shares and of differences of shares, from counts.
 
-**Source**: Wilson (1927), JASA 22 (score interval of a share); Newcombe (1998), Statistics in Medicine
-17, 873-890, method 10 (difference of two shares: their score intervals, squared and added). Both stay
-inside what is possible and say something at counts of 0 and n, where the usual interval has width 0.
+**Source**: Wilson (1927), JASA 22 (score interval of a share); Newcombe (1998), Statistics in
+Medicine 17, 873-890, method 10 (difference of two shares: their score intervals, squared and
+added). Both stay inside what is possible and say something at counts of 0 and n, where the usual
+interval has width 0.
 """
 
 from math import sqrt

@@ -1,16 +1,19 @@
-"""A run's diagnosis: what it lost against its baseline, where Pass@k went, and what its log says."""
+"""A run's diagnosis: what it lost, where Pass@k went, and what its log says."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from dph.diagnosis.dead_styles import DIED
+from dph.diagnosis.changes import smallest_rates
+from dph.diagnosis.dead_styles import DIED, smallest_rate
+from dph.diagnosis.levels import Levels, list_level, question_level
 from dph.diagnosis.log_findings import Finding, log_findings
 from dph.diagnosis.run_files import RunFiles, find_run_files
-from dph.diagnosis.set_diagnosis import SetDiagnosis, diagnose_set
+from dph.diagnosis.set_diagnosis import Evaluated, SetDiagnosis, diagnose_set, name_features
+from dph.diagnosis.style_counts import paired_style_counts
 from dph.errors import DataError, SettingsError
 from dph.evaluation.evaluated_runs import default_ks
 from dph.evaluation.intervals import RESAMPLES
@@ -19,26 +22,26 @@ from dph.evaluation.scores import SetScores
 from dph.records import Problem
 
 FDR = 0.05
-QUESTIONS = 4
-"""What a diagnosis asks of each set: problems lost, problems gained, styles died, features."""
 
 Scores = Mapping[str, SetScores]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """All that a diagnosis found. ``fdr`` bounds it as a whole: of two draws of one model it names
-    anything at all with a chance of at most ``fdr``. ``level`` is the part of it that each question
-    about each set has, and the false discovery rate of each list.
+    """All that a diagnosis found.
 
-    ``left_out`` are problems whose gold answer could not be graded, by set. ``notes`` say what could not
-    be told, and why.
+    ``fdr`` bounds it as a whole: of two draws of one model it names anything at all with a chance
+    of at most ``fdr``. ``levels`` is what each question's lists got of it
+    (``dph.diagnosis.levels``).
+
+    ``left_out`` are problems whose gold answer could not be graded, by set. ``notes`` say what
+    could not be told, and why.
     """
 
     run: str
     baseline: str
     fdr: float
-    level: float
+    levels: Levels
     died: float
     sets: Mapping[str, SetDiagnosis]
     log: Sequence[Finding]
@@ -64,8 +67,8 @@ def diagnose(
         against: another, or a samples file; default: the evaluation of the initial policy.
         sets: only these sets; default: all that both were evaluated on.
         ks: the k of Pass@k; default: those of 8, 16, 32 that there are samples for.
-        fdr: the chance that two draws of one model are told apart in anything; it is shared equally by
-            four questions about each set.
+        fdr: the chance that two draws of one model are told apart in anything; it is shared by the
+            questions and sets (``dph.diagnosis.levels``).
         died: a style has died when its share is at most this part of what it was.
         seed: of the bootstrap and of the random choices that features are compared with.
         resamples: of the bootstrap.
@@ -82,21 +85,26 @@ def diagnose(
     names, notes = _chosen_sets(files, scores["run"], scores["baseline"], sets)
     chosen = {label: {name: of[name] for name in names} for label, of in scores.items()}
     wanted = list(ks) if ks else default_ks(chosen)
-    found = {}
-    for name in names:
-        mine, theirs = chosen["run"][name], chosen["baseline"][name]
-        problems = _problems(files, name, mine.problem_ids, notes)
-        found[name] = diagnose_set(
+    pairs = {
+        name: ((tables["run"], scores["run"][name]), (tables["baseline"], scores["baseline"][name]))
+        for name in names
+    }
+    levels = _levels(pairs, question_level(fdr))
+    found = {
+        name: diagnose_set(
             name,
-            (tables["run"], mine),
-            (tables["baseline"], theirs),
-            problems,
+            *pair,
+            _problems(files, name, pair[0][1].problem_ids, notes),
             ks=wanted,
-            level=fdr / (QUESTIONS * len(names)),
+            levels=levels,
             died=died,
             seed=seed,
             resamples=resamples,
         )
+        for name, pair in pairs.items()
+    }
+    smallest = [one.features[0].adjusted if one.features else 1.0 for one in found.values()]
+    levels = replace(levels, features=list_level(smallest, question_level(fdr)))
     rows = files.log()
     if not rows:
         notes.append(f"{files.run} has no metrics.jsonl, so nothing is said about training")
@@ -108,12 +116,30 @@ def diagnose(
         run=str(files.run),
         baseline=str(files.baseline),
         fdr=fdr,
-        level=fdr / (QUESTIONS * len(names)),
+        levels=levels,
         died=died,
-        sets=found,
+        sets={name: name_features(one, levels.features) for name, one in found.items()},
         log=tuple(log_findings(rows)),
         left_out=_left_out(tables, chosen["run"]),
         notes=tuple(notes),
+    )
+
+
+def _levels(pairs: Mapping[str, tuple[Evaluated, Evaluated]], level: float) -> Levels:
+    """The level of each question's lists; features are not looked at yet."""
+    lost, gained, styles = [], [], []
+    for name, ((run_table, mine), (baseline_table, theirs)) in pairs.items():
+        of_lost, of_gained = smallest_rates(mine, theirs)
+        samples = min(mine.samples, theirs.samples)
+        counts = paired_style_counts(run_table, baseline_table, name, mine, samples=samples)
+        lost.append(of_lost)
+        gained.append(of_gained)
+        styles.append(smallest_rate(*counts))
+    return Levels(
+        lost=list_level(lost, level),
+        gained=list_level(gained, level),
+        styles=list_level(styles, level),
+        features=level / len(pairs),
     )
 
 
@@ -151,8 +177,8 @@ def _problems(
     missing = [one for one in problem_ids if one not in found]
     if missing:
         notes.append(
-            f"features of {set_name!r}: only the baseline's accuracy, because {len(missing)} of its "
-            f"problems are not in the file that the recipe names, for example {missing[0]!r}"
+            f"features of {set_name!r}: only the baseline's accuracy, because {len(missing)} of "
+            f"its problems are not in the file that the recipe names, for example {missing[0]!r}"
         )
         return None
     return [found[one] for one in problem_ids]

@@ -65,12 +65,13 @@ class RunFiles:
 def find_run_files(run: Path, against: Path | None) -> RunFiles:
     """Where the evaluations of ``run`` and of what it is compared with lie.
 
-    ``against`` is a directory with a samples.parquet or that file itself. None takes the evaluation of
-    the initial policy: ``base/`` in the run or beside it, if it says that it is of the recipe's model.
+    ``against`` is a directory with a samples.parquet or that file itself. None takes the evaluation
+    of the initial policy: ``base/`` in the run or beside it, if it says that it is of the recipe's
+    model.
 
     Raises:
-        DataError: the run or the other was not evaluated, both are the same, or no baseline was found.
-        SettingsError: the run's recipe is not valid.
+        DataError: the run or the other was not evaluated, both are the same, or no baseline was
+        found. SettingsError: the run's recipe is not valid.
     """
     recipe = _recipe(run)
     samples_file(run)

@@ -1,13 +1,13 @@
 """What two draws of the same model would show: the exact null of every count in a diagnosis.
 
-A problem that a model solves with probability p gives Binomial(n, p) right answers of n. Two draws of
-that model share p, and p is unknown. Given how many of all answers are right, nothing is unknown any
-more: every way of dealing the right ones to the two draws is as likely as any other, whatever p is.
-**Source**: Fisher (1935), The Design of Experiments, section 21; the exact conditional test of two
-binomials.
+A problem that a model solves with probability p gives Binomial(n, p) right answers of n. Two draws
+of that model share p, and p is unknown. Given how many of all answers are right, nothing is unknown
+any more: every way of dealing the right ones to the two draws is as likely as any other, whatever p
+is. **Source**: Fisher (1935), The Design of Experiments, section 21; the exact conditional test of
+two binomials.
 
-Nothing is estimated and no problem lends another its rate, so the test holds for each problem alone,
-however few its samples are. Only steps as large as the counts allow can be seen: see
+Nothing is estimated and no problem lends another its rate, so the test holds for each problem
+alone, however few its samples are. Only steps as large as the counts allow can be seen: see
 ``dph.diagnosis.discrete_fdr`` for what is made of that.
 """
 
@@ -24,8 +24,8 @@ from dph.errors import DataError
 def second_draw(total: int, first: int, second: int) -> Float[np.ndarray, "counts"]:
     """The probabilities of 0, 1 ... ``second`` right answers in the second of two draws.
 
-    Equation: P(j) = C(second, j) C(first, total - j) / C(first + second, total), of draws of ``first``
-    and ``second`` answers of one model that have ``total`` right ones between them.
+    Equation: P(j) = C(second, j) C(first, total - j) / C(first + second, total), of draws of
+    ``first`` and ``second`` answers of one model that have ``total`` right ones between them.
     Computed as: exact integers, one rounding each.
 
     Raises:
@@ -45,8 +45,8 @@ def second_draw(total: int, first: int, second: int) -> Float[np.ndarray, "count
 def falls(total: int, first: int, second: int) -> Float[np.ndarray, "counts"]:
     """The chance of at most 0, 1 ... ``second`` right answers in the second of two draws.
 
-    These are the p-values of a loss, and all that there can be. Exact integers, one rounding each, so
-    that equal chances are equal numbers.
+    These are the p-values of a loss, and all that there can be. Exact integers, one rounding each,
+    so that equal chances are equal numbers.
 
     >>> falls(1, 2, 2)
     array([0.5, 1. , 1. ])
@@ -65,10 +65,10 @@ def falls(total: int, first: int, second: int) -> Float[np.ndarray, "counts"]:
 def fall_p_values(
     before: Int[np.ndarray, "problems"], first: int, after: Int[np.ndarray, "problems"], second: int
 ) -> Float[np.ndarray, "problems"]:
-    """For each problem the chance that two draws of one model show so large a fall, or a larger one.
+    """For each problem the chance that two draws of one model show such a fall, or a larger one.
 
-    ``before`` of ``first`` answers are right, then ``after`` of ``second``. A rise is a fall seen from
-    the other side: ``fall_p_values(after, second, before, first)``.
+    ``before`` of ``first`` answers are right, then ``after`` of ``second``. A rise is a fall seen
+    from the other side: ``fall_p_values(after, second, before, first)``.
 
     >>> fall_p_values(np.array([2, 0]), 2, np.array([0, 0]), 2).round(4)
     array([0.1667, 1.    ])

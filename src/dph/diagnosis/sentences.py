@@ -25,8 +25,9 @@ def _problems(name: str, found: SetDiagnosis) -> Iterator[Finding]:
     counts = {change.value: len(found.of(change)) for change in Change}
     if counts["lost"] or counts["gained"]:
         text = (
-            f"Of {len(found.problems)} problems of {name}, {counts['lost']} lost and {counts['gained']} "
-            "gained right answers, each more than two draws of one model would show."
+            f"Of {len(found.problems)} problems of {name}, {counts['lost']} lost and "
+            f"{counts['gained']} gained right answers, each more than two draws of one model would "
+            "show."
         )
     else:
         text = (
@@ -40,8 +41,8 @@ def _totals(name: str, found: SetDiagnosis) -> Iterator[Finding]:
     one = found.solved_before_alone
     if one.observed > one.hi:
         text = (
-            f"{one.observed} problems of {name} were solved by the baseline and by no answer of the "
-            f"run; two draws of one model leave {_range(one)} such problems."
+            f"{one.observed} problems of {name} were solved by the baseline and by no answer of "
+            f"the run; two draws of one model leave {_range(one)} such problems."
         )
         yield Finding(about="solved_before_alone", text=text, values=_values(one))
     one = found.solved_after_alone
@@ -78,8 +79,8 @@ def _pass_at_k(name: str, found: SetDiagnosis) -> Iterator[Finding]:
     total = one.parts["total"]
     if total.lo <= 0 <= total.hi:
         text = (
-            f"Pass@{k} on {name} went from {_percent(one.baseline)} to {_percent(one.run)}; the 95% "
-            "interval of the difference holds 0."
+            f"Pass@{k} on {name} went from {_percent(one.baseline)} to {_percent(one.run)}; the "
+            "95% interval of the difference holds 0."
         )
     else:
         text = (
@@ -96,14 +97,14 @@ def _parts(one: PassAtKChange) -> str:
         "certainty": "certainty inside the styles that remain",
         "moved": "mass moved between those",
     }
-    return ", ".join(f"{100 * one.parts[p].mean:+.1f} points {text}" for p, text in names.items())
+    return ", ".join(f"{_points(one.parts[p].mean)} points {text}" for p, text in names.items())
 
 
 def _features(name: str, found: SetDiagnosis) -> Iterator[Finding]:
     for one in [row for row in found.features if row.named][:_LISTED]:
         text = (
-            f"Of the problems of {name} with {one.feature.name}, {one.lost_with} of {one.having} that "
-            f"could be lost were lost, of the others {one.lost_without} of {one.lacking}."
+            f"Of the problems of {name} with {one.feature.name}, {one.lost_with} of {one.having} "
+            f"that could be lost were lost, of the others {one.lost_without} of {one.lacking}."
         )
         yield Finding(
             about="feature",
@@ -123,6 +124,10 @@ def _range(one: Total) -> str:
 
 def _values(one: Total) -> dict[str, float | int]:
     return {"observed": one.observed, "expected": one.expected, "lo": one.lo, "hi": one.hi}
+
+
+def _points(value: float) -> str:
+    return f"{round(100 * value, 1) + 0.0:+.1f}"
 
 
 def _percent(value: float) -> str:

@@ -1,7 +1,7 @@
 """The diagnosis of one set: problems, totals, styles, Pass@k and features."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,7 @@ from jaxtyping import Bool
 from dph.diagnosis.changes import Change, ProblemChange, could_be_lost, problem_changes
 from dph.diagnosis.dead_styles import StyleChange, style_changes
 from dph.diagnosis.decomposition import PassAtKParts, pass_at_k_parts
+from dph.diagnosis.levels import Levels
 from dph.diagnosis.over_represented import LostFeature, over_represented
 from dph.diagnosis.problem_features import problem_features
 from dph.diagnosis.style_counts import StyleCounts, paired_style_counts
@@ -33,10 +34,10 @@ PARTS = ("total", "styles_died", "certainty", "moved")
 class PassAtKChange:
     """Pass@k of the baseline and of the run, and the parts of the difference, run minus baseline.
 
-    ``parts`` has ``total``, ``styles_died``, ``certainty`` and ``moved``, means over problems with 95%
-    intervals; ``of_lost`` the same over the lost problems alone (None where none is), where being
-    picked for having fallen makes every number larger than a new draw would; ``by_problem`` the parts of
-    each problem, in the order of the set.
+    ``parts`` has ``total``, ``styles_died``, ``certainty`` and ``moved``, means over problems with
+    95% intervals; ``of_lost`` the same over the lost problems alone (None where none is), where
+    being picked for having fallen makes every number larger than a new draw would; ``by_problem``
+    the parts of each problem, in the order of the set.
     """
 
     k: int
@@ -53,9 +54,9 @@ class SetDiagnosis:
 
     ``samples`` of the run and of the baseline are answers a problem; ``split_samples`` those that
     styles and Pass@k go by, the first of both where their numbers differ. ``styles`` is empty and
-    nothing is called moved or died where no answer has a style. ``features`` are ordered by p-value,
-    over the ``candidates`` problems that could have been lost. ``outcomes`` are shares of the answers by
-    outcome, of all problems and of the lost ones, for the baseline and the run.
+    nothing is called moved or died where no answer has a style. ``features`` are ordered by
+    p-value, over the ``candidates`` problems that could have been lost. ``outcomes`` are shares of
+    the answers by outcome, of all problems and of the lost ones, for the baseline and the run.
     """
 
     problems: Sequence[ProblemChange]
@@ -89,23 +90,25 @@ def diagnose_set(
     problems: Sequence[Problem] | None,
     *,
     ks: Sequence[int],
-    level: float,
+    levels: Levels,
     died: float,
     seed: int,
     resamples: int,
 ) -> SetDiagnosis:
-    """Ask every question about a set at ``level``; ``problems`` are in the set's order, or not known.
+    """Ask every question about a set; ``problems`` are in the set's order, or not known.
+
+    Features are not named yet: their level is that of all sets (``name_features``).
 
     Raises:
         DataError: the two were evaluated on different problems.
-        SettingsError: a k, ``level`` or ``died`` is out of range.
+        SettingsError: a k or ``died`` is out of range.
     """
     (run_table, mine), (baseline_table, theirs) = run, baseline
-    changes = problem_changes(mine, theirs, level=level)
+    changes = problem_changes(mine, theirs, lost_level=levels.lost, gained_level=levels.gained)
     lost = np.array([one.change is Change.LOST for one in changes])
     samples = min(mine.samples, theirs.samples)
     counts = paired_style_counts(run_table, baseline_table, name, mine, samples=samples)
-    styles = style_changes(*counts, level=level, died=died)
+    styles = style_changes(*counts, level=levels.styles, died=died)
     dead = [one.style for one in styles if one.died and one.style is not None]
     features = problem_features(problems, theirs.correct.mean(axis=1))
     candidates = could_be_lost(changes)
@@ -122,11 +125,17 @@ def diagnose_set(
             k: _pass_at_k_change(*counts, dead, lost, k=k, seed=seed, resamples=resamples)
             for k in sorted(set(ks))
         },
-        features=tuple(over_represented(features, lost, candidates, level=level, seed=seed)),
+        features=tuple(over_represented(features, lost, candidates, seed=seed)),
         candidates=int(candidates.sum()),
         unused_columns=features.unused,
         outcomes=_outcomes(name, run_table, baseline_table, mine, lost),
     )
+
+
+def name_features(found: SetDiagnosis, level: float) -> SetDiagnosis:
+    """The same, with those features named whose adjusted p-value is at most ``level``."""
+    named = tuple(replace(row, named=row.adjusted <= level) for row in found.features)
+    return replace(found, features=named)
 
 
 def _pass_at_k_change(

@@ -36,8 +36,8 @@ def paired_style_counts(
 ) -> tuple[StyleCounts, StyleCounts]:
     """The run's and the baseline's counts on a set, with the same columns, styles by name.
 
-    ``scores`` say which problems count and in which order; of each the first ``samples`` answers are
-    taken. The tables are as ``comparable_scores`` has accepted them.
+    ``scores`` say which problems count and in which order; of each the first ``samples`` answers
+    are taken. The tables are as ``comparable_scores`` has accepted them.
     """
     both = [_rows(table, set_name, scores, samples) for table in (model, baseline)]
     names = {name for styles, _ in both for name in styles.ravel().tolist()}

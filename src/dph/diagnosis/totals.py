@@ -1,7 +1,7 @@
 """Counts over a whole set, beside what two draws of the same model would show.
 
-Whether single problems can be named depends on the samples; a set as a whole says more. Given how many
-of all answers to a problem are right, the second draw's share of them has a known distribution
+Whether single problems can be named depends on the samples; a set as a whole says more. Given how
+many of all answers to a problem are right, the second draw's share of them has a known distribution
 (``same_model``), problems are independent, and so the distribution of every sum over problems is
 known: it is computed, not simulated.
 """
@@ -56,8 +56,8 @@ def fall_of_sum(
 ) -> float:
     """The chance that two draws of one model show as small a sum of ``after``, or a smaller one.
 
-    ``before[i]`` and ``after[i]`` count the same thing among ``samples`` answers to problem i each: right
-    answers, or answers of a style.
+    ``before[i]`` and ``after[i]`` count the same thing among ``samples`` answers to problem i each:
+    right answers, or answers of a style.
     """
     totals = Counter((before + after).tolist())
     chances = {tuple(second_draw(t, samples, samples).tolist()): n for t, n in totals.items()}
@@ -65,11 +65,11 @@ def fall_of_sum(
 
 
 def sum_of_counts(counts: Mapping[Chances, int]) -> Float[np.ndarray, "values"]:
-    """The distribution of a sum of independent counts, of which ``counts[chances]`` have ``chances``.
+    """The distribution of a sum of independent counts, ``counts[chances]`` of which have these.
 
-    Computed as: the product of their discrete Fourier transforms (Hong 2013, Computational Statistics
-    and Data Analysis 59).
-    Accuracy: 1e-12 absolute (tests/diagnosis/test_totals.py), so a chance below that is not told from 0.
+    Computed as: the product of their discrete Fourier transforms (Hong 2013, Computational
+    Statistics and Data Analysis 59). Accuracy: 1e-12 absolute (tests/diagnosis/test_totals.py), so
+    a chance below that is not told from 0.
 
     >>> sum_of_counts({(0.5, 0.5): 2}).round(3)
     array([0.25, 0.5 , 0.25])

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dph.cli.display.output import table_text
+from dph.cli.display.plain_text import plain_text
 from dph.diagnosis.changes import Change, ProblemChange
 from dph.diagnosis.run_diagnosis import Diagnosis
 from dph.diagnosis.sentences import set_sentences
@@ -22,10 +23,11 @@ _PART_TITLES = {
     "moved": "moved between them",
 }
 _FEATURES = 5
+_SENTENCE = 400
 
 
 def diagnosis_text(found: Diagnosis, *, most: int) -> str:
-    """The page: sentences of each set with its tables, then the log, then what could not be told."""
+    """The page: each set in sentences and tables, then the log, then what could not be told."""
     blocks = [f"{found.run} against {found.baseline}"]
     for name, of_set in found.sets.items():
         blocks += _set_blocks(name, of_set, most)
@@ -36,12 +38,13 @@ def diagnosis_text(found: Diagnosis, *, most: int) -> str:
         f"{set_label(name)}: {len(ids)} problem(s) left out, their gold cannot be graded"
         for name, ids in found.left_out.items()
     ]
-    closing = [*left_out, *found.notes, _level_note(found)]
+    notes = [plain_text(note, widest=_SENTENCE) for note in (*left_out, *found.notes)]
+    closing = [*notes, _level_note(found)]
     return "\n\n".join([*blocks, "\n".join(closing)])
 
 
 def _set_blocks(name: str, found: SetDiagnosis, most: int) -> list[str]:
-    lines = [f"  {one.text}" for one in set_sentences(name, found)]
+    lines = [f"  {plain_text(one.text, widest=_SENTENCE)}" for one in set_sentences(name, found)]
     tables = [_counts_table(found)]
     if found.styles:
         tables.append(_styles_table(found))
@@ -62,7 +65,8 @@ def _counts_table(found: SetDiagnosis) -> "Table":
         "solved by baseline alone",
         "by run alone",
     )
-    table.add_row(
+    _add_row(
+        table,
         str(len(found.problems)),
         *(str(len(found.of(change))) for change in Change),
         _with_null(found.correct_answers),
@@ -78,7 +82,8 @@ def _styles_table(found: SetDiagnosis) -> "Table":
         *("style", "baseline", "run", "right, baseline", "right, run", ""),
     )
     for one in found.styles:
-        table.add_row(
+        _add_row(
+            table,
             "no style" if one.style is None else one.style,
             percent(one.baseline_share),
             percent(one.share),
@@ -96,10 +101,10 @@ def _pass_at_k_table(found: SetDiagnosis) -> "Table":
     )
     for k, one in found.pass_at_k.items():
         cells = (points(d.mean, [d.lo, d.hi]) for d in (one.parts[part] for part in PARTS))
-        table.add_row(f"pass@{k}", percent(one.baseline), percent(one.run), *cells)
+        _add_row(table, f"pass@{k}", percent(one.baseline), percent(one.run), *cells)
         if one.of_lost is not None:
             of_lost = (f"{100 * one.of_lost[part]:+.1f}" for part in PARTS)
-            table.add_row("  the lost alone", "", "", *of_lost)
+            _add_row(table, "  the lost alone", "", "", *of_lost)
     return table
 
 
@@ -116,7 +121,8 @@ def _problems_table(change: Change, named: Sequence[ProblemChange], most: int) -
     table = _table(caption, "problem", "baseline", "run", "difference", "p", "adjusted")
     for one in shown:
         lost = change is Change.LOST
-        table.add_row(
+        _add_row(
+            table,
             one.problem_id,
             f"{one.baseline_correct}/{one.baseline_samples}",
             f"{one.correct}/{one.samples}",
@@ -137,7 +143,8 @@ def _features_table(found: SetDiagnosis) -> "Table":
         caption, "feature", "lost with", "lost without", "difference", "p", "adjusted", ""
     )
     for row in shown:
-        table.add_row(
+        _add_row(
+            table,
             row.feature.name,
             f"{row.lost_with}/{row.having}",
             f"{row.lost_without}/{row.lacking}",
@@ -160,12 +167,22 @@ def _table(caption: str, *titles: str) -> "Table":
     return table
 
 
+def _add_row(table: "Table", *cells: str) -> None:
+    """Names of problems, styles and features are others' text: neither markup nor commands."""
+    from rich.text import Text
+
+    table.add_row(*(Text(plain_text(cell)) for cell in cells))
+
+
 def _with_null(one: Total) -> str:
     return f"{one.observed} ({one.lo} to {one.hi})"
 
 
 def _level_note(found: Diagnosis) -> str:
+    levels = found.levels
     return (
-        f"Two draws of one model are told apart in anything with a chance of at most {found.fdr:g}; each "
-        f"list has a false discovery rate of at most {found.level:.2g}."
+        "Two draws of one model are told apart in anything with a chance of at most "
+        f"{found.fdr:g}.\n"
+        f"Lists were made at {levels.lost:.2g} (lost), {levels.gained:.2g} (gained), "
+        f"{levels.styles:.2g} (styles) and {levels.features:.2g} (features)."
     )
