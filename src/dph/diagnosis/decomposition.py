@@ -117,7 +117,7 @@ def between(
         for a, b, c in product((False, True), repeat=_THINGS)
     }
     for everything, side in zip((False, True), sides, strict=True):  # without rounding
-        chances[(everything,) * _THINGS] = side.correct.sum(axis=1) / side.samples
+        chances[everything, everything, everything] = side.correct.sum(axis=1) / side.samples
     return chances
 
 
@@ -134,7 +134,7 @@ def _slope(
 
 
 def _shapley(chances: dict[tuple[bool, bool, bool], Values], thing: int) -> Values:
-    part = np.zeros_like(chances[False, False, False])
+    part: Values = np.zeros_like(chances[False, False, False])
     for before in product((False, True), repeat=_THINGS):
         if before[thing]:
             continue
