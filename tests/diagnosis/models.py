@@ -1,4 +1,4 @@
-"""Models whose truth is known, as evaluations on disk: styles, chances, and answers drawn of them."""
+"""Models whose truth is known, and answers drawn of them, as evaluations on disk."""
 
 from dataclasses import dataclass
 
@@ -31,7 +31,7 @@ class Model:
         return style, rng.random((problems, samples)) < chance
 
 
-def a_model(problems, seed=0, styles=len(STYLES)):
+def a_model(problems, seed=0, styles=4):
     """Hard and easy problems, on which the styles are good and bad at different ones."""
     rng = np.random.default_rng(seed)
     shares = rng.dirichlet(np.full(styles, 5.0), size=problems)

@@ -62,7 +62,10 @@ def test_a_problem_that_no_loss_can_show_of_costs_nothing():
     before, after = np.array([8, 8, 7]), np.array([0, 8, 7])
     alone = fallen(before, 8, after, 8)[1]
     padded = fallen(
-        np.concatenate([before, np.zeros(100, int)]), 8, np.concatenate([after, np.zeros(100, int)]), 8
+        np.concatenate([before, np.zeros(100, int)]),
+        8,
+        np.concatenate([after, np.zeros(100, int)]),
+        8,
     )[1]
     np.testing.assert_array_equal(padded[:3], alone)
     assert (padded[3:] == 1).all()

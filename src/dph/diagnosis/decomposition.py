@@ -141,7 +141,7 @@ def _shapley(chances: dict[tuple[bool, bool, bool], Values], thing: int) -> Valu
         size = sum(before)
         weight = factorial(size) * factorial(_THINGS - 1 - size) / factorial(_THINGS)
         part += weight * (chances[_with(before, thing)] - chances[_with(before)])
-    return part
+    return np.asarray(part)
 
 
 def _with(changed: Sequence[bool], thing: int | None = None) -> tuple[bool, bool, bool]:
