@@ -4,9 +4,9 @@ A diagnosis asks five questions of every set: which problems were lost, which ga
 died, whether the totals moved, which features the lost have. Each question gets a fifth of the
 level. Within a question a set comes in as its smallest adjusted p-value, which is small with a
 chance of at most itself where nothing happened; sets are selected by Benjamini and Hochberg
-(1995), and of S sets, R of them selected, every list is made at R / S of the question's level. So a comparison of a model with
-itself names anything at all with a chance of at most the level, and of the selected sets' lists a
-false share of at most a fifth of it is expected, on average over them.
+(1995), and of S sets, R of them selected, every list is made at R / S of the question's level. So
+a comparison of a model with itself names anything at all with a chance of at most the level, and of
+the selected sets' lists a false share of at most a fifth of it is expected, on average over them.
 
 **Source**: Benjamini and Bogomolov (2014), Selective inference on multiple families of hypotheses,
 Journal of the Royal Statistical Society B 76. One list over all sets would be simpler, and wrong to
