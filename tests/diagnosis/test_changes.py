@@ -54,13 +54,22 @@ def test_the_smallest_rates_are_those_of_the_lists():
 
 def test_the_lost_are_among_those_that_could_be_and_the_rarely_solved_are_not():
     found = changes([16, 15, 14, 3, 0], [0, 1, 14, 3, 0])
-    could = could_be_lost(found)
+    could = could_be_lost(found, level=0.05)
     assert could[[one.change is Change.LOST for one in found]].all()
     assert could.tolist() == [True, True, True, False, False]
 
 
+@pytest.mark.parametrize("solved", range(9))
+def test_a_problem_could_be_lost_exactly_if_one_more_like_it_would_be(solved):
+    before, after = [8, 8, 5, 5, 4, 3, solved], [0, 8, 5, 4, 4, 3, solved]
+    found = changes(before, after, samples=8)
+    with_one_more = changes([*before, solved], [*after, 0], samples=8)
+    would_be = with_one_more[-1].change is Change.LOST
+    assert could_be_lost(found, level=0.05)[-1] == would_be
+
+
 def test_where_nothing_is_lost_nothing_could_be():
-    assert not could_be_lost(changes([8, 8], [8, 8])).any()
+    assert not could_be_lost(changes([8, 8], [8, 8]), level=0.05).any()
 
 
 def test_other_problems_and_impossible_levels_are_refused():

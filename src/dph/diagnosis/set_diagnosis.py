@@ -104,7 +104,7 @@ def diagnose_set(
     styles = style_changes(*counts, level=levels.styles, died=died)
     dead = [one.style for one in styles if one.died and one.style is not None]
     features = problem_features(problems, theirs.correct.mean(axis=1))
-    candidates = could_be_lost(changes)
+    candidates = could_be_lost(changes, level=levels.lost)
     return SetDiagnosis(
         problems=tuple(changes),
         samples=mine.samples,
