@@ -103,7 +103,8 @@ def losses_planted(samples: int, seeds: int, fdr: float) -> None:
         for lo, found in found_of.items():
             found.extend(lost[true & (chance >= lo) & (chance < lo + 0.25)])
     cells = " | ".join(f"{100 * np.mean(found):.0f}%" for found in found_of.values())
-    print(f"| {samples} | {fdr:g} | {cells} | {100 * np.mean(false):.1f}% | {100 * max(false):.0f}% |")
+    mean, worst = 100 * np.mean(false), 100 * max(false)
+    print(f"| {samples} | {fdr:g} | {cells} | {mean:.1f}% | {worst:.0f}% |", flush=True)
 
 
 def where_pass_at_k_went(samples: int) -> None:
