@@ -1,0 +1,248 @@
+"""The parent's side: programs run in processes that are told nothing, and always ended."""
+
+import fcntl
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+from typing import Any
+
+from dph.closing import Closing
+from dph.errors import SettingsError, VerifierError
+from dph.sandbox.limits import Limits
+from dph.workers.process import search_path
+
+ROLES: Mapping[str, str] = MappingProxyType(
+    {
+        "program": "dph.sandbox.program:run_program",
+        "judge": "dph.sandbox.judge:run_judge",
+    }
+)
+_LARGEST = 1 << 20
+_READ = 65536
+_START_SECONDS = 60.0
+_ERRORS_KEPT = 4096
+_SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a script ended.
+
+    ``code`` is that of its process, negative for a signal, None if it had to be killed.
+    ``output`` is what it printed, as far as ``over_output`` does not say that it was too much;
+    ``errors`` the end of what it wrote to standard error.
+    """
+
+    code: int | None
+    output: bytes
+    errors: str
+    over_output: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestLimits:
+    """Seconds for one step (the setup, loading the program, one test), and for all of them."""
+
+    each: float
+    in_all: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What a judge said. ``outcome`` is '' if it did not come to a verdict.
+
+    ``stage`` is then the one that took longer than it may, if ``late``, or in which the judge died.
+    """
+
+    outcome: str
+    reason: str = ""
+    stage: str = ""
+    late: bool = False
+
+
+class Sandbox(Closing):
+    """Starts a zygote (dph.sandbox.zygote), and processes by it.
+
+    From one thread at a time. ``missing`` names what this machine does not offer.
+
+    Args:
+        limits: of every process.
+        without: parts of the confinement to leave out, of dph.sandbox.confinement.PARTS.
+
+    Raises:
+        SettingsError: this is not Linux.
+        VerifierError: the zygote does not start.
+    """
+
+    def __init__(self, limits: Limits, *, without: Collection[str] = ()) -> None:
+        if sys.platform != "linux":
+            raise SettingsError(f"programs are run on Linux, this is {sys.platform}")
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "dph.sandbox.zygote"],
+                stdin=theirs,
+                stdout=subprocess.DEVNULL,
+                env={"PYTHONPATH": search_path(), "PYTHONHASHSEED": "0", "LANG": "C.UTF-8"},
+            )
+        self._control.settimeout(_START_SECONDS)
+        hello = {"limits": asdict(limits), "roles": dict(ROLES), "without": sorted(without)}
+        self.missing: tuple[str, ...] = tuple(self._ask(hello)["missing"])
+
+    def start(self, role: str, descriptors: Sequence[int], *, seconds: float) -> int:
+        """Start a process with descriptors of the caller's; its number for ``wait``."""
+        pid: int = self._ask({"start": role, "seconds": seconds}, descriptors)["pid"]
+        return pid
+
+    def wait(self, pid: int, seconds: float) -> int | None:
+        """How a process ended, None if it is still running after this time."""
+        self._control.settimeout(_START_SECONDS + seconds)
+        status: int | None = self._ask({"wait": pid, "seconds": seconds})["status"]
+        return status
+
+    def clear(self) -> dict[int, int]:
+        """End all processes, remove what they wrote, and say how they ended."""
+        status = self._ask({"clear": True})["status"]
+        return {int(pid): code for pid, code in status.items()}
+
+    def run_script(
+        self, source: str, stdin: str, *, seconds: float, output_bytes: int = 16_000_000
+    ) -> Ended:
+        """Run a program with an input to its end, or for that time."""
+        job = memory_file(json.dumps({"mode": "script", "source": source}))
+        given = memory_file(stdin)
+        out, their_out = os.pipe()
+        err, their_err = os.pipe()
+        try:
+            pid = self.start("program", (job, given, their_out, their_err), seconds=seconds)
+        finally:
+            for descriptor in (job, given, their_out, their_err):
+                os.close(descriptor)
+        deadline = time.monotonic() + seconds
+        try:
+            output, errors, over = _read_both(out, err, deadline, output_bytes)
+        finally:
+            os.close(out)
+            os.close(err)
+        code = None if over else self.wait(pid, max(0.0, deadline - time.monotonic()))
+        if code is None:
+            self.clear()
+        text = errors.decode("utf-8", "replace").strip()
+        return Ended(code=code, output=output, errors=text, over_output=over)
+
+    def run_tests(
+        self, program: Mapping[str, Any], tests: Mapping[str, Any], limits: TestLimits
+    ) -> Judged:
+        """Let a judge test a program, which is in another process.
+
+        Args:
+            program: ``source``, ``prefix`` and ``entry_point`` (dph.sandbox.program).
+            tests: ``setup``, ``tests``, ``calls`` and ``entry_point`` (dph.sandbox.judge).
+            limits: of time.
+        """
+        one, other = socket.socketpair()
+        ours, judges = socket.socketpair()
+        texts = [json.dumps({"mode": "calls", **program}), json.dumps(dict(tests))]
+        files = [memory_file(text) for text in texts]
+        with one, other, ours:
+            with judges:
+                seconds = limits.in_all
+                self.start("program", (files[0], one.fileno()), seconds=seconds)
+                one.close()
+                self.start(
+                    "judge", (files[1], judges.fileno(), other.fileno()), seconds=seconds
+                )
+                other.close()
+            for file in files:
+                os.close(file)
+            judged = _listen(ours, limits)
+        self.clear()
+        return judged
+
+    def close(self) -> None:
+        """End everything. Closing twice is harmless."""
+        self._control.close()
+        if self._process.poll() is None:
+            try:
+                self._process.wait(timeout=5.0)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+    def _ask(self, message: Any, descriptors: Sequence[int] = ()) -> Any:
+        try:
+            socket.send_fds(self._control, [json.dumps(message).encode()], descriptors)
+            data = self._control.recv(_LARGEST)
+        except OSError as error:
+            raise VerifierError(f"the process that starts programs is gone: {error}") from error
+        if not data:
+            code = self._process.wait()
+            raise VerifierError(f"the process that starts programs ended with code {code}")
+        return json.loads(data)
+
+
+def _listen(judge: socket.socket, limits: TestLimits) -> Judged:
+    """Wait for a verdict; every step may take its time, and all of them theirs."""
+    end = time.monotonic() + limits.in_all
+    buffer, stage = b"", "start"
+    deadline = min(end, time.monotonic() + limits.each)
+    while True:
+        while len(buffer) < 8 or len(buffer) < 8 + int.from_bytes(buffer[:8], "little"):
+            judge.settimeout(max(0.001, deadline - time.monotonic()))
+            try:
+                data = judge.recv(_READ)
+            except TimeoutError:
+                return Judged(outcome="", stage=stage, late=True)
+            if not data:
+                return Judged(outcome="", stage=stage)
+            buffer += data
+        size = 8 + int.from_bytes(buffer[:8], "little")
+        message, buffer = json.loads(buffer[8:size]), buffer[size:]
+        if message[0] == "verdict":
+            return Judged(outcome=message[1], reason=message[2])
+        stage = message[1]
+        deadline = min(end, time.monotonic() + limits.each)
+
+
+def memory_file(text: str) -> int:
+    """A descriptor of a text that nobody can change any more, at its beginning."""
+    descriptor = os.memfd_create("text", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(text.encode("utf-8", "surrogatepass"))
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _read_both(
+    out: int, err: int, deadline: float, most: int
+) -> tuple[bytes, bytes, bool]:
+    """All of one pipe and the end of the other, until both close, the deadline, or too much."""
+    parts: list[bytes] = []
+    size, errors = 0, b""
+    poll = select.poll()
+    open_ends = {out, err}
+    for descriptor in open_ends:
+        poll.register(descriptor, select.POLLIN)
+    while open_ends and (left := deadline - time.monotonic()) > 0:
+        for descriptor, _ in poll.poll(left * 1000):
+            data = os.read(descriptor, _READ)
+            if not data:
+                poll.unregister(descriptor)
+                open_ends.discard(descriptor)
+            elif descriptor == out:
+                parts.append(data)
+                size += len(data)
+            else:
+                errors = (errors + data)[-_ERRORS_KEPT:]
+        if size > most:
+            return b"", errors, True
+    return b"".join(parts), errors, False
+
