@@ -18,6 +18,12 @@ class ChannelBrokenError(Exception):
     """What came over is no message, or is too long."""
 
 
+def read_document(descriptor: int) -> Any:
+    """The JSON of a file that a process was started with."""
+    with open(descriptor, encoding="utf-8", errors="surrogatepass") as file:
+        return json.load(file)
+
+
 class Channel:
     """One end of a connection that no other process has."""
 

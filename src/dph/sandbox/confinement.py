@@ -21,7 +21,7 @@ import signal
 import struct
 import sys
 import sysconfig
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from dph.sandbox import kernel
@@ -35,7 +35,7 @@ PARTS = ("system calls", "files", "namespaces")
 
 _READABLE = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom")
 _DEVICES = ("/dev/null", "/dev/zero")
-_SCRATCH_PLACES = ("/tmp", "/var/tmp", "/dev/shm", "/mnt")  # noqa: S108 - all are mounted over
+_SCRATCH_PLACES = ("/tmp", "/var/tmp", "/dev/shm", "/mnt")
 _CAPSET_VERSION, _DAC_READ_SEARCH = 0x20080522, 2
 _FIRST_OTHER_USER, _OTHER_USERS = 1_900_000_000, 100_000
 
@@ -48,16 +48,20 @@ class Confinement:
     Args:
         limits: of each child.
         separated: what ``separate`` returned.
+        number: tells this confinement from others of the machine: root's children become a user
+            of that number.
         without: parts that are left out, of PARTS.
     """
 
-    def __init__(self, limits: Limits, *, separated: str, without: Collection[str] = ()) -> None:
+    def __init__(
+        self, limits: Limits, *, separated: str, number: int, without: Collection[str] = ()
+    ) -> None:
         self._limits = limits
         self.missing: list[str] = []
         self._scratch: Scratch | None = None
         self._rules: FileRules | None = None
         self._filter: SystemCallFilter | None = None
-        self._may_change_user = os.getuid() == 0
+        self._user: int | None = None
         try:
             if separated:
                 raise OSError(separated)
@@ -69,6 +73,8 @@ class Confinement:
             os.chdir("/")
         self._make_rules("files" in without)
         self._make_filter("system calls" in without)
+        if os.getuid() == 0:
+            self._change_user(_FIRST_OTHER_USER + number % _OTHER_USERS)
 
     def enter(self, seconds: float, parent: int) -> None:
         """Confine the caller, a child with one thread, for the rest of its life.
@@ -77,23 +83,29 @@ class Confinement:
             OSError: a part that was there is not any more.
         """
         os.setsid()
-        threads = None if self._filter else 0
-        if self._may_change_user and self._rules is not None:
-            _become(_FIRST_OTHER_USER + os.getpid() % _OTHER_USERS)
-            threads = threads if threads == 0 else self._limits.threads
-        elif self._scratch is not None and os.getuid():
-            threads = threads if threads == 0 else self._limits.threads
-        _drop_capabilities(keep_reading=self._may_change_user and self._rules is not None)
+        if self._user is not None:
+            _become(self._user)
+        _drop_capabilities(keep_reading=self._user is not None)
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-        apply_limits(self._limits, seconds=seconds, threads=threads)
+        apply_limits(self._limits, seconds=seconds, threads=self._threads())
         if self._rules is not None:
             self._rules.restrict()
         if self._filter is not None:
             self._filter.install(os.getpid())
+
+    def _threads(self) -> int | None:
+        """The limit of the user's processes and threads, None where others would be counted too.
+
+        Without the filter there may be no thread, because there must be no process.
+        """
+        if self._filter is None:
+            return 0
+        own_user = self._user is not None or (self._scratch is not None and os.getuid() != 0)
+        return self._limits.threads if own_user else None
 
     def clean(self) -> None:
         """Make an end of what the last program wrote."""
@@ -116,11 +128,21 @@ class Confinement:
         try:
             if left_out:
                 raise OSError("left out")
-            self._filter = SystemCallFilter(writes=self._rules is not None)
-            _try_in_a_child(self._filter)
+            made = SystemCallFilter(writes=self._rules is not None)
+            _try_in_a_child(lambda: _install(made))
+            self._filter = made
         except OSError as error:
-            self._filter = None
             self.missing.append(f"system calls ({error.strerror or error})")
+
+    def _change_user(self, user: int) -> None:
+        """Let root's children be nobody. Without file rules they could not read Python then."""
+        try:
+            if self._rules is None:
+                raise OSError("there are no file rules")
+            _try_in_a_child(lambda: _become(user))
+            self._user = user
+        except OSError as error:
+            self.missing.append(f"another user than root ({error.strerror or error})")
 
     def _file_rules(self) -> FileRules:
         python = {sys.prefix, sys.base_prefix, sys.exec_prefix, sysconfig.get_path("stdlib")}
@@ -156,8 +178,8 @@ def separate(without: Collection[str] = ()) -> str:
     return ""
 
 
-def _try_in_a_child(filter_: SystemCallFilter) -> None:
-    """Whether the kernel takes the filter: it cannot be taken off again.
+def _try_in_a_child(action: Callable[[], None]) -> None:
+    """Whether the kernel takes what cannot be taken back.
 
     Raises:
         OSError: it does not.
@@ -165,14 +187,18 @@ def _try_in_a_child(filter_: SystemCallFilter) -> None:
     child = os.fork()
     if child == 0:
         try:
-            kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-            filter_.install(os.getpid())
+            action()
         except OSError as error:
             os._exit(error.errno or 1)
         os._exit(0)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if code:
         raise OSError(abs(code), os.strerror(abs(code)))
+
+
+def _install(filter_: SystemCallFilter) -> None:
+    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+    filter_.install(os.getpid())
 
 
 def _become(user: int) -> None:

@@ -1,8 +1,8 @@
 """The process that tests a program in another process, and says what came of it.
 
 It runs the task's own code: ``setup``, then each of ``tests``, then the tests that these define
-(functions named ``test_...``, classes of unittest), then ``calls``, which are arguments and what has
-to be returned. Names that are defined nowhere are the program's; ``candidate`` is its entry point.
+(functions named ``test_...``, classes of unittest), then ``calls``: arguments, and what has to be
+returned. Names that are defined nowhere are the program's; ``candidate`` is its entry point.
 The verdict goes over a connection that the program does not have.
 """
 
@@ -19,7 +19,7 @@ from types import CodeType, TracebackType
 from typing import Any
 
 from dph.records import Outcome
-from dph.sandbox.channel import Channel, ChannelClosedError
+from dph.sandbox.channel import Channel, ChannelClosedError, read_document
 from dph.sandbox.remote import ProgramGoneError, Remote, RemoteProgram
 
 _REASON_CHARACTERS = 400
@@ -28,8 +28,7 @@ _OUT_OF_MEMORY = "out of memory"
 
 def run_judge(descriptors: Sequence[int]) -> None:
     """The role ``judge``: descriptors of the job, of who asks, and of the program."""
-    with open(descriptors[0], encoding="utf-8", errors="surrogatepass") as file:
-        job = json.load(file)
+    job = read_document(descriptors[0])
     asker = Channel(descriptors[1])
     try:
         outcome, reason = _judge(job, asker, RemoteProgram(Channel(descriptors[2])))
@@ -99,7 +98,7 @@ def _compiled(text: str, name: str) -> CodeType:
 
 def _run(code: CodeType, names: _Names) -> None:
     try:
-        exec(code, names)  # noqa: S102 - the task's code, in a process for that
+        exec(code, names)
     except (Exception, SystemExit) as error:
         raise _TaskError(f"the setup failed: {type(error).__name__}: {error}") from error
 
@@ -144,7 +143,7 @@ class _Trial:
         return not self._failure
 
     def _run_code(self, code: CodeType) -> None:
-        exec(code, self._names)  # noqa: S102
+        exec(code, self._names)
 
     def _run_defined(self) -> None:
         """Run what the tests defined: functions without arguments, and unittest's classes."""

@@ -57,7 +57,7 @@ class Scratch:
 
     def is_clean(self) -> bool:
         """Whether nothing was left in it."""
-        return not os.listdir(self.path)
+        return not any(self.path.iterdir())
 
     def renew(self) -> None:
         """Replace it by an empty one, whatever is in it.

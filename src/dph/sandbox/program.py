@@ -5,7 +5,6 @@ leaves it is the script's output, or values, and others judge them.
 """
 
 import atexit
-import json
 import os
 import random
 import sys
@@ -14,7 +13,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dph.sandbox.channel import Channel, ChannelBrokenError, ChannelClosedError
+from dph.sandbox.channel import Channel, ChannelBrokenError, ChannelClosedError, read_document
 from dph.sandbox.source import whole_source
 from dph.sandbox.values import BadValueError, decode, encode
 
@@ -28,8 +27,7 @@ def run_program(descriptors: Sequence[int]) -> None:
 
     ``calls``: a channel. ``script``: standard input, output and error.
     """
-    with open(descriptors[0], encoding="utf-8", errors="surrogatepass") as file:
-        job = json.load(file)
+    job = read_document(descriptors[0])
     random.seed(0)
     if job["mode"] == "script":
         _run_script(job["source"], descriptors[1:])
@@ -53,7 +51,7 @@ def _run_script(source: str, descriptors: Sequence[int]) -> None:
         os._exit(NOT_LOADED)
     status = 0
     try:
-        exec(code, module.__dict__)  # noqa: S102 - this is what the process is for
+        exec(code, module.__dict__)
     except SystemExit as error:
         status = _exit_status(error)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it ends the program
@@ -103,7 +101,7 @@ def _serve_calls(job: dict[str, Any], channel: Channel) -> None:
     module = _module("program")
     try:
         source = whole_source(job["source"], job["prefix"], job["entry_point"])
-        exec(compile(source, "<program>", "exec"), module.__dict__)  # noqa: S102
+        exec(compile(source, "<program>", "exec"), module.__dict__)
     except BaseException as error:  # noqa: BLE001 - whatever it is, the program cannot be used
         channel.send(["failed", _bases(error), describe(error)])
         return

@@ -66,7 +66,7 @@ class RemoteProgram:
 
         Raises:
             ProgramGoneError: the program's process ended.
-            Exception: what the program raised, if that is an exception of Python; else ProgramError.
+            Exception: what the program raised, if Python has that exception; else ProgramError.
         """
         data = [encode(each, self._refer) for each in arguments]
         self._send([request, _reference(remote), *data])
@@ -168,6 +168,7 @@ class Remote:
         object.__setattr__(self, "_text", text)
 
     def __call__(self, *positional: Any, **named: Any) -> Any:
+        """What the program's function or class gives for these arguments."""
         program = _program(self)
         given = ", ".join(map(_short, positional))
         program.last = f"{self!r}({given})"[:200]

@@ -26,7 +26,7 @@ _WRITE_FLAGS = 0o3 | 0o100 | 0o1000 | 0o20000000
 _IOCTLS = (0x5401, 0x541B, 0x5421, 0x5450, 0x5451)
 """TCGETS (isatty), FIONREAD, FIONBIO, FIONCLEX, FIOCLEX."""
 _FCNTLS = (0, 1, 2, 3, 4, 5, 6, 7, 1024, 1025, 1030, 1031, 1032, 1033, 1034)
-"""Duplicates, flags, locks, leases off, pipes' sizes and seals; not F_SETOWN, which sends signals."""
+"""Duplicates, flags, locks, sizes of pipes, seals; not F_SETOWN, which sends signals."""
 _PRCTLS = (15, 16)
 """PR_SET_NAME, PR_GET_NAME."""
 _OWN_PID = 0x0BADF00D

@@ -7,19 +7,19 @@ import ast
 import re
 
 _STOPS = re.compile(r"\n(?:(?:class|def|if|print|assert|import|from)\b|#|@|```)")
-"""Where a continuation ends; class, def, #, if and print are those of arXiv:2107.03374, section 2.1."""
+"""Where a continuation ends; class, def, #, if and print are arXiv:2107.03374's, section 2.1."""
 
 
 def whole_source(code: str, prefix: str, entry_point: str) -> str:
-    """The program: ``prefix`` and an answer that goes on with it, or stands for itself.
+    r"""The program: ``prefix`` and an answer that goes on with it, or stands for itself.
 
     An answer that begins with an indented line continues the prefix, up to the first line that
     starts something new. Any other is a program that follows the prefix, so that what the
     prefix imports is there; without its stub of ``entry_point``, where the answer has none, the
     name stays undefined.
 
-    >>> whole_source("    return 1\\n\\nprint(f())", "def f():\\n", "f")
-    'def f():\\n    return 1'
+    >>> whole_source("    return 1\n\nprint(f())", "def f():\n", "f")
+    'def f():\n    return 1'
     """
     if not prefix:
         return code

@@ -15,6 +15,7 @@ from typing import Any
 
 from dph.closing import Closing
 from dph.errors import SettingsError, VerifierError
+from dph.records import Outcome
 from dph.sandbox.limits import Limits
 from dph.workers.process import search_path
 
@@ -28,6 +29,8 @@ _LARGEST = 1 << 20
 _READ = 65536
 _START_SECONDS = 60.0
 _ERRORS_KEPT = 4096
+_HEADER = 8
+_NO_MESSAGE = "the tests sent what is no verdict"
 _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 
 
@@ -37,13 +40,14 @@ class Ended:
 
     ``code`` is that of its process, negative for a signal, None if it had to be killed.
     ``output`` is what it printed, as far as ``over_output`` does not say that it was too much;
-    ``errors`` the end of what it wrote to standard error.
+    ``errors`` the end of what it wrote to standard error. ``seconds`` is how long it ran.
     """
 
     code: int | None
     output: bytes
     errors: str
     over_output: bool
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +60,12 @@ class TestLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What a judge said. ``outcome`` is '' if it did not come to a verdict.
+    """What a judge said. ``outcome`` is None if it did not come to a verdict.
 
     ``stage`` is then the one that took longer than it may, if ``late``, or in which the judge died.
     """
 
-    outcome: str
+    outcome: Outcome | None
     reason: str = ""
     stage: str = ""
     late: bool = False
@@ -125,7 +129,8 @@ class Sandbox(Closing):
         finally:
             for descriptor in (job, given, their_out, their_err):
                 os.close(descriptor)
-        deadline = time.monotonic() + seconds
+        started = time.monotonic()
+        deadline = started + seconds
         try:
             output, errors, over = _read_both(out, err, deadline, output_bytes)
         finally:
@@ -135,7 +140,8 @@ class Sandbox(Closing):
         if code is None:
             self.clear()
         text = errors.decode("utf-8", "replace").strip()
-        return Ended(code=code, output=output, errors=text, over_output=over)
+        took = time.monotonic() - started
+        return Ended(code=code, output=output, errors=text, over_output=over, seconds=took)
 
     def run_tests(
         self, program: Mapping[str, Any], tests: Mapping[str, Any], limits: TestLimits
@@ -156,9 +162,7 @@ class Sandbox(Closing):
                 seconds = limits.in_all
                 self.start("program", (files[0], one.fileno()), seconds=seconds)
                 one.close()
-                self.start(
-                    "judge", (files[1], judges.fileno(), other.fileno()), seconds=seconds
-                )
+                self.start("judge", (files[1], judges.fileno(), other.fileno()), seconds=seconds)
                 other.close()
             for file in files:
                 os.close(file)
@@ -189,26 +193,50 @@ class Sandbox(Closing):
 
 
 def _listen(judge: socket.socket, limits: TestLimits) -> Judged:
-    """Wait for a verdict; every step may take its time, and all of them theirs."""
-    end = time.monotonic() + limits.in_all
-    buffer, stage = b"", "start"
-    deadline = min(end, time.monotonic() + limits.each)
+    """Wait for a verdict; every step may take its time, and all of them theirs.
+
+    Raises:
+        VerifierError: the judge did not even start.
+    """
+    buffer, stage = b"", ""
+    deadline = end = time.monotonic() + _START_SECONDS
     while True:
-        while len(buffer) < 8 or len(buffer) < 8 + int.from_bytes(buffer[:8], "little"):
+        while len(buffer) < _HEADER or len(buffer) < _HEADER + _size(buffer):
             judge.settimeout(max(0.001, deadline - time.monotonic()))
-            try:
-                data = judge.recv(_READ)
-            except TimeoutError:
-                return Judged(outcome="", stage=stage, late=True)
+            data, late = _received(judge)
             if not data:
-                return Judged(outcome="", stage=stage)
+                if not stage:
+                    raise VerifierError("the process that tests programs did not start")
+                return Judged(outcome=None, stage=stage, late=late)
             buffer += data
-        size = 8 + int.from_bytes(buffer[:8], "little")
-        message, buffer = json.loads(buffer[8:size]), buffer[size:]
-        if message[0] == "verdict":
-            return Judged(outcome=message[1], reason=message[2])
-        stage = message[1]
-        deadline = min(end, time.monotonic() + limits.each)
+            if _size(buffer) > _LARGEST:
+                return Judged(outcome=Outcome.BAD_GOLD, reason=_NO_MESSAGE)
+        size = _HEADER + _size(buffer)
+        try:
+            kind, *said = json.loads(buffer[_HEADER:size])
+            buffer = buffer[size:]
+            if kind == "verdict":
+                return Judged(outcome=Outcome(said[0]), reason=str(said[1]))
+        except (ValueError, TypeError, IndexError):
+            return Judged(outcome=Outcome.BAD_GOLD, reason=_NO_MESSAGE)
+        now = time.monotonic()
+        end = end if stage else now + limits.in_all
+        stage = str(said[0])
+        deadline = min(end, now + limits.each)
+
+
+def _received(judge: socket.socket) -> tuple[bytes, bool]:
+    """What came, and whether nothing did in time."""
+    try:
+        return judge.recv(_READ), False
+    except TimeoutError:
+        return b"", True
+    except ConnectionResetError:
+        return b"", False
+
+
+def _size(buffer: bytes) -> int:
+    return int.from_bytes(buffer[:_HEADER], "little")
 
 
 def memory_file(text: str) -> int:
@@ -221,9 +249,7 @@ def memory_file(text: str) -> int:
     return descriptor
 
 
-def _read_both(
-    out: int, err: int, deadline: float, most: int
-) -> tuple[bytes, bytes, bool]:
+def _read_both(out: int, err: int, deadline: float, most: int) -> tuple[bytes, bytes, bool]:
     """All of one pipe and the end of the other, until both close, the deadline, or too much."""
     parts: list[bytes] = []
     size, errors = 0, b""
@@ -245,4 +271,3 @@ def _read_both(
         if size > most:
             return b"", errors, True
     return b"".join(parts), errors, False
-

@@ -93,7 +93,9 @@ _SCALARS: Mapping[Any, Callable[[Any], Any]] = MappingProxyType(
         bytes: lambda value: {"bytes": bytes(value).hex()},
         bytearray: lambda value: {"bytearray": bytes(value).hex()},
         complex: lambda value: {"complex": [value.real, value.imag]},
-        range: lambda value: {"range": [_integer(n) for n in (value.start, value.stop, value.step)]},
+        range: lambda value: {
+            "range": [_integer(n) for n in (value.start, value.stop, value.step)]
+        },
         Fraction: lambda value: {"Fraction": [hex(value.numerator), hex(value.denominator)]},
         Decimal: lambda value: {"Decimal": str(value)},
         array: lambda value: {"array": [value.typecode, value.tolist()]},

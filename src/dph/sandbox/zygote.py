@@ -7,8 +7,9 @@ passes on: its children get a task's texts through descriptors. Standard input i
 * parent: ``{"limits": {...}, "roles": {name: "module:function"}, "without": [...]}``
 * here: ``{"missing": [...]}``, what this machine does not offer
 * parent: ``{"start": role, "seconds": s}`` and descriptors; here: ``{"pid": n}``
-* parent: ``{"wait": pid, "seconds": s}``; here: ``{"status": code or None}``, None if it still runs
-* parent: ``{"clear": true}``; here: ``{"status": {pid: code}}`` when no child is left, nor its files
+* parent: ``{"wait": pid, "seconds": s}``; here: ``{"status": code}``, None if it still runs
+* parent: ``{"clear": true}``; here: ``{"status": {pid: code}}``, when no child is left and none
+  of their files
 
 A code is that of ``os.waitstatus_to_exitcode``. It ends, and all its children with it, when its
 parent does.
@@ -35,12 +36,55 @@ from dph.sandbox.limits import Limits
 _LARGEST = 65536
 _MOST_DESCRIPTORS = 8
 _DESCRIPTORS = 65536
-_WELL_USED = (
-    "abc array asyncio base64 bisect calendar cmath collections contextlib copy csv dataclasses "
-    "datetime decimal enum fractions functools hashlib heapq inspect io itertools json "
-    "linecache logging math numbers operator queue random re reprlib secrets statistics string "
-    "struct sys tempfile textwrap threading time traceback types typing unittest uuid zlib"
-).split()
+_WELL_USED = [
+    "abc",
+    "array",
+    "asyncio",
+    "base64",
+    "bisect",
+    "calendar",
+    "cmath",
+    "collections",
+    "contextlib",
+    "copy",
+    "csv",
+    "dataclasses",
+    "datetime",
+    "decimal",
+    "enum",
+    "fractions",
+    "functools",
+    "hashlib",
+    "heapq",
+    "inspect",
+    "io",
+    "itertools",
+    "json",
+    "linecache",
+    "logging",
+    "math",
+    "numbers",
+    "operator",
+    "queue",
+    "random",
+    "re",
+    "reprlib",
+    "secrets",
+    "statistics",
+    "string",
+    "struct",
+    "sys",
+    "tempfile",
+    "textwrap",
+    "threading",
+    "time",
+    "traceback",
+    "types",
+    "typing",
+    "unittest",
+    "uuid",
+    "zlib",
+]
 
 Role = Callable[[Sequence[int]], object]
 
@@ -52,6 +96,7 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
     os.dup2(0, 1)
     without = hello["without"]
+    number = os.getpid()
     separated = separate(without)
     _die_with(os.getppid())
     if not separated:
@@ -61,7 +106,9 @@ def main() -> None:
     for name in _WELL_USED:
         import_module(name)
     _forget_the_harness()
-    confinement = Confinement(Limits(**hello["limits"]), separated=separated, without=without)
+    confinement = Confinement(
+        Limits(**hello["limits"]), separated=separated, number=number, without=without
+    )
     gc.collect()
     gc.freeze()
     control.send(json.dumps({"missing": confinement.missing}).encode())
@@ -96,7 +143,12 @@ def _forget_the_harness() -> None:
 
 class _Zygote:
     def __init__(
-        self, control: socket.socket, roles: dict[str, Role], confinement: Confinement, *, first: bool
+        self,
+        control: socket.socket,
+        roles: dict[str, Role],
+        confinement: Confinement,
+        *,
+        first: bool,
     ) -> None:
         self._control = control
         self._roles = roles
@@ -125,10 +177,10 @@ class _Zygote:
 
     def _start(self, message: dict[str, Any], descriptors: list[int]) -> int:
         child = os.fork()
-        if child:
-            self._running.add(child)
-            return child
-        self._be(self._roles[message["start"]], message["seconds"], descriptors)
+        if not child:
+            self._be(self._roles[message["start"]], message["seconds"], descriptors)
+        self._running.add(child)
+        return child
 
     def _be(self, role: Role, seconds: float, descriptors: list[int]) -> NoReturn:
         """Keep nothing but these descriptors, as 3, 4 ..., then play the role to its end."""
