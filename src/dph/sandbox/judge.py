@@ -11,7 +11,6 @@ import json
 import linecache
 import sys
 import traceback
-import unittest
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
@@ -147,8 +146,9 @@ class _Trial:
 
     def _run_defined(self) -> None:
         """Run what the tests defined: functions without arguments, and unittest's classes."""
+        unittest: Any = sys.modules.get("unittest")  # loaded by the tests, if they need it
         for name, value in list(self._names.items()):
-            if isinstance(value, type) and issubclass(value, unittest.TestCase):
+            if unittest and isinstance(value, type) and issubclass(value, unittest.TestCase):
                 result = unittest.TestResult()
                 result.failfast = True
                 unittest.defaultTestLoader.loadTestsFromTestCase(value).run(result)

@@ -8,7 +8,6 @@ import atexit
 import os
 import random
 import sys
-import threading
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -63,7 +62,8 @@ def _run_script(source: str, descriptors: Sequence[int]) -> None:
 def _end(status: int) -> None:
     """Leave as the interpreter would: threads end, then exit handlers, then buffers are written."""
     try:
-        threading._shutdown()  # type: ignore[attr-defined]
+        if "threading" in sys.modules:
+            sys.modules["threading"]._shutdown()
         atexit._run_exitfuncs()
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001

@@ -7,7 +7,7 @@ process or look into one, and cannot change its own limits.
 
 import ctypes
 import errno
-import platform
+import os
 import struct
 from collections.abc import Iterable
 
@@ -45,7 +45,7 @@ class SystemCallFilter:
     """
 
     def __init__(self, *, writes: bool) -> None:
-        machine = platform.machine()
+        machine = os.uname().machine
         if machine not in _ARCHITECTURES:
             raise OSError(errno.ENOSYS, f"no filter of system calls for {machine}")
         self._column, architecture = _ARCHITECTURES[machine]

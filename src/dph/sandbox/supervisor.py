@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from types import MappingProxyType
 from typing import Any
 
 from dph.closing import Closing
@@ -19,12 +18,6 @@ from dph.records import Outcome
 from dph.sandbox.limits import Limits
 from dph.workers.process import search_path
 
-ROLES: Mapping[str, str] = MappingProxyType(
-    {
-        "program": "dph.sandbox.program:run_program",
-        "judge": "dph.sandbox.judge:run_judge",
-    }
-)
 _LARGEST = 1 << 20
 _READ = 65536
 _START_SECONDS = 60.0
@@ -92,12 +85,12 @@ class Sandbox(Closing):
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "dph.sandbox.zygote"],
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 env={"PYTHONPATH": search_path(), "PYTHONHASHSEED": "0", "LANG": "C.UTF-8"},
             )
         self._control.settimeout(_START_SECONDS)
-        hello = {"limits": asdict(limits), "roles": dict(ROLES), "without": sorted(without)}
+        hello = {"limits": asdict(limits), "without": sorted(without)}
         self.missing: tuple[str, ...] = tuple(self._ask(hello)["missing"])
 
     def start(self, role: str, descriptors: Sequence[int], *, seconds: float) -> int:

@@ -4,7 +4,7 @@ It has the interpreter and much of the standard library loaded, so that a fork o
 millisecond. It has one thread, no secrets in its memory or environment, and never reads what it
 passes on: its children get a task's texts through descriptors. Standard input is a socket:
 
-* parent: ``{"limits": {...}, "roles": {name: "module:function"}, "without": [...]}``
+* parent: ``{"limits": {...}, "without": [...]}``
 * here: ``{"missing": [...]}``, what this machine does not offer
 * parent: ``{"start": role, "seconds": s}`` and descriptors; here: ``{"pid": n}``
 * parent: ``{"wait": pid, "seconds": s}``; here: ``{"status": code}``, None if it still runs
@@ -23,70 +23,29 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
-from dph.import_path import load_callable
 from dph.sandbox import kernel
 from dph.sandbox.confinement import Confinement, separate
+from dph.sandbox.judge import run_judge
 from dph.sandbox.limits import Limits
+from dph.sandbox.program import run_program
 
 _LARGEST = 65536
 _MOST_DESCRIPTORS = 8
 _DESCRIPTORS = 65536
-_WELL_USED = [
-    "abc",
-    "array",
-    "asyncio",
-    "base64",
-    "bisect",
-    "calendar",
-    "cmath",
-    "collections",
-    "contextlib",
-    "copy",
-    "csv",
-    "dataclasses",
-    "datetime",
-    "decimal",
-    "enum",
-    "fractions",
-    "functools",
-    "hashlib",
-    "heapq",
-    "inspect",
-    "io",
-    "itertools",
-    "json",
-    "linecache",
-    "logging",
-    "math",
-    "numbers",
-    "operator",
-    "queue",
-    "random",
-    "re",
-    "reprlib",
-    "secrets",
-    "statistics",
-    "string",
-    "struct",
-    "sys",
-    "tempfile",
-    "textwrap",
-    "threading",
-    "time",
-    "traceback",
-    "types",
-    "typing",
-    "unittest",
-    "uuid",
-    "zlib",
-]
+_WELL_USED = (
+    *("bisect", "collections", "copy", "dataclasses", "functools", "heapq", "itertools"),
+    *("math", "operator", "random", "re", "string", "typing"),
+)
+"""Loaded once for all programs. More would cost each of them more than it saves a few."""
 
 Role = Callable[[Sequence[int]], object]
+ROLES: Mapping[str, Role] = MappingProxyType({"program": run_program, "judge": run_judge})
 
 
 def main() -> None:
@@ -102,7 +61,6 @@ def main() -> None:
     if not separated:
         _be_parent_of_the_first()
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
-    roles = {name: load_callable(path) for name, path in hello["roles"].items()}
     for name in _WELL_USED:
         import_module(name)
     _forget_the_harness()
@@ -112,7 +70,7 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     control.send(json.dumps({"missing": confinement.missing}).encode())
-    _Zygote(control, roles, confinement, first=not separated and os.getpid() == 1).serve()
+    _Zygote(control, confinement, first=not separated and os.getpid() == 1).serve()
 
 
 def _die_with(parent: int) -> None:
@@ -142,16 +100,8 @@ def _forget_the_harness() -> None:
 
 
 class _Zygote:
-    def __init__(
-        self,
-        control: socket.socket,
-        roles: dict[str, Role],
-        confinement: Confinement,
-        *,
-        first: bool,
-    ) -> None:
+    def __init__(self, control: socket.socket, confinement: Confinement, *, first: bool) -> None:
         self._control = control
-        self._roles = roles
         self._confinement = confinement
         self._ended: dict[int, int] = {}
         self._running: set[int] = set()
@@ -178,7 +128,7 @@ class _Zygote:
     def _start(self, message: dict[str, Any], descriptors: list[int]) -> int:
         child = os.fork()
         if not child:
-            self._be(self._roles[message["start"]], message["seconds"], descriptors)
+            self._be(ROLES[message["start"]], message["seconds"], descriptors)
         self._running.add(child)
         return child
 
