@@ -50,10 +50,12 @@ class RemoteProgram:
             ProgramGoneError: its process ended.
         """
         message = self._receive()
+        if message[0] not in ("loaded", "failed") or not isinstance(message[1], list):
+            self._gone("it sent what is no message")
         if message[0] == "loaded":
             self.names = frozenset(str(name) for name in message[1])
             return None
-        return [str(base) for base in message[1]], str(message[2])
+        return [str(base) for base in message[1]], str(message[-1])
 
     def named(self, name: str) -> "Remote":
         """What the program has under a global name."""
@@ -74,11 +76,11 @@ class RemoteProgram:
             kind, *content = self._receive()
             if kind != "function":
                 break
-            self._call_function(*content)
-        if kind == "raised":
-            self._raise(*content)
-        if kind != "value":
+            self._call_function(content)
+        if kind not in ("raised", "value") or len(content) != 2:
             self._gone("it sent what is no answer")
+        if kind == "raised":
+            self._raise(list(content[0]), str(content[1]))
         value = self._decoded(content[0])
         if value is None and content[1] is not None:
             self._take_over(arguments, self._decoded(content[1]))
@@ -94,8 +96,9 @@ class RemoteProgram:
             for argument, new in zip(arguments[0], after[0], strict=False):
                 _change(argument, new)
 
-    def _call_function(self, number: int, arguments: list[Any]) -> None:
+    def _call_function(self, content: list[Any]) -> None:
         try:
+            number, arguments = content
             value = self._functions[number](*[self._decoded(each) for each in arguments])
             self._send(["returned", encode(value, self._refer)])
         except Exception as error:  # noqa: BLE001 - told to the program, which called it

@@ -1,8 +1,8 @@
 """HumanEval (arXiv:2107.03374), and files of its shape.
 
 A row has ``task_id``, ``prompt`` (imports, perhaps other functions, a signature and its
-documentation), ``entry_point``, ``test`` (defines ``check(candidate)``) and ``canonical_solution`` (the
-body).
+documentation), ``entry_point``, ``test`` (defines ``check(candidate)``) and
+``canonical_solution`` (the body).
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,10 @@
 """LiveCodeBench (arXiv:2403.07974), and files of its shape.
 
 A row has ``question_id``, ``question_content``, ``starter_code``, ``public_test_cases`` and
-``private_test_cases``. Cases are JSON, or JSON in a pickle, compressed, in base 64; the pickle is read
-without being run. A case has ``input``, ``output`` and ``testtype``: ``stdin``, or ``functional``, where
-the lines of the input are the arguments as JSON, and ``metadata`` names the function.
+``private_test_cases``. Cases are JSON, or JSON in a pickle, compressed, in base 64; the pickle is
+read without being run. A case has ``input``, ``output`` and ``testtype``: ``stdin``, or
+``functional``, where the lines of the input are the arguments as JSON, and ``metadata`` names the
+function.
 """
 
 import base64
@@ -19,7 +20,8 @@ from dph.records import Problem
 from dph.tasks.code.row import INSTRUCTION, CodeProblem, text_field
 
 USUAL_IMPORTS = """\
-import bisect, collections, copy, functools, heapq, itertools, math, operator, random, re, string, sys
+import bisect, collections, copy, functools, heapq, itertools
+import math, operator, random, re, string, sys
 from bisect import *
 from collections import *
 from functools import *

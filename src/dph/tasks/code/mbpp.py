@@ -1,7 +1,7 @@
 """MBPP (arXiv:2108.07732), both of its files, and files of their shape.
 
-A row has ``task_id``, ``text`` (``prompt`` in the sanitized file), ``code``, ``test_list``, and may have
-``test_setup_code`` or ``test_imports``. ``challenge_test_list`` counts like the others.
+A row has ``task_id``, ``text`` (``prompt`` in the sanitized file), ``code``, ``test_list``, and may
+have ``test_setup_code`` or ``test_imports``. ``challenge_test_list`` counts like the others.
 """
 
 import ast
