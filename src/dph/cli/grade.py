@@ -39,7 +39,7 @@ VerifierOption = Annotated[
     typer.Option(
         "--verifier",
         metavar="NAME",
-        help="A function of yours (module:function), or number, exact, math, math_qwen, code.",
+        help="A function of yours (module:function), or number, exact, math, math_qwen.",
     ),
 ]
 

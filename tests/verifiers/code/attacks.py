@@ -1,7 +1,7 @@
 """Programs that try to be right without being right, or to do something else: name, source, ends.
 
-``add(a, b)`` is asked for, and in scripts the sum of two numbers. MARK stands for a file that is not
-there, VICTIM for one that is.
+``add(a, b)`` is asked for, and in scripts the sum of two numbers. MARK stands for a file that is
+not there, VICTIM for one that is.
 """
 
 from dph.records import Outcome

@@ -85,7 +85,7 @@ def whole(tmp_path_factory):
         printed, good_scripts = judge_between_good_ones(verifier, scripts, GOOD_SUM)
         workers = children_of(os.getpid()) - others
         running = [len(descendants(worker)) for worker in workers]
-    places = [Path(each) for each in ("/dev/shm", "/tmp", "/var/tmp", Path.home())]  # noqa: S108
+    places = [Path(each) for each in ("/dev/shm", "/tmp", "/var/tmp", Path.home())]
     marks = [each for place in places for each in place.glob("dph-attack-mark*")]
     return {
         "verdicts": functions | printed,
@@ -179,7 +179,7 @@ def test_no_file_and_no_network_is_reached_without_one_part(part, tmp_path):
     assert state(tmp_path) == before
 
 
-def test_all_ends_when_the_verifier_is_killed_in_the_middle(tmp_path):
+def test_all_ends_when_the_verifier_is_closed_in_the_middle():
     others = children_of(os.getpid())
     verifier = CodeVerifier(timeout=100.0)
 
