@@ -44,7 +44,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TestLimits:
+class StepLimits:
     """Seconds for one step (the setup, loading the program, one test), and for all of them."""
 
     each: float
@@ -137,7 +137,7 @@ class Sandbox(Closing):
         return Ended(code=code, output=output, errors=text, over_output=over, seconds=took)
 
     def run_tests(
-        self, program: Mapping[str, Any], tests: Mapping[str, Any], limits: TestLimits
+        self, program: Mapping[str, Any], tests: Mapping[str, Any], limits: StepLimits
     ) -> Judged:
         """Let a judge test a program, which is in another process.
 
@@ -185,7 +185,7 @@ class Sandbox(Closing):
         return json.loads(data)
 
 
-def _listen(judge: socket.socket, limits: TestLimits) -> Judged:
+def _listen(judge: socket.socket, limits: StepLimits) -> Judged:
     """Wait for a verdict; every step may take its time, and all of them theirs.
 
     Raises:

@@ -10,7 +10,7 @@ from typing import Any
 from dph.records import Outcome
 from dph.sandbox.limits import Limits
 from dph.sandbox.program import NOT_LOADED
-from dph.sandbox.supervisor import Ended, Judged, Sandbox, TestLimits
+from dph.sandbox.supervisor import Ended, Judged, Sandbox, StepLimits
 from dph.verifiers.code.comparison import first_difference, same_output
 from dph.workers.handler import Stage
 
@@ -27,7 +27,7 @@ class CodeGrader:
 
     def __init__(self, sandbox: Sandbox, seconds: float) -> None:
         self._sandbox = sandbox
-        self._limits = TestLimits(each=seconds, in_all=IN_ALL * seconds)
+        self._limits = StepLimits(each=seconds, in_all=IN_ALL * seconds)
 
     def __call__(self, request: Mapping[str, Any], stage: Stage) -> Any:
         """Grade one program: (outcome, reward, reason)."""
@@ -95,7 +95,7 @@ _OUT_OF_TIME = (-24, -9)
 """SIGXCPU, or the kernel's SIGKILL after it."""
 
 
-def _verdict_of(judged: Judged, limits: TestLimits) -> Answer:
+def _verdict_of(judged: Judged, limits: StepLimits) -> Answer:
     if judged.outcome is not None:
         return judged.outcome, float(judged.outcome is Outcome.CORRECT), judged.reason
     if judged.stage == "setup":
