@@ -195,9 +195,9 @@ def test_tests_that_write_no_verdict_are_a_bad_gold(sandbox):
 
 def test_the_limits_are_those_of_each_process(sandbox):
     with Sandbox(Limits(memory_bytes=200_000_000)) as small:
-        source = "x = bytearray(150_000_000)\nprint(len(x))"
+        source = "x = bytearray(250_000_000)\nprint(len(x))"
         assert small.run_script(source, "", seconds=20).errors == "MemoryError"
-        assert sandbox.run_script(source, "", seconds=20).output == b"150000000\n"
+        assert sandbox.run_script(source, "", seconds=20).output == b"250000000\n"
     with pytest.raises(SettingsError, match="at least 64000000 bytes of memory, got 1"):
         Limits(memory_bytes=1)
 

@@ -7,4 +7,12 @@ from dph.grading.answers import grade_code, grade_math, grade_sql
 from dph.grading.stream import GradeSummary, RowGrader, grade_file
 from dph.records import TimedVerdict as GradedRow
 
-__all__ = ["GradeSummary", "GradedRow", "RowGrader", "grade_code", "grade_file", "grade_math", "grade_sql"]
+__all__ = [
+    "GradeSummary",
+    "GradedRow",
+    "RowGrader",
+    "grade_code",
+    "grade_file",
+    "grade_math",
+    "grade_sql",
+]

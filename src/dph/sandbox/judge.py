@@ -26,11 +26,12 @@ _OUT_OF_MEMORY = "out of memory"
 
 
 def run_judge(descriptors: Sequence[int]) -> None:
-    """The role ``judge``: descriptors of the job, of who asks, and of the program."""
+    """The role ``judge``: descriptors of the job, of who asks, of the program, of a solution."""
     job = read_document(descriptors[0])
     asker = Channel(descriptors[1])
     try:
-        outcome, reason = _judge(job, asker, RemoteProgram(Channel(descriptors[2])))
+        programs = [RemoteProgram(Channel(descriptor)) for descriptor in descriptors[2:]]
+        outcome, reason = _judge(job, asker, *programs)
         asker.send(["verdict", outcome, " ".join(reason.split())[:_REASON_CHARACTERS]])
     except ChannelClosedError:
         pass  # whoever asked wants no verdict any more
@@ -63,13 +64,23 @@ class _Names(dict[str, Any]):
         raise KeyError(name)
 
 
-def _judge(job: dict[str, Any], asker: Channel, program: RemoteProgram) -> tuple[Outcome, str]:
+def _judge(
+    job: dict[str, Any],
+    asker: Channel,
+    program: RemoteProgram,
+    solution: RemoteProgram | None = None,
+) -> tuple[Outcome, str]:
     entry_point = job["entry_point"]
     names = _Names(program, entry_point)
     asker.send(["stage", "setup"])
     try:
         codes = [_compiled(text, f"<test {i + 1}>") for i, text in enumerate(job["tests"])]
         _run(_compiled(job["setup"], "<setup>"), names)
+        calls = job["calls"]
+        if solution is not None:
+            calls = [
+                _solved(each, solution, entry_point, asker) for each in _loaded(solution, calls)
+            ]
     except _TaskError as error:
         return Outcome.BAD_GOLD, str(error)
     asker.send(["stage", "load"])
@@ -83,7 +94,7 @@ def _judge(job: dict[str, Any], asker: Channel, program: RemoteProgram) -> tuple
     if needed and needed not in program.names:
         return Outcome.INVALID, f"the program defines no {needed}"
     names.pop(needed, None)  # the stub that the setup may have
-    return _Trial(program, names, asker).run(codes, job["calls"], entry_point)
+    return _Trial(program, names, asker).run(codes, calls, entry_point)
 
 
 def _compiled(text: str, name: str) -> CodeType:
@@ -100,6 +111,37 @@ def _run(code: CodeType, names: _Names) -> None:
         exec(code, names)
     except (Exception, SystemExit) as error:
         raise _TaskError(f"the setup failed: {type(error).__name__}: {error}") from error
+
+
+def _loaded(solution: RemoteProgram, calls: list[Any]) -> list[Any]:
+    """The calls, once the solution can be called."""
+    try:
+        failed = solution.load()
+    except ProgramGoneError as error:
+        raise _TaskError(f"the other program: {error}") from error
+    if failed:
+        raise _TaskError(f"the other program: {failed[1]}")
+    return calls
+
+
+def _solved(
+    call: dict[str, Any], solution: RemoteProgram, entry_point: str, asker: Channel
+) -> dict[str, Any]:
+    """A call with what the solution returns."""
+    asker.send(["stage", "setup"])
+    try:
+        value = _called(solution, call, entry_point)
+    except (Exception, ProgramGoneError) as error:
+        raise _TaskError(f"the other program: {type(error).__name__}: {error}") from error
+    return {**call, "solved": value}
+
+
+def _called(program: RemoteProgram, call: dict[str, Any], entry_point: str) -> Any:
+    name, _, method = entry_point.partition(".")
+    function = program.named(name)
+    if method:
+        function = getattr(function(), method)
+    return function(*call["args"], **call["kwargs"])
 
 
 class _Trial:
@@ -160,12 +202,11 @@ class _Trial:
                 value()
 
     def _run_call(self, call: dict[str, Any], entry_point: str) -> None:
-        name, _, method = entry_point.partition(".")
-        function = self._program.named(name)
-        if method:
-            function = getattr(function(), method)
-        value = function(*call["args"], **call["kwargs"])
-        if not same_value(value, call["returns"]):
+        value = _called(self._program, call, entry_point)
+        if "solved" in call:
+            if type(value) is not type(call["solved"]) or value != call["solved"]:
+                raise AssertionError("the other program returned something else")
+        elif not same_value(value, call["returns"]):
             raise AssertionError(f"{json.dumps(call['returns'])[:100]} was expected")
 
     def _described(self, error: BaseException) -> str:

@@ -39,7 +39,8 @@ def _run_script(source: str, descriptors: Sequence[int]) -> None:
         os.dup2(descriptors[place], place)
         os.close(descriptors[place])
         mode = "r" if name == "stdin" else "w"
-        stream = open(place, mode, encoding="utf-8", errors="surrogateescape")  # noqa: SIM115, PTH123
+        buffering = 1 if name == "stderr" else -1
+        stream = os.fdopen(place, mode, buffering, encoding="utf-8", errors="surrogateescape")
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
     module = _module("__main__")
@@ -66,6 +67,7 @@ def _end(status: int) -> None:
             sys.modules["threading"]._shutdown()
         atexit._run_exitfuncs()
         sys.stdout.flush()
+        sys.stderr.flush()
     except BaseException as error:  # noqa: BLE001
         os.write(2, f"\n{describe(error)}".encode("utf-8", "replace"))
         status = status or 1

@@ -137,7 +137,12 @@ class Sandbox(Closing):
         return Ended(code=code, output=output, errors=text, over_output=over, seconds=took)
 
     def run_tests(
-        self, program: Mapping[str, Any], tests: Mapping[str, Any], limits: StepLimits
+        self,
+        program: Mapping[str, Any],
+        tests: Mapping[str, Any],
+        limits: StepLimits,
+        *,
+        solution: Mapping[str, Any] | None = None,
     ) -> Judged:
         """Let a judge test a program, which is in another process.
 
@@ -145,23 +150,32 @@ class Sandbox(Closing):
             program: ``source``, ``prefix`` and ``entry_point`` (dph.sandbox.program).
             tests: ``setup``, ``tests``, ``calls`` and ``entry_point`` (dph.sandbox.judge).
             limits: of time.
+            solution: a program whose values are the expected ones of calls.
         """
-        one, other = socket.socketpair()
         ours, judges = socket.socketpair()
-        texts = [json.dumps({"mode": "calls", **program}), json.dumps(dict(tests))]
-        files = [memory_file(text) for text in texts]
-        with one, other, ours:
-            with judges:
-                seconds = limits.in_all
-                self.start("program", (files[0], one.fileno()), seconds=seconds)
-                one.close()
-                self.start("judge", (files[1], judges.fileno(), other.fileno()), seconds=seconds)
-                other.close()
-            for file in files:
-                os.close(file)
+        descriptors = [memory_file(json.dumps(dict(tests))), judges.detach()]
+        with ours:
+            try:
+                for each in (program, *([solution] if solution is not None else [])):
+                    descriptors.append(self._start_called(each, limits.in_all))
+                self.start("judge", descriptors, seconds=limits.in_all)
+            finally:
+                for descriptor in descriptors:
+                    os.close(descriptor)
             judged = _listen(ours, limits)
         self.clear()
         return judged
+
+    def _start_called(self, program: Mapping[str, Any], seconds: float) -> int:
+        """Start a program that is called; the descriptor of the connection to it."""
+        ours, theirs = socket.socketpair()
+        file = memory_file(json.dumps({"mode": "calls", **program}))
+        with theirs:
+            try:
+                self.start("program", (file, theirs.fileno()), seconds=seconds)
+            finally:
+                os.close(file)
+        return ours.detach()
 
     def close(self) -> None:
         """End everything. Closing twice is harmless."""
@@ -195,6 +209,8 @@ def _listen(judge: socket.socket, limits: StepLimits) -> Judged:
     deadline = end = time.monotonic() + _START_SECONDS
     while True:
         while len(buffer) < _HEADER or len(buffer) < _HEADER + _size(buffer):
+            if _size(buffer) > _LARGEST:
+                return Judged(outcome=Outcome.BAD_GOLD, reason=_NO_MESSAGE)
             judge.settimeout(max(0.001, deadline - time.monotonic()))
             data, late = _received(judge)
             if not data:
@@ -202,8 +218,6 @@ def _listen(judge: socket.socket, limits: StepLimits) -> Judged:
                     raise VerifierError("the process that tests programs did not start")
                 return Judged(outcome=None, stage=stage, late=late)
             buffer += data
-            if _size(buffer) > _LARGEST:
-                return Judged(outcome=Outcome.BAD_GOLD, reason=_NO_MESSAGE)
         size = _HEADER + _size(buffer)
         try:
             kind, *said = json.loads(buffer[_HEADER:size])

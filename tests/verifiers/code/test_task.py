@@ -27,6 +27,23 @@ def test_cases_are_scripts_or_calls_and_calls_need_the_name_of_a_function():
     assert found == CodeTask(calls=({"kwargs": {}, **CALL},), entry_point="S.f")
 
 
+def test_another_program_stands_for_all_tests_on_the_inputs_or_on_those_of_cases():
+    answer = {"tests": "assert f()", "same_as": "x", "inputs": ["1", "2"]}
+    assert parse_task(answer, "p") == CodeTask(
+        scripts=({"stdin": "1"}, {"stdin": "2"}), same_as="x"
+    )
+    answer = {"cases": [CALL], "entry_point": "f", "same_as": "x"}
+    found = parse_task(answer, "p")
+    assert found.calls == ({"kwargs": {}, "args": [1, 2]},)
+    assert parse_task({"inputs": "[[1]]", "entry_point": "f", "same_as": "x"}, "p").calls == (
+        {"kwargs": {}, "args": [1]},
+    )
+    with pytest.raises(DataError, match="compared on 'inputs' or 'cases', and has neither"):
+        parse_task({"tests": "assert f()", "same_as": "x"}, "p")
+    with pytest.raises(DataError, match="'inputs' is a list of texts, or of lists of arguments"):
+        parse_task({"inputs": [1], "same_as": "x"}, "p")
+
+
 @pytest.mark.parametrize(
     ("answer", "message"),
     [

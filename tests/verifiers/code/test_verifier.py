@@ -77,6 +77,32 @@ def test_settings_out_of_range_are_refused(settings, message):
         CodeVerifier(**settings)
 
 
+def test_programs_are_compared_with_another_one_on_inputs(verifier):
+    calls = {"inputs": [[1, 2], [3, 4]], "entry_point": "add"}
+    right, wrong = "def add(a, b): return b + a", "def add(a, b): return a * b"
+    same = {**calls, "same_as": "so:\n```python\ndef add(a, b): return a + b\n```"}
+    fails = {**calls, "same_as": "def add(a, b): return a / 0"}
+    printed = {"inputs": ["1 2", "3 4"], "same_as": "print(sum(map(int, input().split())))"}
+    floats = "print(float(sum(map(int, input().split()))))"
+    found = verifier.judge(
+        [
+            CodePair(parse_task(same, "p"), right),
+            CodePair(parse_task(same, "p"), wrong),
+            CodePair(parse_task(same, "p"), "def add(a, b): return float(a + b)"),
+            CodePair(parse_task(fails, "p"), right),
+            CodePair(parse_task(printed, "p"), floats),
+            CodePair(parse_task(printed, "p"), "print(3)"),
+            CodePair(parse_task({**printed, "same_as": "1 / 0"}, "p"), floats),
+        ]
+    )
+    assert outcomes(judged.verdict for judged in found) == [
+        *("CORRECT", "WRONG", "WRONG", "BAD_GOLD"),
+        *("CORRECT", "WRONG", "BAD_GOLD"),
+    ]
+    assert "the other program: ZeroDivisionError" in found[3].verdict.reason
+    assert "the other program: exit code 1: ZeroDivisionError" in found[6].verdict.reason
+
+
 def test_a_script_of_many_cases_stops_at_the_first_that_fails(verifier):
     cases = [{"stdin": str(n), "stdout": "7" if n == 3 else str(n)} for n in range(50)]
     task = parse_task({"cases": cases}, "p")

@@ -77,7 +77,8 @@ def _prompt(question: str, starter: str) -> str:
 def _entry_point(row: Mapping[str, Any], starter: str, place: str) -> str:
     metadata = row.get("metadata")
     try:
-        name = (json.loads(metadata) if isinstance(metadata, str) else metadata)["func_name"]
+        known: Any = json.loads(metadata) if isinstance(metadata, str) else metadata
+        name = known["func_name"]
     except (ValueError, TypeError, KeyError) as error:
         raise DataError(f"{place}: 'metadata' names no func_name: {metadata!r:.80}") from error
     return f"Solution.{name}" if "class Solution" in starter else str(name)

@@ -37,14 +37,12 @@ class CodeGrader:
         task = request["task"]
         if task["scripts"]:
             return self._grade_script(request["program"], task)
+        around = {"prefix": task["prefix"], "entry_point": task["entry_point"]}
         judged = self._sandbox.run_tests(
-            {
-                "source": request["program"],
-                "prefix": task["prefix"],
-                "entry_point": task["entry_point"],
-            },
+            {"source": request["program"], **around},
             {name: task[name] for name in ("setup", "tests", "calls", "entry_point")},
             self._limits,
+            solution={"source": task["same_as"], **around} if task["same_as"] else None,
         )
         return _verdict_of(judged, self._limits)
 
@@ -53,10 +51,15 @@ class CodeGrader:
         total = len(task["scripts"])
         try:
             for number, case in enumerate(task["scripts"], start=1):
+                expected = case.get("stdout")
+                if expected is None:
+                    expected = self._printed(f"{task['prefix']}{task['solution']}", case["stdin"])
+                if isinstance(expected, tuple):
+                    return Outcome.BAD_GOLD, 0.0, f"the other program: {expected[1]}"
                 seconds = min(self._limits.each, left)
                 ended = self._sandbox.run_script(source, case["stdin"], seconds=seconds)
                 left -= ended.seconds
-                if failed := _script_failure(ended, case["stdout"], seconds):
+                if failed := _script_failure(ended, expected, seconds):
                     outcome, reason = failed
                     return outcome, 0.0, f"test {number} of {total}: {reason}"
                 if left <= 0 and number < total:
@@ -64,6 +67,12 @@ class CodeGrader:
         finally:
             self._sandbox.clear()
         return Outcome.CORRECT, 1.0, ""
+
+    def _printed(self, solution: str, stdin: str) -> str | tuple[Outcome, str]:
+        """What a solution prints, or how it fails."""
+        ended = self._sandbox.run_script(solution, stdin, seconds=self._limits.each)
+        printed = ended.output.decode("utf-8", "replace")
+        return _script_failure(ended, printed, self._limits.each) or printed
 
 
 def make_code_grader(options: Mapping[str, Any]) -> CodeGrader:

@@ -8,6 +8,9 @@ Fields of a problem's answer, each as JSON or as a text of JSON (parquet and CSV
 * ``entry_point``: the function that is called, ``Class.method`` for a method; always for ``args``.
 * ``setup``: Python that tests need and programs do not bring: imports, functions of the task.
 * ``prefix``: what stands before an answer: the beginning that a model continued.
+* ``same_as``: a response whose program says what is right, in place of all tests: another program
+  has to print or return the same for the same ``inputs``: texts for standard input, or lists of
+  arguments. Where there are none, those of ``cases`` are taken.
 """
 
 import json
@@ -19,7 +22,8 @@ from dph.errors import DataError
 
 FIELDS = ("tests", "cases")
 """One of them is in every problem."""
-OTHER_FIELDS = ("entry_point", "setup", "prefix")
+_TEXT_FIELDS = ("entry_point", "setup", "prefix", "same_as")
+OTHER_FIELDS = (*_TEXT_FIELDS, "inputs")
 _STDIO, _CALL = frozenset({"stdin", "stdout"}), frozenset({"args", "returns"})
 
 
@@ -34,6 +38,8 @@ class CodeTask:
         entry_point: '' if the tests know what they call.
         setup: Python that is run before the tests.
         prefix: Python that stands before an answer.
+        same_as: a response that says what is right; then ``scripts`` have no ``stdout``, and
+            ``calls`` no ``returns``.
     """
 
     tests: tuple[str, ...] = ()
@@ -42,6 +48,7 @@ class CodeTask:
     entry_point: str = ""
     setup: str = ""
     prefix: str = ""
+    same_as: str = ""
 
 
 def parse_task(answer: Mapping[str, Any], where: str) -> CodeTask:
@@ -51,10 +58,12 @@ def parse_task(answer: Mapping[str, Any], where: str) -> CodeTask:
         DataError: a field is malformed, or there is no test.
     """
     cases = _cases(answer.get("cases"), where)
+    tests = _tests(answer.get("tests"), where)
+    texts = {name: _text(answer, name, where) for name in _TEXT_FIELDS}
+    if texts["same_as"]:
+        tests, cases = [], _without_results(cases, _inputs(answer.get("inputs"), where), where)
     scripts = [case for case in cases if "stdin" in case]
     calls = [{"kwargs": {}, **case} for case in cases if "args" in case]
-    tests = _tests(answer.get("tests"), where)
-    texts = {name: _text(answer, name, where) for name in OTHER_FIELDS}
     if not (tests or cases):
         raise DataError(
             f"{where}: the code verifier needs 'tests' or 'cases', its fields are {sorted(answer)}"
@@ -97,6 +106,30 @@ def _cases(value: Any, where: str) -> list[Mapping[str, Any]]:
         f"{where}: 'cases' is a list of {{'stdin': ..., 'stdout': ...}}, both texts, or of "
         f"{{'args': [...], 'returns': ...}}, got {value!r:.80}"
     )
+
+
+def _inputs(value: Any, where: str) -> list[Mapping[str, Any]]:
+    if isinstance(value, str):
+        value = _parsed(value)
+    if value is None:
+        return []
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return [{"stdin": each} for each in value]
+    if isinstance(value, list) and all(isinstance(each, list) for each in value):
+        return [{"args": each} for each in value]
+    raise DataError(
+        f"{where}: 'inputs' is a list of texts, or of lists of arguments, got {value!r:.80}"
+    )
+
+
+def _without_results(
+    cases: list[Mapping[str, Any]], inputs: list[Mapping[str, Any]], where: str
+) -> list[Mapping[str, Any]]:
+    """On what programs are compared with another."""
+    if not inputs and not cases:
+        raise DataError(f"{where}: programs are compared on 'inputs' or 'cases', and has neither")
+    results = ("stdout", "returns")
+    return inputs or [{k: v for k, v in case.items() if k not in results} for case in cases]
 
 
 def _is_case(case: Any) -> bool:

@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dph.closing import Closing
@@ -102,7 +102,9 @@ class CodeVerifier(Closing):
         Raises:
             VerifierError: a worker failed; not: a program did.
         """
-        requests = [{"program": pair.program, "task": asdict(pair.task)} for pair in pairs]
+        requests = [
+            {"program": pair.program, "task": asdict(_readable(pair.task))} for pair in pairs
+        ]
         return [
             TimedVerdict(verdict_of(reply, verifier=self.name, subject=pair.program), reply.seconds)
             for reply, pair in zip(self._pool.run(requests), pairs, strict=True)
@@ -111,6 +113,11 @@ class CodeVerifier(Closing):
     def close(self) -> None:
         """Stop the worker processes. Closing twice is harmless."""
         self._pool.close()
+
+
+def _readable(task: CodeTask) -> CodeTask:
+    """The task with the program of the response that it compares with."""
+    return replace(task, same_as=program_of(task.same_as, task) or task.same_as)
 
 
 def program_of(response: str, task: CodeTask) -> str | None:
