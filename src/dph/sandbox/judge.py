@@ -86,8 +86,7 @@ def _judge(
     asker.send(["stage", "load"])
     try:
         if failed := program.load():
-            memory = "MemoryError" in failed[0]
-            return Outcome.OVER_LIMIT if memory else Outcome.INVALID, failed[1]
+            return Outcome.OVER_LIMIT if program.out_of_memory else Outcome.INVALID, failed
     except ProgramGoneError as error:
         return Outcome.INVALID, f"{error} while it was loaded"
     needed = entry_point.partition(".")[0]
@@ -120,7 +119,7 @@ def _loaded(solution: RemoteProgram, calls: list[Any]) -> list[Any]:
     except ProgramGoneError as error:
         raise _TaskError(f"the other program: {error}") from error
     if failed:
-        raise _TaskError(f"the other program: {failed[1]}")
+        raise _TaskError(f"the other program: {failed}")
     return calls
 
 

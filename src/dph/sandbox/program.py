@@ -90,12 +90,16 @@ def _module(name: str) -> types.ModuleType:
 
 def describe(error: BaseException) -> str:
     """An exception in one line."""
-    try:
-        text = " ".join(str(error).split())
-    except BaseException:  # noqa: BLE001 - it is the program's own class
-        text = ""
-    name = type(error).__name__
+    name, text = type(error).__name__, " ".join(_text(error).split())
     return (f"{name}: {text}" if text else name)[:_REASON_CHARACTERS]
+
+
+def _text(error: BaseException) -> str:
+    try:
+        text = error.args[0] if type(error) is KeyError and error.args else error
+        return str(text)[:_REASON_CHARACTERS]
+    except BaseException:  # noqa: BLE001 - it is the program's own class
+        return ""
 
 
 def _serve_calls(job: dict[str, Any], channel: Channel) -> None:
@@ -105,7 +109,7 @@ def _serve_calls(job: dict[str, Any], channel: Channel) -> None:
         source = whole_source(job["source"], job["prefix"], job["entry_point"])
         exec(compile(source, "<program>", "exec"), module.__dict__)
     except BaseException as error:  # noqa: BLE001 - whatever it is, the program cannot be used
-        channel.send(["failed", _bases(error), describe(error)])
+        channel.send(["failed", _bases(error), _text(error)])
         return
     names = [name for name in list(module.__dict__) if isinstance(name, str)]
     channel.send(["loaded", names])
@@ -149,7 +153,7 @@ class _Served:
                 value = _awaited(value)
             answer = ["value", encode(value, self._refer), self._changed(arguments[1:], data[1:])]
         except BaseException as error:  # noqa: BLE001 - it is the caller's to judge
-            answer = ["raised", _bases(error), describe(error)]
+            answer = ["raised", _bases(error), _text(error)]
         try:
             self._channel.send(answer)
         except ChannelBrokenError as error:

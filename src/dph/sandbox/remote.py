@@ -43,8 +43,8 @@ class RemoteProgram:
         self.last = ""
         self.out_of_memory = False
 
-    def load(self) -> tuple[list[str], str] | None:
-        """Wait until the program is loaded; None, or the bases and text of what it raised.
+    def load(self) -> str:
+        """Wait until the program is loaded; '', or what it raised.
 
         Raises:
             ProgramGoneError: its process ended.
@@ -54,8 +54,9 @@ class RemoteProgram:
             self._gone("it sent what is no message")
         if message[0] == "loaded":
             self.names = frozenset(str(name) for name in message[1])
-            return None
-        return [str(base) for base in message[1]], str(message[-1])
+            return ""
+        self.out_of_memory = "MemoryError" in message[1]
+        return _said(message[1], message[-1])
 
     def named(self, name: str) -> "Remote":
         """What the program has under a global name."""
@@ -105,14 +106,13 @@ class RemoteProgram:
             self._send(["failed", f"{type(error).__name__}: {error}"])
 
     def _raise(self, bases: list[str], text: str) -> NoReturn:
+        self.last = f"{self.last.partition(' gave ')[0]} raised {_said(bases, text)}"
         for base in bases:
             found = getattr(builtins, str(base), None)
             if isinstance(found, type) and issubclass(found, Exception):
                 self.out_of_memory = self.out_of_memory or found is MemoryError
-                self.last = f"{self.last.partition(' gave ')[0]} raised {text}"
                 raise ProgramError(text) if found is Exception else _made(found, text)
-        self.last = f"{self.last.partition(' gave ')[0]} raised {text}"
-        raise ProgramError(text)
+        raise ProgramError(_said(bases, text))
 
     def _decoded(self, data: Any) -> Any:
         try:
@@ -226,6 +226,12 @@ def _program(remote: Remote) -> RemoteProgram:
 def _reference(remote: Remote) -> dict[str, Any]:
     reference: dict[str, Any] = object.__getattribute__(remote, "_reference")
     return reference
+
+
+def _said(bases: list[str], text: str) -> str:
+    """An exception in one line."""
+    name = str(bases[0]) if bases and bases[0] else "an exception"
+    return f"{name}: {text}" if text else name
 
 
 def _made(kind: type[Exception], text: str) -> Exception:

@@ -53,7 +53,7 @@ class CodeGrader:
             for number, case in enumerate(task["scripts"], start=1):
                 expected = case.get("stdout")
                 if expected is None:
-                    expected = self._printed(f"{task['prefix']}{task['solution']}", case["stdin"])
+                    expected = self._printed(f"{task['prefix']}{task['same_as']}", case["stdin"])
                 if isinstance(expected, tuple):
                     return Outcome.BAD_GOLD, 0.0, f"the other program: {expected[1]}"
                 seconds = min(self._limits.each, left)
