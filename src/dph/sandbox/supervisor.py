@@ -130,8 +130,7 @@ class Sandbox(Closing):
             os.close(out)
             os.close(err)
         code = None if over else self.wait(pid, max(0.0, deadline - time.monotonic()))
-        if code is None:
-            self.clear()
+        self.clear()
         text = errors.decode("utf-8", "replace").strip()
         took = time.monotonic() - started
         return Ended(code=code, output=output, errors=text, over_output=over, seconds=took)

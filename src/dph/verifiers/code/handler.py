@@ -7,6 +7,7 @@ sandbox, waits for what a judge says, and compares what scripts print.
 from collections.abc import Mapping
 from typing import Any
 
+from dph.errors import SettingsError
 from dph.records import Outcome
 from dph.sandbox.limits import Limits
 from dph.sandbox.program import NOT_LOADED
@@ -49,23 +50,20 @@ class CodeGrader:
     def _grade_script(self, source: str, task: Mapping[str, Any]) -> Answer:
         source, left = f"{task['prefix']}{source}", self._limits.in_all
         total = len(task["scripts"])
-        try:
-            for number, case in enumerate(task["scripts"], start=1):
-                expected = case.get("stdout")
-                if expected is None:
-                    expected = self._printed(f"{task['prefix']}{task['same_as']}", case["stdin"])
-                if isinstance(expected, tuple):
-                    return Outcome.BAD_GOLD, 0.0, f"the other program: {expected[1]}"
-                seconds = min(self._limits.each, left)
-                ended = self._sandbox.run_script(source, case["stdin"], seconds=seconds)
-                left -= ended.seconds
-                if failed := _script_failure(ended, expected, seconds):
-                    outcome, reason = failed
-                    return outcome, 0.0, f"test {number} of {total}: {reason}"
-                if left <= 0 and number < total:
-                    return _late(f"all tests took over {self._limits.in_all:g} s")
-        finally:
-            self._sandbox.clear()
+        for number, case in enumerate(task["scripts"], start=1):
+            expected = case.get("stdout")
+            if expected is None:
+                expected = self._printed(f"{task['prefix']}{task['same_as']}", case["stdin"])
+            if isinstance(expected, tuple):
+                return Outcome.BAD_GOLD, 0.0, f"the other program: {expected[1]}"
+            seconds = min(self._limits.each, left)
+            ended = self._sandbox.run_script(source, case["stdin"], seconds=seconds)
+            left -= ended.seconds
+            if failed := _script_failure(ended, expected, seconds):
+                outcome, reason = failed
+                return outcome, 0.0, f"test {number} of {total}: {reason}"
+            if left <= 0 and number < total:
+                return _late(f"all tests took over {self._limits.in_all:g} s")
         return Outcome.CORRECT, 1.0, ""
 
     def _printed(self, solution: str, stdin: str) -> str | tuple[Outcome, str]:
@@ -75,9 +73,22 @@ class CodeGrader:
         return _script_failure(ended, printed, self._limits.each) or printed
 
 
+_ONE_OF_THEM = ("system calls", "namespaces")
+
+
 def make_code_grader(options: Mapping[str, Any]) -> CodeGrader:
-    """The worker's handler; ``options`` are ``seconds``, ``limits`` and ``without``."""
+    """The worker's handler; ``options`` are ``seconds``, ``limits`` and ``without``.
+
+    Raises:
+        SettingsError: this machine offers too little to run programs of others.
+    """
     sandbox = Sandbox(Limits(**options["limits"]), without=options["without"])
+    lacking = [each for each in _ONE_OF_THEM if any(m.startswith(each) for m in sandbox.missing)]
+    if len(lacking) == len(_ONE_OF_THEM):
+        raise SettingsError(
+            f"nothing would keep programs from other processes here: {', '.join(sandbox.missing)}; "
+            "one of the filter of system calls (seccomp) and namespaces is needed"
+        )
     return CodeGrader(sandbox, options["seconds"])
 
 
