@@ -132,7 +132,9 @@ class RemoteProgram:
         if isinstance(value, Remote):
             return _reference(value)
         if not callable(value):
-            raise TypeError(f"a {type(value).__name__} cannot be given to the program")
+            raise TypeError(
+                f"a value of type {type(value).__name__} cannot be given to the program"
+            )
         self._functions.append(value)
         return {"function": len(self._functions) - 1}
 

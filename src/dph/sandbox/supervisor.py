@@ -67,7 +67,8 @@ class Judged:
 class Sandbox(Closing):
     """Starts a zygote (dph.sandbox.zygote), and processes by it.
 
-    From one thread at a time. ``missing`` names what this machine does not offer.
+    From one thread at a time; it ends with the thread that made it. ``missing`` names what this
+    machine does not offer.
 
     Args:
         limits: of every process.
