@@ -95,14 +95,14 @@ class Sandbox(Closing):
         self.missing: tuple[str, ...] = tuple(self._ask(hello)["missing"])
 
     def start(self, role: str, descriptors: Sequence[int], *, seconds: float) -> int:
-        """Start a process with descriptors of the caller's; its number for ``wait``."""
+        """Start a process with descriptors of the caller's; its number for ``end``."""
         pid: int = self._ask({"start": role, "seconds": seconds}, descriptors)["pid"]
         return pid
 
-    def wait(self, pid: int, seconds: float) -> int | None:
-        """How a process ended, None if it is still running after this time."""
+    def end(self, pid: int, seconds: float) -> int | None:
+        """How a process ended by itself within this time, else None; all others are ended, too."""
         self._control.settimeout(_START_SECONDS + seconds)
-        status: int | None = self._ask({"wait": pid, "seconds": seconds})["status"]
+        status: int | None = self._ask({"end": pid, "seconds": seconds})["status"]
         return status
 
     def clear(self) -> dict[int, int]:
@@ -130,8 +130,8 @@ class Sandbox(Closing):
         finally:
             os.close(out)
             os.close(err)
-        code = None if over else self.wait(pid, max(0.0, deadline - time.monotonic()))
-        self.clear()
+        code = self.end(pid, 0.0 if over else max(0.0, deadline - time.monotonic()))
+        code = None if over else code
         text = errors.decode("utf-8", "replace").strip()
         took = time.monotonic() - started
         return Ended(code=code, output=output, errors=text, over_output=over, seconds=took)

@@ -7,7 +7,8 @@ passes on: its children get a task's texts through descriptors. Standard input i
 * parent: ``{"limits": {...}, "without": [...]}``
 * here: ``{"missing": [...]}``, what this machine does not offer
 * parent: ``{"start": role, "seconds": s}`` and descriptors; here: ``{"pid": n}``
-* parent: ``{"wait": pid, "seconds": s}``; here: ``{"status": code}``, None if it still runs
+* parent: ``{"end": pid, "seconds": s}``; here: ``{"status": code}`` when it has ended or that time
+  is over, None if it had to be ended; the rest as after ``clear``
 * parent: ``{"clear": true}``; here: ``{"status": {pid: code}}``, when no child is left and none
   of their files
 
@@ -117,8 +118,9 @@ class _Zygote:
             message = json.loads(data)
             if "start" in message:
                 answer: Any = {"pid": self._start(message, descriptors)}
-            elif "wait" in message:
-                answer = {"status": self._wait(message["wait"], message["seconds"])}
+            elif "end" in message:
+                answer = {"status": self._wait(message["end"], message["seconds"])}
+                self._clear()
             else:
                 answer = {"status": self._clear()}
             for descriptor in descriptors:
