@@ -24,7 +24,8 @@ _START_SECONDS = 60.0
 _ERRORS_KEPT = 4096
 _HEADER = 8
 _NO_MESSAGE = "the tests sent what is no verdict"
-_SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+_ADD_SEALS, _SEALS = 1033, 0b1111
+"""F_ADD_SEALS; F_SEAL_SEAL, _SHRINK, _GROW and _WRITE. Only on Linux does ``fcntl`` know them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +252,7 @@ def memory_file(text: str) -> int:
     descriptor = os.memfd_create("text", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     with open(descriptor, "wb", closefd=False) as file:
         file.write(text.encode("utf-8", "surrogatepass"))
-    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)
+    fcntl.fcntl(descriptor, _ADD_SEALS, _SEALS)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
 
