@@ -19,7 +19,7 @@ def whole_source(code: str, prefix: str, entry_point: str) -> str:
     name stays undefined.
 
     >>> whole_source("    return 1\n\nprint(f())", "def f():\n", "f")
-    'def f():\n    return 1'
+    'def f():\n    return 1\n'
     """
     if not prefix:
         return code
