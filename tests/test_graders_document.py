@@ -76,6 +76,14 @@ def test_the_rewards_of_the_math_example(shell, tmp_path):
     assert table_after("<!-- rewards: math -->") == expected
 
 
+def test_the_outcomes_of_the_code_example(shell, tmp_path):
+    shell(example("code"))
+    rows = (tmp_path / "graded-code.jsonl").read_text().splitlines()
+    outcomes = [json.loads(row)["outcome"] for row in rows]
+    said = re.search(r"The outcomes are (.*)\.\n", DOCUMENT.read_text())[1]
+    assert outcomes == re.split(r", | and ", said)
+
+
 def test_the_example_of_the_readme(shell, tmp_path):
     pytest.importorskip("math_verify")
     readme = DOCUMENT.parents[1] / "README.md"

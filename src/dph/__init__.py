@@ -2,7 +2,7 @@
 
 From a notebook:
 
-* grade answers: ``grade_sql``, ``grade_math``, ``make_verifier``
+* grade answers: ``grade_sql``, ``grade_math``, ``grade_code``, ``make_verifier``
 * measure: ``pass_at_k``; ``compare`` sets evaluated runs side by side
 * train: ``load_recipe``, ``run`` (all stages), ``load_pool``, ``load_problems``
 * divergences: ``ForwardKL``, ``JensenShannon``, ``Alpha``, ``ReverseKL``, ``make_divergence``
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dph.divergences import Alpha, ForwardKL, JensenShannon, ReverseKL, make_divergence
     from dph.evaluation.evaluated_runs import compare
     from dph.evaluation.pass_at_k import pass_at_k
-    from dph.grading.answers import grade_math, grade_sql
+    from dph.grading.answers import grade_code, grade_math, grade_sql
     from dph.presampling.pool import load_pool
     from dph.runs.run import run
     from dph.settings import load_recipe
@@ -66,6 +66,7 @@ __all__ = [
     "Verdict",
     "VerifierError",
     "compare",
+    "grade_code",
     "grade_math",
     "grade_sql",
     "load_pool",
@@ -86,6 +87,7 @@ __getattr__, __dir__ = lazy_names(
         "ReverseKL": "dph.divergences",
         "compare": "dph.evaluation.evaluated_runs",
         "grade_math": "dph.grading.answers",
+        "grade_code": "dph.grading.answers",
         "grade_sql": "dph.grading.answers",
         "load_pool": "dph.presampling.pool",
         "load_problems": "dph.tasks.problems",

@@ -144,3 +144,32 @@ def test_a_problem_is_labelled_by_what_its_verifier_reads(database):
 def test_the_largest_class_is_the_first_of_equals():
     assert largest_class((2, 0, 0, 1, 1, None)) == 0
     assert largest_class((None, None)) is None
+
+
+def test_programs_agree_when_they_print_or_return_the_same_for_the_same_inputs():
+    unlabelled = {"inputs": [[1, 2], [2, 2], [0, 5]], "entry_point": "f"}
+    functions = Problem(problem_id="f", prompt="?", answer=unlabelled)
+    scripts = Problem(problem_id="s", prompt="?", answer={"inputs": ["1", "2"]})
+    with make_verifier("code", timeout=20.0) as verifier:
+        assert not labelled(functions, verifier)
+        assert labelled(Problem(problem_id="t", prompt="?", answer={"tests": "f()"}), verifier)
+        found = VerifierComparer(verifier).classes(
+            [functions, scripts],
+            [
+                [
+                    "def f(a, b): return a + b",
+                    "```python\nf = lambda a, b: sum((b, a))\n```",
+                    "def f(a, b): return a * b",
+                    "def f(a, b): return a / b - a / b if b < 5 else 1 // 0",
+                    "I do not know.",
+                    None,
+                ],
+                [
+                    "print(int(input()) + 1)",
+                    "print(float(input()) + 1.0)",
+                    "print(input())",
+                    "1 / 0",
+                ],
+            ],
+        )
+    assert found == [(0, 0, 1, None, None, None), (0, 0, 1, None)]

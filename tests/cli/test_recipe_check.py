@@ -171,6 +171,21 @@ def test_golds_that_cannot_be_graded(errors, dph, example):
     assert "note: 1 of 2 rows cannot be graded: problem 'p1'" in out
 
 
+def test_programs_whose_tests_do_not_compile_are_told(errors, dph, example):
+    programs = example.parent / "programs.jsonl"
+    bad = [row(n, answer=None, entry_point="f", tests="assert f( == 1") for n in range(3)]
+    good = row(3, answer=None, entry_point="f", tests=["assert f(1) == 1"])
+    overrides = ("data.verifier=code", f"data.train={programs}", "data.sets={}")
+    rows(programs, *bad)
+    [message] = errors(example, *overrides)
+    assert "data.verifier: the first 3 problems cannot be graded" in message
+    assert "BAD_GOLD: the tests do not compile" in message
+    rows(programs, good, *bad)
+    words = [word for override in overrides for word in ("--set", override)]
+    code, out, _ = dph("recipe", "check", example, *words, "--json")
+    assert (code, json.loads(out)["errors"]) == (0, [])
+
+
 def test_databases_that_are_a_file(errors, example):
     [message] = errors(example, f"data.databases={example}")
     assert message == f"data.databases is no directory: {example}"

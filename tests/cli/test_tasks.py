@@ -137,3 +137,37 @@ def test_without_databases_nothing_is_checked_and_the_report_says_so(dph, tmp_pa
     assert "4 problems of 4 questions" in out
     assert "there are no databases" in out
     assert "CREATE TABLE animal" in load_problems(tmp_path / "p.jsonl")[0].prompt
+
+
+def test_programs_become_problems_that_their_own_solutions_solve(dph, tmp_path):
+    right = {
+        "task_id": "Own/0",
+        "prompt": 'def double(x):\n    """Twice x."""\n',
+        "entry_point": "double",
+        "canonical_solution": "    return 2 * x\n",
+        "test": "def check(candidate):\n    assert candidate(2) == 4\n",
+    }
+    wrong = right | {"task_id": "Own/1", "canonical_solution": "    return x\n"}
+    data = tmp_path / "h.jsonl"
+    data.write_text(json.dumps(right) + "\n" + json.dumps(wrong) + "\n")
+    words = ("tasks", "humaneval", "--data", data, "--out", tmp_path / "p.jsonl")
+    code, out, _ = dph(*words)
+    assert code == 0
+    assert "1 problems of 2 rows" in out
+    assert "dropped Own/1: its own solution is WRONG: test 1 of 1" in out
+    (problem,) = load_problems(tmp_path / "p.jsonl")
+    assert problem.answer["entry_point"] == "double"
+    code, out, _ = dph(*words, "--keep-all", "--json")
+    assert code == 0
+    assert json.loads(out)["problems"] == 2
+    assert json.loads(out)["checked"] is False
+
+
+def test_a_file_of_another_shape_is_bad_input(dph, tmp_path):
+    data = tmp_path / "h.jsonl"
+    data.write_text('{"task_id": 1}\n')
+    for name in ("humaneval", "mbpp", "livecodebench"):
+        code, _, err = dph("tasks", name, "--data", data, "--out", tmp_path / "p.jsonl")
+        assert code == 2
+        assert "h.jsonl" in err
+    assert not (tmp_path / "p.jsonl").exists()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dph.errors import DataError, SettingsError
-from dph.grading import grade_math, grade_sql
+from dph.grading import grade_code, grade_math, grade_sql
 from dph.records import Outcome
 
 
@@ -109,3 +109,19 @@ def test_math_that_is_not_a_pair_of_sequences_is_refused(arguments, message):
 def test_grading_loads_no_torch():
     code = "import sys, dph.grading; assert 'torch' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_programs_are_graded_against_one_task_or_one_each():
+    right, wrong = "def f(x): return x + 1", "def f(x): return x"
+    task = {"tests": "assert f(1) == 2", "entry_point": "f"}
+    other = {"cases": [{"stdin": "", "stdout": "1"}]}
+    found = grade_code([right, wrong], task, timeout=20.0)
+    assert [verdict.outcome for verdict in found] == [Outcome.CORRECT, Outcome.WRONG]
+    found = grade_code([right, "print(1)"], [task, other], timeout=20.0)
+    assert [verdict.outcome for verdict in found] == [Outcome.CORRECT, Outcome.CORRECT]
+    with pytest.raises(DataError, match=r"tasks\[1\]: the code verifier needs 'tests' or 'cases'"):
+        grade_code([right, right], [task, {}])
+    with pytest.raises(DataError, match="1 programs, 2 tasks"):
+        grade_code([right], [task, task])
+    with pytest.raises(DataError, match="programs is a sequence of texts, got one text"):
+        grade_code(right, task)

@@ -24,5 +24,5 @@ def test_a_function_is_made_by_its_import_path(user_module):
 def test_an_unknown_name_is_refused_with_the_choices(name):
     with pytest.raises(SettingsError) as caught:
         make_verifier(name)
-    for part in (repr(name), "sql, math, math_qwen, number, exact", "module:function"):
+    for part in (repr(name), "sql, math, math_qwen, code, number, exact", "module:function"):
         assert part in str(caught.value)

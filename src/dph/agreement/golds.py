@@ -7,6 +7,8 @@ from typing import Any
 
 from dph.records import Problem
 from dph.verifiers.base import Verifier
+from dph.verifiers.code.extraction import extract_program
+from dph.verifiers.code.task import FIELDS as CODE_FIELDS
 from dph.verifiers.math.answer import find_answer
 from dph.verifiers.number import NumberTooLongError, last_number
 from dph.verifiers.qwen.answer import qwen_answer
@@ -23,13 +25,13 @@ class GoldOfAnswer:
 
     Attributes:
         make: the gold of an answer; None where nothing in it can be taken as one.
-        field: the field that holds the gold; a problem that has it is labelled.
+        fields: those that hold a gold; a problem that has one of them is labelled.
         silent: golds that say nothing: what equals one of them is no result. They are graded
             against first, so that an answer that cannot be evaluated is never made a gold.
     """
 
     make: Callable[[Verifier, str], Gold | None]
-    field: str = "answer"
+    fields: tuple[str, ...] = ("answer",)
     silent: tuple[Gold, ...] = ()
 
 
@@ -66,15 +68,21 @@ def _qwen(_: Verifier, response: str) -> Gold | None:
     return {"answer": f"\\boxed{{{found}}}"} if found.strip() else None
 
 
+def _program(_: Verifier, response: str) -> Gold | None:
+    """The response itself: which of its blocks is the program depends on the problem."""
+    return None if extract_program(response, prefix=True) is None else {"same_as": response}
+
+
 GOLDS: Mapping[str, GoldOfAnswer] = MappingProxyType(
     {
         "sql": GoldOfAnswer(
             make=_statement,
-            field="gold_sql",
+            fields=("gold_sql",),
             silent=({"gold_sql": "SELECT NULL"}, {"gold_sql": "SELECT NULL WHERE 0"}),
         ),
         "math": GoldOfAnswer(make=_boxed),
         "math_qwen": GoldOfAnswer(make=_qwen),
+        "code": GoldOfAnswer(make=_program, fields=(*CODE_FIELDS, "same_as")),
         "number": GoldOfAnswer(make=_number),
         "exact": GoldOfAnswer(make=_text),
     }
@@ -85,4 +93,4 @@ GOLDS: Mapping[str, GoldOfAnswer] = MappingProxyType(
 def labelled(problem: Problem, verifier: Verifier) -> bool:
     """Whether the problem has a gold answer for a verifier of ``GOLDS``; False for any other."""
     row = GOLDS.get(verifier.name)
-    return row is not None and problem.answer.get(row.field) is not None
+    return row is not None and any(problem.answer.get(name) is not None for name in row.fields)

@@ -5,6 +5,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
+from dph.cli.grade_code import grade_code
 from dph.cli.grade_math import grade_math
 from dph.cli.grade_options import (
     ReplaceOption,
@@ -23,6 +24,7 @@ grade_app = typer.Typer(
 )
 grade_app.command("sql")(grade_sql)
 grade_app.command("math")(grade_math)
+grade_app.command("code")(grade_code)
 
 _Given = TypeVar("_Given")
 
@@ -57,8 +59,8 @@ def grade(
     """Grade a file of answers: the same rows come out with their verdicts.
 
     Without a command every row has a response, may have a problem_id and a prompt, and its other
-    columns are the problem's answer, which the verifier reads. SQL and math have commands of their
-    own.
+    columns are the problem's answer, which the verifier reads. SQL, math and code have commands of
+    their own.
     """
     if context.invoked_subcommand is not None:
         _refuse_options(context)
@@ -92,5 +94,5 @@ def _given(value: _Given | None, flag: str) -> _Given:
     from dph.errors import SettingsError
 
     if value is None:
-        raise SettingsError(f"dph grade needs {flag}, or one of the commands sql and math")
+        raise SettingsError(f"dph grade needs {flag}, or one of the commands sql, math and code")
     return value

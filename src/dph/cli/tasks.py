@@ -1,4 +1,4 @@
-"""``dph tasks spider|bird|math``: public data sets as problems."""
+"""``dph tasks``: public data sets as problems."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 tasks_app = typer.Typer(
     name="tasks",
-    help="Turn Spider, BIRD or math into problems.",
+    help="Turn Spider, BIRD, math, HumanEval, MBPP or LiveCodeBench into problems.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -123,6 +123,76 @@ def math(
     _require_place(out)
     save_problems(out, loaded.problems)
     typer.echo(say_math(loaded, MATH_SETS.get(name or ""), out, as_json=as_json))
+
+
+def _add_code_command(name: str, *, title: str, fields: str) -> None:
+    """Add ``dph tasks <name>``: data sets of programs differ in the shape of their rows."""
+
+    def command(
+        data: Annotated[
+            Path, typer.Option("--data", metavar="FILE", help="The file, as published.")
+        ],
+        out: OutOption,
+        keep_all: Annotated[
+            bool, typer.Option("--keep-all", help="Do not run the solutions; drop nothing.")
+        ] = False,
+        workers: Annotated[
+            int, typer.Option("--workers", min=1, metavar="N", help="Processes that run them.")
+        ] = 2,
+        timeout: Annotated[
+            float, typer.Option("--timeout", metavar="S", help="Seconds for one test.")
+        ] = 10.0,
+        as_json: JsonOption = False,
+    ) -> None:
+        _write_code(name, data, out, keep_all, workers, timeout, as_json)
+
+    tasks_app.command(
+        name,
+        help=f"Write {title} as problems for the code verifier, from rows with {fields}.\n\n"
+        "Problems whose own solution fails their tests are left out.",
+    )(command)
+
+
+_add_code_command(
+    "humaneval", title="HumanEval", fields="task_id, prompt, entry_point, test, canonical_solution"
+)
+_add_code_command("mbpp", title="MBPP", fields="task_id, text or prompt, code, test_list")
+_add_code_command(
+    "livecodebench",
+    title="LiveCodeBench",
+    fields="question_id, question_content, starter_code, public and private test cases",
+)
+
+
+def _write_code(
+    name: str,
+    data: Path,
+    out: Path,
+    keep_all: bool,
+    workers: int,
+    timeout: float,
+    as_json: bool,
+) -> None:
+    from dph.cli.display.progress import open_progress
+    from dph.cli.display.tasks import say_code
+    from dph.tasks.code.problems import CodeProblems, load_code, solvable
+    from dph.tasks.problems import save_problems
+    from dph.verifiers.code.verifier import CodeVerifier
+
+    _require_place(out)
+    made = load_code(data, name)
+    solutions = sum(each.solution is not None for each in made)
+    checked = bool(solutions) and not keep_all
+    if checked:
+        with (
+            CodeVerifier(workers=workers, timeout=timeout) as verifier,
+            open_progress().task("solutions", len(made), "problems") as advance,
+        ):
+            loaded = solvable(made, verifier, on_done=lambda n: advance(n, ""))
+    else:
+        loaded = CodeProblems(problems=[each.problem for each in made], dropped=[])
+    save_problems(out, loaded.problems)
+    typer.echo(say_code(loaded, out, solutions=solutions, checked=checked, as_json=as_json))
 
 
 def _at(source: "SQLSplit", databases: Path | None, tables: Path | None) -> "SQLSplit":

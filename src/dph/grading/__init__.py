@@ -3,8 +3,16 @@
 ``GradedRow`` is what a RowGrader returns for each row: a verdict and the seconds it took.
 """
 
-from dph.grading.answers import grade_math, grade_sql
+from dph.grading.answers import grade_code, grade_math, grade_sql
 from dph.grading.stream import GradeSummary, RowGrader, grade_file
 from dph.records import TimedVerdict as GradedRow
 
-__all__ = ["GradeSummary", "GradedRow", "RowGrader", "grade_file", "grade_math", "grade_sql"]
+__all__ = [
+    "GradeSummary",
+    "GradedRow",
+    "RowGrader",
+    "grade_code",
+    "grade_file",
+    "grade_math",
+    "grade_sql",
+]

@@ -1,6 +1,6 @@
 """Grading answers that are at hand, in a notebook say: sequences in, one verdict each out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from numbers import Real
 from pathlib import Path
@@ -9,6 +9,8 @@ from typing import Any
 from dph.errors import DataError
 from dph.records import Problem, Verdict
 from dph.verifiers import make_verifier
+from dph.verifiers.code.task import parse_task
+from dph.verifiers.code.verifier import CodePair, CodeVerifier
 from dph.verifiers.sql.verifier import SQLPair, SQLVerifier
 
 
@@ -105,6 +107,46 @@ def grade_math(
     ]
     with closing(make_verifier(verifier, workers=workers, timeout=timeout)) as made:
         return made.grade(problems, responses)
+
+
+def grade_code(
+    programs: Sequence[str],
+    tasks: Sequence[Mapping[str, Any]] | Mapping[str, Any],
+    *,
+    workers: int = 1,
+    timeout: float = 5.0,
+    memory_mb: int = 1000,
+) -> list[Verdict]:
+    """Run Python programs against tests, each in a confined process (docs/graders.md).
+
+        verdicts = grade_code(["def add(a, b): return a + b"], {"tests": "assert add(1, 2) == 3"})
+
+    Args:
+        programs: texts, which are run as they are.
+        tasks: the tests of each, or one for all: a mapping with ``tests`` or ``cases``, and with
+            ``entry_point``, ``setup`` and ``prefix`` if need be.
+        workers: worker processes.
+        timeout: seconds for one test; ten times that for all tests of a program.
+        memory_mb: address space of a program, in units of 10^6 bytes.
+
+    Returns:
+        One verdict for each program, in order.
+
+    Raises:
+        DataError: an argument is one text where a sequence is meant, the sequences differ in
+            length, or tests are missing or malformed.
+        SettingsError: a number is out of range, or programs cannot be run here.
+        VerifierError: a worker failed; not: a program did.
+    """
+    each = [tasks] * len(programs) if isinstance(tasks, Mapping) else tasks
+    _require_texts(programs=programs)
+    _require_same_length(programs=programs, tasks=each)
+    pairs = [
+        CodePair(parse_task(task, f"tasks[{index}]"), program)
+        for index, (task, program) in enumerate(zip(each, programs, strict=True))
+    ]
+    with CodeVerifier(workers=workers, timeout=timeout, memory_mb=memory_mb) as verifier:
+        return [judged.verdict for judged in verifier.judge(pairs)]
 
 
 def _gold_text(gold: Any) -> Any:

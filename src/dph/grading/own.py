@@ -13,6 +13,10 @@ from dph.records import Outcome, Problem, TimedVerdict, Verdict
 from dph.verifiers import make_verifier, verifier_identity
 
 _NO_ID = "(no problem_id)"
+_ELSEWHERE = {
+    "sql": "answers in SQL need databases: grade them with `dph grade sql`",
+    "code": "programs need tests: grade them with `dph grade code`",
+}
 _OF_THE_PROBLEM = ("problem_id", "prompt", "response")
 
 
@@ -25,7 +29,7 @@ class VerifierRowGrader(Closing):
 
     Args:
         verifier: an import path ``module:function``, or a name of dph.verifiers.VERIFIERS other
-            than ``sql``, whose rows SQLRowGrader grades.
+            than ``sql`` and ``code``, whose rows SQLRowGrader and CodeRowGrader grade.
         gold: a column whose value becomes the field ``answer``.
         workers: worker processes, where the verifier has any.
         timeout: seconds for one answer, likewise.
@@ -37,8 +41,8 @@ class VerifierRowGrader(Closing):
     def __init__(
         self, verifier: str, *, gold: str | None = None, workers: int = 1, timeout: float = 5.0
     ) -> None:
-        if verifier == "sql":
-            raise SettingsError("answers in SQL need databases: grade them with `dph grade sql`")
+        if verifier in _ELSEWHERE:
+            raise SettingsError(_ELSEWHERE[verifier])
         self._gold = gold or (None if is_import_path(verifier) else "answer")
         self._verifier = make_verifier(verifier, workers=workers, timeout=timeout)
         self._one_at_a_time = Lock()

@@ -19,5 +19,6 @@ def verifier_maker(recipe: Recipe) -> Callable[[str], Verifier]:
         sql_rule=data.sql_rule,
         math_phrases=data.math_phrases,
         math_any_expression=data.math_any_expression,
+        code_memory_mb=data.code_memory_mb,
         modules=data.modules,
     )

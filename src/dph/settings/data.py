@@ -26,7 +26,8 @@ class DataSettings(Section):
     )
     sets: dict[str, SetSettings] = Field({}, description="evaluation sets by name")
     verifier: str = Field(
-        "exact", description="sql, math, math_qwen, number, exact, or module:function of your own"
+        "exact",
+        description="sql, math, math_qwen, code, number, exact, or module:function of your own",
     )
     modules: Annotated[tuple[FilePath, ...], Field(strict=False)] = Field(
         (),
@@ -52,6 +53,9 @@ class DataSettings(Section):
     )
     math_any_expression: bool = Field(
         True, description="without box and phrase, the last expression counts (math)"
+    )
+    code_memory_mb: int = Field(
+        1000, ge=64, description="address space of a program, in units of 10^6 bytes (code)"
     )
     styles: str | None = Field(None, description="style classifier: sql, or module:function")
     chat: bool = Field(

@@ -9,6 +9,7 @@ from typing import Any
 from dph.errors import SettingsError
 from dph.import_path import is_import_path
 from dph.verifiers.base import Verifier, verifier_identity
+from dph.verifiers.code.verifier import MEMORY_MB, CodeVerifier
 from dph.verifiers.exact import ExactVerifier
 from dph.verifiers.function import FunctionVerifier
 from dph.verifiers.math.verifier import MathVerifier
@@ -18,6 +19,7 @@ from dph.verifiers.sql.verifier import SQLVerifier
 
 __all__ = [
     "VERIFIERS",
+    "CodeVerifier",
     "ExactVerifier",
     "FunctionVerifier",
     "MathQwenVerifier",
@@ -44,6 +46,9 @@ VERIFIERS: Mapping[str, Callable[..., Verifier]] = MappingProxyType(
         "math_qwen": lambda *, workers, timeout, **_: MathQwenVerifier(
             workers=workers, timeout=timeout
         ),
+        "code": lambda *, code_memory_mb, workers, timeout, **_: CodeVerifier(
+            workers=workers, timeout=timeout, memory_mb=code_memory_mb
+        ),
         "number": lambda **_: NumberVerifier(),
         "exact": lambda **_: ExactVerifier(),
     }
@@ -60,6 +65,7 @@ def make_verifier(
     sql_rule: str = "bird",
     math_phrases: Sequence[str] | None = None,
     math_any_expression: bool = True,
+    code_memory_mb: int = MEMORY_MB,
     modules: Sequence[Path] = (),
 ) -> Verifier:
     """The verifier ``name``, or the function that an import path ``module:function`` names.
@@ -67,13 +73,14 @@ def make_verifier(
     Args:
         name: a key of VERIFIERS or an import path.
         databases: where the relative paths of databases start (``sql`` alone).
-        workers: number of worker processes (``sql``, ``math``, ``math_qwen`` and functions).
-        timeout: seconds for one answer (``sql``, ``math``, ``math_qwen`` and functions).
+        workers: number of worker processes (not of ``number`` and ``exact``, which have none).
+        timeout: seconds for one answer, in ``sql`` for one statement, in ``code`` for one test.
         sql_rule: when two results are equal, a name of ``dph.verifiers.sql.rules.RULES``
             (``sql`` alone).
         math_phrases: what announces an answer without a box, None for the usual ones (``math``
             alone).
         math_any_expression: whether the last expression counts without either (``math`` alone).
+        code_memory_mb: address space of a program, in units of 10^6 bytes (``code`` alone).
         modules: directories in which a function's module is looked for first.
 
     Raises:
@@ -86,6 +93,7 @@ def make_verifier(
             sql_rule=sql_rule,
             math_phrases=math_phrases,
             math_any_expression=math_any_expression,
+            code_memory_mb=code_memory_mb,
             **settings,
         )
     if is_import_path(name):

@@ -63,7 +63,7 @@ class WorkerProcess:
             stdout=subprocess.PIPE,
             bufsize=0,
             start_new_session=True,
-            env=os.environ | {"PYTHONPATH": _search_path()},
+            env=os.environ | {"PYTHONPATH": search_path()},
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -179,5 +179,6 @@ def encode(value: Any) -> bytes:
     return json.dumps(value).encode("ascii") + b"\n"
 
 
-def _search_path() -> str:
+def search_path() -> str:
+    """PYTHONPATH of a child that is to find what this process finds, and no more."""
     return os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)

@@ -4,6 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 from dph.cli.display.output import json_text
+from dph.tasks.code.problems import CodeProblems
 from dph.tasks.math import MathProblems, MathSet
 from dph.tasks.sql.problems import SQLProblems
 from dph.tasks.sql.questions import SQLSplit
@@ -71,4 +72,35 @@ def say_math(loaded: MathProblems, known: MathSet | None, out: Path, *, as_json:
         lines.append(f"  dropped {count}: {reason} (for example {example})")
     if samples is not None:
         lines.append(f"  in a recipe: evaluate.samples = {samples}, evaluate.k = {ks}")
+    return "\n".join(lines)
+
+
+def say_code(
+    loaded: CodeProblems, out: Path, *, solutions: int, checked: bool, as_json: bool
+) -> str:
+    """The report on programming problems; ``solutions`` is how many have one of their own."""
+    total = len(loaded.problems) + len(loaded.dropped)
+    if as_json:
+        return json_text(
+            {
+                "schema": 1,
+                "out": str(out),
+                "problems": len(loaded.problems),
+                "solutions": solutions,
+                "checked": checked,
+                "dropped_problems": [
+                    {"problem_id": problem_id, "reason": why} for problem_id, why in loaded.dropped
+                ],
+            }
+        )
+    lines = [f"{out}: {len(loaded.problems)} problems of {total} rows"]
+    if not solutions:
+        lines.append("  they have no solutions: no test was run")
+    elif not checked:
+        lines.append("  no solution was run (--keep-all)")
+    for problem_id, why in loaded.dropped[:_EXAMPLES]:
+        lines.append(f"  dropped {problem_id}: {why}")
+    if len(loaded.dropped) > _EXAMPLES:
+        lines.append(f"  dropped {len(loaded.dropped) - _EXAMPLES} more (--json names them)")
+    lines.append('  in a recipe: data.verifier = "code"')
     return "\n".join(lines)

@@ -1,0 +1,163 @@
+"""Values of Python as JSON and back, so that one process need not trust another's objects.
+
+What is plain (numbers, text, bytes, containers and a few types of the standard library) goes
+over as it is; an object of any other type stays where it is, and goes over as a reference, a
+number. What comes back is made of built-in types alone: no class, no method and no comparison of
+the other side's. Of a subclass of a plain type its plain value goes over.
+
+==================== ============================================================
+value                JSON
+==================== ============================================================
+None, bool, str      themselves
+int                  itself; ``{"int": hexadecimal}`` beyond 2**63
+float                itself, also NaN and Infinity
+list                 an array
+others               an object with one key, the name of the type
+==================== ============================================================
+"""
+
+import datetime
+from array import array
+from collections import deque
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Real
+from types import MappingProxyType
+from typing import Any
+
+_LARGE = 1 << 63
+_DATES = (datetime.datetime, datetime.date, datetime.time)  # a datetime is a date, too
+
+Refer = Callable[[Any], dict[str, Any]]
+"""Makes a reference of an object that is not plain."""
+
+
+class BadValueError(ValueError):
+    """What came over is no value."""
+
+
+def encode(value: Any, refer: Refer) -> Any:
+    """A value as JSON.
+
+    Raises:
+        RecursionError: it is nested too deeply, or holds itself.
+    """
+    kind = type(value)
+    if value is None or kind is bool or kind is str or kind is float:
+        return value
+    if isinstance(value, int):
+        number = int.__index__(value)
+        return bool(number) if kind is bool else _integer(number)
+    for base, write in _CONTAINERS.items():
+        if isinstance(value, base):
+            return write(value, refer)
+    for plain, write_plain in _SCALARS.items():
+        if isinstance(value, plain):
+            return write_plain(value)
+    if isinstance(value, Integral):  # numpy's, say
+        return _integer(int(value))
+    if isinstance(value, Real):
+        return float(value)
+    return refer(value)
+
+
+def _integer(number: int) -> Any:
+    return number if -_LARGE < number < _LARGE else {"int": hex(number)}
+
+
+def _items(values: Any, refer: Refer) -> list[Any]:
+    return [encode(each, refer) for each in values]
+
+
+_CONTAINERS: Mapping[type, Callable[[Any, Refer], Any]] = MappingProxyType(
+    {
+        list: _items,
+        tuple: lambda value, refer: {"tuple": _items(tuple.__iter__(value), refer)},
+        dict: lambda value, refer: {
+            "dict": [[encode(k, refer), encode(v, refer)] for k, v in dict.items(value)]
+        },
+        set: lambda value, refer: {"set": _items(set.__iter__(value), refer)},
+        frozenset: lambda value, refer: {"frozenset": _items(frozenset.__iter__(value), refer)},
+        deque: lambda value, refer: {"deque": _items(deque.__iter__(value), refer)},
+        type({}.keys()): lambda value, refer: {"set": _items(value, refer)},
+        type({}.values()): _items,
+        type({}.items()): lambda value, refer: {"set": _items(value, refer)},
+    }
+)
+
+_SCALARS: Mapping[Any, Callable[[Any], Any]] = MappingProxyType(
+    {
+        str: lambda value: str.__str__(value),
+        float: lambda value: float.__float__(value),
+        bytes: lambda value: {"bytes": bytes(value).hex()},
+        bytearray: lambda value: {"bytearray": bytes(value).hex()},
+        complex: lambda value: {"complex": [value.real, value.imag]},
+        range: lambda value: {
+            "range": [_integer(n) for n in (value.start, value.stop, value.step)]
+        },
+        Fraction: lambda value: {"Fraction": [hex(value.numerator), hex(value.denominator)]},
+        Decimal: lambda value: {"Decimal": str(value)},
+        array: lambda value: {"array": [value.typecode, value.tolist()]},
+        datetime.datetime: lambda value: {"datetime": value.isoformat()},
+        datetime.date: lambda value: {"date": value.isoformat()},
+        datetime.time: lambda value: {"time": value.isoformat()},
+        datetime.timedelta: lambda value: {
+            "timedelta": [value.days, value.seconds, value.microseconds]
+        },
+    }
+)
+
+
+def decode(data: Any, resolve: Callable[[str, Any], Any]) -> Any:
+    """The value of what ``encode`` made; ``resolve(name, content)`` is asked for other names.
+
+    Raises:
+        BadValueError: it is none.
+    """
+    if isinstance(data, list):
+        return [decode(each, resolve) for each in data]
+    if not isinstance(data, dict):
+        return data
+    if len(data) != 1:
+        raise BadValueError(f"a value has one key, got {len(data)}")
+    ((name, content),) = data.items()
+    read = _READERS.get(name)
+    try:
+        if read is None:
+            return resolve(name, content)
+        if name == "dict":
+            return {decode(k, resolve): decode(v, resolve) for k, v in content}
+        if name in _FILLED:
+            return read([decode(each, resolve) for each in content])
+        return read(content)
+    except (TypeError, ValueError, ArithmeticError, AttributeError, LookupError) as error:
+        raise BadValueError(f"no {name}: {type(error).__name__}") from error
+
+
+_FILLED = frozenset({"tuple", "set", "frozenset", "deque"})
+_READERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
+    {
+        "dict": dict,
+        "tuple": tuple,
+        "set": set,
+        "frozenset": frozenset,
+        "deque": deque,
+        "int": lambda content: int(content, 16),
+        "bytes": bytes.fromhex,
+        "bytearray": bytearray.fromhex,
+        "complex": lambda content: complex(float(content[0]), float(content[1])),
+        "range": lambda content: range(*(decode(each, _nothing) for each in content)),
+        "Fraction": lambda content: Fraction(int(content[0], 16), int(content[1], 16)),
+        "Decimal": Decimal,
+        "array": lambda content: array(str(content[0])[:1], content[1]),
+        "datetime": datetime.datetime.fromisoformat,
+        "date": datetime.date.fromisoformat,
+        "time": datetime.time.fromisoformat,
+        "timedelta": lambda content: datetime.timedelta(*content),
+    }
+)
+
+
+def _nothing(name: str, _: Any) -> Any:
+    raise BadValueError(f"{name!r} is not allowed here")

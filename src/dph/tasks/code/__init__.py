@@ -1,0 +1,1 @@
+"""Programming problems: HumanEval, MBPP and LiveCodeBench, and files of their shapes."""

@@ -1,0 +1,162 @@
+"""What a problem says about the programs that solve it.
+
+Fields of a problem's answer, each as JSON or as a text of JSON (parquet and CSV files):
+
+* ``tests``: Python, a text or a list of texts, each one test: ``assert add(1, 2) == 3``.
+* ``cases``: a list of ``{"stdin": ..., "stdout": ...}`` for programs that read and print, or of
+  ``{"args": [...], "returns": ...}``, with ``kwargs`` if there are any, for functions.
+* ``entry_point``: the function that is called, ``Class.method`` for a method; always for ``args``.
+* ``setup``: Python that tests need and programs do not bring: imports, functions of the task.
+* ``prefix``: what stands before an answer: the beginning that a model continued.
+* ``same_as``: a response whose program says what is right, in place of all tests: another program
+  has to print or return the same for the same ``inputs``: texts for standard input, or lists of
+  arguments. Where there are none, those of ``cases`` are taken.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dph.errors import DataError
+
+FIELDS = ("tests", "cases")
+"""One of them is in every problem."""
+_TEXT_FIELDS = ("entry_point", "setup", "prefix", "same_as")
+OTHER_FIELDS = (*_TEXT_FIELDS, "inputs")
+_STDIO, _CALL = frozenset({"stdin", "stdout"}), frozenset({"args", "returns"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeTask:
+    """The tests of a problem. Either ``scripts`` or the other tests are empty.
+
+    Attributes:
+        tests: Python sources.
+        calls: ``{"args": [...], "kwargs": {...}, "returns": ...}``.
+        scripts: ``{"stdin": ..., "stdout": ...}``.
+        entry_point: '' if the tests know what they call.
+        setup: Python that is run before the tests.
+        prefix: Python that stands before an answer.
+        same_as: a response that says what is right; then ``scripts`` have no ``stdout``, and
+            ``calls`` no ``returns``.
+    """
+
+    tests: tuple[str, ...] = ()
+    calls: tuple[Mapping[str, Any], ...] = ()
+    scripts: tuple[Mapping[str, str], ...] = ()
+    entry_point: str = ""
+    setup: str = ""
+    prefix: str = ""
+    same_as: str = ""
+
+
+def parse_task(answer: Mapping[str, Any], where: str) -> CodeTask:
+    """The tests of a problem's answer; ``where`` names it in messages.
+
+    Raises:
+        DataError: a field is malformed, or there is no test.
+    """
+    cases = _cases(answer.get("cases"), where)
+    tests = _tests(answer.get("tests"), where)
+    texts = {name: _text(answer, name, where) for name in _TEXT_FIELDS}
+    if texts["same_as"]:
+        tests, cases = [], _without_results(cases, _inputs(answer.get("inputs"), where), where)
+    scripts = [case for case in cases if "stdin" in case]
+    calls = [{"kwargs": {}, **case} for case in cases if "args" in case]
+    if not (tests or cases):
+        raise DataError(
+            f"{where}: the code verifier needs 'tests' or 'cases', its fields are {sorted(answer)}"
+        )
+    if scripts and (calls or tests):
+        raise DataError(f"{where}: cases of stdin and tests of functions cannot be mixed")
+    if calls and not _is_entry_point(texts["entry_point"]):
+        raise DataError(
+            f"{where}: cases of args need 'entry_point', a function's name or Class.method, "
+            f"got {texts['entry_point']!r}"
+        )
+    return CodeTask(tests=tuple(tests), calls=tuple(calls), scripts=tuple(scripts), **texts)
+
+
+def _is_entry_point(name: str) -> bool:
+    parts = name.split(".")
+    return len(parts) <= 2 and all(part.isidentifier() for part in parts)
+
+
+def _tests(value: Any, where: str) -> list[str]:
+    if isinstance(value, str):
+        value = _parsed(value) if value.lstrip().startswith("[") else value
+    if isinstance(value, str):
+        return [value] if value.strip() else []
+    if value is None:
+        return []
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return list(value)
+    raise DataError(f"{where}: 'tests' is Python, a text or a list of texts, got {value!r:.80}")
+
+
+def _cases(value: Any, where: str) -> list[Mapping[str, Any]]:
+    if isinstance(value, str):
+        value = _parsed(value)
+    if value is None:
+        return []
+    if isinstance(value, list) and all(map(_is_case, value)):
+        return list(value)
+    raise DataError(
+        f"{where}: 'cases' is a list of {{'stdin': ..., 'stdout': ...}}, both texts, or of "
+        f"{{'args': [...], 'returns': ...}}, got {value!r:.80}"
+    )
+
+
+def _inputs(value: Any, where: str) -> list[Mapping[str, Any]]:
+    if isinstance(value, str):
+        value = _parsed(value)
+    if value is None:
+        return []
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return [{"stdin": each} for each in value]
+    if isinstance(value, list) and all(isinstance(each, list) for each in value):
+        return [{"args": each} for each in value]
+    raise DataError(
+        f"{where}: 'inputs' is a list of texts, or of lists of arguments, got {value!r:.80}"
+    )
+
+
+def _without_results(
+    cases: list[Mapping[str, Any]], inputs: list[Mapping[str, Any]], where: str
+) -> list[Mapping[str, Any]]:
+    """On what programs are compared with another."""
+    if not inputs and not cases:
+        raise DataError(f"{where}: programs are compared on 'inputs' or 'cases', and has neither")
+    results = ("stdout", "returns")
+    return inputs or [{k: v for k, v in case.items() if k not in results} for case in cases]
+
+
+def _is_case(case: Any) -> bool:
+    if not isinstance(case, dict):
+        return False
+    keys = set(case)
+    if keys == _STDIO:
+        return all(isinstance(text, str) for text in case.values())
+    return (
+        keys - {"kwargs"} == _CALL
+        and isinstance(case["args"], list)
+        and isinstance(case.get("kwargs", {}), dict)
+    )
+
+
+def _parsed(text: str) -> Any:
+    """The JSON of a text; a text that is none stays what it is."""
+    try:
+        return json.loads(text) if text.strip() else None
+    except ValueError:
+        return text
+
+
+def _text(answer: Mapping[str, Any], name: str, where: str) -> str:
+    value = answer.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise DataError(f"{where}: {name!r} is a text, got {value!r:.80}")
+    return value

@@ -1,0 +1,216 @@
+import base64
+import json
+import pickle
+import zlib
+
+import pytest
+
+from dph.errors import DataError, SettingsError
+from dph.tasks.code.problems import load_code, solvable
+from dph.verifiers.code.task import parse_task
+from dph.verifiers.code.verifier import CodePair, CodeVerifier
+
+HUMANEVAL = {
+    "task_id": "Own/0",
+    "prompt": (
+        "from typing import List\n\ndef base(x: int) -> int:\n    return x % 5\n\n\n"
+        'def shift(xs: List[int], by: int) -> List[int]:\n    """Add by to each, modulo 5."""\n'
+    ),
+    "entry_point": "shift",
+    "canonical_solution": "    return [base(x + by) for x in xs]\n",
+    "test": (
+        "METADATA = {}\n\ndef check(candidate):\n    assert candidate([1, 4], 1) == [2, 0]\n"
+        "    assert [base(x) for x in [7]] == candidate([6], 1) == shift([6], 1)\n"
+    ),
+}
+MBPP = {
+    "task_id": 2,
+    "text": "Write a function to sum the values of a chain of nodes.",
+    "code": (
+        "class Node:\n    def __init__(self, v):\n        self.v, self.next = v, None\n"
+        "def total(node):\n    return node.v + (total(node.next) if node.next else 0)\n"
+    ),
+    "test_setup_code": "root = Node(1)\nroot.next = Node(2)",
+    "test_list": ["assert total(root) == 3", "assert total(Node(7)) == 7"],
+    "challenge_test_list": ["assert total(root.next) == 2"],
+}
+SANITIZED = {
+    "source_file": "x",
+    "task_id": 3,
+    "prompt": "Write a function to take a root.",
+    "code": "def root(x):\n    return x ** 0.5\n",
+    "test_imports": ["import math"],
+    "test_list": ["assert math.isclose(root(2), 1.41421356, rel_tol=1e-6)"],
+}
+
+
+def packed(cases):
+    """Private cases as LiveCodeBench publishes them."""
+    return base64.b64encode(zlib.compress(pickle.dumps(json.dumps(cases)))).decode()
+
+
+def stdin(given, printed):
+    return {"input": given, "output": printed, "testtype": "stdin"}
+
+
+STDIN = {
+    "question_title": "Sum",
+    "question_content": "Print the sum.",
+    "question_id": "abc1_a",
+    "starter_code": "",
+    "public_test_cases": json.dumps([stdin("1 2\n", "3\n")]),
+    "private_test_cases": packed([stdin("2 2\n", "4\n")]),
+    "metadata": "{}",
+}
+FUNCTIONAL = {
+    "question_title": "Pairs",
+    "question_content": "Return the pairs.",
+    "question_id": "12",
+    "starter_code": (
+        "class Solution:\n    def pairs(self, xs: List[int], n: int) -> List[int]:\n        "
+    ),
+    "public_test_cases": json.dumps(
+        [{"input": "[1, 2]\n3", "output": "[[1, 3], [2, 3]]", "testtype": "functional"}]
+    ),
+    "private_test_cases": json.dumps(
+        [{"input": '["a"]\nnull', "output": '[["a", null]]', "testtype": "functional"}]
+    ),
+    "metadata": json.dumps({"func_name": "pairs"}),
+}
+
+
+def write(path, *rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture(scope="module")
+def verifier():
+    with CodeVerifier(timeout=20.0) as made:
+        yield made
+
+
+def outcome(verifier, made, program):
+    task = parse_task(made.problem.answer, "p")
+    (judged,) = verifier.judge([CodePair(task, program)])
+    return judged.verdict.outcome.value
+
+
+def test_humanevals_shape(tmp_path, verifier):
+    (made,) = load_code(write(tmp_path / "h.jsonl", HUMANEVAL), "humaneval")
+    assert made.problem.problem_id == "Own/0"
+    assert "def shift(xs" in made.problem.prompt
+    whole = "def shift(xs, by):\n    return [base(x + by) for x in xs]\n"
+    assert outcome(verifier, made, made.solution) == "CORRECT"
+    assert outcome(verifier, made, whole) == "CORRECT"
+    assert outcome(verifier, made, "    return xs\n") == "WRONG"
+    # The functions of the task are its own, also where a program has others of that name.
+    assert outcome(verifier, made, f"def base(x): return 0\n{whole}") == "WRONG"
+
+
+@pytest.mark.parametrize(("row", "name"), [(MBPP, "total"), (SANITIZED, "root")])
+def test_both_shapes_of_mbpp(tmp_path, verifier, row, name):
+    (made,) = load_code(write(tmp_path / "m.jsonl", row), "mbpp")
+    assert made.problem.problem_id == f"mbpp-{row['task_id']}"
+    assert made.problem.answer["entry_point"] == name
+    assert row["test_list"][0] in made.problem.prompt
+    assert outcome(verifier, made, made.solution) == "CORRECT"
+    assert outcome(verifier, made, made.solution.replace("**", "*").replace("+", "-")) == "WRONG"
+
+
+def test_livecodebenchs_shape_for_programs_that_read_and_print(tmp_path, verifier):
+    (made,) = load_code(write(tmp_path / "l.jsonl", STDIN), "livecodebench")
+    assert made.problem.problem_id == "abc1_a"
+    assert len(made.problem.answer["cases"]) == 2
+    # The usual imports stand before every program.
+    assert (
+        outcome(
+            verifier,
+            made,
+            "print(reduce(add, map(int, input().split())))".replace("add", "operator.add"),
+        )
+        == "CORRECT"
+    )
+    assert outcome(verifier, made, "print(3)") == "WRONG"
+
+
+def test_livecodebenchs_shape_for_functions(tmp_path, verifier):
+    (made,) = load_code(write(tmp_path / "l.jsonl", FUNCTIONAL), "livecodebench")
+    assert made.problem.answer["entry_point"] == "Solution.pairs"
+    assert FUNCTIONAL["starter_code"].rstrip() in made.problem.prompt
+    right = f"{FUNCTIONAL['starter_code']}return [(x, n) for x in xs]"
+    assert outcome(verifier, made, right) == "CORRECT"
+    assert outcome(verifier, made, right.replace("(x, n)", "(n, x)")) == "WRONG"
+
+
+class Bomb:
+    def __reduce__(self):
+        return (print, ("run",))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pickle.dumps(Bomb()),
+        pickle.dumps(["a", "b"]),
+        pickle.dumps(5),
+        b"no pickle",
+        b"",
+    ],
+)
+def test_a_pickle_that_is_more_than_a_text_is_refused_and_never_run(tmp_path, capsys, content):
+    bad = base64.b64encode(zlib.compress(content)).decode()
+    path = write(tmp_path / "l.jsonl", STDIN | {"private_test_cases": bad})
+    with pytest.raises(DataError, match=r"l\.jsonl.*private_test_cases: cases"):
+        load_code(path, "livecodebench")
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "message"),
+    [
+        ("humaneval", HUMANEVAL | {"prompt": ""}, "'prompt' has to be a text, got ''"),
+        ("humaneval", HUMANEVAL | {"test": None}, "'test' has to be a text, got None"),
+        ("mbpp", MBPP | {"task_id": None}, "'task_id' has to be a number or a text"),
+        ("mbpp", MBPP | {"test_list": "assert"}, "'test_list' has to be a list of texts"),
+        ("mbpp", MBPP | {"test_list": ["assert f("]}, "its code or its tests are no Python"),
+        ("mbpp", MBPP | {"test_list": ["assert f(1)"]}, "no test calls what the code defines"),
+        ("livecodebench", STDIN | {"public_test_cases": "[{]"}, "cases are no JSON"),
+        ("livecodebench", STDIN | {"public_test_cases": [3]}, "cases are a list of objects"),
+        ("livecodebench", STDIN | {"private_test_cases": "%%"}, "cases cannot be unpacked"),
+        ("livecodebench", FUNCTIONAL | {"metadata": "{}"}, "'metadata' names no func_name"),
+        (
+            "livecodebench",
+            STDIN | {"public_test_cases": "[]", "private_test_cases": "[]"},
+            "needs 'tests' or 'cases'",
+        ),
+    ],
+)
+def test_a_malformed_row_is_refused_by_its_place(tmp_path, name, row, message):
+    with pytest.raises(DataError) as error:
+        load_code(write(tmp_path / "rows.jsonl", row), name)
+    assert message in str(error.value)
+    assert "rows.jsonl" in str(error.value)
+
+
+def test_an_unknown_shape_an_empty_file_and_an_id_used_twice_are_refused(tmp_path):
+    path = write(tmp_path / "h.jsonl", HUMANEVAL, HUMANEVAL)
+    with pytest.raises(SettingsError, match="humaneval, mbpp, livecodebench, got 'apps'"):
+        load_code(path, "apps")
+    with pytest.raises(DataError, match="'Own/0' was used at"):
+        load_code(path, "humaneval")
+    with pytest.raises(DataError, match="holds no problems"):
+        load_code(write(tmp_path / "empty.jsonl"), "humaneval")
+
+
+def test_problems_whose_solution_fails_are_left_out_and_those_without_one_stay(tmp_path, verifier):
+    broken = HUMANEVAL | {"task_id": "Own/1", "canonical_solution": "    return xs\n"}
+    without = HUMANEVAL | {"task_id": "Own/2", "canonical_solution": ""}
+    path = write(tmp_path / "h.jsonl", HUMANEVAL, broken, without)
+    done = []
+    found = solvable(load_code(path, "humaneval"), verifier, done.append)
+    assert [problem.problem_id for problem in found.problems] == ["Own/0", "Own/2"]
+    ((problem_id, why),) = found.dropped
+    assert problem_id == "Own/1"
+    assert why.startswith("its own solution is WRONG: test 1 of 1: assert candidate")
+    assert sum(done) == 3
