@@ -27,6 +27,7 @@ from dph.errors import (
     ModelError,
     PoolError,
     SettingsError,
+    StageError,
     TrainingError,
     VerifierError,
 )
@@ -61,6 +62,7 @@ __all__ = [
     "Problem",
     "ReverseKL",
     "SettingsError",
+    "StageError",
     "TrainingError",
     "Verdict",
     "VerifierError",
