@@ -11,23 +11,23 @@ WORDS = 5
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
-def shingle_hashes(text: str) -> NDArray[np.uint64]:
-    """A hash for each run of 5 words, in order, repeated ones too; empty below 5 words.
+def shingle_hashes(text: str, length: int = WORDS) -> NDArray[np.uint64]:
+    """A hash for each run of ``length`` words, in order, repeated ones too; empty below that.
 
     Equal shingles have equal hashes; different ones do with a probability of about 2**-64 a pair.
 
-    Computed as: sum of h(word_i) * c**(4 - i) modulo 2**64, mixed, because MinHash wants hashes
-    without structure.
+    Computed as: sum of h(word_i) * c**(length - 1 - i) modulo 2**64, mixed, because MinHash wants
+    hashes without structure.
 
     >>> len(shingle_hashes("one two three four five six"))
     2
     """
     hashes = word_hashes(text)
-    count = len(hashes) - WORDS + 1
+    count = len(hashes) - length + 1
     if count < 1:
         return np.empty(0, dtype=np.uint64)
     total = hashes[:count].copy()
-    for place in range(1, WORDS):
+    for place in range(1, length):
         total *= _FACTOR
         total += hashes[place : place + count]
     return mixed(total)
