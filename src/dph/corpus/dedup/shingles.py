@@ -1,9 +1,11 @@
 """The word 5-grams of a text, as 64-bit hashes."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from dph.corpus.dedup.words import mixed, word_hashes
+from dph.corpus.dedup.words import mixed, word_hashes, words_in
 
 WORDS = 5
 """In a row, a shingle (BigCode's convention; OpenCoder does not say words or characters)."""
@@ -22,7 +24,30 @@ def shingle_hashes(text: str, length: int = WORDS) -> NDArray[np.uint64]:
     >>> len(shingle_hashes("one two three four five six"))
     2
     """
-    hashes = word_hashes(text)
+    return _hashes_of_runs(word_hashes(text), length)
+
+
+def shingle_hashes_of(
+    texts: Sequence[str], length: int = WORDS
+) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
+    """``shingle_hashes`` of several texts, one after the other, and how many each of them has.
+
+    Computed as: of the texts joined, without the runs that would go from one into the next. Small
+    files come several times as cheap as one by one.
+    """
+    hashes, starts = words_in("\n".join(texts))
+    text_starts = np.cumsum([0, *(len(text) + 1 for text in texts)])
+    bounds = np.searchsorted(starts, text_starts)
+    counts = np.maximum(np.diff(bounds) - length + 1, 0)
+    runs = _hashes_of_runs(hashes, length)
+    within = np.ones(len(runs), dtype=np.bool_)
+    for before in range(1, length):
+        places = bounds[1:] - before
+        within[places[(places >= 0) & (places < len(runs))]] = False
+    return runs[within], counts
+
+
+def _hashes_of_runs(hashes: NDArray[np.uint64], length: int) -> NDArray[np.uint64]:
     count = len(hashes) - length + 1
     if count < 1:
         return np.empty(0, dtype=np.uint64)
