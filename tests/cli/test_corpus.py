@@ -49,7 +49,7 @@ def test_a_stage_reads_a_file_of_documents_itself(rows, tmp_path, capsys):
         (["ingest", "{rows}", "{rows}", "--out", "{out}"], "NAME=PATH"),
         (["ingest", "{rows}", "--out", "{rows}"], "cannot write into"),
         (["show", "{out}"], "is not a corpus"),
-        (["decontaminate", "--input", "{rows}", "--out", "{out}", "--tests", "x"], "NAME=FILE"),
+        (["decontaminate", "--input", "{rows}", "--out", "{out}", "--tests", "x"], "NAME=VALUE"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(words, message, rows, tmp_path, capsys):

@@ -5,6 +5,7 @@ import typer
 from dph.cli.corpus.decontaminate import decontaminate
 from dph.cli.corpus.dedup import dedup
 from dph.cli.corpus.ingest import ingest
+from dph.cli.corpus.mix import mix
 from dph.cli.corpus.show import show
 
 corpus_app = typer.Typer(
@@ -13,5 +14,5 @@ corpus_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-for verb in (ingest, dedup, decontaminate, show):
+for verb in (ingest, dedup, decontaminate, mix, show):
     corpus_app.command(verb.__name__)(verb)

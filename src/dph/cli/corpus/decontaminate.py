@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dph.cli.corpus.options import InputOption, OutOption, WorkersOption
+from dph.cli.corpus.options import InputOption, OutOption, WorkersOption, named_values
 from dph.cli.options import ROW_FILES, JsonOption
 
 
@@ -41,7 +41,7 @@ def decontaminate(
     from dph.corpus.decontaminate.test_sets import ENTRY_POINT
     from dph.corpus.opening import open_input
 
-    sets = _named(tests)
+    sets = {name: Path(path) for name, path in named_values(tests, "--tests").items()}
     count = workers or default_workers()
     checks = (*DEFAULT_CHECKS, ENTRY_POINT) if entry_points else DEFAULT_CHECKS
     corpus = open_input(source, out, workers=count)
@@ -50,15 +50,3 @@ def decontaminate(
             corpus, out, sets=sets, checks=checks, workers=count, on_progress=advance
         )
     print_corpus(kept, as_json=as_json)
-
-
-def _named(texts: list[str]) -> dict[str, Path]:
-    from dph.errors import SettingsError
-
-    found: dict[str, Path] = {}
-    for text in texts:
-        name, equals, path = text.partition("=")
-        if not name or not equals or not path or name in found:
-            raise SettingsError(f"a test set is given once, as NAME=FILE; got {text!r}")
-        found[name] = Path(path)
-    return found
