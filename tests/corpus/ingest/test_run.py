@@ -12,6 +12,7 @@ import pytest
 
 from dph.corpus.ingest.run import ingest
 from dph.corpus.ingest.sources import plan
+from dph.corpus.ingest.spill import make_handler, spill_unit
 from dph.corpus.opening import open_input
 from dph.corpus.tables import read_table
 from dph.errors import DataError, SettingsError
@@ -147,6 +148,25 @@ def test_a_stage_may_be_given_a_file_instead_of_a_corpus(tmp_path):
     corpus = open_input(path, tmp_path / "out")
     assert corpus.manifest.documents == 3
     assert open_input(corpus.directory, tmp_path / "other").manifest == corpus.manifest
+
+
+def test_a_source_that_cost_two_workers_is_counted_and_the_others_are_read(tmp_path):
+    units = plan([str(rows_file(tmp_path / "bad.jsonl", made(3)))])
+    request = {"unit": units[0].request(), "out": str(tmp_path / "spill"), "careful": True}
+    answer = spill_unit(request | {"given_up": {"bad": "crash"}}, lambda: None)
+    assert answer["flow"]["skipped"] == {"source_crash": 1}
+    assert list(answer["files"]) == ["skipped.parquet"]
+    told = []
+    handle = make_handler({})
+    handle(request | {"given_up": {}}, lambda name, _seconds: told.append(name))
+    assert set(told) == {"bad"}
+
+
+def test_shards_that_no_worker_could_hold_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("dph.corpus.ingest.run._LARGEST_SHARD", 100)
+    units = plan([str(rows_file(tmp_path / "a.jsonl", made(2)))])
+    with pytest.raises(SettingsError, match="need at least 3"):
+        ingest(units, tmp_path / "out", shards=1)
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """What workers do for ``dedup``: signatures of a shard, a closer look at groups, the cut itself."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,8 @@ def make_handler(options: Mapping[str, Any]) -> Handler:
         announce("")
         match request["step"]:
             case "signatures":
-                return mark_shard(nearness, Path(request["input"]), Path(request["out"]))
+                shard, out = Path(request["input"]), Path(request["out"])
+                return mark_shard(nearness, shard, out, lambda: announce(""))
             case "look":
                 shards = [Path(path) for path in request["shards"]]
                 members, out = Path(request["members"]), Path(request["out"])
@@ -55,11 +56,14 @@ def make_handler(options: Mapping[str, Any]) -> Handler:
     return handle
 
 
-def mark_shard(nearness: Nearness, shard: Path, out: Path) -> dict[str, Any]:
-    """Write what is known of the documents of a shard."""
+def mark_shard(
+    nearness: Nearness, shard: Path, out: Path, announce: Callable[[], object]
+) -> dict[str, Any]:
+    """Write what is known of the documents of a shard; ``announce`` is called now and then."""
     make_directory(out.parent)
     with atomic_file(out) as temporary, TableWriter(temporary, MARKS) as table:
         for batch in _batches(read_documents(shard)):
+            announce()
             found = band_digests([document.text for document in batch], nearness)
             for document, bands in zip(batch, found, strict=True):
                 table.write(

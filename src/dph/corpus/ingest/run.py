@@ -28,6 +28,8 @@ from dph.files import only_writer, read_json, write_json
 
 VERSION = 1
 """Counts up when the same inputs give other documents."""
+_LARGEST_SHARD = 2_000_000_000
+"""Bytes of text; a worker holds the documents of a shard while it sorts them."""
 _SPILLS, _INGESTED = ".spills", ".ingested.json"
 
 
@@ -53,7 +55,7 @@ def ingest(
 
     Raises:
         DataError: an input cannot be read, or ``out`` is held by another process.
-        SettingsError: ``shards`` is out of range.
+        SettingsError: ``shards`` is out of range, or too small for that many bytes.
         StageError: a worker could not do its part.
     """
     if shards is not None and not 1 <= shards <= MOST_SHARDS:
@@ -92,7 +94,13 @@ def _ingest(
         on_progress=on_progress,
     )
     size = sum(answer["bytes"] for answer in answers)
-    cutting = _cutting(answers, out, shards or shards_for(size))
+    count = shards or shards_for(size)
+    if size > count * _LARGEST_SHARD:
+        raise SettingsError(
+            f"{count} shards of {size / 1e9:.1f} GB would be too large for a worker's memory; "
+            f"need at least {-(-size // _LARGEST_SHARD)}"
+        )
+    cutting = _cutting(answers, out, count)
     summaries = run_tasks(
         cutting,
         notes,
