@@ -2,6 +2,7 @@
 
 import os
 import time
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -60,3 +61,18 @@ class Lengths:
             drop = Drop("long", value=float(length), threshold=f"> {self._longest}")
             return Outcome(None, [drop], rows, {"characters": length})
         return Outcome(document.with_text(document.text.upper()), (), rows, {"characters": length})
+
+
+def make_writer(_options):
+    """A handler that writes a word to a file, or fails as the word says."""
+
+    def handle(request, _announce):
+        if request["word"] == "raise":
+            raise ArithmeticError("bad")
+        if request["word"] == "die":
+            os._exit(3)
+        path = Path(request["path"])
+        path.write_text(request["word"])
+        return {"word": request["word"], "files": {"text": sha256(path)}}
+
+    return handle
