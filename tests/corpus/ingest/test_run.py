@@ -169,6 +169,21 @@ def test_shards_that_no_worker_could_hold_are_refused(tmp_path, monkeypatch):
         ingest(units, tmp_path / "out", shards=1)
 
 
+def test_a_directory_of_files_of_rows_is_rows_however_many_there_are(tmp_path):
+    rows, made_of = made(30), []
+    for shards in (1, 3):
+        home = tmp_path / f"rows{shards}"
+        home.mkdir()
+        for index in range(shards):
+            rows_file(home / f"{index}.jsonl", rows[index::shards])
+        corpus = open_input(home, tmp_path / f"out{shards}")
+        made_of.append(corpus.path(corpus.shards[0]).read_bytes())
+    assert corpus.manifest.documents == 30
+    assert made_of[0] == made_of[1]
+    (home / "README").write_text("not a row")
+    assert {unit.kind for unit in plan([str(home)])} == {"directory"}
+
+
 @pytest.mark.slow
 def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
     files = [str(rows_file(tmp_path / f"{n}.jsonl", made(40 + n))) for n in range(8)]

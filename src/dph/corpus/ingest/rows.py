@@ -29,6 +29,7 @@ _NAMES = {
     "commit_time": ("commit_time",),
     "licence": ("licence", "license"),
     "url": ("url",),
+    "source": ("source",),
     "language": ("program_lang", "language"),
     "natural_language": ("natural_language", "lang"),
     "doc_type": ("doc_type",),

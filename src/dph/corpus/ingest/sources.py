@@ -23,7 +23,7 @@ _UNIT_FILES, _UNIT_BYTES = 1000, 64_000_000
 
 
 class Kind(StrEnum):
-    """What an input is."""
+    """What an input is. A directory of files of rows, and of nothing else, is rows."""
 
     DIRECTORY = "directory"
     GIT = "git"
@@ -94,7 +94,8 @@ def plan(
             f"{about} tells of {unknown[0]!r}, which is no input; "
             f"inputs: {', '.join(sorted(taken))}"
         )
-    return sorted(units, key=lambda unit: (unit.label, unit.files[:1]))
+    found = {unit.key(): unit for unit in units}  # equal files of a directory are read once
+    return sorted(found.values(), key=lambda unit: (unit.label, unit.files[:1], unit.version))
 
 
 def kind_of(path: Path) -> Kind:
@@ -104,7 +105,9 @@ def kind_of(path: Path) -> Kind:
         DataError: there is nothing there, or nothing that could be read.
     """
     if path.is_dir():
-        return Kind.GIT if is_repository(path) else Kind.DIRECTORY
+        if is_repository(path):
+            return Kind.GIT
+        return Kind.ROWS if _row_files(path) else Kind.DIRECTORY
     if not path.is_file():
         raise DataError(f"there is no file or directory {path}")
     if path.name.endswith(ROW_SUFFIXES):
@@ -134,13 +137,12 @@ def _units(
 ) -> Iterator[Unit]:
     kind = kind_of(path)
     columns = columns if kind is Kind.ROWS else {}
-    place = str(path.resolve())
 
-    def unit(version: str, files: Sequence[str] = ()) -> Unit:
+    def unit(version: str, files: Sequence[str] = (), *, place: Path = path) -> Unit:
         return Unit(
             label=label,
             kind=kind,
-            path=place,
+            path=str(place.resolve()),
             version=version,
             files=files,
             facts=facts,
@@ -153,7 +155,15 @@ def _units(
         for group in _groups(list_files(path)):
             yield unit(digest(group), [name for name, _, _ in group])
     else:
-        yield unit(sha256(path))
+        for file in _row_files(path) if path.is_dir() else [path]:
+            yield unit(sha256(file), place=file)
+
+
+def _row_files(directory: Path) -> list[Path]:
+    """The files of a directory that holds files of rows and nothing else; [] if it does not."""
+    found = sorted(path for path in directory.iterdir() if not path.name.startswith("."))
+    rows = [path for path in found if path.name.endswith(ROW_SUFFIXES) and path.is_file()]
+    return rows if rows == found else []
 
 
 def _groups(files: Sequence[tuple[str, int, int]]) -> Iterator[list[tuple[str, int, int]]]:
