@@ -12,7 +12,8 @@ import dph.records
 
 PUBLIC = """
 Alpha CheckpointError Completion DataError DphError ForwardKL GradedCompletion JensenShannon
-ModelError Outcome PoolError Problem ReverseKL SettingsError TrainingError Verdict VerifierError
+ModelError Outcome PoolError Problem ReverseKL SettingsError StageError TrainingError Verdict
+VerifierError
 compare grade_code grade_math grade_sql load_pool load_problems load_recipe make_divergence
 make_verifier pass_at_k run
 """

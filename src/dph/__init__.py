@@ -28,6 +28,7 @@ from dph.errors import (
     ModelError,
     PoolError,
     SettingsError,
+    StageError,
     TrainingError,
     VerifierError,
 )
@@ -62,6 +63,7 @@ __all__ = [
     "Problem",
     "ReverseKL",
     "SettingsError",
+    "StageError",
     "TrainingError",
     "Verdict",
     "VerifierError",

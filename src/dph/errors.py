@@ -8,9 +8,10 @@
   * CheckpointError - a checkpoint is damaged or belongs to another run
   * VerifierError   - the verifier itself broke (not: the answer was wrong)
   * TrainingError   - training cannot go on (a non-finite loss, no group with signal)
+  * StageError      - a stage of a corpus broke (not: a document was dropped)
 
 The first five are bad input: the command line answers them with exit code 2.
-The last two are failures of a run: exit code 1.
+The last three are failures of a run: exit code 1.
 """
 
 
@@ -46,6 +47,10 @@ class TrainingError(DphError, RuntimeError):
     """Training cannot go on."""
 
 
+class StageError(DphError, RuntimeError):
+    """A stage of a corpus broke; says nothing about a document."""
+
+
 def is_bad_input(error: DphError) -> bool:
     """Whether what was given is at fault, and not the run."""
-    return not isinstance(error, TrainingError | VerifierError)
+    return not isinstance(error, TrainingError | VerifierError | StageError)

@@ -11,6 +11,7 @@ from dph.errors import (
     ModelError,
     PoolError,
     SettingsError,
+    StageError,
     TrainingError,
     VerifierError,
 )
@@ -22,7 +23,7 @@ def test_bad_input_is_two(cls, capsys):
     assert capsys.readouterr().err == "dph: error: the reason goes on\n"
 
 
-@pytest.mark.parametrize("cls", [TrainingError, VerifierError])
+@pytest.mark.parametrize("cls", [TrainingError, VerifierError, StageError])
 def test_a_failed_run_is_one(cls, capsys):
     assert exit_code(cls("the reason")) == 1
     assert capsys.readouterr().err == "dph: error: the reason\n"

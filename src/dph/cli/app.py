@@ -10,6 +10,7 @@ from typer.main import get_command
 from dph import __version__
 from dph.cli.compare import compare
 from dph.cli.convert import convert
+from dph.cli.corpus.app import corpus_app
 from dph.cli.diagnose import diagnose
 from dph.cli.evaluate import evaluate
 from dph.cli.failure import INTERRUPTED, exit_code, say_interrupted
@@ -41,6 +42,7 @@ for verb in _VERBS:
 app.add_typer(recipe_app, name="recipe")
 app.add_typer(grade_app, name="grade")
 app.add_typer(tasks_app, name="tasks")
+app.add_typer(corpus_app, name="corpus")
 
 
 def _print_version(wanted: bool) -> None:

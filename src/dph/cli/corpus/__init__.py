@@ -1,0 +1,1 @@
+"""``dph corpus``: one file a verb; ``app`` puts them together."""

@@ -1,0 +1,42 @@
+"""Raw files to a training corpus: documents in shards, and stages that keep, change or drop them.
+
+``documents`` and ``shards`` say what a corpus is, ``stage`` what a stage is and ``run_stage`` how
+one is run over all shards; the other files and folders are the stages.
+"""
+
+from typing import TYPE_CHECKING
+
+from dph.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from dph.corpus.documents import DocType, Document
+    from dph.corpus.run_stage import run_stage
+    from dph.corpus.shards import Corpus, open_corpus
+    from dph.corpus.stage import DocumentStage, Drop, Outcome, StageSpec
+
+__all__ = [
+    "Corpus",
+    "DocType",
+    "Document",
+    "DocumentStage",
+    "Drop",
+    "Outcome",
+    "StageSpec",
+    "open_corpus",
+    "run_stage",
+]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "Corpus": "dph.corpus.shards",
+        "DocType": "dph.corpus.documents",
+        "Document": "dph.corpus.documents",
+        "DocumentStage": "dph.corpus.stage",
+        "Drop": "dph.corpus.stage",
+        "Outcome": "dph.corpus.stage",
+        "StageSpec": "dph.corpus.stage",
+        "open_corpus": "dph.corpus.shards",
+        "run_stage": "dph.corpus.run_stage",
+    },
+)

@@ -1,0 +1,167 @@
+"""A stage over a whole corpus: shard by shard in worker processes, and on after a kill.
+
+A finished shard leaves a note (``.done/<part>.json``) that says what it was made from. It is
+skipped as long as the stage, its settings, the shard it was made from and its own files are the
+same; the manifest is written when all shards are there.
+"""
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from dph.corpus.content import ContentDigest
+from dph.corpus.flow import Flow
+from dph.corpus.joining import join_parts
+from dph.corpus.shard_work import part_path
+from dph.corpus.shards import (
+    DROPPED,
+    KEPT,
+    MANIFEST,
+    Corpus,
+    Manifest,
+    Shard,
+    digest,
+    open_corpus,
+)
+from dph.corpus.stage import DocumentStage, StageSpec
+from dph.corpus.tasks import Notes, Task, run_tasks
+from dph.errors import DataError
+from dph.files import make_directory, only_writer, sha256, write_json
+from dph.import_path import load_callable
+
+_MOST_GIVEN_UP = 100
+"""Documents of a shard that may cost a worker; more of them are a fault of the stage."""
+
+OnProgress = Callable[[int, str], object]
+"""Told how many shards are done since the last call, and a few words on the newest."""
+
+
+def run_stage(
+    spec: StageSpec,
+    source: Corpus,
+    out: Path,
+    *,
+    workers: int = 1,
+    on_progress: OnProgress = lambda _amount, _note: None,
+) -> Corpus:
+    """Put the documents of ``source`` through the stage and return what was kept.
+
+    The same stage over the same documents makes the same bytes, whatever the workers and however
+    often it was killed.
+
+    Raises:
+        SettingsError: the stage does not take its settings.
+        DataError: a file cannot be read, or ``out`` is the source's directory or held by another
+            process.
+        StageError: the stage broke.
+    """
+    if out.resolve() == source.directory.resolve():
+        raise DataError(f"the output must be another directory than the input {out}")
+    stage: DocumentStage = load_callable(spec.entry)(spec.given())
+    with only_writer(out):
+        step = spec.key() | {"input": source.manifest.content}
+        tasks = [_task(spec, shard, source, out, stage.tables) for shard in source.shards]
+        notes = Notes(out / ".done")
+        summaries = run_tasks(
+            tasks,
+            notes,
+            handler="dph.corpus.shard_work:make_handler",
+            options={
+                "entry": spec.entry,
+                "settings": spec.given(),
+                "name": spec.name,
+                "seconds": spec.seconds,
+            },
+            workers=workers,
+            most_given_up=_MOST_GIVEN_UP,
+            on_begin=lambda: (out / MANIFEST).unlink(missing_ok=True),
+            on_progress=on_progress,
+        )
+        history = [*source.manifest.history, step]
+        names = [shard.name for shard in source.shards]
+        return finish_stage(out, spec.name, names, summaries, history=history, tables=stage.tables)
+
+
+def finish_stage(
+    out: Path,
+    stage: str,
+    names: Sequence[str],
+    summaries: Sequence[Mapping[str, Any]],
+    *,
+    history: Sequence[Mapping[str, Any]],
+    tables: Mapping[str, pa.Schema] = MappingProxyType({}),
+    before: Sequence[Flow] = (),
+) -> Corpus:
+    """Put together what the shards of a stage left, and write its manifest.
+
+    Args:
+        out: the stage's directory, which this process holds.
+        stage: its name.
+        names: of its shards, in order.
+        summaries: what ``write_shard`` returned for each.
+        history: the steps that led here, this one last.
+        tables: the stage's own tables, whose parts are joined.
+        before: flows of what was done before documents were cut into these shards.
+    """
+    made_now = not (out / MANIFEST).is_file()
+    for table, schema in tables.items():
+        target = out / f"{table}.parquet"
+        if made_now or not target.is_file():
+            join_parts([part_path(out, table, name) for name in names], target, schema)
+    content, flow, shards = ContentDigest(), Flow(), []
+    for earlier in before:
+        flow.add(earlier)
+    for name, summary in zip(names, summaries, strict=True):
+        content.merge(summary["content"])
+        flow.add(Flow.of(summary["flow"]))
+        kept = summary["files"][KEPT]
+        shards.append(Shard(name, summary["documents"], summary["bytes"], kept))
+    write_manifest(out, Manifest(stage, shards, content.hex(), history, flow))
+    for path in (out / ".done").glob("*.json"):
+        if path.stem not in names:
+            path.unlink()
+    for path in (out / ".parts").glob("*"):
+        if path.name not in tables:
+            shutil.rmtree(path)
+    return open_corpus(out)
+
+
+def unchanged(out: Path, history: Sequence[Mapping[str, Any]], shards: int) -> Corpus | None:
+    """What was made of the same before, if it is there and whole."""
+    try:
+        corpus = open_corpus(out)
+    except DataError:  # unfinished, or a shard is missing
+        return None
+    same = digest([*corpus.manifest.history]) == digest([*history])
+    return corpus if same and len(corpus.shards) == shards and whole(corpus) else None
+
+
+def whole(corpus: Corpus) -> bool:
+    """Whether the shards are as they were written."""
+    return all(sha256(corpus.path(shard)) == shard.sha256 for shard in corpus.shards)
+
+
+def write_manifest(out: Path, manifest: Manifest) -> None:
+    """Write the manifest, the last file of a stage; parts that belong to no shard go first."""
+    names = {shard.name for shard in manifest.shards}
+    for table in (KEPT, DROPPED):
+        for path in make_directory(out / table).iterdir():
+            if path.name not in names:
+                path.unlink()
+    write_json(out / MANIFEST, manifest.json())
+
+
+def _task(
+    spec: StageSpec, shard: Shard, source: Corpus, out: Path, tables: Mapping[str, pa.Schema]
+) -> Task:
+    return Task(
+        name=shard.name,
+        key=digest(spec.key() | {"shard": shard.sha256}),
+        request={"input": str(source.path(shard).resolve()), "out": str(out.resolve())}
+        | {"name": shard.name},
+        files={name: part_path(out, name, shard.name) for name in (KEPT, DROPPED, *tables)},
+    )

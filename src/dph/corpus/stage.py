@@ -1,0 +1,113 @@
+"""What a stage is: a pure function of a document, and what becomes of each document in it.
+
+A stage is named by the import path of a factory. A worker calls ``factory(settings)`` once and the
+stage that comes back for every document of its shards; nothing but the settings and the document
+may decide the outcome. So shards can be done in any order, by any process, again after a kill.
+
+    def make_shouting(settings: Mapping[str, Any]) -> DocumentStage: ...
+
+    StageSpec(name="shout", entry="my_module:make_shouting", settings={"preset": "loud"})
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from dph.corpus.documents import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Why a document was dropped.
+
+    ``reason`` is a short name that is counted: a rule, ``exact``, ``time``. ``value`` and
+    ``threshold`` are what was compared; ``kept_id`` is the document that stays in its place.
+    """
+
+    reason: str
+    value: float | None = None
+    threshold: str = ""
+    kept_id: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What becomes of a document: kept (perhaps changed, under the same id), or dropped.
+
+    Args:
+        document: what is kept; None if it is dropped.
+        drops: every reason for dropping it, the deciding one first; empty if it is kept.
+        rows: rows for the stage's own tables, by their names.
+        counts: what the report adds up, by name.
+    """
+
+    document: Document | None
+    drops: Sequence[Drop] = ()
+    rows: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if (self.document is None) != bool(self.drops):
+            raise ValueError("a document is either kept or dropped for a reason")
+
+
+class DocumentStage(Protocol):
+    """What the factory of a stage makes."""
+
+    @property
+    def tables(self) -> Mapping[str, pa.Schema]:
+        """The stage's own tables; each becomes ``<name>.parquet`` beside the documents."""
+        ...
+
+    def __call__(self, document: Document) -> Outcome:
+        """What becomes of ``document``.
+
+        An exception is a fault of the stage and stops it: what a file can do (not parse, nest too
+        deeply) is an outcome. A document over ``StageSpec.seconds``, or one that takes its worker
+        along, is dropped for ``time`` or ``crash`` by whoever runs the stage.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageSpec:
+    """A stage and all that its results depend on.
+
+    Args:
+        name: the verb that runs it.
+        entry: ``module:factory``.
+        settings: JSON; the factory gets them.
+        version: counts up when the same settings give other results.
+        inputs: digests of other files that the results depend on, by name.
+        files: where such files lie; the factory gets their paths as the setting ``files``. A
+            manifest names their digests alone, so each of them is one of ``inputs``, too.
+        seconds: time limit for one document.
+    """
+
+    name: str
+    entry: str
+    settings: Mapping[str, Any]
+    version: int = 1
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        if missing := set(self.files) - set(self.inputs):
+            raise ValueError(f"no digest is given of the files {sorted(missing)}")
+
+    def given(self) -> dict[str, Any]:
+        """What the factory gets."""
+        return dict(self.settings) | ({"files": dict(self.files)} if self.files else {})
+
+    def key(self) -> dict[str, Any]:
+        """What tells two runs of stages apart, as JSON; time limits and places are left out."""
+        return {
+            "stage": self.name,
+            "version": self.version,
+            "settings": dict(self.settings),
+            "inputs": dict(self.inputs),
+        }

@@ -1,0 +1,78 @@
+"""Small corpora, and stages for them that tests can name by import path."""
+
+import os
+import time
+from pathlib import Path
+
+import pyarrow as pa
+
+from dph.corpus.content import ContentDigest
+from dph.corpus.documents import Document, position
+from dph.corpus.flow import Flow
+from dph.corpus.run_stage import write_manifest
+from dph.corpus.shards import KEPT, Manifest, Shard, open_corpus, shard_name, shard_of
+from dph.corpus.stage import Drop, Outcome
+from dph.corpus.tables import DocumentWriter
+from dph.files import make_directory, sha256
+
+
+def small_corpus(directory, documents, *, shards=1):
+    """A corpus of ``documents``, in any order, cut into ``shards``."""
+    ordered = sorted(documents, key=lambda document: (position(document.id), document.id))
+    content, made = ContentDigest(), []
+    make_directory(directory / KEPT)
+    for index in range(shards):
+        name = shard_name(index, shards)
+        path = directory / KEPT / name
+        with DocumentWriter(path) as writer:
+            for document in ordered:
+                if shard_of(document.id, shards) == index:
+                    writer.write(document)
+                    content.add(document)
+        made.append(Shard(name, writer.rows, writer.bytes, sha256(path)))
+    history = [{"stage": "test"}]
+    write_manifest(directory, Manifest("test", made, content.hex(), history, Flow()))
+    return open_corpus(directory)
+
+
+def numbered(count, text="text {}\n"):
+    """``count`` documents, d0, d1, ..., each of its own text."""
+    return [Document.of(text.format(n), id=f"d{n}", path=f"{n}.txt") for n in range(count)]
+
+
+class Lengths:
+    """Drops documents longer than a limit, and upper-cases the others."""
+
+    tables = {"lengths": pa.schema([("id", pa.string()), ("length", pa.int64())])}  # noqa: RUF012
+
+    def __init__(self, settings):
+        self._longest = settings["longest"]
+
+    def __call__(self, document):
+        length = len(document.text)
+        rows = {"lengths": [{"id": document.id, "length": length}]}
+        if "sleep" in document.text:
+            time.sleep(60)
+        if "die" in document.text:
+            os._exit(3)
+        if "raise" in document.text:
+            raise ArithmeticError(document.id)
+        if length > self._longest:
+            drop = Drop("long", value=float(length), threshold=f"> {self._longest}")
+            return Outcome(None, [drop], rows, {"characters": length})
+        return Outcome(document.with_text(document.text.upper()), (), rows, {"characters": length})
+
+
+def make_writer(_options):
+    """A handler that writes a word to a file, or fails as the word says."""
+
+    def handle(request, _announce):
+        if request["word"] == "raise":
+            raise ArithmeticError("bad")
+        if request["word"] == "die":
+            os._exit(3)
+        path = Path(request["path"])
+        path.write_text(request["word"])
+        return {"word": request["word"], "files": {"text": sha256(path)}}
+
+    return handle
