@@ -43,7 +43,7 @@ class Document:
     source: str = ""
     """What the document was read from: the label of an input."""
     language: str = ""
-    """Programming or data language, in lower case, as GitHub Linguist names it."""
+    """Programming or data language, in lower case, by its name in ``languages.json``."""
     natural_language: str = ""
     """An ISO 639-1 code."""
     doc_type: DocType = DocType.UNKNOWN

@@ -8,6 +8,7 @@ same; the manifest is written when all shards are there.
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -80,8 +81,52 @@ def run_stage(
             on_begin=lambda: (out / MANIFEST).unlink(missing_ok=True),
             on_progress=on_progress,
         )
-        manifest = _manifest(spec.name, source, summaries, [*source.manifest.history, step])
-        _finish(out, manifest, stage.tables)
+        history = [*source.manifest.history, step]
+        names = [shard.name for shard in source.shards]
+        return finish_stage(out, spec.name, names, summaries, history=history, tables=stage.tables)
+
+
+def finish_stage(
+    out: Path,
+    stage: str,
+    names: Sequence[str],
+    summaries: Sequence[Mapping[str, Any]],
+    *,
+    history: Sequence[Mapping[str, Any]],
+    tables: Mapping[str, pa.Schema] = MappingProxyType({}),
+    before: Sequence[Flow] = (),
+) -> Corpus:
+    """Put together what the shards of a stage left, and write its manifest.
+
+    Args:
+        out: the stage's directory, which this process holds.
+        stage: its name.
+        names: of its shards, in order.
+        summaries: what ``write_shard`` returned for each.
+        history: the steps that led here, this one last.
+        tables: the stage's own tables, whose parts are joined.
+        before: flows of what was done before documents were cut into these shards.
+    """
+    made_now = not (out / MANIFEST).is_file()
+    for table, schema in tables.items():
+        target = out / f"{table}.parquet"
+        if made_now or not target.is_file():
+            join_parts([part_path(out, table, name) for name in names], target, schema)
+    content, flow, shards = ContentDigest(), Flow(), []
+    for earlier in before:
+        flow.add(earlier)
+    for name, summary in zip(names, summaries, strict=True):
+        content.merge(summary["content"])
+        flow.add(Flow.of(summary["flow"]))
+        kept = summary["files"][KEPT]
+        shards.append(Shard(name, summary["documents"], summary["bytes"], kept))
+    write_manifest(out, Manifest(stage, shards, content.hex(), history, flow))
+    for path in (out / ".done").glob("*.json"):
+        if path.stem not in names:
+            path.unlink()
+    for path in (out / ".parts").glob("*"):
+        if path.name not in tables:
+            shutil.rmtree(path)
     return open_corpus(out)
 
 
@@ -105,34 +150,3 @@ def _task(
         | {"name": shard.name},
         files={name: part_path(out, name, shard.name) for name in (KEPT, DROPPED, *tables)},
     )
-
-
-def _manifest(
-    stage: str,
-    source: Corpus,
-    summaries: Sequence[Mapping[str, Any]],
-    history: Sequence[Mapping[str, Any]],
-) -> Manifest:
-    content, flow, shards = ContentDigest(), Flow(), []
-    for shard, summary in zip(source.shards, summaries, strict=True):
-        content.merge(summary["content"])
-        flow.add(Flow.of(summary["flow"]))
-        kept = summary["files"][KEPT]
-        shards.append(Shard(shard.name, summary["documents"], summary["bytes"], kept))
-    return Manifest(stage, shards, content.hex(), history, flow)
-
-
-def _finish(out: Path, manifest: Manifest, tables: Mapping[str, pa.Schema]) -> None:
-    made_now = not (out / MANIFEST).is_file()
-    for table, schema in tables.items():
-        target = out / f"{table}.parquet"
-        if made_now or not target.is_file():
-            parts = [part_path(out, table, shard.name) for shard in manifest.shards]
-            join_parts(parts, target, schema)
-    write_manifest(out, manifest)
-    for path in (out / ".done").glob("*.json"):
-        if path.stem not in {shard.name for shard in manifest.shards}:
-            path.unlink()
-    for path in (out / ".parts").glob("*"):
-        if path.name not in tables:
-            shutil.rmtree(path)

@@ -1,9 +1,12 @@
 """What a worker does: put one shard of documents through a stage and write what comes out."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+
+import pyarrow as pa
 
 from dph.corpus.content import ContentDigest
 from dph.corpus.documents import Document
@@ -50,36 +53,54 @@ def do_shard(
     Returns:
         What the manifest needs to know of the shard, as JSON.
     """
-    out, name = Path(request["out"]), request["name"]
+    pairs = (
+        (document, _outcome(stage, document, request["given_up"]))
+        for document in _announced(request, announce)
+    )
+    return write_shard(
+        pairs, stage_name, Path(request["out"]), request["name"], tables=stage.tables
+    )
+
+
+def write_shard(
+    outcomes: Iterable[tuple[Document, Outcome]],
+    stage: str,
+    out: Path,
+    name: str,
+    *,
+    tables: Mapping[str, pa.Schema] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Write the parts ``name`` of a stage's output: documents with what became of each, in order.
+
+    Returns:
+        What the manifest needs to know of the shard, as JSON.
+    """
     flow, content = Flow(), ContentDigest()
-    paths = {KEPT: part_path(out, KEPT, name), DROPPED: part_path(out, DROPPED, name)}
-    paths |= {table: part_path(out, table, name) for table in stage.tables}
+    schemas = {DROPPED: DROPS, **tables}
+    paths = {table: part_path(out, table, name) for table in (KEPT, *schemas)}
     with ExitStack() as stack:
-        temporary = {key: stack.enter_context(_part(path)) for key, path in paths.items()}
+        temporary = {table: stack.enter_context(_part(path)) for table, path in paths.items()}
         kept = stack.enter_context(DocumentWriter(temporary[KEPT]))
-        schemas = {DROPPED: DROPS, **stage.tables}
-        tables = {
+        writers = {
             table: stack.enter_context(TableWriter(temporary[table], schema))
             for table, schema in schemas.items()
         }
-        documents = _announced(request, announce)
-        for document in documents:
-            outcome = _outcome(stage, document, request["given_up"])
+        for document, outcome in outcomes:
             flow.record(document, outcome)
             if outcome.document is not None:
                 kept.write(outcome.document)
                 content.add(outcome.document)
             else:
-                tables[DROPPED].write(_drop_row(stage_name, document, outcome.drops))
+                writers[DROPPED].write(_drop_row(stage, document, outcome.drops))
             for table, rows in outcome.rows.items():
                 for row in rows:
-                    tables[table].write(row)
+                    writers[table].write(row)
     return {
         "documents": kept.rows,
         "bytes": kept.bytes,
         "content": content.hex(),
         "flow": flow.json(),
-        "files": {key: sha256(path) for key, path in paths.items()},
+        "files": {table: sha256(path) for table, path in paths.items()},
     }
 
 
@@ -88,7 +109,7 @@ def part_path(out: Path, table: str, name: str) -> Path:
     return out / table / name if table in (KEPT, DROPPED) else out / ".parts" / table / name
 
 
-def _part(path: Path) -> Any:
+def _part(path: Path) -> AbstractContextManager[Path]:
     make_directory(path.parent)
     return atomic_file(path)
 
@@ -112,8 +133,8 @@ def _outcome(stage: DocumentStage, document: Document, given_up: Mapping[str, st
     return stage(document)
 
 
-def _drop_row(stage: str, document: Document, drops: Any) -> dict[str, Any]:
-    first: Drop = drops[0]
+def _drop_row(stage: str, document: Document, drops: Sequence[Drop]) -> dict[str, Any]:
+    first = drops[0]
     return {
         "id": document.id,
         "stage": stage,

@@ -35,8 +35,8 @@ class TableWriter:
     ``path`` is a temporary name of the caller (``dph.files.atomic_file``).
     """
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self._schema = schema
+    def __init__(self, path: Path, schema: pa.Schema, *, group_bytes: int = _GROUP_BYTES) -> None:
+        self._schema, self._group_bytes = schema, group_bytes
         self._writer = pq.ParquetWriter(path, schema, compression="zstd")
         self._rows: list[Mapping[str, Any]] = []
         self._size = 0
@@ -47,7 +47,7 @@ class TableWriter:
         self._rows.append(row)
         self._size += size
         self.rows += 1
-        if len(self._rows) >= _GROUP_ROWS or self._size >= _GROUP_BYTES:
+        if len(self._rows) >= _GROUP_ROWS or self._size >= self._group_bytes:
             self._flush()
 
     def close(self) -> None:
@@ -99,7 +99,7 @@ class DocumentWriter:
             raise DataError(f"the document {document.id!r} does not come after {self._last[1]!r}")
         self._last = place
         self.bytes += document.bytes
-        self._table.write(document.row(), size=4 * len(document.text))
+        self._table.write(document.row(), size=len(document.text))
 
     def __enter__(self) -> Self:
         return self

@@ -26,13 +26,20 @@ class Task:
 
     ``request`` is what the handler gets, and with it ``careful`` and ``given_up``
     (``dph.corpus.shard_work``). The handler answers with an object; its ``files`` are the digests
-    of ``files`` by the same names.
+    of ``files`` by the same names, or of all that it wrote into ``folder``. ``title`` is told with
+    the progress.
     """
 
     name: str
     key: str
     request: Mapping[str, Any]
     files: Mapping[str, Path] = field(default_factory=dict)
+    folder: Path | None = None
+    title: str = ""
+
+    def place(self, name: str) -> Path:
+        """Where the file of that name lies."""
+        return self.files[name] if self.folder is None else self.folder / name
 
 
 class Notes:
@@ -55,15 +62,20 @@ class Notes:
             return None
         answer: dict[str, Any] = note["answer"]
         found = answer.get("files", {})
-        same = all(
-            path.is_file() and sha256(path) == found.get(name) for name, path in task.files.items()
-        )
-        return answer if same else None
+        names = set(task.files) | set(found)
+        return answer if all(_is(task, name, found.get(name)) for name in names) else None
 
     def write(self, task: Task, answer: Mapping[str, Any]) -> None:
         """Keep what the task answered."""
         make_directory(self._directory)
         write_json(self.path(task), {"key": task.key, "answer": dict(answer)})
+
+
+def _is(task: Task, name: str, expected: str | None) -> bool:
+    if task.folder is None and name not in task.files:
+        return False
+    path = task.place(name)
+    return path.is_file() and sha256(path) == expected
 
 
 def run_tasks(
@@ -107,7 +119,7 @@ def run_tasks(
                 answer = _answer(pool, task, most_given_up)
                 notes.write(task, answer)
                 answers[task.name] = answer
-                on_progress(1, task.name)
+                on_progress(1, task.title or task.name)
 
             running = [threads.submit(do, task) for task in open_tasks]
             try:

@@ -2,6 +2,7 @@
 
 import typer
 
+from dph.cli.corpus.ingest import ingest
 from dph.cli.corpus.show import show
 
 corpus_app = typer.Typer(
@@ -10,5 +11,5 @@ corpus_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-for verb in (show,):
+for verb in (ingest, show):
     corpus_app.command(verb.__name__)(verb)

@@ -1,0 +1,64 @@
+"""``dph corpus ingest``: files, wherever they lie, to documents."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dph.cli.corpus.options import OutOption, WorkersOption
+from dph.cli.options import JsonOption
+
+
+def ingest(
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[NAME=]PATH...",
+            help="Directories, git repositories, archives (.tar.gz, .zip, ...), .jsonl (.gz, .zst) "
+            "and .parquet files.",
+        ),
+    ],
+    out: OutOption,
+    about: Annotated[
+        Path | None,
+        typer.Option(
+            "--about",
+            metavar="FILE",
+            help="Facts on the inputs: rows of source (its name), and repo, stars, commit_time, "
+            "licence, url, natural_language as far as they are known.",
+        ),
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            metavar="FIELD=NAME",
+            help="The column of rows that a field comes in; may be repeated (text=code).",
+        ),
+    ] = None,
+    shards: Annotated[
+        int | None,
+        typer.Option("--shards", min=1, metavar="N", help="Shards [default: one per 128 MB]."),
+    ] = None,
+    workers: WorkersOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Read files and write them as a corpus: documents with their language, type and origin.
+
+    Binary, oversized (8 MB) and undecodable files, links, and what is broken are counted by reason
+    and listed in skipped.parquet.
+    """
+    from dph.cli.corpus.summary import print_corpus
+    from dph.cli.display.progress import open_progress
+    from dph.cli.grade_run import default_workers
+    from dph.corpus.ingest.rows import column_choices
+    from dph.corpus.ingest.run import ingest as run_ingest
+    from dph.corpus.ingest.sources import plan
+
+    chosen = column_choices(columns or ())
+    units = plan(inputs, about=about, columns=chosen)
+    with open_progress().task("ingest", len(units), "parts of inputs") as advance:
+        corpus = run_ingest(
+            units, out, shards=shards, workers=workers or default_workers(), on_progress=advance
+        )
+    print_corpus(corpus, as_json=as_json)

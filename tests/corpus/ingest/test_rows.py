@@ -1,0 +1,158 @@
+import gzip
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dph.corpus.documents import DocType, Document
+from dph.corpus.ingest.reading import LARGEST
+from dph.corpus.ingest.rows import column_choices, row_documents
+from dph.errors import SettingsError
+
+
+def read(path, columns=None, **facts):
+    """Documents by id, and (reason, place) of what was skipped."""
+    found = list(row_documents(path, "label", facts, columns or {}))
+    documents = {found.id: found for found in found if isinstance(found, Document)}
+    return documents, [(s.reason, s.path) for s in found if not isinstance(s, Document)]
+
+
+def lines(path, *rows):
+    path.write_bytes(
+        b"".join((r if isinstance(r, bytes) else json.dumps(r).encode()) + b"\n" for r in rows)
+    )
+    return path
+
+
+def zstd(data):
+    return pa.compress(data, codec="zstd", asbytes=True)
+
+
+def test_a_row_gives_what_it_says_and_the_table_of_languages_the_rest(tmp_path):
+    row = {"id": "a", "text": "x = 1\n", "path": "src/a.py", "bytes": 7, "lang": "en"}
+    row |= {"stars": 3.0, "commit_time": "2020-01-02T00:00:00Z", "license": "MIT"}
+    (document,) = read(lines(tmp_path / "a.jsonl", row))[0].values()
+    assert (document.path, document.bytes, document.natural_language) == ("src/a.py", 7, "en")
+    assert (document.language, document.doc_type) == ("python", DocType.CODE)
+    assert (document.stars, document.commit_time, document.licence) == (3, 1577923200, "MIT")
+    assert document.source == "label"
+
+
+def test_names_in_two_parts_labels_of_the_row_and_other_columns_are_taken(tmp_path):
+    rows = [
+        {"id": "a", "text": "x", "filename": "setup", "ext": "py"},
+        {"id": "b", "text": "x", "path": "b.py", "program_lang": "SQL", "doc_type": "text"},
+        {"id": "c", "text": "no", "code": "yes", "path": "c.sql"},
+    ]
+    documents, _ = read(lines(tmp_path / "a.jsonl", *rows[:2]), stars=5)
+    assert (documents["a"].path, documents["a"].language) == ("setup.py", "python")
+    assert (documents["b"].language, documents["b"].doc_type) == ("sql", "text")
+    assert documents["a"].stars == 5
+    documents, _ = read(lines(tmp_path / "b.jsonl", rows[2]), {"text": "code"})
+    assert documents["c"].text == "yes"
+
+
+def test_a_row_without_an_id_is_called_by_its_path_or_by_its_text(tmp_path):
+    documents, _ = read(lines(tmp_path / "a.jsonl", {"text": "x", "path": "a.py"}, {"text": "x"}))
+    # the head of SHA-256 of "x"
+    assert list(documents) == ["label/a.py", "label/2d711642b726b044"]
+
+
+def test_what_is_no_document_is_counted_with_its_line(tmp_path):
+    path = lines(
+        tmp_path / "a.jsonl",
+        b"not json",
+        b"[" * 100_000,
+        b"9" * 10_000,
+        b"[1]",
+        {"id": "a"},
+        {"id": "b", "text": 3},
+        {"id": "c", "text": "nul\0"},
+        b'{"id": "d", "text": "\\ud800"}',
+        {"id": "e", "text": "x" * (LARGEST + 1)},
+        {"id": "f", "text": "x", "stars": "many"},
+        {"id": "g", "text": "x", "doc_type": "poem"},
+        b'{"id": "\\udc00", "text": "x"}',
+        b"\xff\xfe",
+        b"",
+        {"id": "good", "text": "x"},
+    )
+    documents, skipped = read(path)
+    assert list(documents) == ["good"]
+    reasons = ["not_json", "not_json", "not_json", "not_a_row", "no_text", "no_text", "binary"]
+    reasons += ["undecodable", "oversized", "bad_field", "bad_field", "bad_field", "not_json"]
+    assert skipped == [(reason, f"line {n}") for n, reason in enumerate(reasons, 1)]
+
+
+@pytest.mark.slow
+def test_a_line_of_a_hundred_megabytes_is_passed_over_without_being_held(tmp_path):
+    path = tmp_path / "a.jsonl"
+    with path.open("wb") as file:
+        for piece in (
+            b'{"text": "',
+            *[b"x" * 10_000_000] * 10,
+            b'"}\n',
+            b'{"id": "b", "text": "y"}',
+        ):
+            file.write(piece)
+    documents, skipped = read(path)
+    assert list(documents) == ["b"]
+    assert skipped == [("line_too_long", "line 1")]
+
+
+def test_packed_lines_are_read_and_a_broken_frame_keeps_what_came_before_it(tmp_path):
+    rows = [{"id": f"d{n}", "text": f"{n * 7919} " * 40} for n in range(3000)]
+    plain = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    for suffix, packed in ((".gz", gzip.compress(plain)), (".zst", zstd(plain))):
+        path = tmp_path / f"a.jsonl{suffix}"
+        path.write_bytes(packed)
+        assert len(read(path)[0]) == 3000
+        path.write_bytes(packed + packed)  # frames may follow each other
+        assert len(list(row_documents(path, "label", {}, {}))) == 6000
+        path.write_bytes(packed[: len(packed) // 2])
+        documents, skipped = read(path)
+        assert len(documents) < 3000
+        assert [reason for reason, _ in skipped][-1] == "file_damaged"
+        path.write_bytes(packed[:12] + b"\xff" * 60 + packed[72:])
+        assert [reason for reason, _ in read(path)[1]][-1] == "file_damaged"
+        path.write_bytes(packed + b"garbage")
+        documents, skipped = read(path)
+        assert len(documents) > 2000
+        assert [reason for reason, _ in skipped] == ["file_damaged"]
+        path.write_bytes(packed[:4])
+        assert [reason for reason, _ in read(path)[1]] == ["file_damaged"]
+
+
+def test_a_frame_that_unpacks_to_too_much_is_cut_off(tmp_path, monkeypatch):
+    monkeypatch.setattr("dph.corpus.ingest.streams.ALWAYS_ALLOWED", 1_000_000)
+    line = json.dumps({"id": "a", "text": "x"}).encode() + b"\n"
+    (tmp_path / "a.jsonl.zst").write_bytes(zstd(line * 2_000_000))
+    documents, skipped = read(tmp_path / "a.jsonl.zst")
+    assert list(documents) == ["a"]
+    assert skipped[-1][0] == "file_too_large"
+
+
+def test_rows_of_a_parquet_file_and_damage_of_one(tmp_path):
+    rows = [{"id": f"d{n}", "content": f"text {n}", "stars": n} for n in range(500)]
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    documents, skipped = read(path)
+    assert (len(documents), skipped) == (500, [])
+    assert documents["d7"].text == "text 7"
+    data = bytearray(path.read_bytes())
+    for damaged in (
+        data[:-4],
+        data[:100],
+        b"PAR1" + bytes(200) + b"PAR1",
+        data[:40] + bytes(len(data) - 300) + data[-260:],
+    ):
+        path.write_bytes(bytes(damaged))
+        assert "file_damaged" in [reason for reason, _ in read(path)[1]]
+
+
+def test_columns_are_given_as_a_known_field_and_a_name():
+    assert column_choices(["text=code", "id=hash"]) == {"text": "code", "id": "hash"}
+    for wrong in (["text"], ["texts=a"], ["text="], ["text=a", "text=b"]):
+        with pytest.raises(SettingsError):
+            column_choices(wrong)

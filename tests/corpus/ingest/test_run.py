@@ -1,0 +1,176 @@
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from dph.corpus.ingest.run import ingest
+from dph.corpus.ingest.sources import plan
+from dph.corpus.opening import open_input
+from dph.corpus.tables import read_table
+from dph.errors import DataError, SettingsError
+from dph.files import sha256
+
+
+def rows_file(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def files_of(directory):
+    return {
+        str(path.relative_to(directory)): sha256(path)
+        for path in sorted(directory.rglob("*"))
+        if path.is_file() and not path.name.startswith(".")
+    }
+
+
+def made(count):
+    return [
+        {"id": f"d{n}", "text": f"text {n}\n" * 20, "path": f"{n}.py", "stars": n % 5}
+        for n in range(count)
+    ]
+
+
+def test_a_directory_becomes_documents_and_what_cannot_is_counted(tmp_path):
+    home = tmp_path / "project"
+    (home / "src").mkdir(parents=True)
+    (home / ".git-not").mkdir()
+    (home / "src" / "a.py").write_bytes(b"\xef\xbb\xbfx = 1\r\n")
+    (home / "binary").write_bytes(b"a\0b")
+    (home / "latin.txt").write_bytes("caf\xe9".encode("latin-1"))
+    (home / "link.py").symlink_to("/etc/passwd")
+    (home / "loop").symlink_to(".")
+    (home / "big.csv").write_bytes(b"x" * 8_000_001)
+    os.mkfifo(home / "pipe")
+    corpus = ingest(plan([str(home)]), tmp_path / "out", workers=2)
+    (document,) = corpus.documents()
+    assert (document.id, document.text) == ("project/src/a.py", "\ufeffx = 1\r\n")
+    assert (document.language, document.source, document.repo) == ("python", "project", "project")
+    assert corpus.manifest.flow.skipped == {
+        "binary": 1,
+        "undecodable": 1,
+        "link": 2,
+        "oversized": 1,
+        "special": 1,
+    }
+    skipped = list(read_table(tmp_path / "out" / "skipped.parquet"))
+    assert ("project", "pipe", "special") in [
+        (r["source"], r["path"], r["reason"]) for r in skipped
+    ]
+
+
+@pytest.mark.slow
+def test_neither_order_nor_cutting_nor_workers_nor_shards_change_the_documents(tmp_path):
+    rows = made(300)
+    one = rows_file(tmp_path / "one.jsonl", rows)
+    whole = ingest(plan([f"x={one}"]), tmp_path / "a", shards=1, workers=1)
+    random.Random(0).shuffle(rows)
+    two = rows_file(tmp_path / "two.jsonl", rows)
+    again = ingest(plan([f"x={two}"]), tmp_path / "b", shards=1, workers=2)
+    assert whole.path(whole.shards[0]).read_bytes() == again.path(again.shards[0]).read_bytes()
+    for shards in (2, 4):
+        cut = ingest(plan([f"x={one}"]), tmp_path / f"c{shards}", shards=shards, workers=2)
+        assert len(cut.shards) == shards
+        assert list(cut.documents()) == list(whole.documents())
+        assert cut.manifest.content == whole.manifest.content
+        assert cut.find("d7") == next(d for d in whole.documents() if d.id == "d7")
+        assert cut.find("nobody") is None
+
+
+def test_of_the_same_id_the_one_with_most_stars_stays_and_the_others_are_told(tmp_path):
+    rows = [
+        {"id": "a", "text": "one", "stars": 1},
+        {"id": "a", "text": "two", "stars": 2},
+        {"id": "a", "text": "two", "stars": 1},
+    ]
+    corpus = ingest(plan([str(rows_file(tmp_path / "a.jsonl", rows))]), tmp_path / "out")
+    assert [document.text for document in corpus.documents()] == ["two"]
+    reasons = corpus.manifest.flow.reasons
+    assert {name: reason.documents for name, reason in reasons.items()} == {
+        "id_taken": 1,
+        "id_repeated": 1,
+    }
+
+
+def test_facts_on_the_sources_come_from_a_table(tmp_path):
+    with zipfile.ZipFile(tmp_path / "kit-1.0.zip", "w") as archive:
+        archive.writestr("kit-1.0/a.py", "x = 1\n")
+    about = tmp_path / "about.csv"
+    about.write_text("source,stars,licence,commit_time,url\nkit-1.0,7,MIT,99,https://a.b\n")
+    corpus = ingest(plan([str(tmp_path / "kit-1.0.zip")], about=about), tmp_path / "out")
+    (document,) = corpus.documents()
+    assert (document.stars, document.licence, document.commit_time) == (7, "MIT", 99)
+    assert document.id == "kit-1.0/a.py"
+    about.write_text("source,stars\nother,7\n")
+    with pytest.raises(DataError, match="'other', which is no input"):
+        plan([str(tmp_path / "kit-1.0.zip")], about=about)
+    about.write_text("source,stars\nkit-1.0,many\n")
+    with pytest.raises(DataError, match="stars must be a number"):
+        plan([str(tmp_path / "kit-1.0.zip")], about=about)
+
+
+def test_inputs_that_cannot_be_told_apart_or_read_are_refused(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name / "src").mkdir(parents=True)
+    with pytest.raises(DataError, match="NAME=PATH"):
+        plan([str(tmp_path / "a" / "src"), str(tmp_path / "b" / "src")])
+    plan([f"one={tmp_path / 'a' / 'src'}", str(tmp_path / "b" / "src")])
+    with pytest.raises(DataError, match="there is no file"):
+        plan([str(tmp_path / "none.jsonl")])
+    (tmp_path / "a.docx").write_text("x")
+    with pytest.raises(DataError, match=r"ends in one of .*\.jsonl"):
+        plan([str(tmp_path / "a.docx")])
+    with pytest.raises(SettingsError, match="shards must lie in"):
+        ingest([], tmp_path / "out", shards=0)
+
+
+def test_done_again_it_reads_nothing_and_a_changed_input_is_read(tmp_path):
+    path = rows_file(tmp_path / "a.jsonl", made(5))
+    ingest(plan([str(path)]), tmp_path / "out")
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("*.parquet")}
+    ingest(plan([str(path)]), tmp_path / "out")
+    assert before == {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("*.parquet")}
+    rows_file(path, made(6))
+    assert ingest(plan([str(path)]), tmp_path / "out").manifest.documents == 6
+    assert not (tmp_path / "out" / ".spills").exists()
+
+
+def test_a_stage_may_be_given_a_file_instead_of_a_corpus(tmp_path):
+    path = rows_file(tmp_path / "a.jsonl", made(3))
+    corpus = open_input(path, tmp_path / "out")
+    assert corpus.manifest.documents == 3
+    assert open_input(corpus.directory, tmp_path / "other").manifest == corpus.manifest
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
+    files = [str(rows_file(tmp_path / f"{n}.jsonl", made(40 + n))) for n in range(8)]
+    ingest(plan(files), tmp_path / "whole", shards=4, workers=2)
+    script = (
+        "import sys; from pathlib import Path\n"
+        "from dph.corpus.ingest.run import ingest; from dph.corpus.ingest.sources import plan\n"
+        "ingest(plan(sys.argv[2:]), Path(sys.argv[1]), shards=4, workers=2)\n"
+    )
+    kills, delay, code = 0, 0.5, 1
+    while code:
+        child = subprocess.Popen(
+            [sys.executable, "-c", script, tmp_path / "out", *files],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        begun = time.monotonic()
+        while child.poll() is None and time.monotonic() - begun < delay:
+            time.sleep(0.01)
+        if child.poll() is None:
+            child.send_signal(signal.SIGKILL)
+            kills += 1
+        code, delay = child.wait(), delay * 1.4
+    assert kills
+    assert files_of(tmp_path / "out") == files_of(tmp_path / "whole")
+    assert Path(tmp_path / "out" / "manifest.json").is_file()
