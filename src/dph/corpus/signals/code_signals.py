@@ -36,7 +36,8 @@ def frac_chars_comments(view: FileView) -> float | None:
         return None
     if view.language != "python":
         return len(view.split.comments) / len(view.text)
-    pieces = None if view.tree is None else view.split.pieces
+    split = None if view.tree is None else view.split
+    pieces = split.pieces if split and split.scanned else None
     return prose_length(view.text, view.python, pieces) / len(view.text)
 
 

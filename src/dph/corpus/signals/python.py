@@ -19,6 +19,7 @@ from dataclasses import dataclass
 _NESTING = 10_000
 """Frames that the parser may nest, as in the released filter."""
 _RETURN = re.compile(r"^\s*return(\s+.+)?\s*$", re.MULTILINE)
+_PLAIN = (ast.Name, ast.Attribute, ast.Constant)
 _BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
 
 
@@ -34,6 +35,8 @@ class PythonFacts:
     """A plain name is assigned by ``=``, is the target of ``for`` or a positional argument."""
     class_attributes: int
     """Plain names assigned in classes that lie in no other class."""
+    plain_returns: int
+    """Returns of nothing, a name, an attribute or a constant."""
     docstrings: tuple[str, ...]
     """Cleaned: classes', functions' and the module's, each kind by name."""
 
@@ -50,7 +53,7 @@ def parse_python(text: str) -> ast.Module | None:
 
 def python_facts(tree: ast.Module) -> PythonFacts:
     """Count what ``tree`` defines."""
-    functions = classes = returns = attributes = 0
+    functions = classes = returns = attributes = plain = 0
     has_variable = False
     documented: list[tuple[str, str, str]] = []
     for node, in_class in _statements(tree):
@@ -67,10 +70,14 @@ def python_facts(tree: ast.Module) -> PythonFacts:
             has_variable = has_variable or any(isinstance(t, ast.Name) for t in node.targets)
         elif isinstance(node, ast.For):
             has_variable = has_variable or isinstance(node.target, ast.Name)
+        elif isinstance(node, ast.Return):
+            plain += node.value is None or isinstance(node.value, _PLAIN)
     documented.append(("module", "", _docstring(tree)))
     documented.sort(key=lambda entry: entry[:2])
     docstrings = tuple(text for _, _, text in documented if text)
-    return PythonFacts(functions, classes, returns, has_variable, attributes, docstrings)
+    return PythonFacts(
+        functions, classes, returns, has_variable, attributes, plain, docstrings
+    )
 
 
 def prose_length(text: str, facts: PythonFacts | None, pieces: tuple[str, ...] | None) -> int:

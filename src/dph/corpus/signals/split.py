@@ -29,15 +29,21 @@ _COMMENTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A file's code and its comments, each put together without anything between.
+    """A file's code, put together without anything between, and its comments one by one.
 
-    ``pieces`` are the single comments and doc strings where the fast scanner found them, for
-    Python only.
+    ``lexed`` is false if the language is not known and lines were taken for comments by how they
+    begin. ``scanned`` is true if the comments were found by the fast scanner of Python.
     """
 
     code: str
-    comments: str
-    pieces: tuple[str, ...] | None = None
+    pieces: tuple[str, ...]
+    lexed: bool = True
+    scanned: bool = False
+
+    @property
+    def comments(self) -> str:
+        """The comments, put together without anything between."""
+        return "".join(self.pieces)
 
 
 def split_text(text: str, language: str, tree: ast.Module | None = None) -> Split:
@@ -52,7 +58,7 @@ def split_text(text: str, language: str, tree: ast.Module | None = None) -> Spli
         scanned = split_python(as_lexed(text))
         if scanned is not None:
             code, pieces = scanned
-            return Split(code, "".join(pieces), tuple(pieces))
+            return Split(code, tuple(pieces), scanned=True)
     lexer = _lexer(language)
     return _scanned(text) if lexer is None else _lexed(text, lexer)
 
@@ -75,7 +81,7 @@ def _lexed(text: str, lexer: Lexer) -> Split:
             (comments if kind in _COMMENTS else code).append(token)
     except Exception as error:  # noqa: BLE001 - one of 500 grammars met a text it cannot take
         raise SignalFailure(f"{lexer.name} lexer: {error!r}") from error
-    return Split("".join(code), "".join(comments))
+    return Split("".join(code), tuple(comments))
 
 
 @cache
@@ -101,7 +107,7 @@ def _scanned(text: str) -> Split:
             comments.append(line)
         else:
             code.append(line)
-    return Split("".join(code), "".join(comments))
+    return Split("".join(code), tuple(comments), lexed=False)
 
 
 def _scanned_perl(text: str) -> Split:
@@ -118,4 +124,4 @@ def _scanned_perl(text: str) -> Split:
             comments.append(line)
         else:
             code.append(line)
-    return Split("".join(code), "".join(comments))
+    return Split("".join(code), tuple(comments))
