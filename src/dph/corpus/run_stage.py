@@ -30,7 +30,7 @@ from dph.corpus.shards import (
 from dph.corpus.stage import DocumentStage, StageSpec
 from dph.corpus.tasks import Notes, Task, run_tasks
 from dph.errors import DataError
-from dph.files import make_directory, only_writer, write_json
+from dph.files import make_directory, only_writer, sha256, write_json
 from dph.import_path import load_callable
 
 _MOST_GIVEN_UP = 100
@@ -128,6 +128,21 @@ def finish_stage(
         if path.name not in tables:
             shutil.rmtree(path)
     return open_corpus(out)
+
+
+def unchanged(out: Path, history: Sequence[Mapping[str, Any]], shards: int) -> Corpus | None:
+    """What was made of the same before, if it is there and whole."""
+    try:
+        corpus = open_corpus(out)
+    except DataError:  # unfinished, or a shard is missing
+        return None
+    same = digest([*corpus.manifest.history]) == digest([*history])
+    return corpus if same and len(corpus.shards) == shards and whole(corpus) else None
+
+
+def whole(corpus: Corpus) -> bool:
+    """Whether the shards are as they were written."""
+    return all(sha256(corpus.path(shard)) == shard.sha256 for shard in corpus.shards)
 
 
 def write_manifest(out: Path, manifest: Manifest) -> None:

@@ -26,6 +26,8 @@ from dph.files import read_json
 MANIFEST = "manifest.json"
 SCHEMA = 1
 """Of the manifest; counts up when its form changes."""
+MOST_SHARDS = 10_000
+_SHARD_BYTES = 128_000_000
 KEPT, DROPPED = "kept", "dropped"
 
 DROPS = pa.schema(
@@ -153,6 +155,21 @@ def shard_name(index: int, shards: int) -> str:
 def shard_of(document_id: str, shards: int) -> int:
     """Which of ``shards`` a document belongs to: each holds an equal range of positions."""
     return position(document_id) * shards >> 64
+
+
+def position_range(index: int, shards: int) -> tuple[int, int]:
+    """The positions of shard ``index`` of ``shards``: from the first on, below the second.
+
+    >>> position_range(1, 4) == (2**62, 2**63)
+    True
+    """
+    low, high = (-(-(bound << 64) // shards) for bound in (index, index + 1))
+    return low, high
+
+
+def shards_for(size: int) -> int:
+    """How many shards documents of ``size`` bytes make by default."""
+    return min(MOST_SHARDS, max(1, -(-size // _SHARD_BYTES)))
 
 
 def digest(value: Any) -> str:

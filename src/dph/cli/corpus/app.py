@@ -2,6 +2,7 @@
 
 import typer
 
+from dph.cli.corpus.dedup import dedup
 from dph.cli.corpus.ingest import ingest
 from dph.cli.corpus.show import show
 
@@ -11,5 +12,5 @@ corpus_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-for verb in (ingest, show):
+for verb in (ingest, dedup, show):
     corpus_app.command(verb.__name__)(verb)

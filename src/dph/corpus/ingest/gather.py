@@ -6,11 +6,10 @@ from typing import Any
 
 from dph.corpus.documents import FIELDS, DocType, Document
 from dph.corpus.shard_work import write_shard
+from dph.corpus.shards import position_range
 from dph.corpus.stage import Drop, Outcome
 from dph.files.parquet_rows import open_parquet
 from dph.workers.handler import Handler, Stage
-
-_FULL = 1 << 64
 
 
 def make_handler(options: Mapping[str, Any]) -> Handler:
@@ -19,8 +18,7 @@ def make_handler(options: Mapping[str, Any]) -> Handler:
 
     def handle(request: Any, announce: Stage) -> Any:
         announce("")
-        shard, shards = request["shard"], request["shards"]
-        low, high = -(-shard * _FULL // shards), -(-(shard + 1) * _FULL // shards)
+        low, high = position_range(request["shard"], request["shards"])
         documents = gathered(spills, low, high)
         return write_shard(_once_each(documents), "ingest", Path(request["out"]), request["name"])
 

@@ -9,25 +9,25 @@ from dph.corpus.flow import Flow
 from dph.corpus.ingest.sources import Unit
 from dph.corpus.ingest.spill import SKIPPED, SKIPPED_FILE
 from dph.corpus.joining import join_parts
-from dph.corpus.run_stage import OnProgress, finish_stage
+from dph.corpus.run_stage import OnProgress, finish_stage, whole
 from dph.corpus.shard_work import part_path
 from dph.corpus.shards import (
     DROPPED,
     KEPT,
     MANIFEST,
+    MOST_SHARDS,
     Corpus,
     digest,
     open_corpus,
     shard_name,
+    shards_for,
 )
 from dph.corpus.tasks import Notes, Task, run_tasks
 from dph.errors import DataError, SettingsError
-from dph.files import only_writer, read_json, sha256, write_json
+from dph.files import only_writer, read_json, write_json
 
 VERSION = 1
 """Counts up when the same inputs give other documents."""
-_SHARD_BYTES = 128_000_000
-_MOST_SHARDS = 10_000
 _SPILLS, _INGESTED = ".spills", ".ingested.json"
 
 
@@ -56,8 +56,8 @@ def ingest(
         SettingsError: ``shards`` is out of range.
         StageError: a worker could not do its part.
     """
-    if shards is not None and not 1 <= shards <= _MOST_SHARDS:
-        raise SettingsError(f"shards must lie in 1..{_MOST_SHARDS}, got {shards}")
+    if shards is not None and not 1 <= shards <= MOST_SHARDS:
+        raise SettingsError(f"shards must lie in 1..{MOST_SHARDS}, got {shards}")
     key = digest({"version": VERSION, "units": sorted(unit.key() for unit in units)})
     with only_writer(out):
         if (found := _finished(out, key, shards)) is None:
@@ -110,11 +110,6 @@ def _ingest(
     return finish_stage(out, "ingest", names, summaries, history=[step], before=flows)
 
 
-def shards_for(size: int) -> int:
-    """How many shards documents of ``size`` bytes make by default."""
-    return min(_MOST_SHARDS, max(1, -(-size // _SHARD_BYTES)))
-
-
 def _finished(out: Path, key: str, shards: int | None) -> Corpus | None:
     """What an earlier ingestion of the same left in ``out``, if it is whole."""
     try:
@@ -122,8 +117,7 @@ def _finished(out: Path, key: str, shards: int | None) -> Corpus | None:
     except DataError:  # unfinished, or a shard is missing
         return None
     same = known == {"key": key} and shards in (None, len(corpus.shards))
-    whole = all(sha256(corpus.path(shard)) == shard.sha256 for shard in corpus.shards)
-    return corpus if same and whole else None
+    return corpus if same and whole(corpus) else None
 
 
 def _reading(unit: Unit, out: Path) -> Task:

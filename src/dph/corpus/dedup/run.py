@@ -1,0 +1,209 @@
+"""Deduplication of a corpus: of each group of copies the best file stays.
+
+First workers mark every document (SHA-256 and bands), then this process finds who is a copy of
+whom, then workers cut. The outcome depends on the set of documents alone: not on their order, on
+how the input was cut into shards, or on the workers.
+"""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dph.corpus.dedup.decisions import Copy, copies_of
+from dph.corpus.dedup.marks import Marks, read_marks
+from dph.corpus.dedup.presets import Nearness
+from dph.corpus.dedup.signatures import algorithm_version
+from dph.corpus.dedup.work import COPIES, MEMBERS
+from dph.corpus.run_stage import OnProgress, finish_stage, unchanged
+from dph.corpus.shard_work import part_path
+from dph.corpus.shards import (
+    DROPPED,
+    KEPT,
+    MANIFEST,
+    Corpus,
+    digest,
+    position_range,
+    shard_name,
+    shard_of,
+    shards_for,
+)
+from dph.corpus.tables import TableWriter, read_table
+from dph.corpus.tasks import Notes, Task, run_tasks
+from dph.errors import DataError
+from dph.files import atomic_file, make_directory, only_writer, sha256
+
+VERSION = 1
+"""Counts up when the same documents and settings give another outcome."""
+_WORK = ".work"
+_GROUP_BYTES = 64_000_000
+"""Text of the candidates that one worker looks at more closely."""
+
+
+def dedup(
+    source: Corpus,
+    out: Path,
+    *,
+    nearness: Nearness,
+    shards: int | None = None,
+    workers: int = 1,
+    on_progress: OnProgress = lambda _amount, _note: None,
+) -> Corpus:
+    """Drop copies and near-copies of ``source`` and return what is kept.
+
+    Of a group the file with most stars stays, then the one committed last, then the smallest id.
+    The same documents make the same bytes, however they were cut into shards.
+
+    Args:
+        source: what is read.
+        out: the directory to write.
+        nearness: how near a near-copy is.
+        shards: how many to write [default: by the size of the input].
+        workers: processes.
+        on_progress: told of shards whose documents are marked.
+
+    Raises:
+        SettingsError: rensa is not installed, and near-copies are asked for.
+        DataError: a file cannot be read, or ``out`` is the source's directory or held by another
+            process.
+        StageError: a worker could not do its part.
+    """
+    if out.resolve() == source.directory.resolve():
+        raise DataError(f"the output must be another directory than the input {out}")
+    settings = nearness.json() | ({"rensa": algorithm_version()} if nearness.bands else {})
+    step = {"stage": "dedup", "version": VERSION, "settings": settings}
+    history = [*source.manifest.history, step | {"input": source.manifest.content}]
+    count = shards or shards_for(source.manifest.bytes)
+    with only_writer(out):
+        if (found := unchanged(out, history, count)) is None:
+            (out / MANIFEST).unlink(missing_ok=True)
+            job = _Job(source, out, nearness, digest(step), workers)
+            marks = job.marks(on_progress)
+            copies = copies_of(marks, nearness, job.look_closer)
+            names = [shard_name(index, count) for index in range(count)]
+            summaries = job.cut(marks, copies, names)
+            found = finish_stage(out, "dedup", names, summaries, history=history)
+        if (out / _WORK).exists():
+            shutil.rmtree(out / _WORK)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """The parts of the work that processes do."""
+
+    source: Corpus
+    out: Path
+    nearness: Nearness
+    key: str
+    workers: int
+
+    def marks(self, on_progress: OnProgress) -> Marks:
+        """What is known of each document."""
+        tasks = [
+            self._task(
+                f"marks-{shard.name}",
+                {"shard": shard.sha256},
+                {"step": "signatures", "input": str(self.source.path(shard).resolve())},
+                {"marks": self._work(f"marks-{shard.name}")},
+            )
+            for shard in self.source.shards
+        ]
+        self._run(tasks, on_progress)
+        return read_marks([task.files["marks"] for task in tasks])
+
+    def look_closer(self, groups: Sequence[Sequence[int]], marks: Marks) -> list[Copy]:
+        """The near-copies of groups of candidates, by their exact similarity."""
+        shards = [str(self.source.path(shard).resolve()) for shard in self.source.shards]
+        tasks = []
+        for number, part in enumerate(_parts(groups, marks)):
+            members = self._work(f"members-{number:05d}.parquet")
+            with atomic_file(members) as temporary, TableWriter(temporary, MEMBERS) as table:
+                for group, documents in enumerate(part):
+                    for index in documents:
+                        table.write(marks.member(index) | {"group": group})
+            name = f"copies-{number:05d}.parquet"
+            tasks.append(
+                self._task(
+                    name,
+                    {"members": sha256(members), "input": self.source.manifest.content},
+                    {"step": "look", "members": str(members), "shards": shards},
+                    {"copies": self._work(name)},
+                )
+            )
+        self._run(tasks)
+        return [Copy(**row) for task in tasks for row in read_table(task.files["copies"])]
+
+    def cut(self, marks: Marks, copies: Sequence[Copy], names: Sequence[str]) -> list[Any]:
+        """Write the shards ``names`` without the copies."""
+        by_id = {copy.id: copy for copy in copies}
+        dropped: list[list[Copy]] = [[] for _ in names]
+        for document in marks.ids:
+            if document in by_id:
+                dropped[shard_of(document, len(names))].append(by_id[document])
+        tasks = []
+        for index, name in enumerate(names):
+            place = self._work(f"cut-{name}")
+            with atomic_file(place) as temporary, TableWriter(temporary, COPIES) as table:
+                for copy in dropped[index]:
+                    table.write(copy.row())
+            low, high = position_range(index, len(names))
+            inputs = self._inputs(low, high)
+            request = {"step": "cut", "copies": str(place), "low": low, "high": high}
+            tasks.append(
+                self._task(
+                    name,
+                    {"copies": sha256(place), "inputs": [digest for _, digest in inputs]},
+                    request | {"name": name, "inputs": [path for path, _ in inputs]},
+                    {table: part_path(self.out, table, name) for table in (KEPT, DROPPED)},
+                )
+            )
+        return self._run(tasks)
+
+    def _inputs(self, low: int, high: int) -> list[tuple[str, str]]:
+        """The shards of the input with positions in [low, high): their paths and digests."""
+        shards = self.source.shards
+        ranges = [position_range(index, len(shards)) for index in range(len(shards))]
+        return [
+            (str(self.source.path(shard).resolve()), shard.sha256)
+            for shard, (begin, end) in zip(shards, ranges, strict=True)
+            if begin < high and low < end
+        ]
+
+    def _task(self, name: str, made_from: Any, request: Any, files: dict[str, Path]) -> Task:
+        out = self.out if request["step"] == "cut" else next(iter(files.values()))
+        return Task(
+            name=name,
+            key=digest({"job": self.key, "from": made_from}),
+            request=request | {"out": str(out.resolve())},
+            files=files,
+        )
+
+    def _run(
+        self, tasks: Sequence[Task], on_progress: OnProgress = lambda _amount, _note: None
+    ) -> list[dict[str, Any]]:
+        return run_tasks(
+            tasks,
+            Notes(self.out / _WORK / "done"),
+            handler="dph.corpus.dedup.work:make_handler",
+            options={"nearness": self.nearness.json()},
+            workers=self.workers,
+            on_progress=on_progress,
+        )
+
+    def _work(self, name: str) -> Path:
+        return make_directory(self.out / _WORK).resolve() / name
+
+
+def _parts(groups: Sequence[Sequence[int]], marks: Marks) -> list[list[Sequence[int]]]:
+    """The groups in parts of about ``_GROUP_BYTES`` of text."""
+    parts: list[list[Sequence[int]]] = []
+    size = _GROUP_BYTES
+    for group in groups:
+        if size >= _GROUP_BYTES:
+            parts.append([])
+            size = 0
+        parts[-1].append(group)
+        size += int(marks.sizes[list(group)].sum())
+    return parts
