@@ -3,8 +3,12 @@
 import typer
 
 from dph.cli.corpus.dedup import dedup
+from dph.cli.corpus.explain import explain
+from dph.cli.corpus.filter import filter_documents
 from dph.cli.corpus.ingest import ingest
+from dph.cli.corpus.rules import rules
 from dph.cli.corpus.show import show
+from dph.cli.corpus.transform import transform
 
 corpus_app = typer.Typer(
     name="corpus",
@@ -12,5 +16,6 @@ corpus_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-for verb in (ingest, dedup, show):
+for verb in (ingest, dedup, transform, show, explain, rules):
     corpus_app.command(verb.__name__)(verb)
+corpus_app.command("filter")(filter_documents)
