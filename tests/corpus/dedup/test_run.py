@@ -1,0 +1,144 @@
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from dph.corpus.dedup.presets import PRESETS, preset
+from dph.corpus.dedup.run import dedup
+from dph.corpus.documents import Document
+from dph.corpus.tables import read_table
+from dph.errors import DataError
+from dph.files import sha256
+from planted_pairs import pair
+from small_corpora import small_corpus
+
+OPENCODER = PRESETS["opencoder"]
+
+
+def planted_documents(originals=30):
+    """Originals, each with a copy and a near-copy (two words of about 3,000), and strangers."""
+    rng = np.random.default_rng(5)
+    documents = []
+    for number in range(originals):
+        first, second, _ = pair(rng, 3000, 1)
+        for name, text in (("a", first), ("b", first), ("c", second)):
+            stars = {"a": 1, "b": number % 3, "c": 0}[name]
+            facts = {"path": f"{name}.txt", "stars": stars, "commit_time": number}
+            documents.append(Document.of(text, id=f"{number}{name}", **facts))
+        stranger = pair(rng, 300, 1)[0]
+        documents.append(Document.of(stranger, id=f"{number}s", path="s.txt"))
+    return documents
+
+
+def dropped(corpus):
+    """(reason, kept id) by the id that was dropped."""
+    return {
+        row["id"]: (row["reason"], row["kept_id"])
+        for shard in corpus.shards
+        for row in read_table(corpus.directory / "dropped" / shard.name)
+    }
+
+
+def bytes_of(directory):
+    return {
+        str(path.relative_to(directory)): sha256(path)
+        for path in sorted(directory.rglob("*"))
+        if path.is_file() and not path.name.startswith(".")
+    }
+
+
+def test_the_most_starred_then_the_latest_then_the_first_id_stays(tmp_path):
+    text = "the same text in every one of them"
+    documents = [
+        Document.of(text, id="a", path="p", stars=1, commit_time=5),
+        Document.of(text, id="b", path="p", stars=2, commit_time=3),
+        Document.of(text, id="d", path="p", stars=2, commit_time=4),
+        Document.of(text, id="c", path="p", stars=2, commit_time=4),
+        Document.of("short", id="e", path="p"),
+        Document.of("short", id="f", path="p"),
+        Document.of("", id="g", path="p"),
+    ]
+    made = dedup(small_corpus(tmp_path / "in", documents), tmp_path / "out", nearness=OPENCODER)
+    assert {document.id for document in made.documents()} == {"c", "e", "g"}
+    assert dropped(made) == {
+        **dict.fromkeys("abd", ("exact", "c")),
+        "f": ("exact", "e"),
+    }
+
+
+def test_near_copies_go_and_copies_of_them_are_told_who_stayed(tmp_path):
+    source = small_corpus(tmp_path / "in", planted_documents())
+    made = dedup(source, tmp_path / "out", nearness=OPENCODER)
+    found = dropped(made)
+    for number in range(30):
+        best = "b" if number % 3 == 2 else "a"
+        other = "a" if best == "b" else "b"
+        assert found[f"{number}{other}"] == ("exact", f"{number}{best}")
+        assert found[f"{number}c"] == ("near", f"{number}{best}")
+    assert len(found) == 60
+    kept = dedup(source, tmp_path / "exact", nearness=PRESETS["exact"])
+    assert {reason for reason, _ in dropped(kept).values()} == {"exact"}
+    closer = dedup(source, tmp_path / "closer", nearness=preset("opencoder", 0.9999))
+    assert {reason for reason, _ in dropped(closer).values()} == {"exact"}
+
+
+@pytest.mark.slow
+def test_neither_order_nor_shards_nor_workers_change_a_byte(tmp_path):
+    documents = planted_documents()
+    made = []
+    for shards in (1, 2, 4):
+        random.Random(shards).shuffle(documents)
+        source = small_corpus(tmp_path / f"in{shards}", documents, shards=shards)
+        for name in ("opencoder", "loose"):
+            out = tmp_path / f"{name}{shards}"
+            dedup(source, out, nearness=PRESETS[name], workers=1 + shards % 2)
+            made.append((name, tuple(bytes_of(out).items())))
+    assert len(set(made)) == 2
+    cut = dedup(source, tmp_path / "cut", nearness=OPENCODER, shards=3)
+    whole = small_corpus(tmp_path / "again", list(cut.documents()))
+    assert whole.manifest.content == cut.manifest.content
+    assert len(cut.shards) == 3
+
+
+def test_done_again_it_does_nothing_and_another_setting_does_it_anew(tmp_path):
+    source = small_corpus(tmp_path / "in", planted_documents(3))
+    dedup(source, tmp_path / "out", nearness=OPENCODER)
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("*.parquet")}
+    dedup(source, tmp_path / "out", nearness=OPENCODER)
+    assert before == {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("*.parquet")}
+    made = dedup(source, tmp_path / "out", nearness=PRESETS["exact"])
+    assert set(made.manifest.flow.reasons) == {"exact"}
+    with pytest.raises(DataError, match="another directory"):
+        dedup(source, tmp_path / "in", nearness=OPENCODER)
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
+    source = small_corpus(tmp_path / "in", planted_documents(), shards=6)
+    dedup(source, tmp_path / "whole", nearness=PRESETS["loose"], workers=2)
+    script = (
+        "import sys; from pathlib import Path\n"
+        "from dph.corpus.dedup.presets import PRESETS; from dph.corpus.dedup.run import dedup\n"
+        "from dph.corpus.shards import open_corpus\n"
+        "dedup(open_corpus(Path(sys.argv[1])), Path(sys.argv[2]), nearness=PRESETS['loose'])\n"
+    )
+    kills, delay, code = 0, 0.5, 1
+    while code:
+        child = subprocess.Popen(
+            [sys.executable, "-c", script, tmp_path / "in", tmp_path / "out"],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        begun = time.monotonic()
+        while child.poll() is None and time.monotonic() - begun < delay:
+            time.sleep(0.01)
+        if child.poll() is None:
+            child.send_signal(signal.SIGKILL)
+            kills += 1
+        code, delay = child.wait(), delay * 1.4
+    assert kills
+    assert bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")
