@@ -71,8 +71,8 @@ def _word(document_id: str, corpus: Corpus) -> StageWord:
     if corpus.shards:
         shard = corpus.shards[shard_of(document_id, len(corpus.shards))]
         path = corpus.directory / DROPPED / shard.name
-        rows = read_table(path) if path.is_file() else iter(())
-        dropped = next((row for row in rows if row["id"] == document_id), None)
+        found = read_table(path) if path.is_file() else iter(())
+        dropped = next((row for row in found if row["id"] == document_id), None)
     kept = None if dropped or not corpus.shards else corpus.find(document_id)
     tables = {
         path.stem: rows
@@ -89,4 +89,3 @@ def _rows_of(document_id: str, path: Path) -> list[dict[str, Any]]:
     table = pq.read_table(path, filters=pc.field("id") == document_id)
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
-

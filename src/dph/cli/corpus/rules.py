@@ -1,6 +1,7 @@
 """``dph corpus rules``: what the rules of a preset are."""
 
 from dataclasses import asdict
+from typing import Annotated
 
 import typer
 
@@ -8,14 +9,24 @@ from dph.cli.corpus.filter import PresetOption
 from dph.cli.options import JsonOption
 
 
-def rules(preset: PresetOption = "fixed", as_json: JsonOption = False) -> None:
+def rules(
+    preset: PresetOption = "fixed",
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the page docs/corpus-rules.md, all presets.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """List a preset's rules: when a file is dropped, what for, and which rules can never fire."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     from dph.cli.display.output import json_text, table_text
+    from dph.corpus.rules.document import rules_document
     from dph.corpus.rules.presets import load_preset
 
+    if markdown:
+        typer.echo(rules_document(), nl=False)
+        return
     found = load_preset(preset)
     if as_json:
         rows = [

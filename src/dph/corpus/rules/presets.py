@@ -19,6 +19,7 @@ class Preset:
         name: of the preset.
         rules: by name.
         left_out: why rules of the table it was made from are not in it, by name.
+        replaced: which rule of that table one of its own stands in for, by the own one's name.
         released_names: files without a language of their own get it as the released filter's
             example gives it: by the name without its extension, then by the extension alone.
     """
@@ -26,6 +27,7 @@ class Preset:
     name: str
     rules: Mapping[str, Rule]
     left_out: Mapping[str, str]
+    replaced: Mapping[str, str]
     released_names: bool
 
     def of_kind(self, kind: str) -> Mapping[str, tuple[Rule, Condition]]:
@@ -57,12 +59,13 @@ def load_preset(name: str) -> Preset:
     left_out = dict(table.get("left_out", {}))
     for gone in left_out:
         del rules[gone]
+    replaced = {}
     for row in table["rule"]:
-        replaced = row.pop("replaces", None)
-        if replaced is not None:
-            del rules[replaced]
+        if old := row.pop("replaces", None):
+            replaced[row["name"]] = old
+            del rules[old]
         rules[row["name"]] = _rule(row)
-    return Preset(name, rules, left_out, released_names=base is None)
+    return Preset(name, rules, left_out, replaced, released_names=base is None)
 
 
 def _rule(row: Mapping[str, Any]) -> Rule:

@@ -13,6 +13,9 @@ from dph.corpus.rules.presets import load_preset
 from dph.corpus.signals import FileView
 from dph.corpus.stage import DocumentStage, Drop, Outcome, StageSpec
 
+_SECONDS = 300.0
+"""For one document. Lexers and parsers take up to a minute for the largest."""
+
 VERDICTS = pa.schema(
     [
         ("id", pa.string()),
@@ -38,7 +41,10 @@ def filter_spec(preset: str) -> StageSpec:
     """
     load_preset(preset)
     return StageSpec(
-        name="filter", entry="dph.corpus.rules.stage:make_filter", settings={"preset": preset}
+        name="filter",
+        entry="dph.corpus.rules.stage:make_filter",
+        settings={"preset": preset},
+        seconds=_SECONDS,
     )
 
 
@@ -69,9 +75,7 @@ class FilterStage:
             language=document.language,
             natural_language=document.natural_language or "en",
         )
-        return judge(
-            self._preset, view, document_id=document.id, doc_type=document.doc_type.value
-        )
+        return judge(self._preset, view, document_id=document.id, doc_type=document.doc_type.value)
 
     def __call__(self, document: Document) -> Outcome:
         """Keep ``document``, or drop it for all rules that say so."""

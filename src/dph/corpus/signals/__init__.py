@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 from dph.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dph.corpus.signals.failure import SignalFailure
+    from dph.corpus.signals.failure import SignalError
     from dph.corpus.signals.measuring import Measured, measure, signal_groups
     from dph.corpus.signals.view import FileView
 
 __all__ = [
     "FileView",
     "Measured",
-    "SignalFailure",
+    "SignalError",
     "measure",
     "signal_groups",
 ]
@@ -22,7 +22,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "FileView": "dph.corpus.signals.view",
         "Measured": "dph.corpus.signals.measuring",
-        "SignalFailure": "dph.corpus.signals.failure",
+        "SignalError": "dph.corpus.signals.failure",
         "measure": "dph.corpus.signals.measuring",
         "signal_groups": "dph.corpus.signals.measuring",
     },

@@ -92,8 +92,10 @@ def frac_chars_hex_words(view: FileView) -> float | None:
 
 
 def frac_lines_prompt_comments(view: FileView) -> float | None:
-    """Lines of comments with a reminder ("todo") over all lines. Comments are put together as they
-    come, so Python's "#" lines in a row are one."""
+    """Lines of comments with a reminder ("todo") over all lines.
+
+    Comments are put together as they come, so Python's "#" lines in a row are one.
+    """
     lines = [line.lower() for line in view.comment_lines]
     count = sum(any(word in line for word in _REMINDERS) for line in lines)
     return share(count, len(view.lines))

@@ -2,9 +2,7 @@
 
 from dph.corpus.signals.patterns import LanguagePatterns
 
-_TYPES = (
-    "int|float|double|char|string|bool|byte|sbyte|short|ushort|uint|long|ulong|decimal"
-)
+_TYPES = "int|float|double|char|string|bool|byte|sbyte|short|ushort|uint|long|ulong|decimal"
 PATTERNS = LanguagePatterns(
     {
         "functions": r"""

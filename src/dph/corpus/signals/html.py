@@ -13,6 +13,7 @@ def visible_text(text: str) -> str | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # XML, names of files: data all the same
-            return BeautifulSoup(text, features="html.parser").get_text()
+            visible: str = BeautifulSoup(text, features="html.parser").get_text()
+            return visible
     except Exception:  # noqa: BLE001 - the parser's own errors have no common class
         return None

@@ -53,8 +53,10 @@ def accessible_share(code: str) -> float | None:
 
 
 def legal_share(kind: str, first: str, code: str) -> float | None:
-    """Share of ``kind`` whose second character is one of ``first``, as the released filter reads
-    a name."""
+    """Share of ``kind`` whose second character is one of ``first``.
+
+    That is where the released filter looks for a name.
+    """
     found = PATTERNS.matches(kind, code)
     return sum(text[1] in first for text in found) / len(found) if found else None
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import esprima
 
-from dph.corpus.signals.failure import SignalFailure
+from dph.corpus.signals.failure import SignalError
 
 _SIMPLE = frozenset(("Literal", "Identifier", "UnaryExpression"))
 _FUNCTIONS = frozenset(("FunctionExpression", "ArrowFunctionExpression"))
@@ -42,16 +42,16 @@ def javascript_facts(text: str) -> JavaScriptFacts | None:
     that fails.
 
     Raises:
-        SignalFailure: the parser broke, or the text is too long for it.
+        SignalError: the parser broke, or the text is too long for it.
     """
     if len(text) > _LONGEST:
-        raise SignalFailure(f"JavaScript of {len(text)} characters; parsed up to {_LONGEST}")
+        raise SignalError(f"JavaScript of {len(text)} characters; parsed up to {_LONGEST}")
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, _NESTING))
     try:
         tree = _parsed(text)
-    except Exception as error:  # noqa: BLE001 - the parser breaks in many ways on odd input
-        raise SignalFailure(f"JavaScript parser: {type(error).__name__}") from error
+    except Exception as error:
+        raise SignalError(f"JavaScript parser: {type(error).__name__}") from error
     finally:
         sys.setrecursionlimit(limit)
     return None if tree is None else _facts(tree)
@@ -113,7 +113,7 @@ def _declared(node: Any, functions: list[str], variables: list[str]) -> int:
 
 
 def _exported(node: Any, functions: list[str], variables: list[str]) -> int:
-    """Note what is assigned to a name of ``module.exports``; returns whether its value is simple."""
+    """Note what ``module.exports`` gets under a name; returns whether its value is simple."""
     left = node.left
     if left.type != "MemberExpression" or left.object.type != "MemberExpression":
         return 0

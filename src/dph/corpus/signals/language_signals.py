@@ -141,9 +141,7 @@ _CSHARP = (
     Signal("qsc_codecsharp_frac_lines_print", _lines_holding("Console.WriteLine")),
 )
 _GO = (
-    Signal(
-        "qsc_codego_cate_testfile", lambda view: float(view.name.lower().endswith("_test.go"))
-    ),
+    Signal("qsc_codego_cate_testfile", lambda view: float(view.name.lower().endswith("_test.go"))),
     Signal("qsc_codego_frac_lines_func_ratio", _functions(golang.PATTERNS)),
     Signal("qsc_codego_cate_var_zero", lambda _view: 0.0),
     Signal("qsc_codego_score_lines_no_logic", _per_line(golang.count_no_logic)),

@@ -2,12 +2,12 @@
 
 
 def cut_lines(text: str) -> list[str]:
-    """The lines of ``text``.
+    r"""The lines of ``text``.
 
     A lone carriage return ends no line.
 
-    >>> cut_lines("a\\r\\nb\\rc")
-    ['a\\r\\n', 'b\\rc']
+    >>> cut_lines("a\r\nb\rc")
+    ['a\r\n', 'b\rc']
     """
     parts = text.split("\n")
     last = parts.pop()

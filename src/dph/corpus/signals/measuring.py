@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dph.corpus.signals.code_signals import CODE_SIGNALS
-from dph.corpus.signals.failure import SignalFailure
+from dph.corpus.signals.failure import SignalError
 from dph.corpus.signals.language_signals import LANGUAGE_SIGNALS
 from dph.corpus.signals.signal import Signal
 from dph.corpus.signals.text_signals import TEXT_SIGNALS
@@ -44,7 +44,7 @@ def measure(view: FileView, groups: Sequence[Sequence[Signal]]) -> Measured:
         for signal in group:
             try:
                 values[signal.name] = signal(view)
-            except SignalFailure as failure:
+            except SignalError as failure:
                 values[signal.name], failures[signal.name] = None, str(failure)
                 break
             except TimeoutError:  # of the regex module

@@ -98,7 +98,7 @@ OWN_SIGNALS: Mapping[str, Signal] = {
         Signal("code_marked_generated", marked_generated),
         Signal("code_reminder_lines", reminder_lines),
         Signal("code_comments_as_lexed", comments_as_lexed),
-        Signal("code_assert_lines", _lines_matching(r"\bassert")),
+        Signal("code_assert_lines", _lines_matching(r"(?i)\bassert")),
         Signal("python_parses", python_parses),
         Signal("python_pass_lines", _lines_matching(r"^\s*pass\b|:\s*pass\s*$")),
         Signal("python_import_lines", _lines_matching(r"^\s*(?:import|from)\s")),

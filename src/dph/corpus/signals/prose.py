@@ -4,7 +4,7 @@ import math
 import re
 from collections import Counter
 
-_SENTENCE = re.compile(r"\b[^.!?。！？؟]+[.!?。！？؟]*")
+_SENTENCE = re.compile("\\b[^{0}]+[{0}]*".format(".!?\u3002\uff01\uff1f\u061f"))
 _SENTENCE_END = re.compile(r"[.?!\n]")
 _LINK = re.compile(r"\(https?://\S+\)")
 _TAG = re.compile(r"<[^>]*>")

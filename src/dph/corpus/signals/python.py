@@ -75,9 +75,7 @@ def python_facts(tree: ast.Module) -> PythonFacts:
     documented.append(("module", "", _docstring(tree)))
     documented.sort(key=lambda entry: entry[:2])
     docstrings = tuple(text for _, _, text in documented if text)
-    return PythonFacts(
-        functions, classes, returns, has_variable, attributes, plain, docstrings
-    )
+    return PythonFacts(functions, classes, returns, has_variable, attributes, plain, docstrings)
 
 
 def prose_length(text: str, facts: PythonFacts | None, pieces: tuple[str, ...] | None) -> int:

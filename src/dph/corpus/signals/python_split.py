@@ -1,10 +1,10 @@
-"""Comments and doc strings of Python that parses, split from the rest about ten times faster than lexing.
+"""Comments and doc strings of Python that parses, split from the rest without a lexer.
 
-Gives exactly what Pygments' Python lexer gives, or None: then the caller lexes. What is a doc string
-is decided as that lexer does: any triple-quoted string that begins a line. The scanner only looks
-at ``#``, quotes and the beginnings of lines, and gives up where the lexer's reading of a string
-could depend on more (escaped quotes that end a doc string, f-strings with nested quotes or braces,
-soft keywords beside quotes).
+Gives exactly what Pygments' Python lexer gives, some twenty times as fast, or None: then the caller
+lexes. What is a doc string is decided as that lexer does: any triple-quoted string that begins a
+line. The scanner only looks at ``#``, quotes and the beginnings of lines, and gives up where the
+lexer's reading of a string could depend on more (escaped quotes that end a doc string, f-strings
+with nested quotes or braces, soft keywords beside quotes).
 """
 
 import re
@@ -25,13 +25,12 @@ _FIELD = (
     r"(?::(?:.?[<>=^])?[-+ ]?\#?0?\d*,?(?:\.\d+)?[E-GXb-gnosx%]?)?\}"
 )
 
+
 def _body(quote: str, *, formatted: bool) -> re.Pattern[str]:
     """The rest of a string after its opening quote."""
     mark, line = quote[0], "" if len(quote) == 3 else r"\n"
     other = "".join({'"', "'"} - {mark}) if line else "\"'"
-    simple = rf"[^{{}}\"'\\{line or '#'}]" + "".join(
-        rf" | {q}[^{q}{{}}\\\n]*{q}" for q in other
-    )
+    simple = rf"[^{{}}\"'\\{line or '#'}]" + "".join(rf" | {q}[^{q}{{}}\\\n]*{q}" for q in other)
     escape = r"\\[\\\n\"']?" if not line else rf"\\[\\\n{mark}]?"
     if formatted:
         nested = rf"\{{ (?: {simple} )*+ \}}"
@@ -41,9 +40,7 @@ def _body(quote: str, *, formatted: bool) -> re.Pattern[str]:
         field = rf"{_FIELD} | \{{{{1,2}}"
         literal = rf"[^{mark}\\{{{line}]+"
     lone = "" if line else rf" | {mark}(?!{mark}{mark})"
-    return re.compile(
-        rf"(?> {literal} | {escape} | {field} {lone} )*+ {quote}", re.VERBOSE
-    )
+    return re.compile(rf"(?> {literal} | {escape} | {field} {lone} )*+ {quote}", re.VERBOSE)
 
 
 _BODIES = {

@@ -1,4 +1,4 @@
-"""Shares of code that lie in quotes, found by pairing quote marks: blind to escapes and apostrophes.
+"""What lies in quotes, found by pairing quote marks: blind to escapes and apostrophes.
 
 Three single quotes go before three double ones, those before one of either; the shortest match
 wins.
@@ -40,9 +40,7 @@ def long_strings(code: str, natural_language: str) -> int:
 
 def long_word_characters(strings: list[str]) -> int:
     """Characters of words in ``strings`` that have over 20 of them and hold no URL."""
-    words = (
-        word for string in strings if len(string) > _LONG_WORD for word in string.split()
-    )
+    words = (word for string in strings if len(string) > _LONG_WORD for word in string.split())
     return sum(len(word) for word in words if len(word) > _LONG_WORD and not _URL.search(word))
 
 

@@ -15,7 +15,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Literal
 from pygments.util import ClassNotFound
 
-from dph.corpus.signals.failure import SignalFailure
+from dph.corpus.signals.failure import SignalError
 from dph.corpus.signals.lines import cut_lines
 from dph.corpus.signals.python_split import split_python
 
@@ -50,7 +50,7 @@ def split_text(text: str, language: str, tree: ast.Module | None = None) -> Spli
     """Split ``text`` of a programming ``language``; ``tree`` is there if it is Python that parses.
 
     Raises:
-        SignalFailure: the lexer gave up.
+        SignalError: the lexer gave up.
     """
     if language == "perl":
         return _scanned_perl(text)
@@ -64,10 +64,10 @@ def split_text(text: str, language: str, tree: ast.Module | None = None) -> Spli
 
 
 def as_lexed(text: str) -> str:
-    """``text`` as Pygments' lexers read it.
+    r"""``text`` as Pygments' lexers read it.
 
-    >>> as_lexed("\\ufeff\\r\\nx = 1\\r\\n\\r\\n")
-    'x = 1\\n'
+    >>> as_lexed("\ufeff\r\nx = 1\r\n\r\n")
+    'x = 1\n'
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     return text.strip("\n") + "\n"
@@ -79,8 +79,8 @@ def _lexed(text: str, lexer: Lexer) -> Split:
     try:
         for kind, token in pygments.lex(text, lexer):
             (comments if kind in _COMMENTS else code).append(token)
-    except Exception as error:  # noqa: BLE001 - one of 500 grammars met a text it cannot take
-        raise SignalFailure(f"{lexer.name} lexer: {error!r}") from error
+    except Exception as error:
+        raise SignalError(f"{lexer.name} lexer: {error!r}") from error
     return Split("".join(code), tuple(comments))
 
 

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
 from dph.corpus.signals.characters import CharacterCounts, count_characters
-from dph.corpus.signals.failure import SignalFailure
+from dph.corpus.signals.failure import SignalError
 from dph.corpus.signals.lines import cut_lines, not_blank
 from dph.corpus.signals.ngrams import NGramShares, ngram_shares
 from dph.corpus.signals.python import PythonFacts, parse_python, python_facts
@@ -42,7 +42,7 @@ class FileView:
     bytes: int = 0
     language: str = ""
     natural_language: str = "en"
-    _failures: dict[str, SignalFailure] = field(default_factory=dict, init=False, repr=False)
+    _failures: dict[str, SignalError] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def length(self) -> int:
@@ -144,7 +144,7 @@ class FileView:
         if name not in self.__dict__:
             try:
                 self.__dict__[name] = make()
-            except SignalFailure as failure:
+            except SignalError as failure:
                 self._failures[name] = failure
                 raise
         part: _Part = self.__dict__[name]

@@ -17,11 +17,11 @@ from typing import Any
 
 import regex
 
-from dph.corpus.signals.failure import SignalFailure
+from dph.corpus.signals.failure import SignalError
 
 _WORD = regex.compile(r"\w+|[^\w\s]+")
-"""As nltk's ``wordpunct_tokenize`` has it: to ``regex``, unlike ``re``, a mark on a letter is part of
-its word."""
+"""As nltk's ``wordpunct_tokenize`` has it: to ``regex``, unlike ``re``, a mark on a letter is part
+of its word."""
 _ASCII_WORD = re.compile(r"\w+|[^\w\s]+", re.ASCII)
 _SEPARATORS = re.compile(r"[\x1c-\x1f]")
 """Space to ``re`` only."""
@@ -41,8 +41,8 @@ _HALF_WIDTH = {
     "」": "'",
     "“": '"',
     "”": '"',
-    "‘": "'",
-    "’": "'",
+    "\u2018": "'",
+    "\u2019": "'",
     "￥": "¥",
 } | {chr(ord(mark) + 0xFEE0): mark for mark in string.punctuation}
 
@@ -68,7 +68,7 @@ def normalised_words(text: str, natural_language: str = "en") -> list[str]:
     ['get', 'url', 'x', '22']
     """
     if natural_language == "ja":
-        raise SignalFailure("no words: there is no tokenizer for Japanese")
+        raise SignalError("no words: there is no tokenizer for Japanese")
     text = text.translate(_NORMALISING).lower()
     if text.isascii():
         if natural_language != "zh" and not _STRANGE_ASCII.search(text):
@@ -85,7 +85,7 @@ def raw_words(text: str, natural_language: str = "en") -> list[str]:
     ['a', '.', 'b', '+=', '1']
     """
     if natural_language == "ja":
-        raise SignalFailure("no words: there is no tokenizer for Japanese")
+        raise SignalError("no words: there is no tokenizer for Japanese")
     return _tokens(text, natural_language)
 
 
@@ -108,7 +108,8 @@ def _tokens(text: str, natural_language: str) -> list[str]:
         return [word for line in text.split("\n") for word in cut.lcut(line) if word.strip()]
     if text.isascii() and not _SEPARATORS.search(text):
         return _ASCII_WORD.findall(text)
-    return _WORD.findall(text)
+    words: list[str] = _WORD.findall(text)
+    return words
 
 
 @cache

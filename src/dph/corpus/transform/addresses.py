@@ -11,19 +11,124 @@ _EMAIL = re.compile(
     r"@(?P<domain>(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+(?P<last>[A-Za-z]{2,}))(?![\w@])"
 )
 _TOP_LEVEL = frozenset(
-    "com org net edu gov mil int info biz name io ai co dev app me tv us uk de fr it es pt nl be at "
-    "ch se no fi dk pl cz sk hu ro bg gr ru ua by kz tr il ir in pk bd lk np cn jp kr tw hk sg my th "
-    "vn id ph au nz ca mx br ar cl pe ve uy za ng ke eg ma eu ie is lt lv ee lu si hr ba mk al ge am "
-    "az cc ws xyz tech online site cloud email museum aero coop".split()
+    [
+        "com",
+        "org",
+        "net",
+        "edu",
+        "gov",
+        "mil",
+        "int",
+        "info",
+        "biz",
+        "name",
+        "io",
+        "ai",
+        "co",
+        "dev",
+        "app",
+        "me",
+        "tv",
+        "us",
+        "uk",
+        "de",
+        "fr",
+        "it",
+        "es",
+        "pt",
+        "nl",
+        "be",
+        "at",
+        "ch",
+        "se",
+        "no",
+        "fi",
+        "dk",
+        "pl",
+        "cz",
+        "sk",
+        "hu",
+        "ro",
+        "bg",
+        "gr",
+        "ru",
+        "ua",
+        "by",
+        "kz",
+        "tr",
+        "il",
+        "ir",
+        "in",
+        "pk",
+        "bd",
+        "lk",
+        "np",
+        "cn",
+        "jp",
+        "kr",
+        "tw",
+        "hk",
+        "sg",
+        "my",
+        "th",
+        "vn",
+        "id",
+        "ph",
+        "au",
+        "nz",
+        "ca",
+        "mx",
+        "br",
+        "ar",
+        "cl",
+        "pe",
+        "ve",
+        "uy",
+        "za",
+        "ng",
+        "ke",
+        "eg",
+        "ma",
+        "eu",
+        "ie",
+        "is",
+        "lt",
+        "lv",
+        "ee",
+        "lu",
+        "si",
+        "hr",
+        "ba",
+        "mk",
+        "al",
+        "ge",
+        "am",
+        "az",
+        "cc",
+        "ws",
+        "xyz",
+        "tech",
+        "online",
+        "site",
+        "cloud",
+        "email",
+        "museum",
+        "aero",
+        "coop",
+    ]
 )
-"""Domains that people have addresses in. Those that are mostly file types or attributes (py, js, md,
-rs, sh) are left out."""
-_RESERVED = re.compile(r"(?:^|\.)(?:example|test|invalid|localhost|local)(?:\.(?:com|org|net))?$", re.I)
+"""Domains that people have addresses in. Those that are mostly file types or attributes (py, js,
+md, rs, sh) are left out."""
+_RESERVED = re.compile(
+    r"(?:^|\.)(?:example|test|invalid|localhost|local)(?:\.(?:com|org|net))?$", re.I
+)
 """RFC 2606: such addresses belong to nobody."""
 _NOBODY = frozenset(("git", "noreply", "no-reply", "user", "username", "hg", "svn"))
 
 _IPV4 = re.compile(r"(?<![\w./@-])(?<!\w:)\d{1,3}(?:\.\d{1,3}){3}(?![\w-]|\.\d)")
-_IPV4_IN_URL = re.compile(r"(?:(?<=//)|(?<=@))\d{1,3}(?:\.\d{1,3}){3}(?=[:/\s\"'<>)]|$)", re.MULTILINE)
+_IPV4_IN_URL = re.compile(
+    r"(?:(?<=//)|(?<=@))\d{1,3}(?:\.\d{1,3}){3}(?=[:/\s\"'<>)]|$)", re.MULTILINE
+)
 _IPV6 = re.compile(r"(?<![\w:.])[23][0-9a-fA-F]{3}(?::[0-9a-fA-F]{0,4}){2,7}(?![\w:])")
 _VERSION = re.compile(r"(?:version|release|\bver|\bv|[=~<>!]=|\bOID)[\W_]{0,8}$", re.IGNORECASE)
 _RESOLVERS = frozenset(

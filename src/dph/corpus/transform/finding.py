@@ -13,7 +13,7 @@ class Finding:
 
 
 def replaced(text: str, findings: list[Finding]) -> str:
-    """``text`` with ``<kind>`` for each finding; where two overlap, the first and longest counts."""
+    """``text`` with ``<kind>`` for each finding; of two that overlap the first, longest one."""
     parts, last = [], 0
     for finding in sorted(findings, key=lambda found: (found.start, -found.end)):
         if finding.start >= last:

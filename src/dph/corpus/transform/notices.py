@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dph.corpus.signals.lines import cut_lines
+
 _NOTICE = re.compile(
     r"""copyright|\(c\)\s*(?:19|20)\d\d|©|licen[cs]ed?\b|SPDX-|all\s+rights\s+reserved
     |permission\s+is\s+hereby|permission\s+to\s+use,\s+copy|redistributions?\s+(?:and|of|in)
@@ -47,18 +49,71 @@ _ML = CommentStyle((), (("(*", "*)"),))
 
 STYLES: Mapping[str, CommentStyle] = (
     dict.fromkeys(
-        "c cpp csharp java javascript typescript tsx jsx go rust swift kotlin scala groovy dart "
-        "objective-c objective-c++ cuda solidity zig scss less d glsl hlsl verilog systemverilog "
-        "vala haxe gradle thrift".split(),
+        [
+            "c",
+            "cpp",
+            "csharp",
+            "java",
+            "javascript",
+            "typescript",
+            "tsx",
+            "jsx",
+            "go",
+            "rust",
+            "swift",
+            "kotlin",
+            "scala",
+            "groovy",
+            "dart",
+            "objective-c",
+            "objective-c++",
+            "cuda",
+            "solidity",
+            "zig",
+            "scss",
+            "less",
+            "d",
+            "glsl",
+            "hlsl",
+            "verilog",
+            "systemverilog",
+            "vala",
+            "haxe",
+            "gradle",
+            "thrift",
+        ],
         _C,
     )
     | {"protocol buffer": _C, "css": CommentStyle((), (("/*", "*/"),))}
     | dict.fromkeys(
-        "python ruby perl shell bash yaml toml r julia makefile cmake dockerfile tcl elixir nim "
-        "powershell awk crystal starlark cython meson coffeescript hcl".split(),
+        [
+            "python",
+            "ruby",
+            "perl",
+            "shell",
+            "bash",
+            "yaml",
+            "toml",
+            "r",
+            "julia",
+            "makefile",
+            "cmake",
+            "dockerfile",
+            "tcl",
+            "elixir",
+            "nim",
+            "powershell",
+            "awk",
+            "crystal",
+            "starlark",
+            "cython",
+            "meson",
+            "coffeescript",
+            "hcl",
+        ],
         _HASH,
     )
-    | dict.fromkeys("html xml vue svelte xslt jsp".split(), _MARKUP)
+    | dict.fromkeys(["html", "xml", "vue", "svelte", "xslt", "jsp"], _MARKUP)
     | dict.fromkeys(("clojure", "common lisp", "emacs lisp", "scheme", "racket"), _LISP)
     | dict.fromkeys(("tex", "erlang", "matlab", "prolog"), _PERCENT)
     | dict.fromkeys(("ada", "vhdl", "elm"), _DASHES)
@@ -80,14 +135,14 @@ STYLES: Mapping[str, CommentStyle] = (
 
 
 def without_notice(text: str, language: str) -> str:
-    """``text`` without the copyright notice in its leading comments.
+    r"""``text`` without the copyright notice in its leading comments.
 
     Only comments before anything else are read, past lines that a program reads (``#!``,
     encodings, build tags). Paragraphs of such a comment from the first to the last that belong to
     a notice go; those around them stay.
 
-    >>> without_notice("# Copyright 2020 A. Person\\n# All rights reserved.\\n\\nx = 1\\n", "python")
-    'x = 1\\n'
+    >>> without_notice("# Copyright 2020 A. Person\n# SPDX-...: MIT\n\nx = 1\n", "python")
+    'x = 1\n'
     """
     style = STYLES.get(language)
     if style is None:
@@ -118,10 +173,15 @@ def _after_kept_head(text: str) -> int:
 
 
 def _next_comment(text: str, start: int, style: CommentStyle) -> tuple[int, int, bool] | None:
-    """The next comment if only space stands before it: where it begins, where its last line
-    ends, and whether it is a block."""
+    """The next comment, if only space stands before it.
+
+    Returns:
+        Where it begins, where its last line ends, and whether it is a block.
+    """
     begin = start
-    while (line_end := text.find("\n", begin)) >= 0 and not text[begin:line_end].strip("\ufeff \t\r\f"):
+    while (line_end := text.find("\n", begin)) >= 0 and not text[begin:line_end].strip(
+        "\ufeff \t\r\f"
+    ):
         begin = line_end + 1
     head = text[begin : begin + 200].lstrip("\ufeff \t")
     for opening, closing in style.blocks:
@@ -147,9 +207,12 @@ def _next_comment(text: str, start: int, style: CommentStyle) -> tuple[int, int,
 
 
 def _trimmed(comment: str, style: CommentStyle, *, is_block: bool) -> str | None:
-    """``comment`` without the paragraphs of its notice: '' if nothing else is in it, None if there
-    is no notice. Lines that something reads stay."""
-    lines = comment.splitlines(keepends=True)
+    """``comment`` without the paragraphs of its notice; lines that something reads stay.
+
+    Returns:
+        '' if nothing else is in it, None if there is no notice.
+    """
+    lines = cut_lines(comment)
     words = [_words(line, style) for line in lines]
     paragraphs = _paragraphs(words)
     texts = [" ".join(words[first:last]) for first, last in paragraphs]
