@@ -41,7 +41,7 @@ def test_shares_are_those_of_counting_tuples(words):
 
 def test_of_equally_common_ngrams_the_first_seen_is_weighed():
     # "aaa b" and "c d" occur twice each; the first has 4 of the 12 characters
-    assert ngram_shares("aaa b c d x aaa b y c d".split()).top[2] == 4 * 2 / 14
+    assert ngram_shares(["aaa", "b", "c", "d", "x", "aaa", "b", "y", "c", "d"]).top[2] == 4 * 2 / 14
 
 
 def test_no_words_have_no_shares():

@@ -9,7 +9,8 @@ from dph.corpus.signals.failure import SignalError
 from dph.corpus.signals.words import normalised_words, raw_words, simplified
 
 TEXTS = st.text(
-    st.sampled_from("aB_é²Σσ \t\n\r\x00\x07\x0b\x1c\u200b\u2009＿。「x」１-='\"०ि"), max_size=40
+    st.sampled_from("aB_é²Σσ \t\n\r\x00\x07\x0b\x1c\u200b\u2009\uff3f。「x」\uff11-='\"०ि"),
+    max_size=40,
 )
 
 
@@ -43,7 +44,7 @@ def test_raw_words_keep_punctuation_and_case():
 def test_chinese_is_simplified_and_cut_into_words():
     assert simplified("漢語") == "汉语"
     assert raw_words("我们喜欢读书", "zh") == ["我们", "喜欢", "读书"]
-    assert normalised_words("我们，喜欢", "zh") == ["我们", "喜欢"]
+    assert normalised_words("我们\uff0c喜欢", "zh") == ["我们", "喜欢"]
 
 
 def test_japanese_has_no_words():

@@ -29,14 +29,14 @@ def clean(text: str, language: str) -> Cleaned:
     Cleaning what was cleaned changes nothing. Python that parses does so afterwards: only its
     comments and strings are touched, and what breaks it all the same is left as it was.
     """
-    parses = language == "python" and parse_python(text) is not None
+    parses = _is_python(text, language)
     counts: Counter[str] = Counter()
     without = without_notice(text, language)
     if without != text:
         counts["notice"] += 1
         text = without
     for _ in range(_MOST_PASSES):  # a placeholder may end what hid another find
-        found = _findings(text, parses=parses)
+        found = _found(text, parses=parses)
         if not found:
             break
         changed = replaced(text, found)
@@ -48,7 +48,16 @@ def clean(text: str, language: str) -> Cleaned:
     return Cleaned(text, counts)
 
 
-def _findings(text: str, *, parses: bool) -> list[Finding]:
+def findings(text: str, language: str) -> list[Finding]:
+    """What a first pass would replace in ``text``, in order."""
+    return _found(text, parses=_is_python(text, language))
+
+
+def _is_python(text: str, language: str) -> bool:
+    return language == "python" and parse_python(text) is not None
+
+
+def _found(text: str, *, parses: bool) -> list[Finding]:
     found = [*secrets(text), *email_addresses(text), *public_addresses(text)]
     if found and parses:
         spans = _python_prose(text)
