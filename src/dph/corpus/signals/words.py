@@ -96,9 +96,11 @@ def count_words(text: str, natural_language: str = "en") -> int:
 
 def simplified(text: str) -> str:
     """Chinese text in simplified characters."""
-    import zhconv  # noqa: PLC0415 - loads its tables, which only Chinese text needs
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # it leaves the file of its table open
+        import zhconv  # noqa: PLC0415 - only Chinese text needs it
 
-    converted: str = zhconv.convert(text, "zh-cn")
+        converted: str = zhconv.convert(text, "zh-cn")
     return converted
 
 
