@@ -1,4 +1,7 @@
 import pytest
+import regex
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dph.corpus.signals.encoded import hexadecimal_characters, holds_encoded_data
 
@@ -21,3 +24,10 @@ def test_long_runs_and_files_full_of_them_are_encoded_data(text, holds):
 
 def test_hexadecimal_numbers_count_with_their_prefix():
     assert hexadecimal_characters("a = 0x1F + 0Xab; 0xg") == 8
+
+
+@given(st.text(st.sampled_from("Ab+/=\n é-"), max_size=400))
+def test_runs_of_base64_are_those_of_an_expression(text):
+    runs = regex.findall(r"[a-zA-Z0-9+/\n=]{64,}", text)
+    expected = max(map(len, runs), default=0) > 1024 or sum(map(len, runs)) > 0.5 * len(text)
+    assert holds_encoded_data(text) is expected

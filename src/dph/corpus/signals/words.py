@@ -23,8 +23,6 @@ _WORD = regex.compile(r"\w+|[^\w\s]+")
 """As nltk's ``wordpunct_tokenize`` has it: to ``regex``, unlike ``re``, a mark on a letter is part
 of its word."""
 _ASCII_WORD = re.compile(r"\w+|[^\w\s]+", re.ASCII)
-_SEPARATORS = re.compile(r"[\x1c-\x1f]")
-"""Space to ``re`` only."""
 _STRANGE_ASCII = re.compile(r"[\x08\x1b\x7f]")
 """ASCII that is neither space nor part of a word, and survives normalising."""
 
@@ -108,7 +106,7 @@ def _tokens(text: str, natural_language: str) -> list[str]:
     if natural_language == "zh":
         cut = _chinese_cutter()
         return [word for line in text.split("\n") for word in cut.lcut(line) if word.strip()]
-    if text.isascii() and not _SEPARATORS.search(text):
+    if text.isascii():
         return _ASCII_WORD.findall(text)
     words: list[str] = _WORD.findall(text)
     return words
