@@ -55,6 +55,8 @@ def language_of(filename: str, extension: str) -> Language:
 
 def language_named(name: str) -> Language:
     """The language of that name, in any case; its type is unknown if the table lacks it."""
+    if name.lower() == "unknown":
+        return UNKNOWN
     return _by_name().get(name.lower(), Language(name.lower(), DocType.UNKNOWN))
 
 

@@ -61,7 +61,7 @@ def run_stage(
     """
     if out.resolve() == source.directory.resolve():
         raise DataError(f"the output must be another directory than the input {out}")
-    stage: DocumentStage = load_callable(spec.entry)(spec.settings)
+    stage: DocumentStage = load_callable(spec.entry)(spec.given())
     with only_writer(out):
         step = spec.key() | {"input": source.manifest.content}
         tasks = [_task(spec, shard, source, out, stage.tables) for shard in source.shards]
@@ -72,7 +72,7 @@ def run_stage(
             handler="dph.corpus.shard_work:make_handler",
             options={
                 "entry": spec.entry,
-                "settings": dict(spec.settings),
+                "settings": spec.given(),
                 "name": spec.name,
                 "seconds": spec.seconds,
             },

@@ -111,6 +111,15 @@ class Corpus:
         """Where a shard lies."""
         return self.directory / KEPT / shard.name
 
+    def within(self, low: int, high: int) -> list[Shard]:
+        """The shards that have documents at positions in [low, high)."""
+        ranges = [position_range(index, len(self.shards)) for index in range(len(self.shards))]
+        return [
+            shard
+            for shard, (begin, end) in zip(self.shards, ranges, strict=True)
+            if begin < high and low < end
+        ]
+
     def documents(self) -> Iterator[Document]:
         """All documents, in the order of the corpus."""
         for shard in self.shards:

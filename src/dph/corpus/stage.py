@@ -82,6 +82,8 @@ class StageSpec:
         settings: JSON; the factory gets them.
         version: counts up when the same settings give other results.
         inputs: digests of other files that the results depend on, by name.
+        files: where such files lie; the factory gets their paths as the setting ``files``. A
+            manifest names their digests alone, so each of them is one of ``inputs``, too.
         seconds: time limit for one document.
     """
 
@@ -90,7 +92,16 @@ class StageSpec:
     settings: Mapping[str, Any]
     version: int = 1
     inputs: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        if missing := set(self.files) - set(self.inputs):
+            raise ValueError(f"no digest is given of the files {sorted(missing)}")
+
+    def given(self) -> dict[str, Any]:
+        """What the factory gets."""
+        return dict(self.settings) | ({"files": dict(self.files)} if self.files else {})
 
     def key(self) -> dict[str, Any]:
         """What tells two runs of stages apart, as JSON; time limits and places are left out."""

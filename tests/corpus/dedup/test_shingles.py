@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph.corpus.dedup.shingles import jaccard, shingle_hashes, shingle_set
+from dph.corpus.dedup.shingles import jaccard, shingle_hashes, shingle_hashes_of, shingle_set
 
 WORDS = st.lists(st.sampled_from("abc"), max_size=40).map(" ".join)
 
@@ -29,3 +29,11 @@ def test_the_order_of_the_words_counts():
 @pytest.mark.parametrize(("words", "count"), [(0, 0), (4, 0), (5, 1), (9, 5)])
 def test_below_five_words_there_is_no_shingle(words, count):
     assert len(shingle_hashes("x " * words)) == count
+
+
+@given(st.lists(WORDS, max_size=6), st.sampled_from([5, 10]))
+def test_several_texts_together_have_the_shingles_of_each(texts, length):
+    hashes, counts = shingle_hashes_of(texts, length)
+    each = [shingle_hashes(text, length).tolist() for text in texts]
+    assert counts.tolist() == [len(found) for found in each]
+    assert hashes.tolist() == [value for found in each for value in found]

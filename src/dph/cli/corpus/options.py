@@ -21,3 +21,20 @@ WorkersOption = Annotated[
     int | None,
     typer.Option("--workers", min=1, metavar="N", help="Worker processes [default: one per core]."),
 ]
+
+
+def named_values(texts: list[str], flag: str) -> dict[str, str]:
+    """The values of an option that is given as NAME=VALUE, once for a name.
+
+    Raises:
+        SettingsError: one has another form, or its name is there already.
+    """
+    from dph.errors import SettingsError
+
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name or not equals or not value or name in found:
+            raise SettingsError(f"{flag} is given once for a name, as NAME=VALUE; got {text!r}")
+        found[name] = value
+    return found

@@ -149,27 +149,18 @@ class _Job:
                 for copy in dropped[index]:
                     table.write(copy.row())
             low, high = position_range(index, len(names))
-            inputs = self._inputs(low, high)
+            inputs = self.source.within(low, high)
+            paths = [str(self.source.path(shard).resolve()) for shard in inputs]
             request = {"step": "cut", "copies": str(place), "low": low, "high": high}
             tasks.append(
                 self._task(
                     name,
-                    {"copies": sha256(place), "inputs": [digest for _, digest in inputs]},
-                    request | {"name": name, "inputs": [path for path, _ in inputs]},
+                    {"copies": sha256(place), "inputs": [shard.sha256 for shard in inputs]},
+                    request | {"name": name, "inputs": paths},
                     {table: part_path(self.out, table, name) for table in (KEPT, DROPPED)},
                 )
             )
         return self._run(tasks)
-
-    def _inputs(self, low: int, high: int) -> list[tuple[str, str]]:
-        """The shards of the input with positions in [low, high): their paths and digests."""
-        shards = self.source.shards
-        ranges = [position_range(index, len(shards)) for index in range(len(shards))]
-        return [
-            (str(self.source.path(shard).resolve()), shard.sha256)
-            for shard, (begin, end) in zip(shards, ranges, strict=True)
-            if begin < high and low < end
-        ]
 
     def _task(self, name: str, made_from: Any, request: Any, files: dict[str, Path]) -> Task:
         out = self.out if request["step"] == "cut" else next(iter(files.values()))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dph.corpus.dedup.presets import Nearness
-from dph.corpus.dedup.shingles import shingle_hashes
+from dph.corpus.dedup.shingles import shingle_hashes_of
 from dph.errors import SettingsError
 
 BAND_BYTES = 8
@@ -29,14 +29,18 @@ def band_digests(texts: Sequence[str], nearness: Nearness) -> list[bytes]:
     Raises:
         SettingsError: rensa is not installed.
     """
-    hashes = [shingle_hashes(text) for text in texts]
+    found = [b""] * len(texts)
     if not nearness.bands:
-        return [b""] * len(texts)
-    rows = _signatures(hashes, nearness)
-    return [
-        _bands(row, nearness) if len(found) else b""
-        for row, found in zip(rows, hashes, strict=True)
-    ]
+        return found
+    for alike in (True, False):  # a text that is not ASCII would slow those beside it down
+        chosen = [place for place, text in enumerate(texts) if text.isascii() is alike]
+        hashes, counts = shingle_hashes_of([texts[place] for place in chosen])
+        for place, row, count in zip(
+            chosen, _signatures(hashes, counts, nearness), counts, strict=True
+        ):
+            if count:
+                found[place] = _bands(row, nearness)
+    return found
 
 
 def algorithm_version() -> int:
@@ -44,11 +48,12 @@ def algorithm_version() -> int:
     return int(_rensa().ALGORITHM_VERSION)
 
 
-def _signatures(hashes: Sequence[NDArray[np.uint64]], nearness: Nearness) -> list[list[int]]:
-    ends = np.cumsum([0, *map(len, hashes)]).astype(np.uint64)
-    flat = np.concatenate([*hashes, np.empty(0, dtype=np.uint64)])
+def _signatures(
+    hashes: NDArray[np.uint64], counts: NDArray[np.intp], nearness: Nearness
+) -> list[list[int]]:
+    ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint64)
     matrix = _rensa().digest_matrix_from_flat_token_hashes(
-        flat, ends, nearness.hashes, nearness.seed
+        hashes, ends, nearness.hashes, nearness.seed
     )
     rows: list[list[int]] = matrix.to_rows()
     return rows

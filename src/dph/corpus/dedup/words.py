@@ -19,16 +19,22 @@ _CODES, _NOT_ASKED = 0x110000, 2
 def word_hashes(text: str) -> NDArray[np.uint64]:
     """A hash for each word of ``text``, in order.
 
+    >>> first, second = word_hashes("one, two")
+    >>> bool(first == word_hashes("(one)")[0]), bool(first == second)
+    (True, False)
+    """
+    return words_in(text)[0]
+
+
+def words_in(text: str) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
+    """A hash for each word of ``text``, and where the word begins.
+
     Equation: h(c_0 ... c_{n-1}) = mix(n + sum of t(c_i) * b**i modulo 2**64), t a random-looking
     number for each character and b odd.
     Computed as: differences of running sums over the whole text, times b**-start; b has an inverse
     modulo 2**64.
     Accuracy: two words collide with a probability of about 2**-64, unless somebody has built them
     for that (it takes over a thousand letters).
-
-    >>> first, second = word_hashes("one, two")
-    >>> bool(first == word_hashes("(one)")[0]), bool(first == second)
-    (True, False)
     """
     if text.isascii():
         codes: NDArray[np.uint8] | NDArray[np.uint32] = np.frombuffer(text.encode(), dtype=np.uint8)
@@ -40,7 +46,7 @@ def word_hashes(text: str) -> NDArray[np.uint64]:
     sums = np.zeros(len(codes) + 1, dtype=np.uint64)
     np.cumsum(_numbers(codes) * powers[: len(codes)], out=sums[1:])
     found = (sums[ends] - sums[starts]) * inverses[starts]
-    return mixed(found + (ends - starts).astype(np.uint64))
+    return mixed(found + (ends - starts).astype(np.uint64)), starts
 
 
 def mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -1,0 +1,150 @@
+"""A mixture of corpora, written as one corpus."""
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import merge
+from pathlib import Path
+
+from dph.corpus.documents import position
+from dph.corpus.flow import Flow
+from dph.corpus.mix.selection import Candidate, Selection
+from dph.corpus.mix.shares import Mixture
+from dph.corpus.mix.work import LEFT_OUT
+from dph.corpus.run_stage import OnProgress, finish_stage, unchanged
+from dph.corpus.shard_work import part_path
+from dph.corpus.shards import (
+    DROPPED,
+    KEPT,
+    MANIFEST,
+    Corpus,
+    digest,
+    position_range,
+    shard_name,
+    shard_of,
+    shards_for,
+)
+from dph.corpus.tables import TableWriter, read_table
+from dph.corpus.tasks import Notes, Task, run_tasks
+from dph.errors import DataError, SettingsError
+from dph.files import atomic_file, make_directory, only_writer, sha256
+
+VERSION = 1
+"""Counts up when the same parts and settings give another mixture."""
+_WORK = ".work"
+_MARKS = ("id", "language", "bytes")
+
+
+def mix(
+    parts: Mapping[str, Corpus],
+    out: Path,
+    *,
+    mixture: Mixture,
+    shards: int | None = None,
+    workers: int = 1,
+    on_progress: OnProgress = lambda _amount, _note: None,
+) -> Corpus:
+    """Take of each part what ``mixture`` says, and write it as one corpus.
+
+    A part that has less than its share is told in the manifest's counts (``short <part>``, bytes)
+    and never made up for by another.
+
+    Args:
+        parts: corpora by the names of the shares.
+        out: the directory to write.
+        mixture: what is wanted.
+        shards: how many to write [default: by the budget].
+        workers: processes.
+        on_progress: told of finished shards.
+
+    Raises:
+        SettingsError: the shares are not those of the parts.
+        DataError: a file cannot be read, or ``out`` is a part's directory or held by another
+            process.
+        StageError: a worker could not do its part.
+    """
+    if set(parts) != set(mixture.shares):
+        raise SettingsError(
+            f"each part needs a share and the other way round: parts {', '.join(sorted(parts))}; "
+            f"shares {', '.join(sorted(mixture.shares))}"
+        )
+    for part in parts.values():
+        if part.directory.resolve() == out.resolve():
+            raise DataError(f"the output must be another directory than the input {out}")
+    names = sorted(parts)
+    step = {"stage": "mix", "version": VERSION, "settings": mixture.json()}
+    inputs = {name: list(parts[name].manifest.history) for name in names}
+    contents = {name: parts[name].manifest.content for name in names}
+    history = [step | {"parts": inputs, "contents": contents}]
+    count = shards or shards_for(mixture.budget)
+    with only_writer(out):
+        if (found := unchanged(out, history, count)) is not None:
+            return found
+        selection = Selection(mixture)
+        files = _write_left_out(parts, selection, out, count)
+        tasks = [_task(parts, names, out, index, count, file) for index, file in enumerate(files)]
+        summaries = run_tasks(
+            tasks,
+            Notes(out / _WORK / "done"),
+            handler="dph.corpus.mix.work:make_handler",
+            options={},
+            workers=workers,
+            on_begin=lambda: (out / MANIFEST).unlink(missing_ok=True),
+            on_progress=on_progress,
+        )
+        told = Flow()
+        for name, short in selection.shortfalls().items():
+            told.counts[f"bytes {name}"] = selection.taken[name]
+            told.counts[f"short {name}"] = short
+        shard_names = [task.name for task in tasks]
+        mixed = finish_stage(out, "mix", shard_names, summaries, history=history, before=[told])
+        shutil.rmtree(out / _WORK)
+    return mixed
+
+
+def _write_left_out(
+    parts: Mapping[str, Corpus], selection: Selection, out: Path, count: int
+) -> list[Path]:
+    """A file for each shard to write, with the documents that it leaves out."""
+    left_out: list[list[tuple[Candidate, str]]] = [[] for _ in range(count)]
+    merged = merge(
+        *(_candidates(name, parts[name]) for name in sorted(parts)), key=lambda found: found[:3]
+    )
+    for candidate, reason in selection.left_out(found[3] for found in merged):
+        left_out[shard_of(candidate.id, count)].append((candidate, reason))
+    paths = []
+    for index, found in enumerate(left_out):
+        path = make_directory(out / _WORK) / f"left-out-{shard_name(index, count)}"
+        with atomic_file(path) as temporary, TableWriter(temporary, LEFT_OUT) as table:
+            for candidate, reason in found:
+                table.write({"part": candidate.part, "id": candidate.id, "reason": reason})
+        paths.append(path.resolve())
+    return paths
+
+
+def _candidates(name: str, corpus: Corpus) -> Iterator[tuple[int, str, str, Candidate]]:
+    for shard in corpus.shards:
+        for row in read_table(corpus.path(shard), _MARKS):
+            candidate = Candidate(name, row["id"], row["language"], row["bytes"])
+            yield position(row["id"]), row["id"], name, candidate
+
+
+def _task(
+    parts: Mapping[str, Corpus],
+    names: Sequence[str],
+    out: Path,
+    index: int,
+    count: int,
+    left_out: Path,
+) -> Task:
+    name = shard_name(index, count)
+    low, high = position_range(index, count)
+    shards = {part: parts[part].within(low, high) for part in names}
+    paths = [[str(parts[part].path(s).resolve()) for s in shards[part]] for part in names]
+    made_from = {part: [shard.sha256 for shard in shards[part]] for part in names}
+    return Task(
+        name=name,
+        key=digest({"version": VERSION, "from": made_from, "left_out": sha256(left_out)}),
+        request={"out": str(out.resolve()), "name": name, "low": low, "high": high}
+        | {"names": list(names), "parts": paths, "left_out": str(left_out)},
+        files={table: part_path(out, table, name) for table in (KEPT, DROPPED)},
+    )

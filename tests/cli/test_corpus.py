@@ -1,0 +1,60 @@
+import json
+
+import pytest
+
+from dph.cli import main
+
+
+@pytest.fixture
+def rows(tmp_path):
+    """Four rows: two copies, another file, and one without text."""
+    text = "a b c d e f g h\n"
+    found = [
+        {"id": name, "text": text, "path": f"{name}.py", "stars": n} for n, name in enumerate("ab")
+    ]
+    found += [{"id": "c", "text": "other\n", "path": "[bold]c.sql"}, {"id": "d"}]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in found))
+    return path
+
+
+def test_from_a_file_of_rows_to_a_corpus_without_copies(rows, tmp_path, capsys):
+    assert main(["corpus", "ingest", str(rows), "--out", str(tmp_path / "raw"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["documents"], told["flow"]["skipped"]) == (3, {"no_text": 1})
+    words = ["--input", str(tmp_path / "raw"), "--out", str(tmp_path / "one")]
+    assert main(["corpus", "dedup", *words]) == 0
+    printed = capsys.readouterr().out
+    assert "dedup: kept 2 of 3 documents" in printed
+    assert main(["corpus", "show", str(tmp_path / "one"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["flow"]["reasons"]["exact"]["examples"] == ["a"]
+    assert [step["stage"] for step in told["history"]] == ["ingest", "dedup"]
+
+
+def test_a_stage_reads_a_file_of_documents_itself(rows, tmp_path, capsys):
+    tests = tmp_path / "tests.jsonl"
+    tests.write_text(json.dumps({"prompt": "c d e f g h i j k l"}) + "\n")
+    words = ["--input", str(rows), "--out", str(tmp_path / "out"), "--tests", f"mine={tests}"]
+    assert main(["corpus", "decontaminate", *words]) == 0
+    assert "kept 3 of 3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["dedup", "--input", "{rows}", "--out", "{out}", "--preset", "near"], "opencoder, loose"),
+        (["dedup", "--input", "{out}/none", "--out", "{out}"], "there is no file"),
+        (["ingest", "{rows}", "--out", "{out}", "--column", "x=y"], "FIELD=NAME"),
+        (["ingest", "{rows}", "{rows}", "--out", "{out}"], "NAME=PATH"),
+        (["ingest", "{rows}", "--out", "{rows}"], "cannot write into"),
+        (["show", "{out}"], "is not a corpus"),
+        (["decontaminate", "--input", "{rows}", "--out", "{out}", "--tests", "x"], "NAME=VALUE"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(words, message, rows, tmp_path, capsys):
+    given = [word.format(rows=rows, out=tmp_path / "out") for word in words]
+    assert main(["corpus", *given]) == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("dph:")]
+    assert len(lines) == 1
+    assert message in lines[0]

@@ -1,0 +1,53 @@
+from dph.corpus.mix.selection import Candidate, Selection
+from dph.corpus.mix.shares import Mixture
+
+
+def selected(candidates, **settings):
+    selection = Selection(Mixture(**settings))
+    left_out = [(found.part, found.id, reason) for found, reason in selection.left_out(candidates)]
+    return selection, left_out
+
+
+def candidates(part, count, size=10, language="python"):
+    return [Candidate(part, f"{part}{n:03d}", language, size) for n in range(count)]
+
+
+def test_a_part_gets_its_share_and_no_byte_more():
+    found = candidates("a", 20) + candidates("b", 20)
+    selection, left_out = selected(found, budget=100, shares={"a": 3, "b": 1})
+    assert selection.taken == {"a": 70, "b": 20}  # 75 and 25 bytes, in documents of 10
+    assert {reason for _, _, reason in left_out} == {"share"}
+    assert selection.shortfalls() == {"a": 0, "b": 0}
+
+
+def test_what_is_missing_is_told_and_not_made_up_for():
+    found = candidates("a", 20) + candidates("b", 2)
+    selection, _ = selected(found, budget=200, shares={"a": 1, "b": 1})
+    assert selection.taken == {"a": 100, "b": 20}
+    assert selection.shortfalls()["b"] == 80
+
+
+def test_a_larger_budget_takes_the_same_and_more():
+    found = [Candidate("a", f"{n:03d}", "c", 1 + n % 7) for n in range(200)]
+    taken = [set()]
+    for budget in (10, 50, 51, 300, 10_000):
+        _, left_out = selected(found, budget=budget, shares={"a": 1})
+        taken.append({c.id for c in found} - {name for _, name, _ in left_out})
+        assert taken[-2] <= taken[-1]
+    assert len(taken[-1]) == 200
+
+
+def test_a_language_gets_no_more_than_its_cap_and_leaves_room_for_others():
+    found = candidates("a", 8, language="html") + candidates("a", 8)
+    selection, left_out = selected(found, budget=100, shares={"a": 1}, caps={"html": 35})
+    assert selection.taken["a"] == 100
+    reasons = [reason for _, _, reason in left_out]
+    # three files of html, then seven of python fill the 100 bytes
+    assert reasons == ["language"] * 5 + ["share"]
+
+
+def test_an_id_is_taken_once():
+    found = [Candidate(part, "same", "c", 1) for part in "ab"]
+    selection, left_out = selected(found, budget=10, shares={"a": 1, "b": 1})
+    assert left_out == [("b", "same", "id_taken")]
+    assert selection.shortfalls() == {"a": 4, "b": 5}
