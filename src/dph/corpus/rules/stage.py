@@ -11,10 +11,7 @@ from dph.corpus.languages import language_of, language_of_path
 from dph.corpus.rules.judge import Judgement, judge
 from dph.corpus.rules.presets import load_preset
 from dph.corpus.signals import FileView
-from dph.corpus.stage import DocumentStage, Drop, Outcome, StageSpec
-
-_SECONDS = 300.0
-"""For one document. Lexers and parsers take up to a minute for the largest."""
+from dph.corpus.stage import DocumentStage, Drop, Outcome
 
 VERDICTS = pa.schema(
     [
@@ -31,21 +28,6 @@ VERDICTS = pa.schema(
 coin of thinned rules, ``drops`` with it."""
 SIGNALS = pa.schema([("id", pa.string()), ("signal", pa.string()), ("value", pa.float64())])
 """Every signal of every document, those without a threshold among them."""
-
-
-def filter_spec(preset: str) -> StageSpec:
-    """The stage that filters by the rules of ``preset``.
-
-    Raises:
-        SettingsError: there is no such preset.
-    """
-    load_preset(preset)
-    return StageSpec(
-        name="filter",
-        entry="dph.corpus.rules.stage:make_filter",
-        settings={"preset": preset},
-        seconds=_SECONDS,
-    )
 
 
 def make_filter(settings: Mapping[str, Any]) -> DocumentStage:

@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from dph.corpus.documents import Document
+from dph.corpus.extra import FINDING, require
 from dph.corpus.stage import DocumentStage, Outcome, StageSpec
 from dph.corpus.transform.cleaning import clean
 
@@ -14,7 +15,12 @@ CHANGES = pa.schema([("id", pa.string()), ("kind", pa.string()), ("count", pa.in
 
 
 def transform_spec() -> StageSpec:
-    """The stage that cleans texts."""
+    """The stage that cleans texts.
+
+    Raises:
+        SettingsError: the extra ``corpus`` is not installed.
+    """
+    require(FINDING, "transform")
     return StageSpec(
         name="transform", entry="dph.corpus.transform.stage:make_transform", settings={}
     )
