@@ -1,5 +1,6 @@
 """Signals of our own, for what is mended in the released rules and for SQL; by name."""
 
+import ast
 import re
 from collections.abc import Mapping
 
@@ -42,15 +43,21 @@ def reminder_lines(view: FileView) -> float | None:
 
 def python_parses(view: FileView) -> float:
     """1 if the text parses without its byte-order mark."""
-    return float(parse_python(view.text.removeprefix("\ufeff")) is not None)
+    return float(_tree(view) is not None)
+
+
+def _tree(view: FileView) -> ast.Module | None:
+    """The syntax tree, a byte-order mark passed over as Python does in files."""
+    bare = view.text.removeprefix("\ufeff")
+    return view.tree if bare == view.text else parse_python(bare)
 
 
 def python_no_logic(view: FileView) -> float | None:
     """Definitions, imports, class attributes and returns of a name or a constant, over lines."""
-    tree = parse_python(view.text.removeprefix("\ufeff"))
+    tree = _tree(view)
     if tree is None:
         return None
-    facts = python_facts(tree)
+    facts = view.python or python_facts(tree)
     imports = sum(bool(_PYTHON_IMPORT.match(line)) for line in view.code_lines)
     counted = facts.functions + facts.classes + facts.class_attributes + imports
     return share(counted + facts.plain_returns, len(view.code_lines))
