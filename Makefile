@@ -8,7 +8,9 @@ TRL_STAMP := .venv-trl/.installed
 VERL_STAMP := .venv-verl/.installed
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: quickstart test test-trl test-verl fuzz bench lint check format clean
+CORPUS_DATA ?= $(or $(DPH_DATA),../shared/data)/opencoder
+
+.PHONY: quickstart corpus-data test test-trl test-verl fuzz bench lint check format clean
 
 quickstart: $(STAMP)
 	$(BIN)/dph quickstart
@@ -16,6 +18,15 @@ quickstart: $(STAMP)
 test: $(STAMP)
 	$(BIN)/coverage erase
 	$(BIN)/python -m pytest --cov --cov-branch --cov-report=term:skip-covered --cov-fail-under=90
+
+# The files whose verdicts by the released OpenCoder filter are known: pinned sdists by pip, each file
+# checked against its SHA-256. Tests that need them find them in .corpus-data, or $$DPH_CORPUS_DATA.
+corpus-data: $(STAMP)
+	@if test -f .corpus-data/files.jsonl; then echo "corpus-data: already there"; \
+	elif test -f $(CORPUS_DATA)/obtain.py; then \
+		$(BIN)/python $(CORPUS_DATA)/obtain.py .corpus-data --jsonl .corpus-data/files.tmp && \
+		mv .corpus-data/files.tmp .corpus-data/files.jsonl; \
+	else echo "corpus-data: no $(CORPUS_DATA)/obtain.py; tests that need the files skip"; fi
 
 # DPHTrainer inside released TRL, in an environment of its own. Without TRL nothing is collected,
 # which pytest counts as a failure; the package's own coverage settings leave this part out.

@@ -1,0 +1,54 @@
+"""``dph corpus filter``: drop documents by the rules of a preset."""
+
+from typing import Annotated
+
+import typer
+
+from dph.cli.corpus.options import InputOption, OutOption, WorkersOption
+from dph.cli.options import JsonOption
+
+
+def _preset(name: str) -> str:
+    from dph.corpus.rules.presets import PRESETS
+
+    if name not in PRESETS:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(PRESETS)}.")
+    return name
+
+
+PresetOption = Annotated[
+    str,
+    typer.Option(
+        "--preset",
+        metavar="NAME",
+        parser=_preset,
+        help="opencoder (as released), fixed (what is wrong there mended) or sql (fixed, and rules "
+        "for SQL); `dph corpus rules` lists them.",
+    ),
+]
+
+
+def filter_documents(
+    source: InputOption,
+    out: OutOption,
+    preset: PresetOption = "fixed",
+    workers: WorkersOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Drop documents by rules on their text, and write every rule's verdict and every signal.
+
+    verdicts.parquet has a row for each rule that applies to a document (id, rule, value, threshold,
+    fires, thinned, drops), signals.parquet each document's values.
+    """
+    from dph.cli.corpus.summary import print_corpus
+    from dph.cli.display.progress import open_progress
+    from dph.cli.grade_run import default_workers
+    from dph.corpus.opening import open_input
+    from dph.corpus.rules.spec import filter_spec
+    from dph.corpus.run_stage import run_stage
+
+    spec, number = filter_spec(preset), workers or default_workers()
+    corpus = open_input(source, out, workers=number)
+    with open_progress().task("filter", len(corpus.shards), "shards") as advance:
+        made = run_stage(spec, corpus, out, workers=number, on_progress=advance)
+    print_corpus(made, as_json=as_json)

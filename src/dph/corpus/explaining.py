@@ -1,0 +1,91 @@
+"""What every stage made of one document: from the directories that they left."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from dph.corpus.documents import Document
+from dph.corpus.shards import DROPPED, Corpus, is_corpus, open_corpus, shard_of
+from dph.corpus.tables import read_table
+from dph.errors import DataError
+from dph.files.parquet_rows import open_parquet
+
+
+@dataclass(frozen=True, slots=True)
+class StageWord:
+    """What a stage made of a document.
+
+    Args:
+        stage: the stage.
+        directory: where it wrote.
+        kept: the document that it left, if it did.
+        dropped: its row in ``dropped``, if it is there. Neither: the stage never saw it.
+        rows: the document's rows in the stage's own tables, by table.
+    """
+
+    stage: str
+    directory: Path
+    kept: Document | None
+    dropped: Mapping[str, Any] | None
+    rows: Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+def explain(document_id: str, directories: Sequence[Path]) -> list[StageWord]:
+    """What the stages in ``directories`` made of a document, in the order in which they ran.
+
+    A directory is a stage's own, or one that holds those of several stages.
+
+    Raises:
+        DataError: a directory holds no stage, or none of them saw the document.
+    """
+    corpora = [corpus for directory in directories for corpus in _stages(directory)]
+    corpora.sort(key=lambda corpus: len(corpus.manifest.history))
+    words = [_word(document_id, corpus) for corpus in corpora]
+    if not any(word.kept or word.dropped for word in words):
+        raise DataError(f"no stage saw a document {document_id!r}; ids are as `ingest` made them")
+    return words
+
+
+def text_digest(text: str) -> str:
+    """The beginning of a text's SHA-256, enough to see whether a stage changed it."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _stages(directory: Path) -> list[Corpus]:
+    if is_corpus(directory):
+        return [open_corpus(directory)]
+    inside = sorted(directory.iterdir()) if directory.is_dir() else []
+    found = [open_corpus(path) for path in inside if is_corpus(path)]
+    if not found:
+        raise DataError(f"{directory} holds no stage that has finished: there is no manifest.json")
+    return found
+
+
+def _word(document_id: str, corpus: Corpus) -> StageWord:
+    dropped = None
+    if corpus.shards:
+        shard = corpus.shards[shard_of(document_id, len(corpus.shards))]
+        path = corpus.directory / DROPPED / shard.name
+        found = read_table(path) if path.is_file() else iter(())
+        dropped = next((row for row in found if row["id"] == document_id), None)
+    kept = None if dropped or not corpus.shards else corpus.find(document_id)
+    tables = {
+        path.stem: rows
+        for path in sorted(corpus.directory.glob("*.parquet"))
+        if (rows := _rows_of(document_id, path))
+    }
+    return StageWord(corpus.manifest.stage, corpus.directory, kept, dropped, tables)
+
+
+def _rows_of(document_id: str, path: Path) -> list[dict[str, Any]]:
+    with open_parquet(path) as file:
+        if "id" not in file.schema_arrow.names:
+            return []
+    table = pq.read_table(path, filters=pc.field("id") == document_id)
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows

@@ -1,0 +1,105 @@
+"""Filtering as a stage of a corpus: a document is kept unless a rule drops it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from dph.corpus.documents import DocType, Document
+from dph.corpus.languages import language_of, language_of_path
+from dph.corpus.rules.judge import Judgement, judge
+from dph.corpus.rules.presets import load_preset
+from dph.corpus.signals import FileView
+from dph.corpus.stage import DocumentStage, Drop, Outcome
+
+VERDICTS = pa.schema(
+    [
+        ("id", pa.string()),
+        ("rule", pa.string()),
+        ("value", pa.float64()),
+        ("threshold", pa.string()),
+        ("fires", pa.bool_()),
+        ("thinned", pa.bool_()),
+        ("drops", pa.bool_()),
+    ]
+)
+"""A row for each rule that applies to a document's kind; ``fires`` is the condition without the
+coin of thinned rules, ``drops`` with it."""
+SIGNALS = pa.schema([("id", pa.string()), ("signal", pa.string()), ("value", pa.float64())])
+"""Every signal of every document, those without a threshold among them."""
+
+
+def make_filter(settings: Mapping[str, Any]) -> DocumentStage:
+    """The stage, of ``settings`` with a ``preset``."""
+    return FilterStage(settings["preset"])
+
+
+class FilterStage:
+    """Applies a preset to documents."""
+
+    def __init__(self, preset: str) -> None:
+        self._preset = load_preset(preset)
+
+    @property
+    def tables(self) -> Mapping[str, pa.Schema]:
+        """Verdicts and signals of every document."""
+        return {"verdicts": VERDICTS, "signals": SIGNALS}
+
+    def judgement(self, document: Document) -> Judgement:
+        """What the preset says of ``document``."""
+        if self._preset.released_names:
+            document = _as_released(document)
+        view = FileView(
+            document.text,
+            path=document.path,
+            bytes=document.bytes,
+            language=document.language,
+            natural_language=document.natural_language or "en",
+        )
+        return judge(self._preset, view, document_id=document.id, doc_type=document.doc_type.value)
+
+    def __call__(self, document: Document) -> Outcome:
+        """Keep ``document``, or drop it for all rules that say so."""
+        found = self.judgement(document)
+        if found.kind is None:
+            return Outcome(None, [Drop("doc_type", note=f"no rule reads {document.doc_type}")])
+        verdicts = [
+            {
+                "id": document.id,
+                "rule": verdict.rule,
+                "value": verdict.value,
+                "threshold": verdict.threshold,
+                "fires": verdict.fires,
+                "thinned": verdict.thinned,
+                "drops": verdict.drops,
+            }
+            for verdict in found.verdicts
+        ]
+        signals = [
+            {"id": document.id, "signal": name, "value": value}
+            for name, value in found.values.items()
+        ]
+        drops = [Drop(v.rule, value=v.value, threshold=v.threshold) for v in found.dropping]
+        return Outcome(
+            None if drops else document,
+            drops,
+            rows={"verdicts": verdicts, "signals": signals},
+            counts={f"no value: {name}": 1 for name in found.failures},
+        )
+
+
+def _as_released(document: Document) -> Document:
+    """``document`` with the language that the released filter's example gives it.
+
+    That looks a file up by its name without the extension first, so CMakeLists.txt is text. A
+    language that came with the document and is not the one its path says stays.
+    """
+    named = language_of_path(document.path)
+    if (document.language, document.doc_type) != (named.name, named.doc_type):
+        return document
+    name = document.path.rpartition("/")[2]
+    stem, dot, extension = name.rpartition(".")
+    language = language_of(stem, extension) if dot and stem else language_of(name, "")
+    doc_type = language.doc_type if language.name else DocType.UNKNOWN
+    return replace(document, language=language.name, doc_type=doc_type)

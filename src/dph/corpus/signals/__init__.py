@@ -1,0 +1,29 @@
+"""Signals: numbers about one file's text, each a small pure function of its parts."""
+
+from typing import TYPE_CHECKING
+
+from dph.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from dph.corpus.signals.failure import SignalError
+    from dph.corpus.signals.measuring import Measured, measure, signal_groups
+    from dph.corpus.signals.view import FileView
+
+__all__ = [
+    "FileView",
+    "Measured",
+    "SignalError",
+    "measure",
+    "signal_groups",
+]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "FileView": "dph.corpus.signals.view",
+        "Measured": "dph.corpus.signals.measuring",
+        "SignalError": "dph.corpus.signals.failure",
+        "measure": "dph.corpus.signals.measuring",
+        "signal_groups": "dph.corpus.signals.measuring",
+    },
+)

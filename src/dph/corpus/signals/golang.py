@@ -1,0 +1,38 @@
+"""Go: what looks like a function, a variable, a return."""
+
+import re
+
+from dph.corpus.signals.patterns import LanguagePatterns
+
+PATTERNS = LanguagePatterns(
+    {
+        "functions": r"""
+            ^ func \s+ (?: \( \s* \w+ \s+ \*? \w+ \s* \) )? \s* \w+ \s* \( [^)]* \) \s*
+            (?: \( [^)]+ \) | [\w\[\]]+ )? \s*
+        """,
+        "types": r"^ \s* type \s+ \w+ \s+ (?: struct | interface ) \s* \{ [^}]* \}",
+        "simple_variables": r"^ \s* var \s+ \w+ \s+ \w+ \s* ;? \s* $",
+        "simple_returns": r"^ \s* return (?: \s+ [^;\n]+ )? \s* ;? \s* $",
+        "variables": r"""
+            ^ \s* (?: (?: var | const ) \s+ \w+ (?: , \s* \w+ )*
+                      (?: \s+ [\w\[\]*]+ | (?: \s+ [\w\[\]*]+ )? \s* = \s* [^;\n]+ )
+                    | \w+ (?: \s* , \s* \w+ )* \s* := \s* [^;\n]+
+                    | (?: var | const ) \s+ \( \s* (?: \w+ \s+ [\w*\[\]]+ \s* )+ \) )
+        """,
+    }
+)
+_NO_LOGIC = ("functions", "simple_variables", "simple_returns", "types")
+_IMPORT = re.compile(r'import\s+"[^"]+"')
+
+
+def count_no_logic(code: str) -> int:
+    """Functions, types, all returns, variables without a value, and lines that begin an import.
+
+    Of a bracketed import only the opening line counts.
+    """
+    imports = sum(
+        bare == "import (" or bool(_IMPORT.fullmatch(bare))
+        for bare in map(str.strip, code.split("\n"))
+        if bare.startswith("import")
+    )
+    return imports + PATTERNS.total(_NO_LOGIC, code)

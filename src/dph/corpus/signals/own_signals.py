@@ -1,0 +1,120 @@
+"""Signals of our own, for what is mended in the released rules and for SQL; by name."""
+
+import ast
+import re
+from collections.abc import Mapping
+
+from dph.corpus.signals import csharp, golang
+from dph.corpus.signals.python import parse_python, python_facts
+from dph.corpus.signals.signal import Measure, Signal, share
+from dph.corpus.signals.view import FileView
+
+_MARKER = re.compile(
+    r"do not (?:edit|modify)|@generated|auto-?generated|automatically generated"
+    r"|generated automatically|(?:code|file|source) (?:is|was|has been) generated"
+    r"|^\W*generated (?:by|from|with|using)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_HEAD = 400
+_REMINDER = re.compile(r"\b(?:todo|fixme)\b|your code here", re.IGNORECASE)
+_PYTHON_IMPORT = re.compile(r"\s*(?:import|from)\s")
+
+
+def _lines_matching(pattern: str) -> Measure:
+    compiled = re.compile(pattern)
+
+    def frac_lines_matching(view: FileView) -> float | None:
+        count = sum(bool(compiled.search(line)) for line in view.code_lines)
+        return share(count, len(view.code_lines))
+
+    return frac_lines_matching
+
+
+def marked_generated(view: FileView) -> float:
+    """1 if the file's head says that a tool wrote it, not only that it generates something."""
+    return float(bool(_MARKER.search(view.text[:_HEAD])))
+
+
+def reminder_lines(view: FileView) -> float | None:
+    """Lines of comments with a reminder as a word, each comment counted by itself."""
+    lines = (line for piece in view.split.pieces for line in piece.split("\n"))
+    return share(sum(bool(_REMINDER.search(line)) for line in lines), len(view.lines))
+
+
+def python_parses(view: FileView) -> float:
+    """1 if the text parses without its byte-order mark."""
+    return float(_tree(view) is not None)
+
+
+def _tree(view: FileView) -> ast.Module | None:
+    """The syntax tree, a byte-order mark passed over as Python does in files."""
+    bare = view.text.removeprefix("\ufeff")
+    return view.tree if bare == view.text else parse_python(bare)
+
+
+def python_no_logic(view: FileView) -> float | None:
+    """Definitions, imports, class attributes and returns of a name or a constant, over lines."""
+    tree = _tree(view)
+    if tree is None:
+        return None
+    facts = view.python or python_facts(tree)
+    imports = sum(bool(_PYTHON_IMPORT.match(line)) for line in view.code_lines)
+    counted = facts.functions + facts.classes + facts.class_attributes + imports
+    return share(counted + facts.plain_returns, len(view.code_lines))
+
+
+def comments_as_lexed(view: FileView) -> float | None:
+    """Comments over all characters, where a lexer told them from code."""
+    if not view.text or not view.split.lexed:
+        return None
+    return sum(map(len, view.split.pieces)) / len(view.text)
+
+
+def csharp_no_variable(view: FileView) -> float:
+    """1 if nothing looks like a variable."""
+    return float(not csharp.PATTERNS.found("variables", view.split.code))
+
+
+def go_no_variable(view: FileView) -> float:
+    """1 if nothing looks like a variable."""
+    return float(not golang.PATTERNS.found("variables", view.split.code))
+
+
+def go_test_file(view: FileView) -> float:
+    """1 if the file is called like a test."""
+    return float(view.path.lower().endswith("_test.go"))
+
+
+def sql_parsed_share(view: FileView) -> float | None:
+    """Share of statements that parse."""
+    from dph.corpus.signals.sql import parsed_share  # noqa: PLC0415 - loads sqlglot
+
+    return parsed_share(view.text)
+
+
+def sql_data_share(view: FileView) -> float | None:
+    """Share of characters in statements that only insert data."""
+    from dph.corpus.signals.sql import data_share  # noqa: PLC0415 - loads sqlglot
+
+    return data_share(view.text)
+
+
+OWN_SIGNALS: Mapping[str, Signal] = {
+    signal.name: signal
+    for signal in (
+        Signal("code_marked_generated", marked_generated),
+        Signal("code_reminder_lines", reminder_lines),
+        Signal("code_comments_as_lexed", comments_as_lexed),
+        Signal("code_assert_lines", _lines_matching(r"(?i)\bassert")),
+        Signal("python_parses", python_parses),
+        Signal("python_pass_lines", _lines_matching(r"^\s*pass\b|:\s*pass\s*$")),
+        Signal("python_import_lines", _lines_matching(r"^\s*(?:import|from)\s")),
+        Signal("python_print_lines", _lines_matching(r"\bprint\s*\(")),
+        Signal("python_no_logic", python_no_logic),
+        Signal("csharp_no_variable", csharp_no_variable),
+        Signal("go_no_variable", go_no_variable),
+        Signal("go_test_file", go_test_file),
+        Signal("sql_parsed_share", sql_parsed_share),
+        Signal("sql_data_share", sql_data_share),
+    )
+}

@@ -1,0 +1,143 @@
+"""Python: what its syntax tree says, and lines that hold a word.
+
+Only statements are visited: functions, classes and assignments are nowhere else. ``async``
+functions are neither functions nor documented here, as in the released filter.
+"""
+
+import ast
+import inspect
+import io
+import re
+import sys
+import tokenize
+import warnings
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+_NESTING = 10_000
+"""Frames that the parser may nest, as in the released filter."""
+_RETURN = re.compile(r"^\s*return(\s+.+)?\s*$", re.MULTILINE)
+_PLAIN = (ast.Name, ast.Attribute, ast.Constant)
+_BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
+
+
+@dataclass(frozen=True, slots=True)
+class PythonFacts:
+    """Counts over the statements of a module."""
+
+    functions: int
+    classes: int
+    one_line_returns: int
+    """Functions whose whole body is a return."""
+    has_variable: bool
+    """A plain name is assigned by ``=``, is the target of ``for`` or a positional argument."""
+    class_attributes: int
+    """Plain names assigned in classes that lie in no other class."""
+    plain_returns: int
+    """Returns of nothing, a name, an attribute or a constant."""
+    docstrings: tuple[str, ...]
+    """Cleaned: classes', functions' and the module's, each kind by name."""
+
+
+def parse_python(text: str) -> ast.Module | None:
+    """The syntax tree, or None if ``text`` is not Python of the running version."""
+    try:
+        with _deep_recursion(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def python_facts(tree: ast.Module) -> PythonFacts:
+    """Count what ``tree`` defines."""
+    functions = classes = returns = attributes = plain = 0
+    has_variable = False
+    documented: list[tuple[str, str, str]] = []
+    for node, in_class in _statements(tree):
+        if isinstance(node, ast.FunctionDef):
+            functions += 1
+            returns += len(node.body) == 1 and isinstance(node.body[0], ast.Return)
+            has_variable = has_variable or bool(node.args.args)
+            documented.append(("function", node.name, _docstring(node)))
+        elif isinstance(node, ast.ClassDef):
+            classes += 1
+            attributes += 0 if in_class else _assigned_names(node)
+            documented.append(("class", node.name, _docstring(node)))
+        elif isinstance(node, ast.Assign):
+            has_variable = has_variable or any(isinstance(t, ast.Name) for t in node.targets)
+        elif isinstance(node, ast.For):
+            has_variable = has_variable or isinstance(node.target, ast.Name)
+        elif isinstance(node, ast.Return):
+            plain += node.value is None or isinstance(node.value, _PLAIN)
+    documented.append(("module", "", _docstring(tree)))
+    documented.sort(key=lambda entry: entry[:2])
+    docstrings = tuple(text for _, _, text in documented if text)
+    return PythonFacts(functions, classes, returns, has_variable, attributes, plain, docstrings)
+
+
+def prose_length(text: str, facts: PythonFacts | None, pieces: tuple[str, ...] | None) -> int:
+    """Characters of doc strings and comments, ``#`` left out and each doc string on lines apart.
+
+    ``pieces`` are the comments where they are known; else they are looked for by ``tokenize``, and
+    if that fails there are none.
+    """
+    if pieces is None or "\r" in text.replace("\r\n", "\n"):
+        comments = _tokenized_comments(text)
+    else:
+        comments = "".join(piece for piece in pieces if piece.startswith("#"))
+    docstrings = "\n".join(facts.docstrings) if facts else ""
+    return len((docstrings + "\n" + comments.replace("#", "")).strip())
+
+
+def count_returns(code: str) -> int:
+    """Lines that are a return, whatever is returned."""
+    return len(_RETURN.findall(code)) if "return" in code else 0
+
+
+def _statements(tree: ast.Module) -> Iterator[tuple[ast.AST, bool]]:
+    """Every statement, breadth first, and whether it lies in a class."""
+    queue: deque[tuple[ast.AST, bool]] = deque([(tree, False)])
+    while queue:
+        parent, in_class = queue.popleft()
+        inside = in_class or isinstance(parent, ast.ClassDef)
+        for block in _BLOCKS:
+            for node in getattr(parent, block, ()):
+                yield node, inside
+                if hasattr(node, "body") or hasattr(node, "cases"):
+                    queue.append((node, inside))
+
+
+def _assigned_names(node: ast.ClassDef) -> int:
+    count = 0
+    for item in node.body:
+        if isinstance(item, ast.Assign):
+            count += sum(isinstance(target, ast.Name) for target in item.targets)
+        elif isinstance(item, ast.AnnAssign):
+            count += isinstance(item.target, ast.Name)
+    return count
+
+
+def _docstring(node: ast.FunctionDef | ast.ClassDef | ast.Module) -> str:
+    text = ast.get_docstring(node, clean=False)
+    return inspect.cleandoc(text) if text else ""
+
+
+def _tokenized_comments(text: str) -> str:
+    try:
+        tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+        return "".join(token.string for token in tokens if token.type == tokenize.COMMENT)
+    except (tokenize.TokenError, SyntaxError, ValueError, RecursionError):
+        return ""
+
+
+@contextmanager
+def _deep_recursion() -> Iterator[None]:
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _NESTING))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)

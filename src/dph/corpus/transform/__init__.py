@@ -1,0 +1,1 @@
+"""Transforming documents: copyright notices away, personal data and secrets to placeholders."""

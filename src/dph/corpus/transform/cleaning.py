@@ -1,0 +1,91 @@
+"""One text cleaned: what was done, and to what."""
+
+import io
+import tokenize
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dph.corpus.signals.python import parse_python
+from dph.corpus.transform.addresses import email_addresses, public_addresses
+from dph.corpus.transform.finding import Finding, replaced
+from dph.corpus.transform.notices import without_notice
+from dph.corpus.transform.secrets import secrets
+
+_MOST_PASSES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """A text, and how many of each kind were taken out of it: notice, email, ip, key, password."""
+
+    text: str
+    counts: Mapping[str, int]
+
+
+def clean(text: str, language: str) -> Cleaned:
+    """Take the leading notice away, and put placeholders for addresses, keys and passwords.
+
+    Cleaning what was cleaned changes nothing. Python that parses does so afterwards: only its
+    comments and strings are touched, and what breaks it all the same is left as it was.
+    """
+    parses = _is_python(text, language)
+    counts: Counter[str] = Counter()
+    without = without_notice(text, language)
+    if without != text:
+        counts["notice"] += 1
+        text = without
+    for _ in range(_MOST_PASSES):  # a placeholder may end what hid another find
+        found = _found(text, parses=parses)
+        if not found:
+            break
+        changed = replaced(text, found)
+        if parses and parse_python(changed) is None:
+            counts["left as it was"] += 1
+            break
+        counts.update(f.kind for f in found)
+        text = changed
+    return Cleaned(text, counts)
+
+
+def findings(text: str, language: str) -> list[Finding]:
+    """What a first pass would replace in ``text``, in order."""
+    return _found(text, parses=_is_python(text, language))
+
+
+def _is_python(text: str, language: str) -> bool:
+    return language == "python" and parse_python(text) is not None
+
+
+def _found(text: str, *, parses: bool) -> list[Finding]:
+    found = [*secrets(text), *email_addresses(text), *public_addresses(text)]
+    if found and parses:
+        spans = _python_prose(text)
+        found = [f for f in found if any(a <= f.start and f.start < b for a, b in spans)]
+    chosen: list[Finding] = []
+    for finding in sorted(found, key=lambda f: (f.start, -f.end)):
+        if not chosen or finding.start >= chosen[-1].end:
+            chosen.append(finding)
+    return chosen
+
+
+def _python_prose(text: str) -> list[tuple[int, int]]:
+    """Where the comments and strings of Python lie, by characters."""
+    starts = [0]
+    for line in io.StringIO(text):
+        starts.append(starts[-1] + len(line))
+    kinds = {tokenize.COMMENT, tokenize.STRING}
+    kinds |= {
+        kind
+        for name in ("FSTRING_MIDDLE", "TSTRING_MIDDLE")
+        if (kind := getattr(tokenize, name, None)) is not None
+    }
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    except (tokenize.TokenError, SyntaxError):
+        return []
+    return [
+        (starts[token.start[0] - 1] + token.start[1], starts[token.end[0] - 1] + token.end[1])
+        for token in tokens
+        if token.type in kinds
+    ]
