@@ -11,6 +11,11 @@ from dph.presampling.diagnosis import require_usable
 from dph.presampling.pool import Pool, load_pool, require_fit
 from dph.records import Problem
 from dph.rollout.graded import GradedSampler
+from dph.runs.during_training import (
+    compares_with_initial,
+    evaluations,
+    is_measured,
+)
 from dph.runs.layout import pool_directory
 from dph.runs.pool_need import needs_pool, reads_base_counts
 from dph.runs.progress import ProgressDisplay
@@ -42,8 +47,9 @@ def train_stage(
     """
     recipe, digest = bench.recipe, digest or training_digest(bench, directory)
     checkpoint = latest_checkpoint(directory / "checkpoints")
-    if checkpoint is not None and steps_done(bench, directory, digest) == recipe.train.steps:
-        return Trained(checkpoint=checkpoint, step=recipe.train.steps, stopped=False)
+    done = steps_done(bench, directory, digest)
+    if checkpoint is not None and done == recipe.train.steps and is_measured(recipe, directory):
+        return Trained(checkpoint=checkpoint, step=done, stopped=False)
     require_made(bench, directory)
     policy = bench.load_model(checkpoint or recipe.model.path)
     draw = bench.draw(policy)
@@ -53,11 +59,13 @@ def train_stage(
     initial = checkpoint is None
     source = bench.source(policy, draw)
     stored = stored_samples(recipe, directory, pool, source, initial=initial)
+    reads_reference = recipe.objective.reads_reference(recipe.data.modules)
     reference = None
-    if recipe.objective.reads_reference(recipe.data.modules):
+    if reads_reference or compares_with_initial(recipe):
         reference = bench.load_model(recipe.model.path).requires_grad_(False)
     with (
         self_consistency(bench, directory, source, initial=initial) as unlabelled,
+        evaluations(bench, directory, draw, policy, reference) as measuring,
         progress.task(f"training {recipe.method}", recipe.train.steps, "steps") as advance,
     ):
         if unlabelled is not None:
@@ -74,9 +82,10 @@ def train_stage(
             Actors(
                 policy=policy,
                 tokenizer=bench.tokenizer,
-                reference=reference,
+                reference=reference if reads_reference else None,
                 draw=draw,
                 self_consistency=unlabelled,
+                evaluations=measuring,
             ),
             problems,
             stored,
