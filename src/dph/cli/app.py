@@ -19,6 +19,7 @@ from dph.cli.presample import presample
 from dph.cli.quickstart import quickstart
 from dph.cli.recipe import recipe_app
 from dph.cli.run import run
+from dph.cli.show import show
 from dph.cli.study import study
 from dph.cli.tasks import tasks_app
 from dph.cli.train import train
@@ -33,7 +34,7 @@ app = typer.Typer(
 )
 _VERBS = (
     *(quickstart, run, study, presample, train, evaluate),
-    *(compare, interpolate, passk, convert),
+    *(compare, show, interpolate, passk, convert),
 )
 for verb in _VERBS:
     app.command(verb.__name__)(verb)

@@ -7,7 +7,7 @@ than the one that was graded is left out and counted.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -152,7 +152,7 @@ def _table(
     return pa.Table.from_pylist(rows, schema=TOKENS.append(pa.field("text", pa.string())))
 
 
-def _graded_alone(table: pa.Table, graded: dict[tuple[object, ...], str]) -> pa.Table:
+def _graded_alone(table: pa.Table, graded: Mapping[tuple[object, ...], object]) -> pa.Table:
     """The rows whose answer is the one that was graded, without its text."""
     rows = _rows_of(table, ("set", "problem_id", "sample_index", "text"))
     same = [graded.get(tuple(row[:3])) == row[3] for row in rows]

@@ -81,9 +81,10 @@ def evaluations(
                 reference=initial,
             )
             compared = InitialPolicy(sampler=bench.sampler(initial), forward=forward)
-        yield Evaluations(
+        with Evaluations(
             directory, sets, recipe.evaluate, digest=_digest(recipe, sets), initial=compared
-        )
+        ) as measuring:
+            yield measuring
 
 
 def some_problems(

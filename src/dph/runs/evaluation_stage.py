@@ -77,13 +77,14 @@ def _samples(bench: Workbench, directory: Path, progress: ProgressDisplay, model
         *([engine] if engine != "torch" else []),
     )
     seed = derived_seed(settings.seed, "evaluation")  # not the draws of pre-sampling
-    with _evaluation_sets(bench, weights, model) as sets, only_writer(directory):
+    with _evaluation_sets(bench, weights, model) as sets:
         for chosen in sets:
             bench.require_prompts_fit(
                 weights.config, chosen.problems, max_tokens=chosen.draw.parameters.max_tokens
             )
         total = total_answers(sets, samples=settings.samples)
-        with progress.task(f"evaluating {directory.name}", total, "samples") as advance:
+        title = f"evaluating {directory.name}"
+        with only_writer(directory), progress.task(title, total, "samples") as advance:
             table = evaluate(
                 directory / SAMPLES_FILE,
                 sets,
@@ -92,9 +93,10 @@ def _samples(bench: Workbench, directory: Path, progress: ProgressDisplay, model
                 seed=seed,
                 on_progress=lambda amount: advance(amount, ""),
             )
-        keep_problems(directory / PROBLEMS_FILE, {s.name: s.problems for s in sets})
+            keep_problems(directory / PROBLEMS_FILE, {s.name: s.problems for s in sets})
         if settings.token_details:
-            keep_tokens(bench, directory, progress, sets, table, weights=weights, seed=seed)
+            with only_writer(directory):
+                keep_tokens(bench, directory, progress, sets, table, weights=weights, seed=seed)
     return table
 
 

@@ -53,7 +53,6 @@ class KeptSamples:
         seed: of the run; with the step it decides whose answers are kept.
         labelled: the training problems.
         unlabelled: the prompts of ``[self_consistency]``.
-        step: how far the run is: files of later steps are of a run that was killed, and go.
     """
 
     def __init__(
@@ -65,7 +64,6 @@ class KeptSamples:
         seed: int,
         labelled: Sequence[Problem],
         unlabelled: Sequence[Problem],
-        step: int,
     ) -> None:
         self._directory, self._keep, self._seed = directory / DIRECTORY, keep, seed
         self._limit, self._told = megabytes * 10**6, False
@@ -74,6 +72,10 @@ class KeptSamples:
             False: {p.problem_id: p for p in unlabelled},
         }
         self._sizes: dict[int, int] = {}
+
+    def go_on(self, step: int) -> None:
+        """Go on after ``step``: files of later steps are of a run that was killed, and go."""
+        self._sizes = {}
         for found, path in _files(self._directory).items():
             if found > step:
                 path.unlink()

@@ -78,21 +78,17 @@ def train(
     together, ``on_step`` with each step's metrics.
 
     Raises:
+        CheckpointError: what was measured so far was measured with other settings.
         PoolError: the stored log-probs are not the policy's.
         TrainingError: the loss is not finite (the batch is saved), or no group holds signal.
         VerifierError: the verifier broke; the steps before are saved.
     """
     run = _Run(recipe, directory, actors, problems, stored, digest, base)
     trackers = open_trackers(recipe.track, recipe, directory)
-    with (
-        contextlib.closing(trackers),
-        contextlib.closing(run),
-        only_writer(directory),
-        asked_to_stop() as stop,
-    ):
+    with contextlib.closing(trackers), only_writer(directory), asked_to_stop() as stop:
         log = MetricsLog(directory / "metrics.jsonl", step=run.progress.step)
         on_start(run.progress.step)
-        run.measure_from_here(log, trackers)
+        run.go_on(log, trackers)
         while run.progress.step < recipe.train.steps and not stop():
             metrics = run.step()
             log.write(metrics)
@@ -148,7 +144,7 @@ class _Run:
         self.schedule = make_schedule(
             self.optimizer, recipe.train, done=self.progress.optimizer_steps
         )
-        self.kept = kept_samples(recipe, directory, actors, problems, step=self.progress.step)
+        self.kept = kept_samples(recipe, directory, actors, problems)
         self.said_uniform = False
         if not self.progress.step:
             for samples in self.stored.values():
@@ -253,14 +249,15 @@ class _Run:
         self.weights = next_weights(self.objective, self.weights, report.anchors)
         return report
 
-    def measure_from_here(self, log: MetricsLog, trackers: Trackers) -> None:
-        """Go on measuring; whatever becomes known from now on is written there."""
+    def go_on(self, log: MetricsLog, trackers: Trackers) -> None:
+        """Go on from the newest checkpoint; what is measured from now on is written there."""
 
-        def written(measured: Measured) -> None:
+        def write(measured: Measured) -> None:
             log.amend(measured.step, measured.metrics)
             trackers.log(measured.metrics, step=measured.step)
 
-        self.on_measured = written
+        self.on_measured = write
+        self.kept.go_on(self.progress.step)
         if self.evaluations is not None:
             self._take_in(self.evaluations.go_on(self.progress.step))
 
@@ -289,11 +286,6 @@ class _Run:
         """Where it ended."""
         step = self.progress.step
         return Trained(checkpoint=self.save(), step=step, stopped=step < self.recipe.train.steps)
-
-    def close(self) -> None:
-        """Give up an evaluation that is being graded."""
-        if self.evaluations is not None:
-            self.evaluations.close()
 
 
 def _of_one_step(draw: GradedSampler) -> GradedSampler:

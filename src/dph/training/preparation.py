@@ -44,9 +44,9 @@ def scorers(recipe: Recipe, actors: Actors, objective: Objective) -> Scorers:
 
 
 def kept_samples(
-    recipe: Recipe, directory: Path, actors: Actors, problems: Sequence[Problem], *, step: int
+    recipe: Recipe, directory: Path, actors: Actors, problems: Sequence[Problem]
 ) -> KeptSamples:
-    """What keeps the answers that the run draws, from ``step`` on."""
+    """What keeps the answers that the run draws."""
     unlabelled = actors.self_consistency
     return KeptSamples(
         directory,
@@ -55,7 +55,6 @@ def kept_samples(
         seed=recipe.seed,
         labelled=problems,
         unlabelled=unlabelled.problems if unlabelled is not None else (),
-        step=step,
     )
 
 
