@@ -131,10 +131,11 @@ def progress_digest(path: Path) -> str | None:
 
 def write_progress_file(path: Path, table: pa.Table, *, digest: str) -> None:
     """Write all rows, whole or not at all; ``digest`` names what they were measured with."""
-    metadata = {_DIGEST: digest.encode(), _VERSION: str(SCHEMA).encode()}
+    schema = PROGRESS.with_metadata({_DIGEST: digest.encode(), _VERSION: str(SCHEMA).encode()})
+    # Maps that were read or filtered have other inner names, which files show: so all anew.
+    anew = pa.Table.from_pylist(table.to_pylist(), schema=schema)
     with atomic_path(path) as temporary:
-        marked = table.combine_chunks().replace_schema_metadata(metadata)
-        pq.write_table(marked, temporary, compression="zstd")
+        pq.write_table(anew, temporary, compression="zstd")
 
 
 def measured_steps(table: pa.Table) -> list[int]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from transformers import PreTrainedModel
 
@@ -59,13 +60,10 @@ def train_stage(
     initial = checkpoint is None
     source = bench.source(policy, draw)
     stored = stored_samples(recipe, directory, pool, source, initial=initial)
-    reads_reference = recipe.objective.reads_reference(recipe.data.modules)
-    reference = None
-    if reads_reference or compares_with_initial(recipe):
-        reference = bench.load_model(recipe.model.path).requires_grad_(False)
+    before = _initial_policy(bench)
     with (
         self_consistency(bench, directory, source, initial=initial) as unlabelled,
-        evaluations(bench, directory, draw, policy, reference) as measuring,
+        evaluations(bench, directory, draw, policy, before.for_evaluations) as measuring,
         progress.task(f"training {recipe.method}", recipe.train.steps, "steps") as advance,
     ):
         if unlabelled is not None:
@@ -82,7 +80,7 @@ def train_stage(
             Actors(
                 policy=policy,
                 tokenizer=bench.tokenizer,
-                reference=reference if reads_reference else None,
+                reference=before.for_training,
                 draw=draw,
                 self_consistency=unlabelled,
                 evaluations=measuring,
@@ -94,6 +92,25 @@ def train_stage(
             on_start=start,
             on_step=lambda metrics: advance(1, _note(metrics)),
         )
+
+
+class _InitialPolicy(NamedTuple):
+    """The initial policy, loaded once for whoever needs it."""
+
+    for_training: PreTrainedModel | None
+    for_evaluations: PreTrainedModel | None
+
+
+def _initial_policy(bench: Workbench) -> _InitialPolicy:
+    recipe = bench.recipe
+    trains, compares = (
+        recipe.objective.reads_reference(recipe.data.modules),
+        compares_with_initial(recipe),
+    )
+    if not (trains or compares):
+        return _InitialPolicy(None, None)
+    model = bench.load_model(recipe.model.path).requires_grad_(False)
+    return _InitialPolicy(model if trains else None, model if compares else None)
 
 
 def steps_done(bench: Workbench, directory: Path, digest: str) -> int:

@@ -264,7 +264,8 @@ class _Run:
     def begin_evaluation(self) -> None:
         """Draw the answers of an evaluation, if one is due."""
         if self.evaluations is not None and self.evaluations.is_due(self.progress.step):
-            self.evaluations.begin(self.progress.step)
+            with self.checkpoints.saved_if_the_verifier_breaks(self.progress):
+                self.evaluations.begin(self.progress.step)
 
     def finish_evaluation(self) -> None:
         """Take in what was begun after the last finished step, whose weights are still there."""

@@ -123,9 +123,9 @@ def _answers(problem: ShownProblem, shown: Shown) -> "Table":
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for label in shown.labels:
-        table.add_column(label, justify="right", no_wrap=True)
-    for title in ("outcome", "style", "answer"):
-        table.add_column(title, no_wrap=title != "answer")
+        table.add_column(label, justify="right", overflow="fold")
+    for title in ("outcome", "style", "answer"):  # folded: rich would cut long words off
+        table.add_column(title, no_wrap=title == "outcome", overflow="fold")
     for group in _some(problem, shown):
         answer = Text(_cut(group.text, None if shown.full else _ANSWER))
         if group.reason:
