@@ -4,23 +4,28 @@ r"""What evaluation during training costs, and that the weights do not notice it
 
 Trains the recipe three times: without evaluations, with evaluations that compare nothing with the
 initial policy, and as the recipe says. Printed for each: seconds of CPU time of this process and of
-the graders, wall-clock seconds, of these drawing, comparing and waiting for verdicts, and a hash of
-the last weights. The budget is the drawing and 5% of a run without.
+the graders, wall-clock seconds, of these drawing, comparing and waiting for verdicts (that of the
+initial policy among them), and a hash of the last weights. The budget is the drawing and 5% of a
+run without.
 """
 
 import argparse
 import resource
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 from dph.files import sha256
 from dph.runs.progress import Silent
 from dph.runs.training_stage import train_stage
 from dph.runs.workbench import open_workbench
 from dph.settings import load_recipe
-from dph.training.tracking import read_metrics
+from dph.training.evaluations import Evaluations, Measured
+from dph.training.metrics import Metrics
 
 
 class Cost(NamedTuple):
@@ -63,17 +68,31 @@ def _cost(path: Path, overrides: list[str]) -> Cost:
     with tempfile.TemporaryDirectory() as directory:
         run = Path(directory) / "run"
         before, started = _cpu(), time.perf_counter()
-        with open_workbench(recipe) as bench:
+        with open_workbench(recipe) as bench, _measured() as found:
             trained = train_stage(bench, run, Silent())
         wall = time.perf_counter() - started
         own, graders = (now - then for now, then in zip(_cpu(), before, strict=True))
-        lines = read_metrics(run / "metrics.jsonl")
         parts = [
-            sum(line.get(f"eval/seconds_{part}", 0.0) for line in lines)
+            sum(metrics.get(f"eval/seconds_{part}") or 0.0 for metrics in found)
             for part in ("sampling", "comparing", "waiting")
         ]
         weights = sha256(trained.checkpoint / "model.safetensors")[:12]
     return Cost(own, graders, wall, *parts, weights)
+
+
+@contextmanager
+def _measured() -> Iterator[list[Metrics]]:
+    """What every evaluation reports, that of step 0 too, which has no line in metrics.jsonl."""
+    found: list[Metrics] = []
+
+    class Told(Evaluations):
+        def finish(self) -> list[Measured]:
+            measured = super().finish()
+            found.extend(each.metrics for each in measured)
+            return measured
+
+    with patch("dph.runs.during_training.Evaluations", Told):
+        yield found
 
 
 def _cpu() -> tuple[float, float]:
