@@ -10,6 +10,7 @@ from typer.main import get_command
 from dph import __version__
 from dph.cli.compare import compare
 from dph.cli.convert import convert
+from dph.cli.diagnose import diagnose
 from dph.cli.evaluate import evaluate
 from dph.cli.failure import INTERRUPTED, exit_code, say_interrupted
 from dph.cli.grade import grade_app
@@ -33,7 +34,7 @@ app = typer.Typer(
 )
 _VERBS = (
     *(quickstart, run, study, presample, train, evaluate),
-    *(compare, interpolate, passk, convert),
+    *(compare, diagnose, interpolate, passk, convert),
 )
 for verb in _VERBS:
     app.command(verb.__name__)(verb)

@@ -25,7 +25,7 @@ from dph.study.row_files import RowFile, scores_of, write_row_file
 from dph.study.settings import BASE
 from dph.study.shared_stores import consolidated_answers, made_stores, with_shared_stores
 from dph.study.sites import made_sizes
-from dph.training.tracking import read_metrics
+from dph.training.metrics_file import read_metrics
 from dph.worlds import WorldKind, world_kind
 
 _ANY_METHOD = "grpo"

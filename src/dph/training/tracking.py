@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dph.errors import DataError, SettingsError
+from dph.errors import SettingsError
 from dph.files import write_text
 from dph.settings import Recipe, TrackingSettings
 from dph.training.metrics import Metrics
+from dph.training.metrics_file import read_metrics
 
 
 class MetricsLog:
@@ -26,30 +27,6 @@ class MetricsLog:
         plain = {k: v if v is None or math.isfinite(v) else None for k, v in metrics.items()}
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(plain) + "\n")
-
-
-def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The lines of a ``metrics.jsonl``; a last line that a kill cut off is left out.
-
-    Raises:
-        DataError: any other line is damaged.
-    """
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
-    return [_parsed(line, number, path) for number, line in enumerate(lines[:-1], 1)]
-
-
-def _parsed(line: str, number: int, path: Path) -> dict[str, Any]:
-    try:
-        metrics: dict[str, Any] = json.loads(line)
-        int(metrics["step"])
-    except (ValueError, TypeError, KeyError) as error:
-        raise DataError(
-            f"{path}, line {number} is damaged: {line!r:.60}; "
-            "move the file away to go on without it"
-        ) from error
-    return metrics
 
 
 class Trackers:

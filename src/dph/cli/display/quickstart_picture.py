@@ -6,7 +6,7 @@ from typing import Any
 
 from dph.quickstart.recipes import run_name
 from dph.reporting.figures import quickstart_figure
-from dph.training.tracking import read_metrics
+from dph.training.metrics_file import read_metrics
 
 
 def save_picture(summary: Mapping[str, Any], directory: Path) -> Path:

@@ -1,0 +1,188 @@
+"""What ``dph diagnose`` prints for people; ``dph.diagnosis.document`` is for machines."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from dph.cli.display.output import table_text
+from dph.cli.display.plain_text import plain_text
+from dph.diagnosis.changes import Change, ProblemChange
+from dph.diagnosis.run_diagnosis import Diagnosis
+from dph.diagnosis.sentences import set_sentences
+from dph.diagnosis.set_diagnosis import PARTS, SetDiagnosis
+from dph.diagnosis.totals import Total
+from dph.reporting.cells import percent, points
+from dph.reporting.labels import set_label
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_PART_TITLES = {
+    "total": "change",
+    "styles_died": "styles that died",
+    "certainty": "certainty in the others",
+    "moved": "moved between them",
+}
+_FEATURES = 5
+_SENTENCE = 400
+
+
+def diagnosis_text(found: Diagnosis, *, most: int) -> str:
+    """The page: each set in sentences and tables, then the log, then what could not be told."""
+    blocks = [f"{found.run} against {found.baseline}"]
+    for name, of_set in found.sets.items():
+        blocks += _set_blocks(name, of_set, most)
+    if found.log:
+        lines = [finding.text for finding in found.log]
+        blocks.append("\n".join(["What the log says", *(f"  {line}" for line in lines)]))
+    left_out = [
+        f"{set_label(name)}: {len(ids)} problem(s) left out, their gold cannot be graded"
+        for name, ids in found.left_out.items()
+    ]
+    notes = [plain_text(note, widest=_SENTENCE) for note in (*left_out, *found.notes)]
+    closing = [*notes, _level_note(found)]
+    return "\n\n".join([*blocks, "\n".join(closing)])
+
+
+def _set_blocks(name: str, found: SetDiagnosis, most: int) -> list[str]:
+    lines = [f"  {plain_text(one.text, widest=_SENTENCE)}" for one in set_sentences(name, found)]
+    tables = [_counts_table(found)]
+    if found.styles:
+        tables.append(_styles_table(found))
+    if found.styles and found.pass_at_k:
+        tables.append(_pass_at_k_table(found))
+    tables += _problem_tables(found, most)
+    if found.features:
+        tables.append(_features_table(found))
+    return ["\n".join([set_label(name).upper(), *lines]), *map(table_text, tables)]
+
+
+def _counts_table(found: SetDiagnosis) -> "Table":
+    table = _table(
+        "in brackets: 95% of what two draws of one model would show",
+        "problems",
+        *(change.value for change in Change),
+        "right answers",
+        "solved by baseline alone",
+        "by run alone",
+    )
+    _add_row(
+        table,
+        str(len(found.problems)),
+        *(str(len(found.of(change))) for change in Change),
+        _with_null(found.correct_answers),
+        _with_null(found.solved_before_alone),
+        _with_null(found.solved_after_alone),
+    )
+    return table
+
+
+def _styles_table(found: SetDiagnosis) -> "Table":
+    table = _table(
+        "in per cent; right: of the answers in that style",
+        *("style", "baseline", "run", "right, baseline", "right, run", ""),
+    )
+    for one in found.styles:
+        _add_row(
+            table,
+            "no style" if one.style is None else one.style,
+            percent(one.baseline_share),
+            percent(one.share),
+            percent(one.baseline_correct),
+            percent(one.correct),
+            "died" if one.died else "",
+        )
+    return table
+
+
+def _pass_at_k_table(found: SetDiagnosis) -> "Table":
+    table = _table(
+        "changes in points with 95% intervals; the parts add up to the change",
+        *("", "baseline", "run", *(_PART_TITLES[part] for part in PARTS)),
+    )
+    for k, one in found.pass_at_k.items():
+        cells = (points(d.mean, [d.lo, d.hi]) for d in (one.parts[part] for part in PARTS))
+        _add_row(table, f"pass@{k}", percent(one.baseline), percent(one.run), *cells)
+        if one.of_lost is not None:
+            of_lost = (f"{100 * one.of_lost[part]:+.1f}" for part in PARTS)
+            _add_row(table, "  the lost alone", "", "", *of_lost)
+    return table
+
+
+def _problem_tables(found: SetDiagnosis, most: int) -> Iterator["Table"]:
+    for change in (Change.LOST, Change.GAINED):
+        named = sorted(found.of(change), key=lambda one: min(one.p_lost, one.p_gained))
+        if named and most:
+            yield _problems_table(change, named, most)
+
+
+def _problems_table(change: Change, named: Sequence[ProblemChange], most: int) -> "Table":
+    shown = named[:most]
+    caption = f"{change.value}: {len(shown)} of {len(named)}"
+    table = _table(caption, "problem", "baseline", "run", "difference", "p", "adjusted")
+    for one in shown:
+        lost = change is Change.LOST
+        _add_row(
+            table,
+            one.problem_id,
+            f"{one.baseline_correct}/{one.baseline_samples}",
+            f"{one.correct}/{one.samples}",
+            points(one.difference.mean, [one.difference.lo, one.difference.hi]),
+            f"{one.p_lost if lost else one.p_gained:.1g}",
+            f"{one.q_lost if lost else one.q_gained:.1g}",
+        )
+    return table
+
+
+def _features_table(found: SetDiagnosis) -> "Table":
+    shown = [row for i, row in enumerate(found.features) if row.named or i < _FEATURES]
+    caption = (
+        f"features of the lost, among the {found.candidates} problems that could be lost: "
+        f"{len(shown)} of {len(found.features)}"
+    )
+    table = _table(
+        caption, "feature", "lost with", "lost without", "difference", "p", "adjusted", ""
+    )
+    for row in shown:
+        _add_row(
+            table,
+            row.feature.name,
+            f"{row.lost_with}/{row.having}",
+            f"{row.lost_without}/{row.lacking}",
+            points(row.difference.mean, [row.difference.lo, row.difference.hi]),
+            f"{row.p_value:.1g}",
+            f"{row.adjusted:.1g}",
+            "named" if row.named else "",
+        )
+    return table
+
+
+def _table(caption: str, *titles: str) -> "Table":
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, caption=caption)
+    for title in titles:
+        table.add_column(Text(title), no_wrap=True)
+    return table
+
+
+def _add_row(table: "Table", *cells: str) -> None:
+    """Names of problems, styles and features are others' text: neither markup nor commands."""
+    from rich.text import Text
+
+    table.add_row(*(Text(plain_text(cell)) for cell in cells))
+
+
+def _with_null(one: Total) -> str:
+    return f"{one.observed} ({one.lo} to {one.hi})"
+
+
+def _level_note(found: Diagnosis) -> str:
+    levels = found.levels
+    return (
+        "Two draws of one model are told apart in anything with a chance of at most "
+        f"{found.fdr:g}.\n"
+        f"Lists were made at {levels.lost:.2g} (lost), {levels.gained:.2g} (gained), "
+        f"{levels.styles:.2g} (styles) and {levels.features:.2g} (features)."
+    )

@@ -1,0 +1,134 @@
+"""What was found on a set, in sentences: each from a condition that held, with its numbers."""
+
+from collections.abc import Iterator
+
+from dph.diagnosis.changes import Change
+from dph.diagnosis.log_findings import Finding
+from dph.diagnosis.set_diagnosis import PassAtKChange, SetDiagnosis
+from dph.diagnosis.totals import Total
+
+_LISTED = 3
+
+
+def set_sentences(name: str, found: SetDiagnosis) -> list[Finding]:
+    """The sentences of a set, in a fixed order."""
+    return [
+        *_problems(name, found),
+        *_totals(name, found),
+        *_styles(name, found),
+        *_pass_at_k(name, found),
+        *_features(name, found),
+    ]
+
+
+def _problems(name: str, found: SetDiagnosis) -> Iterator[Finding]:
+    counts = {change.value: len(found.of(change)) for change in Change}
+    if counts["lost"] or counts["gained"]:
+        text = (
+            f"Of {len(found.problems)} problems of {name}, {counts['lost']} lost and "
+            f"{counts['gained']} gained right answers, each more than two draws of one model would "
+            "show."
+        )
+    else:
+        text = (
+            f"Of {len(found.problems)} problems of {name} none was lost or gained beyond what two "
+            "draws of one model would show."
+        )
+    yield Finding(about="problems", text=text, values={"problems": len(found.problems), **counts})
+
+
+def _totals(name: str, found: SetDiagnosis) -> Iterator[Finding]:
+    one = found.solved_before_alone
+    if one.observed > one.hi:
+        text = (
+            f"{one.observed} problems of {name} were solved by the baseline and by no answer of "
+            f"the run; two draws of one model leave {_range(one)} such problems."
+        )
+        yield Finding(about="solved_before_alone", text=text, values=_values(one))
+    one = found.solved_after_alone
+    if one.observed > one.hi:
+        text = (
+            f"{one.observed} problems of {name} were solved by the run and by no answer of the "
+            f"baseline; two draws of one model leave {_range(one)} such problems."
+        )
+        yield Finding(about="solved_after_alone", text=text, values=_values(one))
+
+
+def _styles(name: str, found: SetDiagnosis) -> Iterator[Finding]:
+    dead = [one for one in found.styles if one.died]
+    if not dead:
+        return
+    listed = ", ".join(
+        f"{one.style} ({_percent(one.baseline_share)} to {_percent(one.share)})" for one in dead
+    )
+    yield Finding(
+        about="styles_died",
+        text=f"On {name} {len(dead)} of {_alive(found)} styles died: {listed}.",
+        values={f"{one.style}": one.share for one in dead},
+    )
+
+
+def _alive(found: SetDiagnosis) -> int:
+    return sum(one.baseline_share > 0 and one.style is not None for one in found.styles)
+
+
+def _pass_at_k(name: str, found: SetDiagnosis) -> Iterator[Finding]:
+    if not found.pass_at_k or not found.styles:
+        return
+    k, one = next(iter(found.pass_at_k.items()))
+    total = one.parts["total"]
+    if total.lo <= 0 <= total.hi:
+        text = (
+            f"Pass@{k} on {name} went from {_percent(one.baseline)} to {_percent(one.run)}; the "
+            "95% interval of the difference holds 0."
+        )
+    else:
+        text = (
+            f"Pass@{k} on {name} {'fell' if total.mean < 0 else 'rose'} from "
+            f"{_percent(one.baseline)} to {_percent(one.run)}: {_parts(one)}."
+        )
+    values = {part: of_part.mean for part, of_part in one.parts.items()}
+    yield Finding(about="pass_at_k", text=text, values={"k": k, **values})
+
+
+def _parts(one: PassAtKChange) -> str:
+    names = {
+        "styles_died": "styles that died",
+        "certainty": "certainty inside the styles that remain",
+        "moved": "mass moved between those",
+    }
+    return ", ".join(f"{_points(one.parts[p].mean)} points {text}" for p, text in names.items())
+
+
+def _features(name: str, found: SetDiagnosis) -> Iterator[Finding]:
+    for one in [row for row in found.features if row.named][:_LISTED]:
+        text = (
+            f"Of the problems of {name} with {one.feature.name}, {one.lost_with} of {one.having} "
+            f"that could be lost were lost, of the others {one.lost_without} of {one.lacking}."
+        )
+        yield Finding(
+            about="feature",
+            text=text,
+            values={
+                "lost_with": one.lost_with,
+                "having": one.having,
+                "lost_without": one.lost_without,
+                "lacking": one.lacking,
+            },
+        )
+
+
+def _range(one: Total) -> str:
+    return f"{one.lo} to {one.hi}"
+
+
+def _values(one: Total) -> dict[str, float | int]:
+    return {"observed": one.observed, "expected": one.expected, "lo": one.lo, "hi": one.hi}
+
+
+def _points(value: float) -> str:
+    return f"{round(100 * value, 1) + 0.0:+.1f}"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f}%"
