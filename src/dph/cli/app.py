@@ -19,6 +19,7 @@ from dph.cli.passk import passk
 from dph.cli.presample import presample
 from dph.cli.quickstart import quickstart
 from dph.cli.recipe import recipe_app
+from dph.cli.report import report
 from dph.cli.run import run
 from dph.cli.study import study
 from dph.cli.tasks import tasks_app
@@ -34,7 +35,7 @@ app = typer.Typer(
 )
 _VERBS = (
     *(quickstart, run, study, presample, train, evaluate),
-    *(compare, diagnose, interpolate, passk, convert),
+    *(compare, diagnose, report, interpolate, passk, convert),
 )
 for verb in _VERBS:
     app.command(verb.__name__)(verb)

@@ -38,7 +38,7 @@ def quickstart(
     as_json: JsonOption = False,
 ) -> None:
     """Build a small world, train a base model that knows it, and compare methods on it."""
-    from dph.cli.display.meter import duration
+    from dph.reporting.cells import duration
     from dph.cli.display.output import json_text, table_text
     from dph.cli.display.progress import open_progress
     from dph.cli.display.quiet import quiet_libraries
