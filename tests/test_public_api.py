@@ -18,7 +18,10 @@ pass_at_k run
 """
 LAZY = [
     "dph",
-    *(f"dph.{n}" for n in ("evaluation", "presampling", "reporting", "runs", "training")),
+    *(
+        f"dph.{n}"
+        for n in ("diagnosis", "evaluation", "presampling", "reporting", "runs", "training")
+    ),
 ]
 PACKAGES = [*LAZY, *(f"dph.{n}" for n in ("divergences", "files", "grading", "objectives"))]
 PACKAGES += [f"dph.{n}" for n in ("settings", "tasks", "verifiers")]

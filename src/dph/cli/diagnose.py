@@ -20,7 +20,7 @@ def diagnose(
     ] = None,
     set_names: Annotated[
         list[str] | None,
-        typer.Option("--set", "--set-name", metavar="NAME", help="Only this set; may be repeated."),
+        typer.Option("--set-name", "--set", metavar="NAME", help="Only this set; may be repeated."),
     ] = None,
     ks: Annotated[
         list[int] | None,

@@ -6,6 +6,7 @@ and in the other for gains; each of the two lists has its own false discovery ra
 hundred gains found, five false losses would pass as 5%.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -119,22 +120,27 @@ def fallen(
     return p_values, adjusted_p_values(p_values, support_of, supports)
 
 
-def could_be_lost(changes: Sequence[ProblemChange]) -> Bool[np.ndarray, "problems"]:
-    """Which problems would be named, had the run not answered them right once.
+def could_be_lost(
+    changes: Sequence[ProblemChange], *, level: float
+) -> Bool[np.ndarray, "problems"]:
+    """Which problems the baseline solved often enough that a loss would show, and the lost.
 
-    The lost are among them. The others say nothing about where losses lie: they were solved too
-    rarely for a loss to show.
-    All False when nothing is lost.
+    Often enough: one more problem that it solved as often and the run not once would be lost, too.
+    The others say nothing about where losses lie. All False when nothing is lost.
     """
-    named = [one.p_lost for one in changes if one.change is Change.LOST]
-    if not named:
-        return np.zeros(len(changes), dtype=bool)
-    return np.array(
-        [
-            falls(one.baseline_correct, one.baseline_samples, one.samples)[0] <= max(named)
-            for one in changes
-        ]
-    )
+    lost = np.array([one.change is Change.LOST for one in changes])
+    if not lost.any():
+        return lost
+    before = np.array([one.baseline_correct for one in changes])
+    after = np.array([one.correct for one in changes])
+    first, second = changes[0].baseline_samples, changes[0].samples
+
+    def would_be(solved: int) -> bool:
+        with_one_more = fallen(np.append(before, solved), first, np.append(after, 0), second)[1]
+        return bool(with_one_more[-1] <= level)
+
+    often_enough = bisect_left(range(first + 1), True, key=would_be)
+    return np.asarray(lost | (before >= often_enough))
 
 
 def _change(before: int, after: int, lost: bool, gained: bool) -> Change:

@@ -42,7 +42,7 @@ are gone without its having died, the change of its q is unknown and what goes w
 moved.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import factorial
@@ -88,7 +88,7 @@ def pass_at_k_parts(
     curve = pass_at_k_curve(model.samples, np.arange(model.samples + 1), [k])[k]
     before, after = baseline.correct.sum(axis=1), model.correct.sum(axis=1)
     slope = model.samples * _slope(curve, before, after)
-    died_part, certainty, moved = (slope * _shapley(chances, thing) for thing in range(_THINGS))
+    died_part, certainty, moved = (slope * part for part in shapley_values(chances))
     return PassAtKParts(
         k=k,
         total=curve[after] - curve[before],
@@ -117,7 +117,7 @@ def between(
         for a, b, c in product((False, True), repeat=_THINGS)
     }
     for everything, side in zip((False, True), sides, strict=True):  # without rounding
-        chances[(everything,) * _THINGS] = side.correct.sum(axis=1) / side.samples
+        chances[everything, everything, everything] = side.correct.sum(axis=1) / side.samples
     return chances
 
 
@@ -133,15 +133,20 @@ def _slope(
     return np.asarray((curve[hi] - curve[lo]) / (hi - lo))
 
 
-def _shapley(chances: dict[tuple[bool, bool, bool], Values], thing: int) -> Values:
-    part = np.zeros_like(chances[False, False, False])
+def shapley_values(chances: Mapping[tuple[bool, bool, bool], Values]) -> list[Values]:
+    """Of each of the three things what it adds, over the orders in which they can change."""
+    return [_shapley(chances, thing) for thing in range(_THINGS)]
+
+
+def _shapley(chances: Mapping[tuple[bool, bool, bool], Values], thing: int) -> Values:
+    part: Values = np.zeros_like(chances[False, False, False])
     for before in product((False, True), repeat=_THINGS):
         if before[thing]:
             continue
         size = sum(before)
         weight = factorial(size) * factorial(_THINGS - 1 - size) / factorial(_THINGS)
         part += weight * (chances[_with(before, thing)] - chances[_with(before)])
-    return part
+    return np.asarray(part)
 
 
 def _with(changed: Sequence[bool], thing: int | None = None) -> tuple[bool, bool, bool]:
@@ -153,7 +158,9 @@ def _ratio(
     part: Float[np.ndarray, "problems styles"], whole: Float[np.ndarray, "problems _"]
 ) -> Float[np.ndarray, "problems styles"]:
     """Part by whole; NaN where there is nothing to take a share of."""
-    return np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
+    shares: Float[np.ndarray, "problems styles"] = np.full(part.shape, np.nan)
+    np.divide(part, whole, out=shares, where=whole > 0)
+    return shares
 
 
 def _from_the_other(

@@ -76,7 +76,7 @@ def _charge(
 ) -> float:
     """The sum of the ``counting`` largest F / (1 - F) at ``p``."""
     used = tests > 0
-    reached = np.array([_reached(p, supports[i]) for i in np.flatnonzero(used)])
+    reached = np.array([_reached(p, supports[i]) for i in np.flatnonzero(used).tolist()])
     if (reached >= 1).any():
         return np.inf
     odds, tests = reached / (1 - reached), tests[used]

@@ -37,11 +37,7 @@ def _set(name: str, found: SetDiagnosis) -> dict[str, Any]:
         "baseline_samples": found.baseline_samples,
         "split_samples": found.split_samples,
         "counts": {change.value: len(found.of(change)) for change in Change},
-        "totals": {
-            "correct_answers": asdict(found.correct_answers),
-            "solved_before_alone": asdict(found.solved_before_alone),
-            "solved_after_alone": asdict(found.solved_after_alone),
-        },
+        "totals": asdict(found.totals),
         "styles": [asdict(one) for one in found.styles],
         "pass_at_k": {str(k): _pass_at_k(one) for k, one in found.pass_at_k.items()},
         "features": [_feature(one) for one in found.features],

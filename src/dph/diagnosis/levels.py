@@ -1,12 +1,12 @@
 """One level for a whole diagnosis, shared by its questions and its sets.
 
-A diagnosis asks four questions of every set: which problems were lost, which gained, which styles
-died, which features the lost have. Each question gets a quarter of the level. Within a question a
-set comes in as its smallest adjusted p-value, which is small with a chance of at most itself where
-nothing happened; sets are selected by Benjamini and Hochberg (1995), and of S sets, R of them
-selected, every list is made at R / S of the question's level. So a comparison of a model with
-itself names anything at all with a chance of at most the level, and of the selected sets' lists a
-false share of at most a quarter of it is expected, on average over them.
+A diagnosis asks five questions of every set: which problems were lost, which gained, which styles
+died, whether the totals moved, which features the lost have. Each question gets a fifth of the
+level. Within a question a set comes in as its smallest adjusted p-value, which is small with a
+chance of at most itself where nothing happened; sets are selected by Benjamini and Hochberg
+(1995), and of S sets, R of them selected, every list is made at R / S of the question's level. So
+a comparison of a model with itself names anything at all with a chance of at most the level, and of
+the selected sets' lists a false share of at most a fifth of it is expected, on average over them.
 
 **Source**: Benjamini and Bogomolov (2014), Selective inference on multiple families of hypotheses,
 Journal of the Royal Statistical Society B 76. One list over all sets would be simpler, and wrong to
@@ -16,7 +16,7 @@ read set by set: a hundred problems found on one set would pay for false ones on
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-QUESTIONS = 4
+QUESTIONS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +26,7 @@ class Levels:
     lost: float
     gained: float
     styles: float
+    totals: float
     features: float
 
 
@@ -33,7 +34,7 @@ def question_level(fdr: float) -> float:
     """What each question gets of the whole.
 
     >>> question_level(0.05)
-    0.0125
+    0.01
     """
     return fdr / QUESTIONS
 

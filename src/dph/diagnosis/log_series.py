@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -52,10 +53,9 @@ class LogSeries:
     def smoothed(self) -> Float[np.ndarray, "steps"]:
         """Means over the window around each step, of as many steps as there are near the ends."""
         reach = self.window // 2
-        sums = np.concatenate([[0.0], np.cumsum(self.values)])
-        places = np.arange(len(self.values))
-        lo, hi = np.maximum(places - reach, 0), np.minimum(places + reach + 1, len(self.values))
-        return np.asarray((sums[hi] - sums[lo]) / (hi - lo))
+        values = self.values.tolist()
+        near = (values[max(at - reach, 0) : at + reach + 1] for at in range(len(values)))
+        return np.array([fmean(part) for part in near])
 
     def half_way(self) -> int:
         """The first step from which the smoothed number stays nearer to the end."""

@@ -58,15 +58,15 @@ def problem_features(
     problems are None.
     """
     found: dict[tuple[str, str], Bool[np.ndarray, problems]] = {
-        (ACCURACY, band): held for band, held in _accuracy_bands(accuracy)
+        (ACCURACY, band): held for band, held in _accuracy_bands(accuracy) if _tells_apart(held)
     }
     unused: dict[str, str] = {}
     for column, values in _columns(problems or ()).items():
-        made = dict(_of_column(column, values))
+        made = {key: held for key, held in _of_column(column, values) if _tells_apart(held)}
         if not made:
             unused[column] = _why_unused(values)
         found |= made
-    return _merged(found, unused)
+    return _merged(found, unused, len(accuracy))
 
 
 def _columns(problems: Sequence[Problem]) -> dict[str, list[Any]]:
@@ -117,7 +117,7 @@ def _bands(
     known = numbers[np.isfinite(numbers)]
     if len(set(known.tolist())) < 2:
         return
-    edges = np.unique(np.quantile(known, np.linspace(0, 1, _BANDS + 1)[1:], method="higher"))
+    edges = np.unique(np.quantile(known, np.linspace(0, 1, _BANDS + 1)[1:], method="inverted_cdf"))
     lowest = -np.inf
     for edge in edges:
         held = (numbers > lowest) & (numbers <= edge)
@@ -135,13 +135,14 @@ def _accuracy_bands(
 
 
 def _merged(
-    found: Mapping[tuple[str, str], Bool[np.ndarray, "problems"]], unused: Mapping[str, str]
+    found: Mapping[tuple[str, str], Bool[np.ndarray, "problems"]],
+    unused: Mapping[str, str],
+    problems: int,
 ) -> Features:
-    """Features of the same problems are one; those of too few or of all problems are none."""
+    """Features of the same problems are one."""
     groups: dict[bytes, list[tuple[str, str]]] = {}
     for key, held in found.items():
-        if FEWEST <= held.sum() < len(held):
-            groups.setdefault(held.tobytes(), []).append(key)
+        groups.setdefault(held.tobytes(), []).append(key)
     features = [
         Feature(
             column=first[0],
@@ -151,12 +152,16 @@ def _merged(
         for first, *others in groups.values()
     ]
     rows = [found[keys[0]] for keys in groups.values()]
-    width = len(next(iter(found.values())))
     return Features(
         features=tuple(features),
-        held=np.array(rows, dtype=bool).reshape(len(rows), width),
+        held=np.array(rows, dtype=bool).reshape(len(rows), problems),
         unused=unused,
     )
+
+
+def _tells_apart(held: Bool[np.ndarray, "problems"]) -> bool:
+    """Whether enough problems have a feature, and not all."""
+    return bool(FEWEST <= held.sum() < len(held))
 
 
 def _why_unused(values: Sequence[Any]) -> str:

@@ -14,6 +14,7 @@ from dph.diagnosis.log_findings import Finding, log_findings
 from dph.diagnosis.run_files import RunFiles, find_run_files
 from dph.diagnosis.set_diagnosis import Evaluated, SetDiagnosis, diagnose_set, name_features
 from dph.diagnosis.style_counts import paired_style_counts
+from dph.diagnosis.totals import set_totals
 from dph.errors import DataError, SettingsError
 from dph.evaluation.evaluated_runs import default_ks
 from dph.evaluation.intervals import RESAMPLES
@@ -127,7 +128,7 @@ def diagnose(
 
 def _levels(pairs: Mapping[str, tuple[Evaluated, Evaluated]], level: float) -> Levels:
     """The level of each question's lists; features are not looked at yet."""
-    lost, gained, styles = [], [], []
+    lost, gained, styles, totals = [], [], [], []
     for name, ((run_table, mine), (baseline_table, theirs)) in pairs.items():
         of_lost, of_gained = smallest_rates(mine, theirs)
         samples = min(mine.samples, theirs.samples)
@@ -135,10 +136,12 @@ def _levels(pairs: Mapping[str, tuple[Evaluated, Evaluated]], level: float) -> L
         lost.append(of_lost)
         gained.append(of_gained)
         styles.append(smallest_rate(*counts))
+        totals.append(set_totals(mine, theirs).smallest_rate)
     return Levels(
         lost=list_level(lost, level),
         gained=list_level(gained, level),
         styles=list_level(styles, level),
+        totals=list_level(totals, level),
         features=level / len(pairs),
     )
 

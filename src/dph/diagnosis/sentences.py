@@ -38,20 +38,25 @@ def _problems(name: str, found: SetDiagnosis) -> Iterator[Finding]:
 
 
 def _totals(name: str, found: SetDiagnosis) -> Iterator[Finding]:
-    one = found.solved_before_alone
-    if one.observed > one.hi:
-        text = (
-            f"{one.observed} problems of {name} were solved by the baseline and by no answer of "
-            f"the run; two draws of one model leave {_range(one)} such problems."
-        )
-        yield Finding(about="solved_before_alone", text=text, values=_values(one))
-    one = found.solved_after_alone
-    if one.observed > one.hi:
-        text = (
-            f"{one.observed} problems of {name} were solved by the run and by no answer of the "
-            f"baseline; two draws of one model leave {_range(one)} such problems."
-        )
-        yield Finding(about="solved_after_alone", text=text, values=_values(one))
+    texts = {
+        "correct_answers": "{observed} of the run's answers on {name} were right; two draws of one "
+        "model with as many right answers between them leave it {range}.",
+        "solved_before_alone": "{observed} problems of {name} were solved by the baseline and by "
+        "no answer of the run; two draws of one model leave {range} such problems.",
+        "solved_after_alone": "{observed} problems of {name} were solved by the run and by no "
+        "answer of the baseline; two draws of one model leave {range} such problems.",
+    }
+    for about, text in texts.items():
+        one: Total = getattr(found.totals, about)
+        if one.named:
+            shown = text.format(observed=one.observed, name=name, range=f"{one.lo} to {one.hi}")
+            values = {
+                "observed": one.observed,
+                "expected": one.expected,
+                "lo": one.lo,
+                "hi": one.hi,
+            }
+            yield Finding(about=about, text=shown, values=values)
 
 
 def _styles(name: str, found: SetDiagnosis) -> Iterator[Finding]:
@@ -77,16 +82,11 @@ def _pass_at_k(name: str, found: SetDiagnosis) -> Iterator[Finding]:
         return
     k, one = next(iter(found.pass_at_k.items()))
     total = one.parts["total"]
-    if total.lo <= 0 <= total.hi:
-        text = (
-            f"Pass@{k} on {name} went from {_percent(one.baseline)} to {_percent(one.run)}; the "
-            "95% interval of the difference holds 0."
-        )
-    else:
-        text = (
-            f"Pass@{k} on {name} {'fell' if total.mean < 0 else 'rose'} from "
-            f"{_percent(one.baseline)} to {_percent(one.run)}: {_parts(one)}."
-        )
+    text = (
+        f"Pass@{k} on {name} was {_percent(one.baseline)} and is {_percent(one.run)}, a "
+        f"difference of {_points(total.mean)} [{_points(total.lo)}, {_points(total.hi)}] points: "
+        f"{_parts(one)}."
+    )
     values = {part: of_part.mean for part, of_part in one.parts.items()}
     yield Finding(about="pass_at_k", text=text, values={"k": k, **values})
 
@@ -116,14 +116,6 @@ def _features(name: str, found: SetDiagnosis) -> Iterator[Finding]:
                 "lacking": one.lacking,
             },
         )
-
-
-def _range(one: Total) -> str:
-    return f"{one.lo} to {one.hi}"
-
-
-def _values(one: Total) -> dict[str, float | int]:
-    return {"observed": one.observed, "expected": one.expected, "lo": one.lo, "hi": one.hi}
 
 
 def _points(value: float) -> str:

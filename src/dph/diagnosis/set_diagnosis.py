@@ -15,12 +15,7 @@ from dph.diagnosis.levels import Levels
 from dph.diagnosis.over_represented import LostFeature, over_represented
 from dph.diagnosis.problem_features import problem_features
 from dph.diagnosis.style_counts import StyleCounts, paired_style_counts
-from dph.diagnosis.totals import (
-    Total,
-    correct_answers,
-    solved_after_alone,
-    solved_before_alone,
-)
+from dph.diagnosis.totals import Totals, set_totals
 from dph.evaluation.intervals import Difference, bootstrap_mean
 from dph.evaluation.pass_at_k import pass_at_k_curve
 from dph.evaluation.scores import SetScores
@@ -63,9 +58,7 @@ class SetDiagnosis:
     samples: int
     baseline_samples: int
     split_samples: int
-    correct_answers: Total
-    solved_before_alone: Total
-    solved_after_alone: Total
+    totals: Totals
     styles: Sequence[StyleChange]
     pass_at_k: Mapping[int, PassAtKChange]
     features: Sequence[LostFeature]
@@ -111,15 +104,13 @@ def diagnose_set(
     styles = style_changes(*counts, level=levels.styles, died=died)
     dead = [one.style for one in styles if one.died and one.style is not None]
     features = problem_features(problems, theirs.correct.mean(axis=1))
-    candidates = could_be_lost(changes)
+    candidates = could_be_lost(changes, level=levels.lost)
     return SetDiagnosis(
         problems=tuple(changes),
         samples=mine.samples,
         baseline_samples=theirs.samples,
         split_samples=samples,
-        correct_answers=correct_answers(mine, theirs),
-        solved_before_alone=solved_before_alone(mine, theirs),
-        solved_after_alone=solved_after_alone(mine, theirs),
+        totals=set_totals(mine, theirs).at(levels.totals),
         styles=tuple(styles) if any(one.style is not None for one in styles) else (),
         pass_at_k={
             k: _pass_at_k_change(*counts, dead, lost, k=k, seed=seed, resamples=resamples)

@@ -62,7 +62,7 @@ def _rows(
 
 
 def _counts(styles: np.ndarray, correct: np.ndarray, names: Sequence[str | None]) -> StyleCounts:
-    of_style = [np.equal(styles, name) for name in names]
+    of_style = [np.asarray(styles == name, dtype=bool) for name in names]
     return StyleCounts(
         styles=tuple(names),
         answers=np.stack([one.sum(axis=1) for one in of_style], axis=1).astype(np.int64),

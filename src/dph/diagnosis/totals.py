@@ -8,7 +8,7 @@ known: it is computed, not simulated.
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -34,21 +34,48 @@ class Total:
     lo: int
     hi: int
     p_value: float
+    named: bool = False
+    """Whether the p-value, adjusted for the totals of a set, reaches the level of the diagnosis."""
 
 
-def correct_answers(model: SetScores, baseline: SetScores) -> Total:
-    """Right answers of the run, given those of both."""
-    return _total(int(model.correct.sum()), _right_answers(model, baseline))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """The totals of a set: right answers of the run, and problems that only one of the two solves.
+
+    ``solved_before_alone`` are problems that the baseline's samples solve and none of the run's
+    does, ``solved_after_alone`` the other way round.
+    """
+
+    correct_answers: Total
+    solved_before_alone: Total
+    solved_after_alone: Total
+
+    @property
+    def all(self) -> tuple[Total, Total, Total]:
+        """The three of them."""
+        return self.correct_answers, self.solved_before_alone, self.solved_after_alone
+
+    @property
+    def smallest_rate(self) -> float:
+        """The smallest level at which any of them is named."""
+        return min(1.0, len(self.all) * min(one.p_value for one in self.all))
+
+    def at(self, level: float) -> "Totals":
+        """The same, with those named whose adjusted p-value is at most ``level`` (Bonferroni)."""
+        correct, before, after = (
+            replace(one, named=len(self.all) * one.p_value <= level) for one in self.all
+        )
+        return Totals(correct_answers=correct, solved_before_alone=before, solved_after_alone=after)
 
 
-def solved_before_alone(model: SetScores, baseline: SetScores) -> Total:
-    """Problems that the baseline's samples solve and none of the run's does."""
-    return _solved_once(baseline, model)
-
-
-def solved_after_alone(model: SetScores, baseline: SetScores) -> Total:
-    """Problems that the run's samples solve and none of the baseline's does."""
-    return _solved_once(model, baseline)
+def set_totals(model: SetScores, baseline: SetScores) -> Totals:
+    """The totals of a set, each beside what two draws of one model would show."""
+    right = _right_answers(model, baseline)
+    return Totals(
+        correct_answers=_total(int(model.correct.sum()), right),
+        solved_before_alone=_solved_once(baseline, model),
+        solved_after_alone=_solved_once(model, baseline),
+    )
 
 
 def fall_of_sum(

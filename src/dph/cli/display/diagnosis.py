@@ -69,9 +69,9 @@ def _counts_table(found: SetDiagnosis) -> "Table":
         table,
         str(len(found.problems)),
         *(str(len(found.of(change))) for change in Change),
-        _with_null(found.correct_answers),
-        _with_null(found.solved_before_alone),
-        _with_null(found.solved_after_alone),
+        _with_null(found.totals.correct_answers),
+        _with_null(found.totals.solved_before_alone),
+        _with_null(found.totals.solved_after_alone),
     )
     return table
 
@@ -184,5 +184,6 @@ def _level_note(found: Diagnosis) -> str:
         "Two draws of one model are told apart in anything with a chance of at most "
         f"{found.fdr:g}.\n"
         f"Lists were made at {levels.lost:.2g} (lost), {levels.gained:.2g} (gained), "
-        f"{levels.styles:.2g} (styles) and {levels.features:.2g} (features)."
+        f"{levels.styles:.2g} (styles), {levels.totals:.2g} (totals) and {levels.features:.2g} "
+        "(features)."
     )

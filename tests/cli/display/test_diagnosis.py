@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+
+from diagnosis.models import a_model, samples_of, save_evaluation
+from dph.cli.display.diagnosis import diagnosis_text
+from dph.diagnosis import diagnose
+
+
+@pytest.fixture
+def found(tmp_path):
+    """Forty problems of which the first two were lost, the third gained."""
+    style, right = a_model(40).drawn(16, 0)
+    before, after = right.copy(), right.copy()
+    before[:2], after[:2] = True, False
+    before[2], after[2] = False, True
+    return diagnose(
+        save_evaluation(tmp_path / "run", samples_of(style, after)),
+        save_evaluation(tmp_path / "base", samples_of(style, before)),
+    )
+
+
+def rows(text, start):
+    return [line.split() for line in text.splitlines() if line.startswith(start)]
+
+
+def test_problems_stand_with_their_counts_and_the_difference_in_points(found):
+    text = diagnosis_text(found, most=10)
+    assert [row[:3] for row in rows(text, "p0")] == [
+        ["p0000", "16/16", "0/16"],
+        ["p0001", "16/16", "0/16"],
+        ["p0002", "0/16", "16/16"],
+    ]
+    assert "-100.0 [-100.0, -72.6]" in text
+    assert "lost: 2 of 2" in text
+    assert "gained: 1 of 1" in text
+
+
+def test_the_parts_of_pass_at_k_stand_beside_the_change(found):
+    text = diagnosis_text(found, most=10)
+    one = found.sets["dev"].pass_at_k[8]
+    (row,) = rows(text, "pass@8")
+    assert float(row[3]) == pytest.approx(100 * one.parts["total"].mean, abs=0.05)
+    assert np.isclose(float(row[1]), 100 * one.baseline, atol=0.05)
+
+
+def test_what_could_not_be_told_stands_at_the_end(found):
+    last = diagnosis_text(found, most=0).split("\n\n")[-1]
+    assert "no recipe.toml" in last
+    assert "no metrics.jsonl" in last
+    assert "Lists were made at 0.01 (lost)" in last
