@@ -34,6 +34,20 @@ def test_lines_after_the_checkpoint_are_cut_off_and_half_lines_too(tmp_path):
     assert [line["step"] for line in read_metrics(path)] == [1, 2]
 
 
+def test_what_becomes_known_later_is_added_to_the_line_of_its_step(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    log = MetricsLog(path, step=0)
+    for step in (1, 2):
+        log.write({"step": step, "reward": 0.5})
+    log.amend(1, {"eval/dev/mean": 0.25, "eval/dev/entropy": float("nan")})
+    log.amend(1, {"eval/dev/mean": 0.75})
+    log.amend(0, {"eval/dev/mean": 0.1})  # the initial policy has no line
+    assert read_metrics(path) == [
+        {"step": 1, "reward": 0.5, "eval/dev/mean": 0.75, "eval/dev/entropy": None},
+        {"step": 2, "reward": 0.5},
+    ]
+
+
 def test_no_metrics_yet_is_an_empty_list(tmp_path):
     assert read_metrics(tmp_path / "metrics.jsonl") == []
 

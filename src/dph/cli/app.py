@@ -21,6 +21,7 @@ from dph.cli.quickstart import quickstart
 from dph.cli.recipe import recipe_app
 from dph.cli.report import report
 from dph.cli.run import run
+from dph.cli.show import show
 from dph.cli.study import study
 from dph.cli.tasks import tasks_app
 from dph.cli.train import train
@@ -35,7 +36,7 @@ app = typer.Typer(
 )
 _VERBS = (
     *(quickstart, run, study, presample, train, evaluate),
-    *(compare, diagnose, report, interpolate, passk, convert),
+    *(compare, diagnose, report, show, interpolate, passk, convert),
 )
 for verb in _VERBS:
     app.command(verb.__name__)(verb)

@@ -83,7 +83,7 @@ def evaluate(
     make_directory(path.parent)
     parts = TableParts(path.with_name(f"{path.stem}.partial"), digest=digest)
     tables = []
-    for index, chunk in enumerate(_chunks(sets)):
+    for index, chunk in enumerate(chunks(sets)):
         table = parts.read(index)
         if table is None:
             table = evaluate_set(
@@ -130,7 +130,8 @@ def total_answers(sets: Sequence[EvaluationSet], *, samples: int, greedy: bool =
     return sum(len(chosen.problems) for chosen in sets) * (samples + int(greedy))
 
 
-def _chunks(sets: Sequence[EvaluationSet]) -> Iterator[EvaluationSet]:
+def chunks(sets: Sequence[EvaluationSet]) -> Iterator[EvaluationSet]:
+    """The sets in pieces of at most ``CHUNK`` problems."""
     for chosen in sets:
         for start in range(0, len(chosen.problems), CHUNK):
             yield replace(chosen, problems=chosen.problems[start : start + CHUNK])
@@ -142,7 +143,7 @@ def _digest(sets: Sequence[EvaluationSet], **rest: str | int | bool) -> str:
             "name": chosen.name,
             "problems": problems_fingerprint(chosen.problems),
             "verifier": verifier_identity(chosen.draw.verifier),
-            "style": _name_of(chosen.draw.style),
+            "style": style_name(chosen.draw.style),
             "parameters": asdict(chosen.draw.parameters),
             "prompts": [chosen.draw.encode(problem) for problem in chosen.problems],
         }
@@ -152,7 +153,8 @@ def _digest(sets: Sequence[EvaluationSet], **rest: str | int | bool) -> str:
     return recipe_digest({"sets": described, "columns": columns, "chunk": CHUNK, **rest})
 
 
-def _name_of(style: Callable[[str], str | None] | None) -> str | None:
+def style_name(style: Callable[[str], str | None] | None) -> str | None:
+    """What a style classifier is called in digests: one of the user's own with its code."""
     if style is None:
         return None
     kind = type(style)

@@ -50,10 +50,7 @@ def read_runs(runs: Sequence[Path], set_names: Collection[str]) -> dict[str, dic
     for run in runs:
         if str(run) in tables:
             raise DataError(f"the run {run} is named twice")
-        path = run / "samples.parquet"
-        if not path.is_file():
-            raise DataError(f"{run} was not evaluated: there is no {path}; run `dph evaluate`")
-        tables[str(run)] = read_samples(path)
+        tables[str(run)] = read_samples(require_evaluated(run))
     scores = comparable_scores(tables)
     for label, sets in scores.items():
         for name in set_names:
@@ -62,6 +59,18 @@ def read_runs(runs: Sequence[Path], set_names: Collection[str]) -> dict[str, dic
     return {
         label: {name: sets[name] for name in set_names or sets} for label, sets in scores.items()
     }
+
+
+def require_evaluated(run: Path) -> Path:
+    """The samples file of a run.
+
+    Raises:
+        DataError: there is none.
+    """
+    path = run / "samples.parquet"
+    if not path.is_file():
+        raise DataError(f"{run} was not evaluated: there is no {path}; run `dph evaluate`")
+    return path
 
 
 def default_ks(scores: Scores) -> list[int]:

@@ -30,7 +30,6 @@ from dph.presampling.tables import (
     UNGRADABLE,
     RehearsalSample,
     exploration_table,
-    explored_problem,
     rehearsal_sample,
     rehearsal_table,
     ungradable_problem,
@@ -39,6 +38,7 @@ from dph.presampling.tables import (
 )
 from dph.presampling.wholeness import require_files_whole
 from dph.records import Problem
+from dph.tasks.problem_columns import problem_of_columns
 
 __all__ = [
     "SAMPLES",
@@ -138,7 +138,7 @@ def load_pool(path: str | Path) -> Pool:
         ungradable = pq.read_table(path / "ungradable.parquet", schema=UNGRADABLE).to_pylist()
     return Pool(
         manifest=manifest,
-        exploration=tuple(explored_problem(row) for row in exploration),
+        exploration=tuple(problem_of_columns(row) for row in exploration),
         rehearsal=tuple(rehearsal_sample(row) for row in rehearsal),
         ungradable=tuple(ungradable_problem(row) for row in ungradable),
     )

@@ -3,7 +3,6 @@
 ``prompt`` and ``answer`` are JSON, so that chat messages and nested answers survive.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from dph.errors import PoolError
 from dph.presampling.grades import Ungradable
 from dph.records import Outcome, Problem
 from dph.rollout.graded_table import GRADED
+from dph.tasks.problem_columns import problem_columns
 
 EXPLORATION = pa.schema(
     [
@@ -72,15 +72,7 @@ def write_samples(path: Path, pieces: Sequence[pa.Table]) -> None:
 
 def exploration_table(rows: Sequence[tuple[Problem, int]]) -> pa.Table:
     """Problems with the number of their correct samples."""
-    plain = [
-        {
-            "problem_id": problem.problem_id,
-            "prompt": _json(problem.prompt),
-            "answer": _json(dict(problem.answer)),
-            "correct": correct,
-        }
-        for problem, correct in rows
-    ]
+    plain = [{**problem_columns(problem), "correct": correct} for problem, correct in rows]
     return pa.Table.from_pylist(plain, schema=EXPLORATION)
 
 
@@ -97,16 +89,6 @@ def ungradable_table(rows: Sequence[Ungradable]) -> pa.Table:
     names = UNGRADABLE.names
     return pa.Table.from_pylist(
         [{name: str(getattr(row, name)) for name in names} for row in rows], schema=UNGRADABLE
-    )
-
-
-def explored_problem(row: dict[str, Any]) -> Problem:
-    """The problem of a row of ``exploration.parquet``."""
-    prompt = json.loads(row["prompt"])
-    return Problem(
-        problem_id=row["problem_id"],
-        prompt=prompt if isinstance(prompt, str) else tuple(prompt),
-        answer=json.loads(row["answer"]),
     )
 
 
@@ -127,7 +109,3 @@ def ungradable_problem(row: dict[str, Any]) -> Ungradable:
     return Ungradable(
         problem_id=row["problem_id"], outcome=Outcome(row["outcome"]), reason=row["reason"]
     )
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
+from dph.closing import Closing
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
 from dph.rollout.background_grading import BackgroundGrading
 from dph.rollout.base import Sampler, SampleRequest, SamplingParameters
@@ -70,6 +71,25 @@ class GradedSampler:
         Raises:
             VerifierError: the verifier broke, or crashed on more than ``crash_limit`` of them.
         """
+        with self.begin(
+            problems, samples=samples, seed=seed, first_index=first_index, on_progress=on_progress
+        ) as drawn:
+            return drawn.rollout()
+
+    def begin(
+        self,
+        problems: Sequence[Problem],
+        *,
+        samples: int,
+        seed: int,
+        first_index: int = 0,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> "DrawnAnswers":
+        """Draw ``samples`` completions of every problem; grading goes on when this returns.
+
+        Raises:
+            VerifierError: the verifier broke.
+        """
         started = time.perf_counter()
         prompts = tuple(self.encode(problem) for problem in problems)
         requests = [
@@ -81,36 +101,20 @@ class GradedSampler:
             )
             for problem, prompt in zip(problems, prompts, strict=True)
         ]
-        with BackgroundGrading(self.verifier.grade) as grading:
+        grading = BackgroundGrading(self.verifier.grade)
 
-            def submit(position: int, completion: Completion) -> None:
-                if completion.finished:
-                    key = (position, completion.sample_index)
-                    grading.submit(key, problems[position], completion.text)
+        def submit(position: int, completion: Completion) -> None:
+            if completion.finished:
+                key = (position, completion.sample_index)
+                grading.submit(key, problems[position], completion.text)
 
+        try:
             drawn = self._sample(requests, submit, seed=seed, on_progress=on_progress)
-            sampled = time.perf_counter()
-            verdicts = grading.verdicts()
-        style = self._style_of_text()
-        groups = tuple(
-            tuple(
-                GradedCompletion(
-                    completion=completion,
-                    verdict=verdicts.get((i, completion.sample_index), CUT_OFF),
-                    style=style(completion.text),
-                )
-                for completion in group
-            )
-            for i, group in enumerate(drawn)
-        )
-        (self.crashes or CrashCount(self.verifier.name, self.crash_limit)).add(groups)
-        return Rollout(
-            problems=tuple(problems),
-            prompts=prompts,
-            groups=groups,
-            sampling_seconds=sampled - started,
-            grading_seconds=time.perf_counter() - sampled,
-        )
+        except BaseException:
+            grading.close()
+            raise
+        seconds = time.perf_counter() - started
+        return DrawnAnswers(self, tuple(problems), prompts, drawn, grading, seconds)
 
     def _sample(
         self,
@@ -137,6 +141,56 @@ class GradedSampler:
                     submit(position, completion)
         return drawn
 
-    def _style_of_text(self) -> Callable[[str], str | None]:
-        """The style of a text, found once however many answers have that text."""
-        return cache(self.style or _no_style)
+
+class DrawnAnswers(Closing):
+    """Answers that are drawn, while they are graded in the background.
+
+    ``completions`` are those of each problem, ``prompts`` their tokens. Leaving the context ends
+    the grading, whether ``rollout`` was called or not.
+    """
+
+    def __init__(
+        self,
+        draw: GradedSampler,
+        problems: tuple[Problem, ...],
+        prompts: tuple[tuple[int, ...], ...],
+        completions: Sequence[Sequence[Completion]],
+        grading: BackgroundGrading,
+        sampling_seconds: float,
+    ) -> None:
+        self.problems, self.prompts, self.completions = problems, prompts, completions
+        self.sampling_seconds = sampling_seconds
+        self._draw, self._grading = draw, grading
+
+    def rollout(self) -> Rollout:
+        """The graded answers; waits for the verdicts that are still missing.
+
+        Raises:
+            VerifierError: the verifier broke, or crashed on more than ``crash_limit`` of them.
+        """
+        draw, started = self._draw, time.perf_counter()
+        verdicts = self._grading.verdicts()
+        style = cache(draw.style or _no_style)  # once a text, however many answers have it
+        groups = tuple(
+            tuple(
+                GradedCompletion(
+                    completion=completion,
+                    verdict=verdicts.get((i, completion.sample_index), CUT_OFF),
+                    style=style(completion.text),
+                )
+                for completion in group
+            )
+            for i, group in enumerate(self.completions)
+        )
+        (draw.crashes or CrashCount(draw.verifier.name, draw.crash_limit)).add(groups)
+        return Rollout(
+            problems=self.problems,
+            prompts=self.prompts,
+            groups=groups,
+            sampling_seconds=self.sampling_seconds,
+            grading_seconds=time.perf_counter() - started,
+        )
+
+    def close(self) -> None:
+        """End the grading after the call in flight."""
+        self._grading.close()

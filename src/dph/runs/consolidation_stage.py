@@ -74,5 +74,6 @@ def consolidation_recipe(recipe: Recipe, checkpoint: Path) -> Recipe:
             "self_consistency": SelfConsistencySettings(),
             "consolidation": ConsolidationSettings(),
             "train": recipe.train.model_copy(update=train),
+            "evaluate": recipe.evaluate.model_copy(update={"every": 0, "keep_best": None}),
         }
     )

@@ -1,8 +1,7 @@
 """The evaluation stage of a run: samples.parquet and evaluation.json of one model."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +11,17 @@ from transformers import PreTrainedModel
 from dph.errors import SettingsError
 from dph.evaluation.document import evaluation_document
 from dph.evaluation.evaluate import EvaluationSet, evaluate, total_answers
+from dph.evaluation.problems_file import PROBLEMS_FILE, keep_problems
 from dph.evaluation.samples_file import comparable_scores, read_samples
 from dph.files import only_writer, write_json
 from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.models.loading import load_config
 from dph.randomness import derived_seed
-from dph.rollout.base import SamplingParameters
-from dph.rollout.graded import GradedSampler
+from dph.runs.evaluation_sets import evaluation_set, set_style, set_verifier
 from dph.runs.progress import ProgressDisplay
-from dph.runs.verifier_maker import verifier_maker
+from dph.runs.token_details import keep_tokens
 from dph.runs.workbench import Workbench
-from dph.settings import SetSettings, recipe_digest
-from dph.tasks.styles import make_style
-from dph.verifiers.base import Verifier
+from dph.settings import recipe_digest
 
 SAMPLES_FILE = "samples.parquet"
 EVALUATION_FILE = "evaluation.json"
@@ -79,6 +76,7 @@ def _samples(bench: Workbench, directory: Path, progress: ProgressDisplay, model
         bench.recipe.model.dtype,
         *([engine] if engine != "torch" else []),
     )
+    seed = derived_seed(settings.seed, "evaluation")  # not the draws of pre-sampling
     with _evaluation_sets(bench, weights, model) as sets:
         for chosen in sets:
             bench.require_prompts_fit(
@@ -87,14 +85,19 @@ def _samples(bench: Workbench, directory: Path, progress: ProgressDisplay, model
         total = total_answers(sets, samples=settings.samples)
         title = f"evaluating {directory.name}"
         with only_writer(directory), progress.task(title, total, "samples") as advance:
-            return evaluate(
+            table = evaluate(
                 directory / SAMPLES_FILE,
                 sets,
                 model=fingerprint,
                 samples=settings.samples,
-                seed=derived_seed(settings.seed, "evaluation"),  # not the draws of pre-sampling
+                seed=seed,
                 on_progress=lambda amount: advance(amount, ""),
             )
+            keep_problems(directory / PROBLEMS_FILE, {s.name: s.problems for s in sets})
+        if settings.token_details:
+            with only_writer(directory):
+                keep_tokens(bench, directory, progress, sets, table, weights=weights, seed=seed)
+    return table
 
 
 def require_evaluable(bench: Workbench) -> None:
@@ -106,9 +109,9 @@ def require_evaluable(bench: Workbench) -> None:
     recipe = bench.recipe
     config = load_config(recipe.model.path)
     for name, settings in recipe.data.sets.items():
-        _style(bench, settings)
+        set_style(bench, settings)
         with ExitStack() as stack:
-            _verifier(bench, settings, stack)
+            set_verifier(bench, settings, stack)
         bench.require_prompts_fit(
             config,
             bench.sets[name],
@@ -124,45 +127,6 @@ def _evaluation_sets(
     with ExitStack() as stack:
         training = stack.enter_context(bench.drawing(weights, path))
         yield [
-            _evaluation_set(bench, training, name, settings, stack)
+            evaluation_set(bench, training, name, set_verifier(bench, settings, stack))
             for name, settings in bench.recipe.data.sets.items()
         ]
-
-
-def _evaluation_set(
-    bench: Workbench,
-    training: GradedSampler,
-    name: str,
-    settings: SetSettings,
-    stack: ExitStack,
-) -> EvaluationSet:
-    draw = replace(
-        training,
-        parameters=_parameters(bench, training.parameters),
-        verifier=_verifier(bench, settings, stack),
-        style=_style(bench, settings),
-    )
-    return EvaluationSet(name=name, problems=bench.sets[name], draw=draw)
-
-
-def _parameters(bench: Workbench, training: SamplingParameters) -> SamplingParameters:
-    settings = bench.recipe.evaluate
-    return replace(
-        training,
-        temperature=settings.temperature,
-        top_p=settings.top_p,
-        max_tokens=settings.max_tokens or training.max_tokens,
-    )
-
-
-def _verifier(bench: Workbench, settings: SetSettings, stack: ExitStack) -> Verifier:
-    if settings.verifier is None:
-        return bench.verifier
-    verifier = verifier_maker(bench.recipe)(settings.verifier)
-    stack.callback(verifier.close)
-    return verifier
-
-
-def _style(bench: Workbench, settings: SetSettings) -> Callable[[str], str | None] | None:
-    data = bench.recipe.data
-    return make_style(settings.styles if settings.styles is not None else data.styles, data.modules)

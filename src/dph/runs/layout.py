@@ -1,7 +1,9 @@
 """Where things lie in a run directory.
 
 <run>/recipe.toml  pool/  stores/<name>/  checkpoints/step_000040/  metrics.jsonl
+      progress.parquet  training_samples/             what was measured and drawn while it trained
       evaluation.json  samples.parquet                of the newest checkpoint
+      problems.parquet  tokens.parquet                beside every samples.parquet
       base/evaluation.json  base/samples.parquet      of the initial policy
       interpolated/0.5/                               a model between the two, and its evaluation
       consolidation/                                  what followed RL: a run of its own

@@ -26,6 +26,8 @@ _WITHOUT_RESULT = {
     "sampling.engine",
     "train.checkpoint_every",
     "train.keep_checkpoints",
+    "train.keep_samples",
+    "train.keep_samples_mb",
     "train.steps",
 }
 """Settings of these sections that change no weights."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from transformers import PreTrainedModel
 
@@ -11,6 +12,11 @@ from dph.presampling.diagnosis import require_usable
 from dph.presampling.pool import Pool, load_pool, require_fit
 from dph.records import Problem
 from dph.rollout.graded import GradedSampler
+from dph.runs.during_training import (
+    compares_with_initial,
+    evaluations,
+    is_measured,
+)
 from dph.runs.layout import pool_directory
 from dph.runs.pool_need import needs_pool, reads_base_counts
 from dph.runs.progress import ProgressDisplay
@@ -42,8 +48,9 @@ def train_stage(
     """
     recipe, digest = bench.recipe, digest or training_digest(bench, directory)
     checkpoint = latest_checkpoint(directory / "checkpoints")
-    if checkpoint is not None and steps_done(bench, directory, digest) == recipe.train.steps:
-        return Trained(checkpoint=checkpoint, step=recipe.train.steps, stopped=False)
+    done = steps_done(bench, directory, digest)
+    if checkpoint is not None and done == recipe.train.steps and is_measured(recipe, directory):
+        return Trained(checkpoint=checkpoint, step=done, stopped=False)
     require_made(bench, directory)
     policy = bench.load_model(checkpoint or recipe.model.path)
     draw = bench.draw(policy)
@@ -53,11 +60,10 @@ def train_stage(
     initial = checkpoint is None
     source = bench.source(policy, draw)
     stored = stored_samples(recipe, directory, pool, source, initial=initial)
-    reference = None
-    if recipe.objective.reads_reference(recipe.data.modules):
-        reference = bench.load_model(recipe.model.path).requires_grad_(False)
+    before = _initial_policy(bench)
     with (
         self_consistency(bench, directory, source, initial=initial) as unlabelled,
+        evaluations(bench, directory, draw, policy, before.for_evaluations) as measuring,
         progress.task(f"training {recipe.method}", recipe.train.steps, "steps") as advance,
     ):
         if unlabelled is not None:
@@ -74,9 +80,10 @@ def train_stage(
             Actors(
                 policy=policy,
                 tokenizer=bench.tokenizer,
-                reference=reference,
+                reference=before.for_training,
                 draw=draw,
                 self_consistency=unlabelled,
+                evaluations=measuring,
             ),
             problems,
             stored,
@@ -85,6 +92,25 @@ def train_stage(
             on_start=start,
             on_step=lambda metrics: advance(1, _note(metrics)),
         )
+
+
+class _InitialPolicy(NamedTuple):
+    """The initial policy, loaded once for whoever needs it."""
+
+    for_training: PreTrainedModel | None
+    for_evaluations: PreTrainedModel | None
+
+
+def _initial_policy(bench: Workbench) -> _InitialPolicy:
+    recipe = bench.recipe
+    trains, compares = (
+        recipe.objective.reads_reference(recipe.data.modules),
+        compares_with_initial(recipe),
+    )
+    if not (trains or compares):
+        return _InitialPolicy(None, None)
+    model = bench.load_model(recipe.model.path).requires_grad_(False)
+    return _InitialPolicy(model if trains else None, model if compares else None)
 
 
 def steps_done(bench: Workbench, directory: Path, digest: str) -> int:

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from dph.settings.consolidation import ConsolidationSettings
 from dph.settings.data import DataSettings
-from dph.settings.evaluation import EvaluationSettings
+from dph.settings.evaluation import EvaluationSettings, wrong_during
 from dph.settings.methods import METHODS
 from dph.settings.model import ModelSettings
 from dph.settings.objective import ObjectiveSettings
@@ -98,6 +98,12 @@ class Recipe(Section):
     @model_validator(mode="after")
     def _stores_fit(self) -> Self:
         if wrong := wrong_stores(self.stores, self.objective, self.self_consistency):
+            raise ValueError(wrong)
+        return self
+
+    @model_validator(mode="after")
+    def _what_is_measured_during_training_is_there(self) -> Self:
+        if wrong := wrong_during(self.evaluate, self.data.sets):
             raise ValueError(wrong)
         return self
 

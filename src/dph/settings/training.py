@@ -1,11 +1,20 @@
 """The settings of ``[train]`` and ``[track]``."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from dph.settings.choices import SharedPrompts
 from dph.settings.section import Count, Positive, Section
+
+
+def _kept(value: Any) -> Any:
+    if value in ("all", "none") or (type(value) is int and value > 0):
+        return value
+    raise ValueError(f"should be 'all', 'none' or a number of problems above 0, got {value!r}")
+
+
+KeptSamples = Annotated[Literal["all", "none"] | int, BeforeValidator(_kept)]
 
 
 class TrainingSettings(Section):
@@ -53,6 +62,12 @@ class TrainingSettings(Section):
     )
     checkpoint_every: Positive = Field(10, description="steps between checkpoints")
     keep_checkpoints: Positive = Field(1, description="checkpoints kept")
+    keep_samples: KeptSamples = Field(
+        4, description="answers kept to be read: those of so many problems a step, all, or none"
+    )
+    keep_samples_mb: Positive = Field(
+        256, description="megabytes that kept answers may take; the oldest steps go first"
+    )
 
     @model_validator(mode="after")
     def _batches_fit(self) -> Self:

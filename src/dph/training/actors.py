@@ -6,6 +6,7 @@ from pathlib import Path
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from dph.rollout.graded import GradedSampler
+from dph.training.evaluations import Evaluations
 from dph.training.self_consistency import SelfConsistency
 
 
@@ -18,6 +19,7 @@ class Actors:
     reference: PreTrainedModel | None
     draw: GradedSampler
     self_consistency: SelfConsistency | None = None
+    evaluations: Evaluations | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@
       optimizer.safetensors                              "<parameter index>.<name>"
       trainer.json                                       step, position, digest, verifiers
       recent.parquet                                     of an anchor on recent answers alone
+    checkpoints/best.json                                which of them is the best, where one is
 
 Written to a temporary name and renamed, so whatever is there is whole.
 """
@@ -65,10 +66,11 @@ def save_checkpoint(
     *,
     digest: str,
     keep: int,
+    spare: int | None = None,
     verifiers: Sequence[VerifierVersion] = (),
     also: Callable[[Path], None] = lambda _: None,
 ) -> Path:
-    """Write ``step_NNNNNN`` and remove all but the newest ``keep`` checkpoints.
+    """Write ``step_NNNNNN``; remove all but the newest ``keep`` checkpoints and that of ``spare``.
 
     ``also`` writes further files of the state into the directory it is given.
 
@@ -86,9 +88,15 @@ def save_checkpoint(
             _write(temporary, _TrainerFile(digest, tuple(verifiers), progress))
     except SafetensorError as error:  # its way to say that the disk is full
         raise TrainingError(f"cannot write the checkpoint {path}: {error}") from error
-    for old in _in_order(directory)[:-keep]:
-        shutil.rmtree(old)
+    remove_old(directory, keep=keep, spare=spare)
     return path
+
+
+def remove_old(directory: Path, *, keep: int, spare: int | None = None) -> None:
+    """Remove all checkpoints but the newest ``keep`` and the one of the step ``spare``."""
+    for old in _in_order(directory)[:-keep]:
+        if _step_of(old) != spare:
+            shutil.rmtree(old)
 
 
 def read_progress(path: Path, *, digest: str) -> Progress:
@@ -214,7 +222,11 @@ def _by_parameter(
 
 def _in_order(directory: Path) -> list[Path]:
     found = [path for path in directory.glob("step_*") if _NAME.fullmatch(path.name)]
-    return sorted(found, key=lambda path: int(path.name.removeprefix("step_")))
+    return sorted(found, key=_step_of)
+
+
+def _step_of(checkpoint: Path) -> int:
+    return int(checkpoint.name.removeprefix("step_"))
 
 
 def _flat_state(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:

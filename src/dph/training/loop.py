@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from dph.errors import TrainingError, VerifierError
+from dph.errors import TrainingError
 from dph.files import only_writer
 from dph.objectives import make_objective
 from dph.presampling.base_counts import BaseCounts
@@ -25,27 +25,27 @@ from dph.rollout.graded import GradedSampler
 from dph.settings import Recipe
 from dph.training.actors import Actors, Trained
 from dph.training.adapted_weights import first_weights, next_weights
-from dph.training.checkpoints import (
-    Progress,
-    followed_by,
-    latest_checkpoint,
-    load_optimizer,
-    read_progress,
-    read_verifiers,
-    save_checkpoint,
-)
+from dph.training.checkpoints import Progress
 from dph.training.checks import require_reference
 from dph.training.collect import Collected, Group, collect
+from dph.training.evaluations import Measured
 from dph.training.failure import save_failed_batch
 from dph.training.interruption import asked_to_stop
 from dph.training.metrics import Metrics, step_metrics
 from dph.training.optimizer import make_optimizer, make_schedule
 from dph.training.order import prompts_of_step, rehearsal_of_step
 from dph.training.policy_rows import PolicyRows, policy_rows
-from dph.training.preparation import require_enough, require_kinds, scorers, training_forward
+from dph.training.preparation import (
+    kept_samples,
+    require_enough,
+    require_kinds,
+    scorers,
+    training_forward,
+)
 from dph.training.recent_answers import RecentAnswers
 from dph.training.rows import Minibatch, StoredRow, split_minibatches
-from dph.training.tracking import MetricsLog, open_trackers
+from dph.training.run_checkpoints import RunCheckpoints
+from dph.training.tracking import MetricsLog, Trackers, open_trackers
 from dph.training.uniform_outcomes import uniform_outcomes
 from dph.training.update import NonFiniteLossError, UpdateReport, update
 
@@ -73,10 +73,12 @@ def train(
     Everything random is a function of (seed, step), so a run killed at any moment goes on from
     its newest checkpoint and ends with the weights of an uninterrupted one, to the bit on CPU.
 
+    ``actors.evaluations`` measures the policy between steps, without a trace in the weights.
     ``on_start`` is called with the steps that are done already, once everything is known to fit
     together, ``on_step`` with each step's metrics.
 
     Raises:
+        CheckpointError: what was measured so far was measured with other settings.
         PoolError: the stored log-probs are not the policy's.
         TrainingError: the loss is not finite (the batch is saved), or no group holds signal.
         VerifierError: the verifier broke; the steps before are saved.
@@ -86,16 +88,18 @@ def train(
     with contextlib.closing(trackers), only_writer(directory), asked_to_stop() as stop:
         log = MetricsLog(directory / "metrics.jsonl", step=run.progress.step)
         on_start(run.progress.step)
+        run.go_on(log, trackers)
         while run.progress.step < recipe.train.steps and not stop():
-            with run.saved_if_the_verifier_breaks():
-                metrics = run.step()
+            metrics = run.step()
             log.write(metrics)
             trackers.log(metrics, step=run.progress.step)
             on_step(metrics)
-            if run.checkpoint_is_due() or stop():
+            if not stop():
+                run.begin_evaluation()
+            if run.checkpoints.is_due(run.progress.step) or stop():
                 run.save()
-        if run.saved_step != run.progress.step:  # asked to stop between two steps
-            run.save()
+        run.finish_evaluation()
+        run.save()  # where it was asked to stop between two steps
     return run.result()
 
 
@@ -113,21 +117,34 @@ class _Run:
         base: BaseCounts | None,
     ) -> None:
         require_enough(problems, recipe)
-        self.recipe, self.directory, self.digest = recipe, directory, digest
+        self.recipe, self.directory = recipe, directory
         self.actors, self.problems, self.base = actors, problems, base
+        self.evaluations = actors.evaluations
         self.objective = make_objective(recipe.objective, recipe.data.modules)
         self.recent = RecentAnswers(recipe.objective.active_anchors)
         self.stored = {n: stored[n] for n in self.objective.anchors if n not in self.recent}
         require_kinds(self.objective, self.stored)
+        if self.evaluations is not None:
+            self.evaluations.require_same_settings()
         self.forward = training_forward(recipe, actors, self.objective)
         self.optimizer = make_optimizer(actors.policy, recipe.train)
-        self.checkpoint = latest_checkpoint(directory / "checkpoints")
-        self.progress = self._restored()
+        self.checkpoints = RunCheckpoints(
+            directory / "checkpoints",
+            recipe,
+            actors,
+            self.optimizer,
+            digest=digest,
+            also=self.recent.write,
+        )
+        self.progress = self.checkpoints.restored
+        if self.checkpoints.newest is not None:
+            self.recent.read(self.checkpoints.newest, step=self.progress.step)
         self.weights = first_weights(self.objective) | dict(self.progress.weights)
-        self.saved_step = self.progress.step if self.checkpoint else None
+        self.on_measured: Callable[[Measured], None] = lambda _: None
         self.schedule = make_schedule(
             self.optimizer, recipe.train, done=self.progress.optimizer_steps
         )
+        self.kept = kept_samples(recipe, directory, actors, problems)
         self.said_uniform = False
         if not self.progress.step:
             for samples in self.stored.values():
@@ -138,7 +155,10 @@ class _Run:
         started = time.perf_counter()
         step = self.progress.step + 1
         learning_rate = float(self.schedule.get_last_lr()[0])
-        rollout = self._roll_out(step)
+        with self.checkpoints.saved_if_the_verifier_breaks(self.progress):
+            rollout = self._roll_out(step)
+        self.finish_evaluation()
+        self.kept.write(rollout.drawn, step)
         rolled_out = time.perf_counter()
         groups = self._shuffled(rollout.groups, step)
         rows = self._rows(groups, step)
@@ -229,60 +249,44 @@ class _Run:
         self.weights = next_weights(self.objective, self.weights, report.anchors)
         return report
 
-    def result(self) -> Trained:
-        """Where it ended."""
-        step, checkpoint = self.progress.step, self.checkpoint or self.save()
-        return Trained(checkpoint=checkpoint, step=step, stopped=step < self.recipe.train.steps)
+    def go_on(self, log: MetricsLog, trackers: Trackers) -> None:
+        """Go on from the newest checkpoint; what is measured from now on is written there."""
 
-    def checkpoint_is_due(self) -> bool:
-        """At every ``checkpoint_every``-th step and at the last."""
-        step, train = self.progress.step, self.recipe.train
-        return step % train.checkpoint_every == 0 or step == train.steps
+        def write(measured: Measured) -> None:
+            log.amend(measured.step, measured.metrics)
+            trackers.log(measured.metrics, step=measured.step)
 
-    @contextlib.contextmanager
-    def saved_if_the_verifier_breaks(self) -> Iterator[None]:
-        """Save the finished steps when the block ends with a VerifierError.
+        self.on_measured = write
+        self.kept.go_on(self.progress.step)
+        if self.evaluations is not None:
+            self._take_in(self.evaluations.go_on(self.progress.step))
 
-        Answers are graded before anything is learnt from them, so the weights are still those of
-        the last finished step.
-        """
-        try:
-            yield
-        except VerifierError:
-            if self.progress.step > (self.saved_step or 0):
-                self.save()
-            raise
+    def begin_evaluation(self) -> None:
+        """Draw the answers of an evaluation, if one is due."""
+        if self.evaluations is not None and self.evaluations.is_due(self.progress.step):
+            with self.checkpoints.saved_if_the_verifier_breaks(self.progress):
+                self.evaluations.begin(self.progress.step)
+
+    def finish_evaluation(self) -> None:
+        """Take in what was begun after the last finished step, whose weights are still there."""
+        if self.evaluations is not None:
+            with self.checkpoints.saved_if_the_verifier_breaks(self.progress):
+                self._take_in(self.evaluations.finish())
+
+    def _take_in(self, found: Sequence[Measured]) -> None:
+        for measured in found:
+            self.on_measured(measured)
+            if measured.score is not None and measured.step == self.progress.step > 0:
+                self.checkpoints.keep_if_best(self.progress, measured.score)
 
     def save(self) -> Path:
-        """Write a checkpoint."""
-        before = read_verifiers(self.checkpoint) if self.checkpoint else ()
-        verifier = self.actors.draw.verifier
-        self.checkpoint = save_checkpoint(
-            self.directory / "checkpoints",
-            self.progress,
-            self.actors.policy,
-            self.actors.tokenizer,
-            self.optimizer,
-            digest=self.digest,
-            keep=self.recipe.train.keep_checkpoints,
-            also=self.recent.write,
-            verifiers=followed_by(
-                before,
-                name=verifier.name,
-                version=verifier.version,
-                first_step=(self.saved_step or 0) + 1,
-            ),
-        )
-        self.saved_step = self.progress.step
-        return self.checkpoint
+        """Write a checkpoint, unless there is one of this step."""
+        return self.checkpoints.save(self.progress)
 
-    def _restored(self) -> Progress:
-        if self.checkpoint is None:
-            return Progress()
-        progress = read_progress(self.checkpoint, digest=self.digest)
-        load_optimizer(self.checkpoint, self.optimizer)
-        self.recent.read(self.checkpoint, step=progress.step)
-        return progress
+    def result(self) -> Trained:
+        """Where it ended."""
+        step = self.progress.step
+        return Trained(checkpoint=self.save(), step=step, stopped=step < self.recipe.train.steps)
 
 
 def _of_one_step(draw: GradedSampler) -> GradedSampler:

@@ -44,7 +44,7 @@ def step_metrics(
         "reward": _mean(g.verdict.reward for g in labelled),
         "correct": _mean(g.verdict.outcome is Outcome.CORRECT for g in labelled),
         "entropy": -sum(sum(g.completion.logprobs) for g in graded) / tokens if tokens else nan,
-        "effective_styles": _styles(graded),
+        **_styles(graded),
         "zero_variance": _mean(not group.has_signal for group in groups),
         "ungradable": sum(not group.gradable for group in groups),
         **_unlabelled([group for group in collected.drawn if not group.labelled]),
@@ -113,9 +113,13 @@ def _by_name(
     return {f"{kind}_{name}": fmean(report[name] for report in reports) for name in names}
 
 
-def _styles(graded: Sequence[GradedCompletion]) -> float | None:
-    styles = [g.style for g in graded if g.style is not None]
-    return effective_styles(style_shares(styles)) if styles else None
+def _styles(graded: Sequence[GradedCompletion]) -> dict[str, float | None]:
+    """Their effective number, and the share of each; unknown without a classifier."""
+    shares = style_shares(g.style for g in graded if g.style is not None)
+    return {
+        "effective_styles": effective_styles(shares) if shares else None,
+        **{f"style_{name}": share for name, share in shares.items()},
+    }
 
 
 def _outcomes(graded: Sequence[GradedCompletion]) -> dict[str, float]:

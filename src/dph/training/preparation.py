@@ -1,6 +1,7 @@
 """What a run needs beside its actors: the forward of its policy, and who scores for it."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from dph.divergences import DistributionDivergence
 from dph.errors import PoolError, SettingsError
@@ -9,6 +10,7 @@ from dph.presampling.distributions import DistributionSample
 from dph.records import Problem
 from dph.settings import Recipe
 from dph.training.actors import Actors
+from dph.training.kept_samples import KeptSamples
 from dph.training.loss_batch import TrainingForward
 from dph.training.policy_rows import Scorers
 from dph.training.rows import StoredRow
@@ -38,6 +40,21 @@ def scorers(recipe: Recipe, actors: Actors, objective: Objective) -> Scorers:
     return Scorers(
         old=actors.policy if recompute else None,
         reference=actors.reference if objective.reads_reference_logprobs else None,
+    )
+
+
+def kept_samples(
+    recipe: Recipe, directory: Path, actors: Actors, problems: Sequence[Problem]
+) -> KeptSamples:
+    """What keeps the answers that the run draws."""
+    unlabelled = actors.self_consistency
+    return KeptSamples(
+        directory,
+        keep=recipe.train.keep_samples,
+        megabytes=recipe.train.keep_samples_mb,
+        seed=recipe.seed,
+        labelled=problems,
+        unlabelled=unlabelled.problems if unlabelled is not None else (),
     )
 
 

@@ -24,9 +24,19 @@ class MetricsLog:
 
     def write(self, metrics: Metrics) -> None:
         """Append one line; a value that is not finite is written as null."""
-        plain = {k: v if v is None or math.isfinite(v) else None for k, v in metrics.items()}
         with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(plain) + "\n")
+            file.write(json.dumps(_plain(metrics)) + "\n")
+
+    def amend(self, step: int, metrics: Metrics) -> None:
+        """Add to the line of a step what became known of it later; step 0 has no line."""
+        lines = read_metrics(self._path)
+        amended = [{**line, **_plain(metrics)} if line["step"] == step else line for line in lines]
+        if amended != lines:
+            write_text(self._path, "".join(json.dumps(line) + "\n" for line in amended))
+
+
+def _plain(metrics: Metrics) -> dict[str, float | int | None]:
+    return {k: v if v is None or math.isfinite(v) else None for k, v in metrics.items()}
 
 
 class Trackers:

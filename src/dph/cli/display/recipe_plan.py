@@ -99,4 +99,16 @@ def _evaluation(recipe: Recipe) -> str:
         return "evaluate: nothing, no set is named in [data.sets]"
     ks = ", ".join(str(k) for k in recipe.evaluate.k)
     names = ", ".join(recipe.data.sets)
-    return f"evaluate: {recipe.evaluate.samples} samples a problem, pass@{ks} on {names}"
+    said = f"evaluate: {recipe.evaluate.samples} samples a problem, pass@{ks} on {names}"
+    return f"{said}{_during(recipe)}"
+
+
+def _during(recipe: Recipe) -> str:
+    settings = recipe.evaluate
+    if not settings.every:
+        return ""
+    during, names = settings.during, ", ".join(settings.during_sets(recipe.data.sets))
+    return (
+        f"; every {settings.every} steps of training {during.samples} samples to at most "
+        f"{during.problems} problems of each of {names}"
+    )

@@ -1,6 +1,5 @@
 """A prompt of a store, its answers and their distributions: a record, and a row of a table."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dph.records import Problem
+from dph.tasks.problem_columns import problem_columns, problem_of_columns
 
 GROUPS = pa.schema(
     [
@@ -70,15 +70,12 @@ def groups_of(table: pa.Table) -> Iterator[StoredGroup]:
 def problems_of(table: pa.Table) -> Iterator[Problem]:
     """The prompts of a table alone."""
     for row in table.select(["problem_id", "prompt", "answer"]).to_pylist():
-        yield _problem(row)
+        yield problem_of_columns(row)
 
 
 def _row(group: StoredGroup) -> dict[str, Any]:
-    problem = group.problem
     return {
-        "problem_id": problem.problem_id,
-        "prompt": _json(problem.prompt),
-        "answer": _json(dict(problem.answer)),
+        **problem_columns(group.problem),
         "prompt_ids": group.prompt_ids,
         "texts": group.texts,
         "finished": group.finished,
@@ -92,7 +89,7 @@ def _row(group: StoredGroup) -> dict[str, Any]:
 
 def _group(row: dict[str, Any]) -> StoredGroup:
     return StoredGroup(
-        problem=_problem(row),
+        problem=problem_of_columns(row),
         prompt_ids=tuple(row["prompt_ids"]),
         texts=tuple(row["texts"]),
         finished=tuple(row["finished"]),
@@ -102,16 +99,3 @@ def _group(row: dict[str, Any]) -> StoredGroup:
         logprobs=tuple(np.array(numbers, dtype=np.float64) for numbers in row["logprobs"]),
         log_tails=tuple(float(tail) for tail in row["log_tails"]),
     )
-
-
-def _problem(row: dict[str, Any]) -> Problem:
-    prompt = json.loads(row["prompt"])
-    return Problem(
-        problem_id=row["problem_id"],
-        prompt=prompt if isinstance(prompt, str) else tuple(prompt),
-        answer=json.loads(row["answer"]),
-    )
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,178 @@
+"""Problems and their answers: as text for people and as JSON."""
+
+import io
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dph.evaluation.shown_problems import AnswerGroup, Counted, ShownProblem
+from dph.records import Problem
+from dph.reporting.plain_text import shortened, visible
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+_PROMPT, _ANSWER, _REASON = 1500, 600, 200
+"""Characters of each that are shown unless all of them are asked for."""
+_WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """Some problems of so many that were chosen, and what the choice means."""
+
+    labels: tuple[str, ...]
+    problems: Sequence[ShownProblem]
+    of: int
+    chosen: str
+    answers: int | None
+    """Groups of answers a problem; None: all."""
+    full: bool = False
+
+
+def shown_json(shown: Shown, paths: Sequence[str]) -> dict[str, Any]:
+    """For machines: nothing is cut but the number of problems and of groups of answers."""
+    return {
+        "schema": 1,
+        "runs": list(paths),
+        "chosen": shown.chosen,
+        "problems_chosen": shown.of,
+        "problems_shown": len(shown.problems),
+        "problems": [_problem_json(problem, shown, paths) for problem in shown.problems],
+    }
+
+
+def print_shown(shown: Shown) -> None:
+    """Print for people; through a pager where a person sits at a terminal."""
+    from rich.console import Console
+
+    console = Console()
+    if console.is_terminal and sys.stdin.isatty():
+        with console.pager(styles=True):
+            for part in _parts(shown):
+                console.print(part, highlight=False)
+        return
+    stream = io.StringIO()
+    plain = Console(file=stream, width=_WIDTH, highlight=False, no_color=True)
+    for part in _parts(shown):
+        plain.print(part)
+    lines = [line.rstrip() for line in stream.getvalue().splitlines()]
+    console.file.write("\n".join(lines) + "\n")
+
+
+def _parts(shown: Shown) -> "list[RenderableType]":
+    from rich.rule import Rule
+    from rich.text import Text
+
+    parts: list[RenderableType] = [
+        Text(f"{shown.chosen}: {len(shown.problems)} of {shown.of} problems shown")
+    ]
+    for problem in shown.problems:
+        parts += [
+            Rule(Text(visible(f"{problem.set_name} / {problem.problem_id}"), style="bold")),
+            Text(_scores(problem, shown)),
+            *_problem_texts(problem, shown),
+            _answers(problem, shown),
+        ]
+        if left := len(problem.answers) - len(_some(problem, shown)):
+            parts.append(Text(f"and {left} more different answers (--answers)", style="dim"))
+    return parts
+
+
+def _scores(problem: ShownProblem, shown: Shown) -> str:
+    said = [("base", problem.base)] if problem.base is not None else []
+    said += list(zip(shown.labels, problem.scores, strict=True))
+    return "correct: " + ", ".join(f"{label} {_count(score)}" for label, score in said)
+
+
+def _count(score: Counted) -> str:
+    if not score.samples:
+        return "not evaluated"
+    right = "?" if score.correct is None else score.correct
+    return f"{right}/{score.samples}"
+
+
+def _problem_texts(problem: ShownProblem, shown: Shown) -> "list[RenderableType]":
+    from rich.text import Text
+
+    if problem.problem is None:
+        return [Text("prompt and gold are not known: evaluated by an earlier version", style="dim")]
+    limit = None if shown.full else _PROMPT
+    texts: list[RenderableType] = [
+        Text("prompt", style="dim"),
+        Text(_cut(prompt_text(problem.problem), limit)),
+    ]
+    for name, value in problem.problem.answer.items():
+        texts.append(Text.assemble((f"{visible(name)}: ", "dim"), _cut(str(value), limit)))
+    return texts
+
+
+def prompt_text(problem: Problem) -> str:
+    """The prompt; of a chat every message after its role."""
+    if isinstance(problem.prompt, str):
+        return problem.prompt
+    return "\n".join(f"[{m.get('role', '')}] {m.get('content', '')}" for m in problem.prompt)
+
+
+def _answers(problem: ShownProblem, shown: Shown) -> "Table":
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for label in shown.labels:
+        table.add_column(label, justify="right", overflow="fold")
+    for title in ("outcome", "style", "answer"):  # folded: rich would cut long words off
+        table.add_column(title, no_wrap=title == "outcome", overflow="fold")
+    for group in _some(problem, shown):
+        answer = Text(_cut(group.text, None if shown.full else _ANSWER))
+        if group.reason:
+            answer.append(f"\n{_cut(group.reason, None if shown.full else _REASON)}", style="dim")
+        numbers = [
+            f"{count}{'*' if greedy else ''}"
+            for count, greedy in zip(group.counts, group.greedy, strict=True)
+        ]
+        table.add_row(*numbers, group.outcome.value, Text(visible(group.style or "-")), answer)
+    if any(any(group.greedy) for group in _some(problem, shown)):
+        table.caption = "* the greedy answer, which is not counted"
+        table.caption_justify = "left"
+    return table
+
+
+def _some(problem: ShownProblem, shown: Shown) -> Sequence[AnswerGroup]:
+    return problem.answers if shown.answers is None else problem.answers[: shown.answers]
+
+
+def _cut(text: str, characters: int | None) -> str:
+    return visible(text if characters is None else shortened(text, characters=characters))
+
+
+def _problem_json(problem: ShownProblem, shown: Shown, paths: Sequence[str]) -> dict[str, Any]:
+    known = problem.problem
+    return {
+        "set": problem.set_name,
+        "problem_id": problem.problem_id,
+        "prompt": None if known is None else known.prompt,
+        "gold": None if known is None else dict(known.answer),
+        "scores": {path: _score_json(s) for path, s in zip(paths, problem.scores, strict=True)},
+        "base": None if problem.base is None else _score_json(problem.base),
+        "different_answers": len(problem.answers),
+        "answers": [
+            {
+                "text": group.text,
+                "outcome": group.outcome.value,
+                "reward": group.reward,
+                "reason": group.reason,
+                "style": group.style,
+                "counts": dict(zip(paths, group.counts, strict=True)),
+                "greedy": [p for p, first in zip(paths, group.greedy, strict=True) if first],
+            }
+            for group in _some(problem, shown)
+        ],
+    }
+
+
+def _score_json(score: Counted) -> Mapping[str, int | None]:
+    return {"correct": score.correct, "samples": score.samples}

@@ -1,0 +1,86 @@
+"""``dph show``: problems of evaluated runs with the answers to them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dph.cli.options import JsonOption
+from dph.records import Outcome
+
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Run directory.")]
+OtherArgument = Annotated[
+    Path | None, typer.Argument(metavar="[OTHER]", help="A second run, shown beside it.")
+]
+ProblemOption = Annotated[
+    list[str] | None,
+    typer.Option("--problem", metavar="ID", help="This problem; may be repeated."),
+]
+OutcomeOption = Annotated[
+    Outcome | None,
+    typer.Option(
+        "--outcome", case_sensitive=False, help="Problems with such answers, and only these."
+    ),
+]
+LimitOption = Annotated[
+    int, typer.Option("--limit", min=1, metavar="N", help="At most N problems.")
+]
+AnswersOption = Annotated[
+    int | None,
+    typer.Option(
+        "--answers",
+        min=1,
+        metavar="N",
+        help="At most N different answers a problem [default: 6; all with --json].",
+    ),
+]
+
+
+def show(
+    run: RunArgument,
+    other: OtherArgument = None,
+    lost: Annotated[
+        bool, typer.Option("--lost", help="Problems that the base solves and RUN does not.")
+    ] = False,
+    gained: Annotated[
+        bool, typer.Option("--gained", help="Problems that RUN solves and the base does not.")
+    ] = False,
+    problem: ProblemOption = None,
+    outcome: OutcomeOption = None,
+    set_name: Annotated[
+        str | None, typer.Option("--set-name", metavar="NAME", help="Only this set.")
+    ] = None,
+    limit: LimitOption = 10,
+    answers: AnswersOption = None,
+    full: Annotated[bool, typer.Option("--full", help="Cut no text off.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show problems with prompt, gold and the answers of one or two evaluated runs.
+
+    Equal answers are shown once, with how many samples of each run they are, outcome and reason. A
+    model solves a problem here if one of all its samples is correct; two draws of the same model
+    differ too, so that a single lost problem says little.
+    """
+    from dph.cli.display.output import json_text
+    from dph.cli.display.run_labels import run_labels
+    from dph.cli.display.shown_problems import Shown, print_shown, shown_json
+    from dph.cli.shown_choice import Choice, chosen_problems
+
+    runs = [run] if other is None else [run, other]
+    choice = Choice(
+        lost=lost, gained=gained, problems=tuple(problem or ()), outcome=outcome, set_name=set_name
+    )
+    found = chosen_problems(runs, choice, limit=limit)
+    labels = run_labels(runs)
+    shown = Shown(
+        labels=tuple(labels[str(path)] for path in runs),
+        problems=found.problems,
+        of=found.of,
+        chosen=choice.text,
+        answers=answers or (None if as_json else 6),
+        full=full,
+    )
+    if as_json:
+        typer.echo(json_text(shown_json(shown, [str(path) for path in runs])))
+    else:
+        print_shown(shown)

@@ -1,0 +1,127 @@
+"""Which problems of evaluated runs ``dph show`` shows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dph.errors import DataError, DphError, SettingsError
+from dph.evaluation.evaluated_runs import require_evaluated
+from dph.evaluation.problems_file import PROBLEMS_FILE, read_kept_problems
+from dph.evaluation.samples_file import read_samples
+from dph.evaluation.shown_problems import (
+    Change,
+    Counted,
+    Key,
+    ShownProblem,
+    changed,
+    counted,
+    require_problem,
+    shown_problems,
+    with_outcome,
+)
+from dph.records import Outcome, Problem
+from dph.settings import load_recipe
+from dph.tasks.problems import load_problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which problems; what is not asked for does not choose.
+
+    Raises:
+        SettingsError: lost and gained ones are asked for at once.
+    """
+
+    lost: bool = False
+    gained: bool = False
+    problems: tuple[str, ...] = ()
+    outcome: Outcome | None = None
+    set_name: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.lost and self.gained:
+            raise SettingsError("no problem is both lost and gained: give --lost or --gained")
+
+    @property
+    def change(self) -> Change | None:
+        """What is asked for against the base."""
+        return Change.LOST if self.lost else Change.GAINED if self.gained else None
+
+    @property
+    def text(self) -> str:
+        """What was chosen, for people."""
+        said = {
+            Change.LOST: "lost (solved by the base with at least one sample, by RUN with none)",
+            Change.GAINED: "gained (solved by RUN with at least one sample, by the base with none)",
+            None: "problems",
+        }[self.change]
+        outcome = f", with answers that are {self.outcome.value}" if self.outcome else ""
+        place = f", in {self.set_name}" if self.set_name else ""
+        return f"{said}{outcome}{place}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The first problems of the ``of`` that fit a choice."""
+
+    problems: Sequence[ShownProblem]
+    of: int
+
+
+def chosen_problems(runs: Sequence[Path], choice: Choice, *, limit: int) -> Found:
+    """The problems of the first run that fit ``choice``, with the answers of all ``runs``.
+
+    Lost and gained are those of the first run, against the base in its ``base/``.
+
+    Raises:
+        DataError: a run or the base was not evaluated, or there is no such problem or set.
+    """
+    tables = [read_samples(require_evaluated(run)) for run in runs]
+    scores = counted(tables[0])
+    base = _base(runs[0], required=choice.change is not None)
+    keys = _of_set(list(scores), choice.set_name)
+    if choice.problems:
+        keys = [key for name in choice.problems for key in require_problem(name, keys)]
+    if choice.change is not None:
+        there = set(keys)
+        keys = [key for key in changed(scores, base, choice.change) if key in there]
+    if choice.outcome is not None:
+        having = with_outcome(tables, choice.outcome)
+        keys = [key for key in keys if key in having]
+    some = keys[:limit]
+    problems = _problems(runs, some)
+    return Found(
+        problems=shown_problems(some, tables, problems, base=base, outcome=choice.outcome),
+        of=len(keys),
+    )
+
+
+def _base(run: Path, *, required: bool) -> Mapping[Key, Counted]:
+    base = run / "base"
+    if not required and not (base / "samples.parquet").is_file():
+        return {}
+    return counted(read_samples(require_evaluated(base)))
+
+
+def _of_set(keys: Sequence[Key], name: str | None) -> list[Key]:
+    found = [key for key in keys if name in (None, key[0])]
+    if not found:
+        sets = ", ".join(dict.fromkeys(key[0] for key in keys))
+        raise DataError(f"there is no set {name!r}; evaluated were: {sets}")
+    return found
+
+
+def _problems(runs: Sequence[Path], keys: Sequence[Key]) -> Mapping[Key, Problem]:
+    """From beside the samples; of an evaluation by an earlier version from the recipe's sets."""
+    for run in runs:
+        kept = read_kept_problems(run / PROBLEMS_FILE)
+        if all(key in kept for key in keys):
+            return kept
+    found: dict[Key, Problem] = {}
+    try:
+        sets = load_recipe(runs[0] / "recipe.toml").data.sets
+        for name in {key[0] for key in keys} & sets.keys():
+            found |= {(name, p.problem_id): p for p in load_problems(sets[name].path)}
+    except DphError:  # moved since, or no run directory: the answers can be read all the same
+        return found
+    return found

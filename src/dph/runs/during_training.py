@@ -1,0 +1,141 @@
+"""What a run needs to be evaluated while it trains."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from transformers import PreTrainedModel
+
+from dph.evaluation.evaluate import EvaluationSet, style_name
+from dph.evaluation.progress_file import PROGRESS_FILE, measured_steps, read_progress_file
+from dph.randomness import generator
+from dph.records import Problem
+from dph.rollout.graded import GradedSampler
+from dph.runs.evaluation_sets import evaluation_set
+from dph.runs.verifier_maker import verifier_maker
+from dph.runs.workbench import Workbench
+from dph.settings import Recipe, recipe_digest
+from dph.tasks.problems import problems_fingerprint
+from dph.training.evaluations import Evaluations, InitialPolicy
+from dph.training.loss_batch import TrainingForward
+from dph.verifiers.base import verifier_identity
+from dph.verifiers.one_at_a_time import OneAtATime
+
+
+def compares_with_initial(recipe: Recipe) -> bool:
+    """Whether evaluations during training need the initial policy beside the policy."""
+    return bool(recipe.evaluate.every and recipe.evaluate.during.compared)
+
+
+def is_measured(recipe: Recipe, directory: Path) -> bool:
+    """Whether the run's last step was measured, or no evaluation is due there.
+
+    Raises:
+        DataError: what was measured is damaged.
+    """
+    every, last = recipe.evaluate.every, recipe.train.steps
+    if not every or last % every:
+        return True
+    return last in measured_steps(read_progress_file(directory / PROGRESS_FILE))
+
+
+@contextmanager
+def evaluations(
+    bench: Workbench,
+    directory: Path,
+    draw: GradedSampler,
+    policy: PreTrainedModel,
+    initial: PreTrainedModel | None,
+) -> Iterator[Evaluations | None]:
+    """The evaluations of a run that trains ``policy``; None where the recipe asks for none.
+
+    They have verifiers of their own, with their own worker processes, so that answers of training
+    never wait for those of an evaluation.
+
+    Raises:
+        DataError: a set is missing or malformed, or a prompt of it is empty.
+        SettingsError: a prompt of a set does not fit the model's context.
+    """
+    if not bench.recipe.evaluate.every:
+        yield None
+        return
+    recipe = bench.recipe
+    with ExitStack() as stack:
+        sets = _sets(bench, draw, stack)
+        for chosen in sets:
+            parameters = chosen.draw.parameters
+            bench.require_prompts_fit(
+                policy.config, chosen.problems, max_tokens=parameters.max_tokens
+            )
+        compared = None
+        if initial is not None:
+            forward = TrainingForward(
+                model=policy,
+                pad_id=int(bench.tokenizer.pad_token_id),
+                temperature=recipe.evaluate.temperature,
+                dtype=recipe.model.dtype,
+                token_budget=recipe.train.microbatch_tokens,
+                max_tokens=sets[0].draw.parameters.max_tokens,
+                sharing=recipe.train.shared_prompts,
+                reference=initial,
+            )
+            compared = InitialPolicy(sampler=bench.sampler(initial), forward=forward)
+        with Evaluations(
+            directory, sets, recipe.evaluate, digest=_digest(recipe, sets), initial=compared
+        ) as measuring:
+            yield measuring
+
+
+def some_problems(
+    problems: Sequence[Problem], *, name: str, count: int, seed: int
+) -> tuple[Problem, ...]:
+    """``count`` problems of a set, in its order: a function of (seed, name, number) alone."""
+    if count >= len(problems):
+        return tuple(problems)
+    order = generator(seed, "problems during training", name).permutation(len(problems))
+    return tuple(problems[i] for i in sorted(order[:count]))
+
+
+def _sets(bench: Workbench, draw: GradedSampler, stack: ExitStack) -> list[EvaluationSet]:
+    recipe = bench.recipe
+    during, data, seed = recipe.evaluate.during, recipe.data, recipe.evaluate.seed
+    graders: dict[str, OneAtATime] = {}
+    sets = []
+    for name in recipe.evaluate.during_sets(data.sets):
+        verifier = data.sets[name].verifier or data.verifier
+        if verifier not in graders:
+            graders[verifier] = OneAtATime(verifier_maker(recipe)(verifier))
+            stack.callback(graders[verifier].close)
+        whole = evaluation_set(bench, draw, name, graders[verifier])
+        some = some_problems(whole.problems, name=name, count=during.problems, seed=seed)
+        sets.append(replace(whole, problems=some))
+    return sets
+
+
+def _digest(recipe: Recipe, sets: Sequence[EvaluationSet]) -> str:
+    """Of all that measurements depend on but the policy and the versions of the graders.
+
+    A change of a grader is told, and accepted, by the run's checkpoint.
+    """
+    settings = recipe.evaluate
+    graders = [verifier_identity(chosen.draw.verifier) for chosen in sets]
+    return recipe_digest(
+        {
+            "sets": [
+                {
+                    "name": chosen.name,
+                    "problems": problems_fingerprint(chosen.problems),
+                    "verifier": {key: grader[key] for key in ("name", "settings")},
+                    "style": style_name(chosen.draw.style),
+                    "parameters": asdict(chosen.draw.parameters),
+                    "prompts": [chosen.draw.encode(problem) for problem in chosen.problems],
+                }
+                for chosen, grader in zip(sets, graders, strict=True)
+            ],
+            "samples": settings.during.samples,
+            "greedy": settings.during.greedy,
+            "compared": settings.during.compared,
+            "seed": settings.seed,
+        }
+    )

@@ -1,0 +1,169 @@
+import json
+
+import pytest
+
+from dph.evaluation.problems_file import keep_problems
+from dph.evaluation.samples_file import samples_table, write_samples
+from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
+
+HOSTILE = "<script>\x1b[2Jboom\u202e\n[red]not markup[/red]"
+
+
+def graded(problem_id, index, text, outcome, reason=""):
+    return GradedCompletion(
+        completion=Completion(
+            problem_id=problem_id,
+            sample_index=index,
+            token_ids=(1,),
+            logprobs=(0.0,),
+            finished=True,
+            text=text,
+        ),
+        verdict=Verdict(outcome=outcome, reward=float(outcome is Outcome.CORRECT), reason=reason),
+        style="plain",
+    )
+
+
+C, W, CRASHED = Outcome.CORRECT, Outcome.WRONG, Outcome.CRASHED
+PROBLEMS = [
+    Problem(problem_id=f"q{i}", prompt=f"what is {i}?", answer={"answer": str(i)}) for i in range(4)
+]
+
+
+def answers(problem_id, *outcomes):
+    texts = {C: "right", W: "wrong", CRASHED: HOSTILE}
+    return [
+        graded(problem_id, i, texts[o], o, reason="" if o is C else f"was {o.value}")
+        for i, o in enumerate(outcomes)
+    ]
+
+
+@pytest.fixture
+def make_run(tmp_path):
+    def make(name, *groups, problems=PROBLEMS):
+        directory = tmp_path / name
+        directory.mkdir(parents=True)
+        write_samples(directory / "samples.parquet", samples_table("dev", groups), digest="d")
+        if problems:
+            keep_problems(directory / "problems.parquet", {"dev": problems})
+        return directory
+
+    return make
+
+
+@pytest.fixture
+def run(make_run):
+    """q0: kept, q1: lost, q2: gained, q3: lost with fewer of the base's samples right."""
+    made = make_run(
+        "run",
+        answers("q0", C, C, W),
+        answers("q1", W, W, CRASHED),
+        answers("q2", C, W, W),
+        answers("q3", W, W, W),
+    )
+    make_run(
+        "run/base",
+        answers("q0", C, W, W),
+        answers("q1", C, C, W),
+        answers("q2", W, W, W),
+        answers("q3", W, C, W),
+    )
+    return made
+
+
+def shown(dph, *arguments):
+    code, out, err = dph("show", *arguments, "--json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+def ids(content):
+    return [problem["problem_id"] for problem in content["problems"]]
+
+
+def test_lost_and_gained_are_counted_against_the_base(dph, run):
+    lost = shown(dph, run, "--lost")
+    assert ids(lost) == ["q1", "q3"]  # what the base solved most stands first
+    assert lost["problems"][0]["base"] == {"correct": 2, "samples": 3}
+    assert lost["problems"][0]["scores"] == {str(run): {"correct": 0, "samples": 3}}
+    assert ids(shown(dph, run, "--gained")) == ["q2"]
+
+
+def test_equal_answers_are_one_group_with_the_counts_of_both_runs(dph, run):
+    content = shown(dph, run, run / "base", "--problem", "q1")
+    (problem,) = content["problems"]
+    assert (problem["prompt"], problem["gold"]) == ("what is 1?", {"answer": "1"})
+    counts = {a["text"]: tuple(a["counts"].values()) for a in problem["answers"]}
+    assert counts == {"wrong": (2, 1), "right": (0, 2), HOSTILE: (1, 0)}
+    assert problem["answers"][0]["text"] == "wrong"
+    assert problem["answers"][-1]["reason"] == "was CRASHED"
+
+
+def test_an_outcome_shows_its_problems_and_only_its_answers(dph, run):
+    content = shown(dph, run, "--outcome", "crashed")
+    assert ids(content) == ["q1"]
+    assert [a["outcome"] for a in content["problems"][0]["answers"]] == ["CRASHED"]
+    assert content["problems"][0]["scores"][str(run)]["samples"] == 3
+
+
+def test_a_limit_says_how_many_of_how_many(dph, run):
+    content = shown(dph, run, "--limit", 3)
+    assert (content["problems_shown"], content["problems_chosen"]) == (3, 4)
+    _, out, _ = dph("show", run, "--lost", "--limit", 1)
+    assert "1 of 2 problems shown" in out
+    _, out, _ = dph("show", run, "--problem", "q1", "--answers", 1)
+    assert "and 1 more different answers" in out
+
+
+def test_people_see_prompt_gold_counts_and_no_control_characters(dph, run):
+    code, out, _ = dph("show", run, run / "base", "--problem", "q1")
+    assert code == 0
+    for text in ("what is 1?", "answer: 1", "base 2/3", "run 0/3", "was CRASHED", "right", "wrong"):
+        assert text in out, text
+    assert "\x1b" not in out
+    assert "\u202e" not in out
+    assert r"\x1b[2Jboom\u202e" in out
+    assert "[red]not markup[/red]" in out
+
+
+def test_long_texts_are_cut_with_what_is_left_in_numbers_unless_all_is_asked_for(dph, make_run):
+    long = [graded("q0", 0, "z" * 5000, W)]
+    directory = make_run("long", long)
+    _, out, _ = dph("show", directory)
+    assert "(4400 more characters)" in out
+    assert out.count("z") == 600
+    _, out, _ = dph("show", directory, "--full")
+    assert out.count("z") == 5000
+
+
+def test_an_evaluation_without_kept_problems_is_shown_all_the_same(dph, make_run):
+    directory = make_run("old", answers("q0", C, W), problems=())
+    content = shown(dph, directory)
+    assert (content["problems"][0]["prompt"], content["problems"][0]["base"]) == (None, None)
+    _, out, _ = dph("show", directory)
+    assert "prompt and gold are not known" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--lost", "--gained"], "give --lost or --gained"),
+        (["--problem", "q9"], "there is no problem 'q9' among the 4"),
+        (["--set-name", "test"], "there is no set 'test'; evaluated were: dev"),
+        (["--outcome", "fine"], "fine"),
+        (["--limit", "0"], "--limit"),
+    ],
+)
+def test_bad_input_is_named(dph, run, arguments, message):
+    code, _, err = dph("show", run, *arguments)
+    assert code == 2
+    assert message in err
+
+
+def test_runs_that_were_not_evaluated_say_what_to_do(dph, tmp_path, make_run):
+    code, _, err = dph("show", tmp_path / "nothing")
+    assert code == 2
+    assert "run `dph evaluate`" in err
+    code, _, err = dph("show", make_run("alone", answers("q0", C)), "--lost")
+    assert code == 2
+    assert "base was not evaluated" in err

@@ -1,0 +1,100 @@
+"""Evaluation during training and what is kept to be read, through the stages of a run."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from dph.evaluation.problems_file import read_kept_problems
+from dph.evaluation.progress_file import measured_steps, read_progress_file
+from dph.evaluation.token_details import read_token_details
+from dph.records import Problem
+from dph.runs.during_training import some_problems
+from dph.runs.evaluation_stage import evaluate_stage
+from dph.runs.pipeline import run_stages
+from dph.runs.progress import Silent
+from dph.runs.training_digest import training_digest
+from dph.runs.training_stage import train_stage
+from dph.runs.workbench import open_workbench
+from dph.training.tracking import read_metrics
+
+DURING = {"every": 1, "during": {"samples": 2, "problems": 4}, "keep_best": "dev/greedy"}
+
+
+def test_a_run_with_everything_on_has_the_weights_and_the_digest_of_one_with_nothing(
+    make_recipe, tmp_path
+):
+    plain = make_recipe("grpo", train={"keep_samples": "none"})
+    full = make_recipe(
+        "grpo", train={"keep_samples": "all"}, evaluate={**DURING, "token_details": 1}
+    )
+    with open_workbench(plain) as bench:
+        first = run_stages(bench, tmp_path / "plain", Silent())
+        digest = training_digest(bench, tmp_path / "plain")
+    with open_workbench(full) as bench:
+        second = run_stages(bench, tmp_path / "full", Silent())
+        assert training_digest(bench, tmp_path / "full") == digest
+    for name in ("model.safetensors", "optimizer.safetensors", "trainer.json"):
+        assert (first.trained.checkpoint / name).read_bytes() == (
+            second.trained.checkpoint / name
+        ).read_bytes()
+    assert (tmp_path / "plain" / "samples.parquet").read_bytes() == (
+        tmp_path / "full" / "samples.parquet"
+    ).read_bytes()
+    assert not (tmp_path / "plain" / "training_samples").exists()
+    run = tmp_path / "full"
+    table = read_progress_file(run / "progress.parquet")
+    assert measured_steps(table) == [0, 1, 2]
+    assert table.num_rows == 3 * 4
+    kept = pq.read_table(run / "training_samples" / "step_000002.parquet")
+    assert kept.num_rows == 4 * 4
+    assert json.loads(kept["prompt"][0].as_py()).startswith("say ")
+    best = json.loads((run / "checkpoints" / "best.json").read_text())
+    lines = {line["step"]: line for line in read_metrics(run / "metrics.jsonl")}
+    assert best["value"] == lines[best["step"]]["eval/dev/greedy"]
+    assert (run / "checkpoints" / f"step_{best['step']:06d}" / "config.json").is_file()
+    problems = read_kept_problems(run / "problems.parquet")
+    assert len(problems) == 6
+    details = read_token_details(run / "tokens.parquet").to_pylist()
+    assert len(details) == 6 * 2
+    base = read_token_details(run / "base" / "tokens.parquet").to_pylist()
+    assert all(row["logprobs"] == row["ref_logprobs"] for row in base)
+    assert any(row["logprobs"] != row["ref_logprobs"] for row in details)
+    assert all(len(row["pieces"]) == len(row["token_ids"]) for row in details)
+
+
+def test_a_finished_run_is_measured_at_its_end_when_that_is_asked_for_later(make_recipe, tmp_path):
+    with open_workbench(make_recipe("grpo")) as bench:
+        train_stage(bench, tmp_path / "run", Silent())
+    with open_workbench(make_recipe("grpo", evaluate=DURING)) as bench:
+        again = train_stage(bench, tmp_path / "run", Silent())
+        before = (tmp_path / "run" / "progress.parquet").stat().st_mtime_ns
+        train_stage(bench, tmp_path / "run", Silent())
+    assert again.step == 2
+    assert measured_steps(read_progress_file(tmp_path / "run" / "progress.parquet")) == [0, 2]
+    assert (tmp_path / "run" / "progress.parquet").stat().st_mtime_ns == before
+
+
+def test_details_are_added_to_a_finished_evaluation_without_drawing_it_again(make_recipe, tmp_path):
+    model = tmp_path / "model"
+    with open_workbench(make_recipe("grpo")) as bench:
+        evaluate_stage(bench, tmp_path / "run", Silent(), model=model)
+    (tmp_path / "run" / "problems.parquet").unlink()  # as an earlier version left it
+    samples = tmp_path / "run" / "samples.parquet"
+    before = samples.stat().st_mtime_ns
+    with open_workbench(make_recipe("grpo", evaluate={"token_details": 4})) as bench:
+        evaluate_stage(bench, tmp_path / "run", Silent(), model=model)
+    assert samples.stat().st_mtime_ns == before
+    assert len(read_kept_problems(tmp_path / "run" / "problems.parquet")) == 6
+    assert read_token_details(tmp_path / "run" / "tokens.parquet").num_rows == 6 * 5
+
+
+@pytest.mark.parametrize("count", [1, 5, 10, 11])
+def test_some_problems_are_a_fixed_choice_in_the_order_of_the_set(count):
+    problems = [Problem(problem_id=str(i), prompt="") for i in range(10)]
+    chosen = some_problems(problems, name="dev", count=count, seed=3)
+    assert len(chosen) == min(count, 10)
+    assert list(chosen) == [p for p in problems if p in chosen]
+    assert chosen == some_problems(problems, name="dev", count=count, seed=3)
+    others = [some_problems(problems, name="dev", count=5, seed=seed) for seed in range(20)]
+    assert len({tuple(p.problem_id for p in chosen) for chosen in others}) > 15  # of 252

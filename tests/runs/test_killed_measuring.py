@@ -1,0 +1,85 @@
+"""A run that is killed with SIGKILL while it is measured ends with the same ``progress.parquet``."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dph.settings import save_recipe
+
+CHILD = """
+import sys
+from pathlib import Path
+
+from dph.runs.progress import Silent
+from dph.runs.training_stage import train_stage
+from dph.runs.workbench import open_workbench
+from dph.settings import load_recipe
+from dph.training import evaluations
+
+def told(name):
+    inner = getattr(evaluations.Evaluations, name)
+    def wrapped(self, *arguments):
+        print(name, "starts", flush=True)
+        found = inner(self, *arguments)
+        print(name, "ended", flush=True)
+        return found
+    setattr(evaluations.Evaluations, name, wrapped)
+
+told("_begin")
+told("_write")
+with open_workbench(load_recipe(sys.argv[1])) as bench:
+    train_stage(bench, Path(sys.argv[2]), Silent())
+"""
+TESTS = Path(__file__).parents[1]
+
+
+def start(recipe, run):
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(recipe), str(run)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": f"{TESTS}:{os.environ.get('PYTHONPATH', '')}"},
+    )
+
+
+def finish(recipe, run):
+    with start(recipe, run) as process:
+        process.stdout.read()
+    assert process.returncode == 0
+    names = ("progress.parquet", "progress_initial.parquet", "checkpoints/best.json")
+    weights = run / "checkpoints" / "step_000004" / "model.safetensors"
+    return [(run / name).read_bytes() for name in names] + [weights.read_bytes()]
+
+
+def kill_at(recipe, run, line, count):
+    """SIGKILL as soon as the child has printed ``line`` so many times."""
+    with start(recipe, run) as process:
+        for said in process.stdout:
+            count -= said.strip() == line
+            if not count:
+                process.kill()
+                return
+    raise AssertionError(f"{line!r} was not said often enough")
+
+
+@pytest.mark.slow
+def test_killed_while_drawing_grading_or_writing_it_ends_with_the_same_file(make_recipe, tmp_path):
+    recipe = make_recipe(
+        "grpo",
+        train={"steps": 4, "checkpoint_every": 2},
+        evaluate={"every": 1, "during": {"samples": 2}, "keep_best": "mean"},
+    )
+    save_recipe(recipe, tmp_path / "recipe.toml")
+    whole = finish(tmp_path / "recipe.toml", tmp_path / "whole")
+    for line, count in [
+        ("_begin starts", 1),
+        ("_begin ended", 2),
+        ("_write starts", 2),
+        ("_begin ended", 1),
+        ("_write ended", 1),
+    ]:
+        kill_at(tmp_path / "recipe.toml", tmp_path / "killed", line, count)
+    assert finish(tmp_path / "recipe.toml", tmp_path / "killed") == whole
