@@ -9,9 +9,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from browser import open_browser, opened, why_no_browser
 from report_runs import make_runs
 
+from browser import open_browser, opened, why_no_browser
 from dph.pages import read_report, write_report
 
 WIDTHS = (1440, 390)

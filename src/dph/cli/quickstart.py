@@ -38,11 +38,11 @@ def quickstart(
     as_json: JsonOption = False,
 ) -> None:
     """Build a small world, train a base model that knows it, and compare methods on it."""
-    from dph.reporting.cells import duration
     from dph.cli.display.output import json_text, table_text
     from dph.cli.display.progress import open_progress
     from dph.cli.display.quiet import quiet_libraries
     from dph.cli.request import require_writable
+    from dph.reporting.cells import duration
 
     require_writable(out)
     quiet_libraries()

@@ -52,6 +52,7 @@ def _packed_set(
         changes={run.key: changes_of(data.diagnoses.get(run.key), name) for run in runs},
         outcomes=outcomes,
         styles=styles,
+        tokens={run.key: run.tokens for run in runs},
         limits=limits,
     )
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dph.errors import SettingsError
-from dph.pages.prompts import excerpt, prompt_text
+from dph.pages.prompts import excerpts, prompt_text
+from dph.pages.token_rows import Tokens
 from dph.records import Outcome, Problem
 
 PIECE = 1_500_000
@@ -66,8 +67,10 @@ class PackedSet:
         changes: Mapping[str, Mapping[str, str]],
         outcomes: Words,
         styles: Words,
+        tokens: Mapping[str, Tokens],
         limits: Limits,
     ) -> None:
+        self._tokens = tokens
         self._name, self._ids, self._problems = name, problem_ids, problems
         self._groups, self._changes = groups, changes
         self._outcomes, self._styles, self._limits = outcomes, styles, limits
@@ -77,7 +80,7 @@ class PackedSet:
         return {
             "set": self._name,
             "ids": list(self._ids),
-            "excerpts": [excerpt(self._problems.get(i)) for i in self._ids],
+            "excerpts": excerpts([self._problems.get(i) for i in self._ids]),
             "runs": {run: self._run_index(run) for run in self._groups},
         }
 
@@ -87,7 +90,10 @@ class PackedSet:
         for place, problem_id in enumerate(self._ids):
             piece.add(
                 self._problem(problem_id),
-                {run: self._answers(of.get(problem_id, ())) for run, of in self._groups.items()},
+                {
+                    run: self._answers(run, problem_id, of_run.get(problem_id, ()))
+                    for run, of_run in self._groups.items()
+                },
             )
             if piece.size >= PIECE:
                 yield piece.document()
@@ -122,8 +128,8 @@ class PackedSet:
             return {"prompt": None, "fields": {}}
         return {"prompt": prompt_text(problem), "fields": dict(problem.answer)}
 
-    def _answers(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
-        """Equal answers as one, the most frequent first, those with the greedy one before equals."""
+    def _answers(self, run: str, problem_id: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
+        """Equal answers as one, the most frequent first, of equals the one that came first."""
         found: dict[tuple[Any, ...], list[int]] = {}
         for row in rows:
             key = tuple(
@@ -131,7 +137,7 @@ class PackedSet:
                 for column in ("text", "outcome", "reason", "style", "reward", "tokens", "finished")
             )
             found.setdefault(key, []).append(row["sample_index"])
-        ranked = sorted(found.items(), key=lambda item: (-len(item[1]), min(item[1])))
+        ranked = sorted(found.items(), key=_frequent_first)
         kept = ranked[: self._limits.most]
         return [
             {
@@ -143,10 +149,23 @@ class PackedSet:
                 "tokens": tokens,
                 "cut": not finished,
                 "samples": samples,
+                "detail": self._detail(run, problem_id, samples),
                 "different": len(ranked),
             }
             for (text, outcome, reason, style, reward, tokens, finished), samples in kept
         ]
+
+    def _detail(
+        self, run: str, problem_id: str, samples: Sequence[int]
+    ) -> Mapping[str, list[Any]] | None:
+        """The tokens of the first of the samples that has them."""
+        of_run = self._tokens.get(run, {})
+        keys = ((self._name, problem_id, sample) for sample in samples)
+        return next((of_run[key] for key in keys if key in of_run), None)
+
+
+def _frequent_first(item: tuple[tuple[Any, ...], list[int]]) -> tuple[int, int]:
+    return -sum(sample >= 0 for sample in item[1]), min(item[1])
 
 
 class _Piece:
@@ -174,7 +193,7 @@ class _Piece:
             for answer in found:
                 columns["text"].append(self._text(answer["text"]))
                 columns["reason"].append(self._reasons.number(answer["reason"]))
-                for name in ("outcome", "style", "reward", "tokens", "cut", "samples"):
+                for name in _COLUMNS[2:]:
                     columns[name].append(answer[name])
 
     def document(self) -> dict[str, Any]:
@@ -197,4 +216,7 @@ class _Piece:
         return self._texts.number(text)
 
 
-_COLUMNS = ("text", "outcome", "reason", "style", "reward", "tokens", "cut", "samples")
+_COLUMNS = (
+    *("text", "reason"),
+    *("outcome", "style", "reward", "tokens", "cut", "samples", "detail"),
+)

@@ -1,8 +1,8 @@
 """A chart of the page: a Vega-Lite specification and the columns that it draws.
 
 Runs are drawn in the page's own colours (``--r0`` ...: one for light, one for dark) and filtered by
-the parameter ``shown``, which the page sets when a run is switched on or off. Texts (labels, names of
-sets) are data or titles, never field names or expressions.
+the parameter ``shown``, which the page sets when a run is switched on or off. Texts (labels, names
+of sets) are data or titles, never field names or expressions.
 """
 
 from collections.abc import Mapping, Sequence

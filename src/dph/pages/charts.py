@@ -36,6 +36,18 @@ TRAINING: Mapping[str, tuple[str, str]] = {
     "seconds": ("Time of a step", "s"),
 }
 """Metrics of metrics.jsonl: title and unit. Weights, single terms and outcomes follow by name."""
+MEASURED: Mapping[str, tuple[str, str]] = {
+    "greedy": ("Greedy", "%"),
+    "mean": ("Mean reward of samples", "%"),
+    "effective_styles": ("Effective styles", ""),
+    "cut_off": ("Cut off", "%"),
+    "entropy": ("Entropy", "nats a token"),
+    "reverse_kl": ("KL(policy || initial), own answers", "nats a token"),
+    "forward_kl": ("KL(initial || policy), own answers", "nats a token"),
+    "stored_forward_kl": ("KL(initial || policy), stored answers", "nats a token"),
+    "stored_reverse_kl": ("KL(policy || initial), stored answers", "nats a token"),
+}
+"""What ``evaluate.every`` measures of each set, as ``eval/<set>/<metric>``."""
 _BY_NAME = {"eta_": "Weight of", "penalty_": "Penalty", "anchor_": "Anchor", "active_": "Active in"}
 
 
@@ -88,25 +100,46 @@ def _others(names: Sequence[str]) -> dict[str, tuple[str, str]]:
         for start, title in _BY_NAME.items():
             if name.startswith(start):
                 found[name] = (f"{title} {name.removeprefix(start).replace('_', ' ')}", "")
+        if name.startswith("eval/") and not name.endswith(("_lo", "_hi")):
+            _, set_name, metric = name.split("/", 2)
+            if (known := _measured(metric)) is not None:
+                found[name] = (f"{known[0]}, {set_label(set_name)}", known[1])
         if name.startswith("outcome_") and name not in ("outcome_correct", "outcome_wrong"):
             title = f"Answers {name.removeprefix('outcome_').replace('_', ' ')}"
             found[name] = (title, "%")
     return found
 
 
+def _measured(metric: str) -> tuple[str, str] | None:
+    """Title and unit of what was measured while a run trained; None: not drawn."""
+    if metric.startswith("pass_at_"):
+        return f"Pass@{metric.removeprefix('pass_at_')}", "%"
+    if metric.startswith("style_"):
+        return f"Style {metric.removeprefix('style_')}", "%"
+    return MEASURED.get(metric)
+
+
 def _training_chart(
     name: str, title: str, unit: str, logs: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> Chart | None:
-    columns: dict[str, list[Any]] = {"run": [], "x": [], "value": []}
+    banded = any(_is_number(row.get(f"{name}_lo")) for log in logs.values() for row in log)
+    parts = (name, f"{name}_lo", f"{name}_hi") if banded else (name,)
+    columns: dict[str, list[Any]] = {"run": [], "x": []}
+    columns |= {column: [] for column in ("value", "lo", "hi")[: len(parts)]}
     thinned = 1
     for key, log in logs.items():
-        points = [(row["step"], row[name]) for row in log if _is_number(row.get(name))]
+        points = [
+            (row["step"], *(row[part] for part in parts))
+            for row in log
+            if all(_is_number(row.get(part)) for part in parts)
+        ]
         width = -(-len(points) // MOST_POINTS)
         thinned = max(thinned, width)
-        for step, value in _means(points, max(width, 1)):
+        for step, *values in _means(points, max(width, 1)):
             columns["run"].append(key)
             columns["x"].append(step)
-            columns["value"].append(value)
+            for column, value in zip(("value", "lo", "hi"), values, strict=False):
+                columns[column].append(value)
     if not any(columns["value"]):
         return None
     caption = f"means over {thinned} steps" if thinned > 1 else ""
@@ -115,10 +148,12 @@ def _training_chart(
     )
 
 
-def _means(points: Sequence[tuple[int, float]], width: int) -> Iterator[tuple[int, float]]:
+def _means(points: Sequence[tuple[float, ...]], width: int) -> Iterator[tuple[float, ...]]:
+    """Neighbouring points as one: the last step, and means of what follows it."""
     for start in range(0, len(points), width):
         part = points[start : start + width]
-        yield part[-1][0], sum(value for _, value in part) / len(part)
+        steps, *values = zip(*part, strict=True)
+        yield steps[-1], *(sum(column) / len(part) for column in values)
 
 
 def _is_number(value: Any) -> bool:

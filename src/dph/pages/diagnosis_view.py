@@ -6,7 +6,7 @@ from typing import Any
 
 from dph.pages.report_data import ReportData
 
-MOST_PROBLEMS = 20
+MOST_PROBLEMS = 10
 MOST_FEATURES = 8
 
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from dph.diagnosis.run_files import EVALUATION, RECIPE, SAMPLES, RunFiles, find_run_files
 from dph.errors import DataError
+from dph.pages.progress_log import METRICS
 from dph.settings import Recipe, load_recipe
-
-METRICS = "metrics.jsonl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

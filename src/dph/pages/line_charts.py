@@ -6,6 +6,8 @@ from typing import Any
 from dph.pages.chart import ROWS, Chart, finished, run_colour
 
 HEIGHT = 180
+_FEW = 10
+"""So many steps are points as well, so that a single one can be seen."""
 
 
 def line_chart(
@@ -29,20 +31,20 @@ def line_chart(
     scale = alt.Scale(type="log", base=2) if powers else alt.Scale(zero=False, nice=False)
     axis = alt.Axis(grid=False, format="d", **({"values": ticks} if powers else {"tickCount": 5}))
     percent = unit == "%"
-    y_title, exact = (None, ".1%") if percent else (unit or None, ".4~g")
+    exact = ".1%" if percent else ".4~g"
     base = alt.Chart(alt.NamedData(ROWS)).encode(
         x=alt.X("x:Q", title=x_title, scale=scale, axis=axis)
     )
     y = alt.Y(
         "value:Q",
-        title=y_title,
+        title=None,
         scale=alt.Scale(zero=False),
-        axis=alt.Axis(format=".0%" if percent else "~s", tickCount=5),
+        axis=alt.Axis(format=".2~%" if percent else ".4~g", tickCount=5),
     )
     line = base.mark_line(strokeWidth=1.75, interpolate="linear", strokeJoin="round").encode(
         y=y, color=run_colour(keys)
     )
-    points = base.mark_point(filled=True, opacity=1, size=22).encode(y=y, color=run_colour(keys))
+    points = base.mark_point(filled=True, size=22).encode(y=y, color=run_colour(keys))
     near = alt.selection_point(
         name="near", fields=["x"], nearest=True, on="pointerover", clear="pointerout", empty=False
     )
@@ -63,9 +65,17 @@ def line_chart(
         layers.insert(
             0,
             base.mark_area(opacity=0.15).encode(
-                y=alt.Y("lo:Q", title=y_title), y2="hi:Q", color=run_colour(keys)
+                y=alt.Y("lo:Q", title=None), y2="hi:Q", color=run_colour(keys)
             ),
         )
-    layers.insert(-1, points if powers else points.transform_filter(near))
+    few = len(ticks) <= _FEW
+    seen = alt.when(near).then(alt.value(1)).otherwise(alt.value(1 if few else 0))
+    layers.insert(-1, points.encode(opacity=seen))
     spec = finished(alt.layer(*layers), keys, height=HEIGHT)
-    return Chart(section=section, title=title, caption=caption, spec=spec, columns=columns)
+    return Chart(
+        section=section,
+        title=title,
+        caption=", ".join(filter(None, (caption, "" if percent else unit))),
+        spec=spec,
+        columns=columns,
+    )

@@ -14,15 +14,16 @@ from dph.evaluation.samples_file import comparable_scores, read_samples, samples
 from dph.evaluation.scores import SetScores
 from dph.files import read_json
 from dph.pages.compared_sets import compare_sets
-from dph.pages.found_runs import METRICS, FoundRun, find_runs
+from dph.pages.found_runs import FoundRun, find_runs
+from dph.pages.progress_log import training_log
 from dph.pages.run_diagnoses import run_diagnoses
 from dph.pages.set_problems import read_set_problems
+from dph.pages.token_rows import Tokens, token_rows
 from dph.records import Problem
 from dph.reporting.labels import BASE, method_label
 from dph.reporting.palette import Look, looks
 from dph.reporting.run_labels import run_labels
 from dph.settings import Recipe
-from dph.training.metrics_file import read_metrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,6 +44,7 @@ class ReportRun:
     samples: pa.Table | None
     scores: Mapping[str, SetScores]
     log: Sequence[Mapping[str, Any]]
+    tokens: Tokens
     baseline: str | None
 
 
@@ -90,7 +92,7 @@ def read_report(places: Sequence[Path], *, seed: int = 0) -> ReportData:
     """
     found = find_runs(places)
     runs = _with_scores(_read(found))
-    problems, notes = read_set_problems([one.recipe for one in runs])
+    problems, notes = read_set_problems({run.path: run.recipe for run in runs})
     diagnoses, unexplained = run_diagnoses(found, {run.path: run.key for run in runs})
     alone = [one.why_alone for one in found if one.why_alone]
     return ReportData(
@@ -130,7 +132,8 @@ def _read(found: Sequence[FoundRun]) -> list[ReportRun]:
             evaluation=_document(path),
             samples=read_samples(path / SAMPLES) if (path / SAMPLES).is_file() else None,
             scores={},
-            log=[] if path in bases else read_metrics(path / METRICS),
+            log=[] if path in bases else training_log(path, recipes.get(path)),
+            tokens=token_rows(path),
             baseline=keys.get(baseline_of.get(path, "")),
         )
         for path in paths

@@ -1,4 +1,4 @@
-"""``report.html``: everything in one file, which opens without a network and runs nothing but its own.
+"""``report.html``: everything in one file, which needs no network and runs nothing but its own.
 
 A Content-Security-Policy lets the browser run the scripts and styles whose hashes it names, and
 nothing else: no address, no event handler in an attribute, no evaluation of text.
@@ -35,7 +35,7 @@ from dph.reporting.labels import method_label, set_label
 
 SCRIPTS = (
     *("text.js", "data.js", "runs.js", "charts.js", "filters.js", "search.js", "list.js"),
-    *("problems.js", "problem.js", "keyboard.js", "main.js"),
+    *("problems.js", "tokens.js", "problem.js", "keyboard.js", "main.js"),
 )
 """The page's own scripts, in the order in which they are run."""
 
@@ -69,23 +69,27 @@ def write_report(
     blocks = answer_blocks(data, limits or Limits())
     scripts = [vega_script(), _own_script()]
     styles = [_own("style.css"), _colours(data.runs)]
-    html = _environment().get_template("report.html").render(
-        title=title,
-        policy=_policy(scripts, styles),
-        styles=[Markup(style) for style in styles],
-        scripts=[Markup(script) for script in scripts],
-        index=packed(_index(data, blocks.index)),
-        pieces=blocks.pieces,
-        runs=data.runs,
-        facts=[run_facts(run) for run in data.runs],
-        settings=differing_settings(data.runs),
-        tables=set_tables(data),
-        groups=seed_groups(data),
-        diagnoses=diagnosis_views(data),
-        notes=data.notes,
-        answers=blocks.answers,
-        made=(made or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC"),
-        version=version("dph-rl"),
+    html = (
+        _environment()
+        .get_template("report.html")
+        .render(
+            title=title,
+            policy=_policy(scripts, styles),
+            styles=[Markup(style) for style in styles],
+            scripts=[Markup(script) for script in scripts],
+            index=packed(_index(data, blocks.index)),
+            pieces=blocks.pieces,
+            runs=data.runs,
+            facts=[run_facts(run) for run in data.runs],
+            settings=differing_settings(data.runs),
+            tables=set_tables(data),
+            groups=seed_groups(data),
+            diagnoses=diagnosis_views(data),
+            notes=data.notes,
+            answers=blocks.answers,
+            made=(made or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC"),
+            version=version("dph-rl"),
+        )
     )
     write_text(path, html)
     code = sum(len(text.encode()) for text in (*scripts, *styles))

@@ -1,7 +1,8 @@
 """Vega, Vega-Lite and Vega-Embed as one script, out of vl-convert: nothing is fetched.
 
-Putting the script together takes seconds and depends on vl-convert's version alone, so it is kept in
-the user's cache directory (``XDG_CACHE_HOME``, else ``~/.cache``) as ``dph-rl/vega-<version>.js``.
+Putting the script together takes seconds and depends on vl-convert's version alone, so it is kept
+in the user's cache directory (``XDG_CACHE_HOME``, else ``~/.cache``) as
+``dph-rl/vega-<version>.js``.
 """
 
 import os

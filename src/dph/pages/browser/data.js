@@ -13,7 +13,8 @@
  *   styles: string[]}} Index
  * @typedef {{prompt: string | null, length?: number, fields: Record<string, any>}} Problem
  * @typedef {{text: string, length: number, outcome: string, reason: string, style: string | null,
- *   reward: number, tokens: number, cut: boolean, samples: number[]}} Answer
+ *   reward: number, tokens: number, cut: boolean, samples: number[], detail: TokenDetail | null}} Answer
+ * @typedef {{pieces: string[], logprob: number[], entropy: number[], ratio: number[]}} TokenDetail
  * @typedef {{answers: Answer[], different: number}} RunAnswers
  * @typedef {{problem: Problem, runs: Record<string, RunAnswers>}} WholeProblem
  */
@@ -98,6 +99,7 @@ function answersAt(found, columns, at) {
       tokens: columns.tokens[row],
       cut: columns.cut[row],
       samples: columns.samples[row],
+      detail: columns.detail[row],
     };
   });
 }

@@ -37,7 +37,7 @@ function answerCard(answer, letter) {
     make("span", { class: "small" }, `${answer.tokens} tokens${answer.cut ? ", cut off" : ""}${answer.reward > 0 && answer.reward < 1 ? `, reward ${answer.reward.toFixed(2)}` : ""}`));
   return make("li", { class: "answer", "data-letter": letter }, head,
     answer.reason ? make("p", { class: "reason" }, ...visible(answer.reason)) : null,
-    textBlock(answer.text, answer.length));
+    answer.detail ? tokenBlock(answer.detail) : textBlock(answer.text, answer.length));
 }
 
 /** @param {string} letter */
@@ -65,7 +65,7 @@ function runColumn(run, set, place, found, letters) {
     make("p", { class: "score" }, shareBar(of, place), make("b", {}, `${of.correct[place]} of ${of.samples[place]} correct`),
       of.greedy[place] < 0 ? null : make("span", { class: "small" }, of.greedy[place] ? "greedy correct" : "greedy not correct"),
       change ? make("span", { class: `change ${change}` }, change) : null),
-    make("p", { class: "small" }, kept < found.different ? `the ${kept} most frequent of ${found.different} different answers` : `${kept} different answers`),
+    make("p", { class: "small" }, kept < found.different ? `the ${kept} most frequent of ${found.different} different answers` : kept === 1 ? "1 answer" : `${kept} different answers`),
     make("ol", { class: "answers" }, ...found.answers.map((answer) => answerCard(answer, letters.get(answer.text) || ""))));
 }
 
@@ -106,6 +106,7 @@ async function showProblem(setName, id) {
       make("h3", {}, "Prompt"),
       problem.prompt === null ? make("p", { class: "note" }, "The file of problems is not there.") : textBlock(problem.prompt, problem.length),
       fieldList(problem)),
+    Object.values(whole.runs).some(({ answers }) => answers.some((answer) => answer.detail)) ? colouringChoice() : "",
     make("div", { class: "columns" }, ...columns));
   for (const column of columns) column.hidden = hiddenRuns.has(column.dataset.run || "");
   document.title = `${id} – ${setName}`;
@@ -144,7 +145,7 @@ function problemJson() {
       correct: of.correct[place], samples: of.samples[place],
       greedy: of.greedy[place] < 0 ? null : Boolean(of.greedy[place]), change: of.change[place] || null,
       different_answers: found.different,
-      answers: found.answers.map((answer) => ({ ...answer, count: answer.samples.length, cut: undefined, cut_off: answer.cut })),
+      answers: found.answers.map((answer) => ({ ...answer, count: answer.samples.length, cut: undefined, detail: undefined, tokens_in_detail: answer.detail || undefined, cut_off: answer.cut })),
     }];
   }));
   return JSON.stringify({ set: set.set, problem_id: set.ids[place], prompt: whole.problem.prompt, ...{ fields: whole.problem.fields }, runs }, null, 2);
