@@ -3,6 +3,7 @@
 import contextlib
 import shutil
 import tempfile
+import time
 
 import pytest
 
@@ -63,6 +64,15 @@ def opened(context, path, address=""):
     page.goto(f"{path.as_uri()}{address}")
     page.wait_for_selector("html[data-ready=yes]")
     return page, said
+
+
+def wait_until(page, expression, *, seconds=60):
+    """Wait for an expression to be true, asked from outside: the page's policy forbids eval."""
+    end = time.monotonic() + seconds
+    while not page.evaluate(expression):
+        if time.monotonic() > end:
+            raise AssertionError(f"not true after {seconds} s: {expression}")
+        page.wait_for_timeout(50)
 
 
 def note_request(url, said):

@@ -9,10 +9,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from report_runs import make_runs
-
-from browser import open_browser, opened, why_no_browser
+from browser import open_browser, opened, wait_until, why_no_browser
 from dph.pages import read_report, write_report
+from report_runs import make_runs
 
 WIDTHS = (1440, 390)
 PAGES = {
@@ -50,15 +49,22 @@ def shoot(report, out, width, scheme):
             sys.exit("\n".join(said))
 
 
+SCROLLED = """async () => {
+    for (const chart of document.querySelectorAll('.chart')) {
+        chart.scrollIntoView();
+        await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+    }
+    window.scrollTo(0, 0);
+}"""
+DRAWN = """() => [...document.querySelectorAll('.chart')].every(
+    (chart) => !chart.offsetParent || chart.querySelector('svg.marks'))"""
+
+
 def visit(page, address):
     page.evaluate("address => { location.hash = address }", address)
     page.wait_for_selector(f"html[data-shown='{address}']")
-    page.evaluate("for (const e of document.querySelectorAll('.chart')) e.scrollIntoView()")
-    page.evaluate("window.scrollTo(0, 0)")
-    page.wait_for_function(
-        "[...document.querySelectorAll('.chart')].every("
-        "e => !e.offsetParent || e.querySelector('svg.marks'))"
-    )
+    page.evaluate(SCROLLED)
+    wait_until(page, DRAWN)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ _SEEDS = ("presample", "evaluate")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedGroup:
-    """Runs of one recipe with several seeds; ``sets`` as in evaluation.json, ``ci95`` over seeds."""
+    """Runs of one recipe with several seeds; ``sets`` is evaluation.json's, ``ci95`` over seeds."""
 
     labels: Sequence[str]
     method: str
