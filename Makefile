@@ -8,7 +8,7 @@ TRL_STAMP := .venv-trl/.installed
 VERL_STAMP := .venv-verl/.installed
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: quickstart test test-trl test-verl fuzz bench lint check format clean
+.PHONY: quickstart screenshots test test-trl test-verl fuzz bench lint check format clean
 
 quickstart: $(STAMP)
 	$(BIN)/dph quickstart
@@ -38,6 +38,11 @@ fuzz: $(STAMP)
 # only tries whether everything runs.
 bench: $(BENCH_STAMP)
 	.venv-bench/bin/python -m benchmarks.speed $(BENCH)
+
+# Every page of a report at two widths, light and dark, to be looked at. RUNS=quickstart takes runs of
+# yours. Needs a chromium.
+screenshots: $(STAMP)
+	$(BIN)/python tests/screenshots.py build/screenshots $(RUNS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check

@@ -1,4 +1,4 @@
-"""The report in a browser, used as a person would: it clicks, types, and reads what stands there."""
+"""The report in a browser, used as a person would: clicking, typing, and reading what is there."""
 
 import json
 import time
@@ -9,6 +9,7 @@ import pytest
 from browser import needs_browser, opened, wait_until
 from report_runs import HOSTILE, HOSTILE_ID, LOST, SETS
 
+TIMES = "\N{MULTIPLICATION SIGN}"
 pytestmark = [needs_browser, pytest.mark.slow]
 
 
@@ -70,11 +71,11 @@ def test_lost_problems_are_found_by_the_filter_and_the_address_tells_it(open_rep
 def test_search_finds_ids_prompts_gold_and_if_asked_answers(open_report):
     page = open_report("#/problems")
     wait_until(page, "document.getElementById('read').textContent === ''")
-    page.fill("#by-q", "above 7 of")
+    page.fill("#by-q", '"above 7 of"')
     assert listed_ids(page) == ["in_domain-0007"]
-    page.fill("#by-q", "stars > 11")  # of the gold statement alone
+    page.fill("#by-q", '"stars > 11"')  # of the gold statement alone
     assert listed_ids(page) == ["in_domain-0011"]
-    page.fill("#by-q", "with c as stars >= 13")
+    page.fill("#by-q", '"with c" ">= 13"')
     assert listed_ids(page) == []
     page.check("#by-answers")
     wait_until(page, "document.querySelectorAll('#list .rows .id').length === 1")
@@ -126,11 +127,11 @@ def test_a_deep_link_shows_prompt_gold_and_grouped_answers_of_the_runs(open_repo
     assert "SELECT rooms FROM hotel WHERE stars > 0" in page.inner_text("#problem .fields")
     assert texts(page, "#problem .score b") == [f"{n} of 8 correct" for n in (8, 8, 0)]
     grpo = "#problem .column.of-r2"
-    assert texts(page, f"{grpo} .answer .times") == ["8×"]
+    assert texts(page, f"{grpo} .answer .times") == ["8" + TIMES]
     assert page.inner_text(f"{grpo} .outcome").endswith("wrong")
     assert page.inner_text(f"{grpo} .reason") == "2 distinct rows, the gold has 1"
     assert page.inner_text(f"{grpo} .change") == "lost"
-    times = [int(t.rstrip("×")) for t in texts(page, "#problem .column.of-r0 .times")]
+    times = [int(t.rstrip(TIMES)) for t in texts(page, "#problem .column.of-r0 .times")]
     assert times == sorted(times, reverse=True)
     assert sum(times) == 8
 

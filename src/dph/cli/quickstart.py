@@ -47,6 +47,7 @@ def quickstart(
     require_writable(out)
     quiet_libraries()
     from dph.cli.display.quickstart_picture import save_picture
+    from dph.cli.display.quickstart_report import save_report
     from dph.quickstart.run import quickstart as compare_methods
     from dph.reporting.tables import comparison_table
 
@@ -60,10 +61,10 @@ def quickstart(
         edition=world,
         jobs=jobs or os.cpu_count() or 1,
     )
-    picture = save_picture(summary, out)
+    picture, page = save_picture(summary, out), save_report(summary, out)
     if as_json:
         typer.echo(json_text(summary))
         return
     took = duration(summary["seconds"]["total"])
     typer.echo(f"{table_text(comparison_table(summary))}\nseed {seed}, {took}")
-    typer.echo(f"picture: {picture}")
+    typer.echo(f"picture: {picture}\nreport: {page}")

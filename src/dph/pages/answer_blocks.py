@@ -27,7 +27,8 @@ class AnswerBlocks:
 def answer_blocks(data: ReportData, limits: Limits) -> AnswerBlocks:
     """All problems of all sets with every run's answers."""
     outcomes, styles = Words(list(Outcome)), Words()
-    sets, pieces = [], {}
+    sets: list[dict[str, Any]] = []
+    pieces: dict[str, str] = {}
     for number, name in enumerate(data.sets):
         packed_set = _packed_set(data, name, outcomes, styles, limits)
         names = {f"answers-{number}-{i}": piece for i, piece in enumerate(packed_set.pieces())}

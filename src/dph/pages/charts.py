@@ -70,7 +70,7 @@ def _of_sets(data: ReportData) -> Iterator[Chart]:
 def pass_at_k_chart(set_name: str, rows: Sequence[ComparisonRow]) -> Chart:
     """Pass@k of every run over k, with 95% bands."""
     curve = [row for row in rows if _k_of(row)]
-    columns = {
+    columns: dict[str, list[Any]] = {
         "run": [row.run for row in curve],
         "x": [_k_of(row) for row in curve],
         "value": [row.value for row in curve],

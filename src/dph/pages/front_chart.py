@@ -37,7 +37,7 @@ def front_chart(
         "y_lo": [of_k.lo for _, of_k in pairs],
         "y_hi": [of_k.hi for _, of_k in pairs],
     }
-    axis = alt.Axis(format=".2~%", tickCount=5)
+    axis = alt.Axis(format=".2~%", tickCount=5, labelExpr="datum.value > 1.0001 ? '' : datum.label")
     (x_lo, x_hi), (y_lo, y_hi) = (
         _domain(columns[f"{axis_name}_lo"], columns[f"{axis_name}_hi"]) for axis_name in "xy"
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from dph.errors import DataError
@@ -38,7 +39,7 @@ def run_facts(run: ReportRun) -> RunFacts:
     return RunFacts(
         key=run.key,
         label=run.label,
-        path=str(run.path),
+        path=_place(run.path),
         method=None if recipe is None else recipe.method,
         model=str(recipe.model.path) if recipe is not None else document.get("model"),
         seed=None if recipe is None else recipe.seed,
@@ -48,6 +49,12 @@ def run_facts(run: ReportRun) -> RunFacts:
         samples=document.get("samples"),
         verifiers=_verifiers(run),
     )
+
+
+def _place(path: Path) -> str:
+    """The path from the working directory on, where it lies in it."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_absolute() and path.is_relative_to(here) else path)
 
 
 def differing_settings(runs: Sequence[ReportRun]) -> dict[str, dict[str, str]]:

@@ -55,7 +55,7 @@ function filterForm() {
     Object.values(set.runs).some((run) => run.outcomes.some((of) => of.includes(i)))));
   return make("form", { id: "filters", class: "filters", role: "search", "aria-label": "Problems" },
     make("label", { class: "search" }, make("span", {}, "Search"),
-      make("input", { type: "search", name: "q", id: "by-q", placeholder: "id, prompt, gold", autocomplete: "off", spellcheck: "false" })),
+      make("input", { type: "search", name: "q", id: "by-q", placeholder: "id, prompt, gold; \"in quotes\"", autocomplete: "off", spellcheck: "false" })),
     make("label", { class: "check" }, make("input", { type: "checkbox", name: "answers", id: "by-answers" }), make("span", {}, "also in answers")),
     choice("set", "Set", index.sets.map((set) => [set.set, set.set.replaceAll("_", " ")])),
     choice("run", "Run", [["", "any"], ...index.runs.map((run) => /** @type {[string, string]} */ ([run.key, run.label]))]),
@@ -126,7 +126,7 @@ function problemRow(place, row) {
   const keys = shownRuns().map((run) => run.key).filter((key) => set.runs[key]);
   const apart = spread(set, keys, place);
   return make("div", { role: "row", class: "row" },
-    make("div", { role: "cell", class: "cell name" }, link, make("span", { class: "excerpt" }, ...visible(set.excerpts[place]))),
+    make("div", { role: "cell", class: "cell name" }, link, make("span", { class: "excerpt" }, make("bdi", { dir: "ltr" }, ...visible(set.excerpts[place])))),
     make("div", { class: "cells", role: "presentation" }, ...cells),
     make("div", { role: "cell", class: "cell last" }, apart < 0 ? "–" : `${Math.round(100 * apart)}`));
 }

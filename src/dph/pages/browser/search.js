@@ -10,13 +10,21 @@ const onRead = [];
 let reading = false;
 
 /**
+ * The words of a search in small letters; what stands in quotes is one.
+ * @param {string} q
+ */
+function wordsOf(q) {
+  return [...q.toLowerCase().matchAll(/"([^"]+)"?|(\S+)/g)].map((match) => match[1] || match[2]);
+}
+
+/**
  * Whether a problem has every word that is looked for.
  * @param {SetIndex} set
  * @param {Filter} filter
  * @returns {(place: number) => boolean}
  */
 function searcher(set, filter) {
-  const words = filter.q.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = wordsOf(filter.q);
   if (!words.length) return () => true;
   const read = haystacks.get(set.set);
   return (place) => {
