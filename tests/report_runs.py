@@ -34,6 +34,7 @@ def make_runs(directory, *, sets=SETS, samples=SAMPLES, hostile=False, seeds=(0,
     if hostile:
         row = {"problem_id": HOSTILE_ID, "prompt": HOSTILE[0], "gold_sql": HOSTILE[1]}
         problems["in_domain"].append(row)
+    directory.mkdir(parents=True, exist_ok=True)
     for name, rows in problems.items():
         text = "".join(json.dumps(row) + "\n" for row in rows)
         write_text(directory / f"{name}.jsonl", text)
