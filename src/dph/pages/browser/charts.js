@@ -1,10 +1,22 @@
-// Charts by Vega-Lite, drawn when they come into view. Expressions are interpreted, never compiled.
+// Charts by Vega-Lite, drawn when they come into view and then when there is nothing else to do.
+// Expressions are interpreted, never compiled.
 "use strict";
 
 /** @typedef {{view: any}} Embedded */
 
 /** @type {Set<any>} */
 const views = new Set();
+/** @type {Map<HTMLElement, ChartDocument>} Charts that are not drawn yet, by their places. */
+const waiting = new Map();
+let charting = false;
+
+/** Run the charts' script, which takes longer than the rest of the page and is not always needed. */
+function startVega() {
+  if (charting) return;
+  charting = true;
+  // The page's policy lets a script run whose text has the hash that it names.
+  document.body.append(make("script", {}, byId("vega").textContent));
+}
 
 /**
  * Columns as rows.
@@ -49,10 +61,14 @@ function showTip(_handler, event, _item, values) {
 }
 
 /**
+ * Draw what waits at a place.
  * @param {HTMLElement} place
- * @param {ChartDocument} chart
  */
-async function draw(place, chart) {
+async function draw(place) {
+  const chart = waiting.get(place);
+  if (!chart) return;
+  waiting.delete(place);
+  startVega();
   const spec = { ...chart.spec, datasets: { rows: rowsOf(chart.columns) } };
   const embedded = await /** @type {any} */ (window).vegaEmbed(place, spec, {
     ast: true, // no evaluation of text: the page's policy forbids it
@@ -65,16 +81,25 @@ async function draw(place, chart) {
   await embedded.view.signal("shown", shownRuns().map((run) => run.key)).runAsync();
 }
 
+let drawing = false;
+
+/** Draw the charts of the page that is shown, one after the other. */
+async function drawShown() {
+  if (drawing) return;
+  drawing = true;
+  for (;;) {
+    const place = [...waiting.keys()].find((one) => one.offsetParent !== null);
+    if (!place) break;
+    await draw(place);
+    await new Promise((resolve) => setTimeout(resolve, 0)); // let the page answer in between
+  }
+  drawing = false;
+}
+
 function startCharts() {
-  /** @type {Map<Element, ChartDocument>} */
-  const waiting = new Map();
   const seen = new IntersectionObserver((entries) => {
     for (const entry of entries) {
-      const chart = waiting.get(entry.target);
-      if (!entry.isIntersecting || !chart || !(entry.target instanceof HTMLElement)) continue;
-      waiting.delete(entry.target);
-      seen.unobserve(entry.target);
-      draw(entry.target, chart);
+      if (entry.isIntersecting && entry.target instanceof HTMLElement) draw(entry.target);
     }
   }, { rootMargin: "300px" });
   for (const section of document.querySelectorAll("[data-charts]")) {

@@ -33,6 +33,7 @@ async function showPage(first = false) {
     window.scrollTo(0, 0);
   }
   if (!first && name !== "problems") byId("main").focus({ preventScroll: name === "problem" });
+  whenIdle(drawShown);
   document.documentElement.dataset.shown = location.hash || "#/";
 }
 
@@ -48,19 +49,24 @@ function readable(part) {
   }
 }
 
+/** @param {() => void} call */
+function whenIdle(call) {
+  if (window.requestIdleCallback) window.requestIdleCallback(() => call());
+  else window.setTimeout(call, 200);
+}
+
 async function start() {
   startTheme();
   index = await unpack("index");
   startRuns();
   if (index.sets.length) startProblems();
   startKeyboard();
-  await showPage(true);
   startCharts();
+  await showPage(true);
   window.addEventListener("hashchange", () => showPage());
   applyRuns();
   document.documentElement.dataset.ready = "yes";
-  const idle = window.requestIdleCallback || ((/** @type {() => void} */ call) => window.setTimeout(call, 200));
-  idle(() => readAll());
+  whenIdle(readAll);
 }
 
 start();
