@@ -10,7 +10,7 @@ export OMP_NUM_THREADS ?= 1
 
 CORPUS_DATA ?= $(or $(DPH_DATA),../shared/data)/opencoder
 
-.PHONY: quickstart corpus-data test test-trl test-verl fuzz bench lint check format clean
+.PHONY: quickstart corpus-data screenshots test test-trl test-verl fuzz bench lint check format clean
 
 quickstart: $(STAMP)
 	$(BIN)/dph quickstart
@@ -49,6 +49,11 @@ fuzz: $(STAMP)
 # only tries whether everything runs.
 bench: $(BENCH_STAMP)
 	.venv-bench/bin/python -m benchmarks.speed $(BENCH)
+
+# Every page of a report at two widths, light and dark, to be looked at. RUNS=quickstart takes runs of
+# yours. Needs a chromium.
+screenshots: $(STAMP)
+	$(BIN)/python tests/screenshots.py build/screenshots $(RUNS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check

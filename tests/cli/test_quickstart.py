@@ -3,6 +3,7 @@ import os
 
 import pytest
 
+from dph.pages import report_file
 from dph.quickstart import run
 
 SET = {
@@ -37,6 +38,7 @@ def called(monkeypatch):
         return SUMMARY
 
     monkeypatch.setattr(run, "quickstart", fake)
+    monkeypatch.setattr(report_file, "vega_script", lambda: "")  # takes seconds to put together
     return calls
 
 
@@ -56,7 +58,10 @@ def test_the_default_is_three_methods_and_the_first_seed(dph, called, tmp_path, 
     assert code == 0
     assert "Base model" in out
     assert "100.0 [100.0, 100.0]" in out
-    assert out.endswith("seed 0, 1 min 2 s\npicture: quickstart/quickstart.png\n")
+    assert out.endswith(
+        "seed 0, 1 min 2 s\npicture: quickstart/quickstart.png\nreport: quickstart/report.html\n"
+    )
+    assert (tmp_path / "quickstart" / "report.html").read_text().startswith("<!doctype html>")
     assert (tmp_path / "quickstart" / "quickstart.png").read_bytes().startswith(b"\x89PNG")
     assert [(str(d), *rest) for d, *rest in called] == [
         ("quickstart", ("grpo", "dph_f", "dph_broad"), 0, "sql", None, os.cpu_count())

@@ -3,7 +3,8 @@ import logging
 import pytest
 
 from dph.evaluation.evaluate import evaluate
-from dph.evaluation.token_details import TokenReader, keep_token_details, read_token_details
+from dph.evaluation.token_details import TokenReader, keep_token_details
+from dph.evaluation.tokens_file import read_token_details
 from dph.forward.compared import ComparedTokens
 from evaluation.digits import CountingSampler
 

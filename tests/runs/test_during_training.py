@@ -7,7 +7,7 @@ import pytest
 
 from dph.evaluation.problems_file import read_kept_problems
 from dph.evaluation.progress_file import measured_steps, read_progress_file
-from dph.evaluation.token_details import read_token_details
+from dph.evaluation.tokens_file import read_token_details
 from dph.records import Problem
 from dph.runs.during_training import some_problems
 from dph.runs.evaluation_stage import evaluate_stage

@@ -20,6 +20,7 @@ from dph.cli.passk import passk
 from dph.cli.presample import presample
 from dph.cli.quickstart import quickstart
 from dph.cli.recipe import recipe_app
+from dph.cli.report import report
 from dph.cli.run import run
 from dph.cli.show import show
 from dph.cli.study import study
@@ -36,7 +37,7 @@ app = typer.Typer(
 )
 _VERBS = (
     *(quickstart, run, study, presample, train, evaluate),
-    *(compare, diagnose, show, interpolate, passk, convert),
+    *(compare, diagnose, report, show, interpolate, passk, convert),
 )
 for verb in _VERBS:
     app.command(verb.__name__)(verb)

@@ -52,9 +52,9 @@ def compare(
     """
     from dph.cli.display.comparison import comparison_json, comparison_text
     from dph.cli.display.output import json_text
-    from dph.cli.display.run_labels import run_labels
     from dph.evaluation.comparison import compare as compare_scores
     from dph.evaluation.evaluated_runs import default_ks, read_runs, runs_on_sets
+    from dph.reporting.run_labels import run_labels
 
     scores = read_runs(runs, set_names or ())
     rows = compare_scores(scores, None, ks or default_ks(scores), seed)

@@ -38,15 +38,16 @@ def quickstart(
     as_json: JsonOption = False,
 ) -> None:
     """Build a small world, train a base model that knows it, and compare methods on it."""
-    from dph.cli.display.meter import duration
     from dph.cli.display.output import json_text, table_text
     from dph.cli.display.progress import open_progress
     from dph.cli.display.quiet import quiet_libraries
     from dph.cli.request import require_writable
+    from dph.reporting.cells import duration
 
     require_writable(out)
     quiet_libraries()
     from dph.cli.display.quickstart_picture import save_picture
+    from dph.cli.display.quickstart_report import save_report
     from dph.quickstart.run import quickstart as compare_methods
     from dph.reporting.tables import comparison_table
 
@@ -60,10 +61,10 @@ def quickstart(
         edition=world,
         jobs=jobs or os.cpu_count() or 1,
     )
-    picture = save_picture(summary, out)
+    picture, page = save_picture(summary, out), save_report(summary, out)
     if as_json:
         typer.echo(json_text(summary))
         return
     took = duration(summary["seconds"]["total"])
     typer.echo(f"{table_text(comparison_table(summary))}\nseed {seed}, {took}")
-    typer.echo(f"picture: {picture}")
+    typer.echo(f"picture: {picture}\nreport: {page}")

@@ -15,9 +15,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dph.errors import DataError
 from dph.evaluation.evaluate import EvaluationSet, chunks
 from dph.evaluation.samples_file import GREEDY_INDEX
+from dph.evaluation.tokens_file import SCHEMA, VERSION
 from dph.files import atomic_path
 from dph.files.parts import TableParts
 from dph.forward.compared import ComparedTokens
@@ -26,8 +26,6 @@ from dph.rollout.base import SampleRequest
 
 logger = logging.getLogger(__name__)
 
-TOKENS_FILE = "tokens.parquet"
-SCHEMA = 1
 TOKENS = pa.schema(
     [
         ("set", pa.string()),
@@ -40,7 +38,7 @@ TOKENS = pa.schema(
         ("entropy", pa.list_(pa.float32())),
     ]
 )
-_DIGEST, _VERSION = b"dph.digest", b"dph.schema"
+_DIGEST = b"dph.digest"
 
 Compare = Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], list[ComparedTokens]]
 """Prompts and completions, as tokens, to what the policy and the base say of each token."""
@@ -89,22 +87,6 @@ def keep_token_details(
     whole = pa.concat_tables(tables) if tables else TOKENS.empty_table()
     _write(path, _graded_alone(whole, graded), digest=digest)
     parts.remove()
-
-
-def read_token_details(path: Path) -> pa.Table:
-    """The rows of a ``tokens.parquet``.
-
-    Raises:
-        DataError: it is missing, damaged or of a later version.
-    """
-    try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowException) as error:
-        raise DataError(f"cannot read {path}: {error}") from error
-    version = (table.schema.metadata or {}).get(_VERSION, b"none").decode()
-    if version != str(SCHEMA):
-        raise DataError(f"{path} has schema {version}, this version of dph reads {SCHEMA}")
-    return table
 
 
 def _drawn(chunk: EvaluationSet, *, samples: int, seed: int) -> list[list[Completion]]:
@@ -177,7 +159,7 @@ def _rows_of(
 
 def _write(path: Path, table: pa.Table, *, digest: str) -> None:
     """Laid out anew, so that the bytes do not tell which pieces came from a file."""
-    schema = TOKENS.with_metadata({_DIGEST: digest.encode(), _VERSION: str(SCHEMA).encode()})
+    schema = TOKENS.with_metadata({_DIGEST: digest.encode(), VERSION: str(SCHEMA).encode()})
     columns = table.cast(TOKENS).combine_chunks().columns
     with atomic_path(path) as temporary:
         pq.write_table(pa.Table.from_arrays(columns, schema=schema), temporary, compression="zstd")

@@ -34,6 +34,20 @@ def points(value: float, interval: Sequence[float]) -> str:
     return f"{middle} [{lo}, {hi}]"
 
 
+def duration(seconds: float) -> str:
+    """A duration for people.
+
+    >>> duration(4.2), duration(200), duration(7300)
+    ('4.2 s', '3 min 20 s', '2 h 1 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
 def set_cells(
     summary: Mapping[str, Any], ks: Sequence[str], *, intervals: bool, cut_off: bool = False
 ) -> list[str]:

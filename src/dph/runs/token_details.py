@@ -9,7 +9,8 @@ from transformers import PreTrainedModel
 
 from dph.evaluation.evaluate import EvaluationSet
 from dph.evaluation.samples_file import samples_digest
-from dph.evaluation.token_details import TOKENS_FILE, TokenReader, keep_token_details
+from dph.evaluation.token_details import TokenReader, keep_token_details
+from dph.evaluation.tokens_file import TOKENS_FILE
 from dph.forward.compared import compared_tokens
 from dph.models.fingerprint import directory_fingerprint
 from dph.runs.progress import ProgressDisplay

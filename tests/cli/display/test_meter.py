@@ -1,4 +1,4 @@
-from dph.cli.display.meter import Meter, duration
+from dph.cli.display.meter import Meter
 
 
 def test_the_rate_is_units_over_seconds_and_the_rest_takes_the_rest(clock):
@@ -27,13 +27,3 @@ def test_more_than_the_total_leaves_no_negative_time(clock):
     clock.now += 1.0
     meter.advance(2)
     assert meter.seconds_left == 0.0
-
-
-def test_durations_are_readable():
-    assert [duration(s) for s in (0, 59.94, 60, 3599, 3600)] == [
-        "0.0 s",
-        "59.9 s",
-        "1 min 0 s",
-        "59 min 59 s",
-        "1 h 0 min",
-    ]

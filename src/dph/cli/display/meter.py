@@ -45,17 +45,3 @@ class Meter:
         """At this rate."""
         rate = self.rate
         return max(self.total - self.done, 0) / rate if rate else None
-
-
-def duration(seconds: float) -> str:
-    """A duration for people.
-
-    >>> duration(4.2), duration(200), duration(7300)
-    ('4.2 s', '3 min 20 s', '2 h 1 min')
-    """
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"

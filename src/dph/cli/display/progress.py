@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-from dph.cli.display.meter import Meter, duration
+from dph.cli.display.meter import Meter
+from dph.reporting.cells import duration
 from dph.runs.progress import Advance, ProgressDisplay
 
 if TYPE_CHECKING:

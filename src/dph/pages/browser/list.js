@@ -1,0 +1,72 @@
+// A list of any length: only the rows in view are elements.
+"use strict";
+
+const BEYOND = 8; // rows above and below those in view
+
+class LongList {
+  /**
+   * @param {HTMLElement} scroller
+   * @param {(place: number, row: number) => HTMLElement} makeRow for a problem in the row of that number
+   */
+  constructor(scroller, makeRow) {
+    this.scroller = scroller;
+    this.makeRow = makeRow;
+    /** @type {number[]} */
+    this.places = [];
+    this.current = -1;
+    this.rows = make("div", { role: "rowgroup", class: "rows" });
+    scroller.append(this.rows);
+    scroller.addEventListener("scroll", () => this.draw(), { passive: true });
+    new ResizeObserver(() => this.draw()).observe(scroller);
+  }
+
+  /** The height of a row, which the style sheet decides. */
+  get height() {
+    return Number.parseFloat(getComputedStyle(this.scroller).getPropertyValue("--row")) || 44;
+  }
+
+  /** @param {number[]} places */
+  show(places) {
+    this.places = places;
+    this.current = Math.min(this.current, places.length - 1);
+    this.rows.style.height = `${places.length * this.height}px`;
+    this.draw();
+  }
+
+  draw() {
+    const height = this.height;
+    const first = Math.max(0, Math.floor(this.scroller.scrollTop / height) - BEYOND);
+    const last = Math.min(this.places.length, first + Math.ceil(this.scroller.clientHeight / height) + 2 * BEYOND);
+    const focused = this.rows.contains(document.activeElement);
+    const rows = this.places.slice(first, last).map((place, i) => {
+      const row = this.makeRow(place, first + i);
+      row.setAttribute("aria-rowindex", String(first + i + 2));
+      row.style.top = `${(first + i) * height}px`;
+      row.classList.toggle("current", first + i === this.current);
+      return row;
+    });
+    this.rows.replaceChildren(...rows);
+    if (focused) this.focus();
+  }
+
+  /**
+   * Make a row the current one, and bring it into view.
+   * @param {number} row
+   */
+  move(row) {
+    if (!this.places.length) return;
+    this.current = Math.max(0, Math.min(row, this.places.length - 1));
+    const top = this.current * this.height, bottom = top + this.height;
+    if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
+    else if (bottom > this.scroller.scrollTop + this.scroller.clientHeight) {
+      this.scroller.scrollTop = bottom - this.scroller.clientHeight;
+    }
+    this.draw();
+    this.focus();
+  }
+
+  focus() {
+    const link = this.rows.querySelector(".current a");
+    if (link instanceof HTMLElement) link.focus({ preventScroll: true });
+  }
+}

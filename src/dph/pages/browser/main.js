@@ -1,0 +1,72 @@
+// What is shown at which address: #/ #/training #/diagnosis #/problems?... #/problem/<set>/<id>
+"use strict";
+
+const TITLE = document.title;
+
+/** The page that is shown; the overview where the address says nothing that there is. */
+function page() {
+  const name = location.hash.replace(/^#\/?/, "").split(/[/?]/)[0];
+  return ["training", "diagnosis", "problems", "problem"].find((one) => one === name && document.getElementById(one)) || "overview";
+}
+
+/** @param {boolean} [first] whether the page was just opened */
+async function showPage(first = false) {
+  const name = page();
+  for (const section of document.querySelectorAll("main > section")) {
+    if (section instanceof HTMLElement) section.hidden = section.id !== name;
+  }
+  for (const link of document.querySelectorAll("nav a")) {
+    const mine = link instanceof HTMLElement && link.dataset.page === (name === "problem" ? "problems" : name);
+    if (mine) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  byId("tip").hidden = true;
+  document.title = TITLE;
+  if (name === "problems") {
+    filter = filterOf(location.hash.split("?")[1] || "");
+    showProblems();
+    list.focus();
+  }
+  if (name === "problem") {
+    const [set, id] = location.hash.replace("#/problem/", "").split("/").map(readable);
+    await showProblem(set || "", id || "");
+    window.scrollTo(0, 0);
+  }
+  if (!first && name !== "problems") byId("main").focus({ preventScroll: name === "problem" });
+  whenIdle(drawShown);
+  document.documentElement.dataset.shown = location.hash || "#/";
+}
+
+/**
+ * A part of an address as text; one that is badly written stays as it is.
+ * @param {string} part
+ */
+function readable(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** @param {() => void} call */
+function whenIdle(call) {
+  if (window.requestIdleCallback) window.requestIdleCallback(() => call());
+  else window.setTimeout(call, 200);
+}
+
+async function start() {
+  startTheme();
+  index = await unpack("index");
+  startRuns();
+  if (index.sets.length) startProblems();
+  startKeyboard();
+  startCharts();
+  await showPage(true);
+  window.addEventListener("hashchange", () => showPage());
+  applyRuns();
+  document.documentElement.dataset.ready = "yes";
+  whenIdle(readAll);
+}
+
+start();

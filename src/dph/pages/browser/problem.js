@@ -1,0 +1,169 @@
+// A problem's page: prompt, gold, and the answers of every run side by side.
+"use strict";
+
+/** @type {{set: SetIndex, place: number, whole: WholeProblem} | null} */
+let opened = null;
+
+/**
+ * Letters for the different answers to a problem, the most frequent first: A, B ... Z, A2, B2 ...
+ * @param {WholeProblem} whole
+ * @returns {Map<string, string>}
+ */
+function lettersOf(whole) {
+  /** @type {Map<string, number>} */
+  const counts = new Map();
+  for (const { answers } of Object.values(whole.runs)) {
+    for (const answer of answers) counts.set(answer.text, (counts.get(answer.text) || 0) + answer.samples.length);
+  }
+  const ranked = [...counts].sort((a, b) => b[1] - a[1]);
+  return new Map(ranked.map(([text], i) =>
+    [text, String.fromCharCode(65 + (i % 26)) + (i < 26 ? "" : String(1 + Math.floor(i / 26)))]));
+}
+
+/**
+ * @param {Answer} answer
+ * @param {string} letter
+ */
+function answerCard(answer, letter) {
+  const drawn = answer.samples.filter((sample) => sample >= 0).length;
+  const greedy = answer.samples.some((sample) => sample < 0);
+  const mark = make("button", { type: "button", class: "letter", title: "show where others answered the same", "aria-pressed": "false" }, letter);
+  mark.addEventListener("click", () => markSame(letter));
+  const head = make("div", { class: "head" }, mark,
+    drawn ? make("b", { class: "times" }, `${drawn}×`) : null,
+    greedy ? make("span", { class: "tag" }, "greedy") : null,
+    make("span", { class: `outcome ${answer.outcome}` }, answer.outcome.replaceAll("_", " ").toLowerCase()),
+    answer.style === null ? null : make("span", { class: "tag" }, ...visible(answer.style)),
+    make("span", { class: "small" }, `${answer.tokens} tokens${answer.cut ? ", cut off" : ""}${answer.reward > 0 && answer.reward < 1 ? `, reward ${answer.reward.toFixed(2)}` : ""}`));
+  return make("li", { class: "answer", "data-letter": letter }, head,
+    answer.reason ? make("p", { class: "reason" }, ...visible(answer.reason)) : null,
+    answer.detail ? tokenBlock(answer.detail) : textBlock(answer.text, answer.length));
+}
+
+/** @param {string} letter */
+function markSame(letter) {
+  for (const card of byId("problem").querySelectorAll(".answer")) {
+    const same = card instanceof HTMLElement && card.dataset.letter === letter && !card.classList.contains("same");
+    card.classList.toggle("same", same);
+    const button = card.querySelector(".letter");
+    if (button) button.setAttribute("aria-pressed", String(same));
+  }
+}
+
+/**
+ * @param {Run} run
+ * @param {SetIndex} set
+ * @param {number} place
+ * @param {RunAnswers} found
+ * @param {Map<string, string>} letters
+ */
+function runColumn(run, set, place, found, letters) {
+  const of = set.runs[run.key], change = of.change[place];
+  const kept = found.answers.length;
+  return make("section", { class: `column of-${run.key}`, "data-run": run.key, "aria-label": run.label },
+    make("h3", {}, make("span", { class: "swatch" }), run.label),
+    make("p", { class: "score" }, shareBar(of, place), make("b", {}, `${of.correct[place]} of ${of.samples[place]} correct`),
+      of.greedy[place] < 0 ? null : make("span", { class: "small" }, of.greedy[place] ? "greedy correct" : "greedy not correct"),
+      change ? make("span", { class: `change ${change}` }, change) : null),
+    make("p", { class: "small" }, kept < found.different ? `the ${kept} most frequent of ${found.different} different answers` : kept === 1 ? "1 answer" : `${kept} different answers`),
+    make("ol", { class: "answers" }, ...found.answers.map((answer) => answerCard(answer, letters.get(answer.text) || ""))));
+}
+
+/**
+ * Fields of a problem's row, the gold answer among them.
+ * @param {Problem} problem
+ */
+function fieldList(problem) {
+  const rows = Object.entries(problem.fields).map(([name, value]) => {
+    const text = typeof value === "string" ? value : JSON.stringify(value);
+    const long = name.startsWith("gold") || name === "answer" || text.length > 80;
+    return [make("dt", {}, ...visible(name)), make("dd", {}, ...(long ? [textBlock(text)] : visible(text)))];
+  });
+  rows.sort((a, b) => Number(/^(gold|answer)/.test(b[0].textContent || "")) - Number(/^(gold|answer)/.test(a[0].textContent || "")));
+  return rows.length ? make("dl", { class: "fields" }, ...rows.flat()) : null;
+}
+
+/**
+ * @param {string} setName
+ * @param {string} id
+ */
+async function showProblem(setName, id) {
+  const page = byId("problem"), set = setNamed(setName);
+  const place = set ? set.ids.indexOf(id) : -1;
+  if (!set || place < 0) {
+    opened = null;
+    page.replaceChildren(make("p", { class: "note" }, ...visible(`There is no problem ${id} in ${setName}.`)), make("a", { href: "#/problems" }, "All problems"));
+    return;
+  }
+  const whole = await wholeProblem(set, place);
+  if (!location.hash.startsWith("#/problem/")) return; // another page was opened meanwhile
+  opened = { set, place, whole };
+  const letters = lettersOf(whole), { problem } = whole;
+  const columns = index.runs.filter((run) => whole.runs[run.key]).map((run) => runColumn(run, set, place, whole.runs[run.key], letters));
+  page.replaceChildren(
+    problemHead(set, place),
+    make("div", { class: "question" },
+      make("h3", {}, "Prompt"),
+      problem.prompt === null ? make("p", { class: "note" }, "The file of problems is not there.") : textBlock(problem.prompt, problem.length),
+      fieldList(problem)),
+    Object.values(whole.runs).some(({ answers }) => answers.some((answer) => answer.detail)) ? colouringChoice() : "",
+    make("div", { class: "columns" }, ...columns));
+  for (const column of columns) column.hidden = hiddenRuns.has(column.dataset.run || "");
+  document.title = `${id} – ${setName}`;
+}
+
+/**
+ * @param {SetIndex} set
+ * @param {number} place
+ */
+function problemHead(set, place) {
+  if (filter.set !== set.set) filter = { ...filter, set: set.set };
+  const places = currentPlaces(), row = places.indexOf(place);
+  const around = row < 0 ? set.ids.map((_, i) => i) : places, at = row < 0 ? place : row;
+  /** @param {number} to @param {string} sign @param {string} label */
+  const step = (to, sign, label) => to >= 0 && to < around.length
+    ? make("a", { class: "button", href: problemAddress(set.set, set.ids[around[to]]), "aria-label": label, title: label, id: label.startsWith("next") ? "next" : "previous" }, sign)
+    : make("span", { class: "button off", "aria-hidden": "true" }, sign);
+  const copy = make("button", { type: "button", id: "copy" }, "Copy as JSON");
+  copy.addEventListener("click", copyProblem);
+  const address = filterAddress(filter);
+  return make("header", { class: "problem-head" },
+    make("a", { href: `#/problems${address ? `?${address}` : ""}`, id: "back" }, "Problems"), make("span", { "aria-hidden": "true" }, "›"),
+    make("span", {}, ...visible(set.set.replaceAll("_", " "))), make("span", { "aria-hidden": "true" }, "›"),
+    make("h2", {}, ...visible(set.ids[place])),
+    make("span", { class: "small" }, `${at + 1} of ${around.length}`),
+    make("span", { class: "steps" }, step(at - 1, "‹", "previous problem"), step(at + 1, "›", "next problem"), copy));
+}
+
+/** The opened problem as one JSON document. */
+function problemJson() {
+  if (!opened) return "";
+  const { set, place, whole } = opened;
+  const runs = Object.fromEntries(shownRuns().filter((run) => whole.runs[run.key]).map((run) => {
+    const of = set.runs[run.key], found = whole.runs[run.key];
+    return [run.label, {
+      correct: of.correct[place], samples: of.samples[place],
+      greedy: of.greedy[place] < 0 ? null : Boolean(of.greedy[place]), change: of.change[place] || null,
+      different_answers: found.different,
+      answers: found.answers.map((answer) => ({ ...answer, count: answer.samples.length, cut: undefined, detail: undefined, tokens_in_detail: answer.detail || undefined, cut_off: answer.cut })),
+    }];
+  }));
+  return JSON.stringify({ set: set.set, problem_id: set.ids[place], prompt: whole.problem.prompt, ...{ fields: whole.problem.fields }, runs }, null, 2);
+}
+
+async function copyProblem() {
+  const text = problemJson();
+  if (!text) return;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = make("textarea", { "aria-hidden": "true", class: "unseen" });
+    /** @type {HTMLTextAreaElement} */ (area).value = text;
+    document.body.append(area);
+    /** @type {HTMLTextAreaElement} */ (area).select();
+    const done = document.execCommand("copy");
+    area.remove();
+    if (!done) return say("this browser does not let the page copy");
+  }
+  return say("copied as JSON");
+}

@@ -1,0 +1,60 @@
+// An answer token by token, coloured by what the model said of each.
+"use strict";
+
+/** @type {Record<string, {title: string, most: number, sign: number}>} */
+const COLOURINGS = {
+  logprob: { title: "log-prob", most: 4, sign: -1 },
+  entropy: { title: "entropy", most: 2, sign: 1 },
+  ratio: { title: "log-ratio to the initial policy", most: 2, sign: 0 },
+};
+let colouring = "logprob";
+
+/**
+ * How a token is coloured: more of the colour for more surprise, uncertainty or distance.
+ * @param {number} value in nats
+ * @param {{most: number, sign: number}} by
+ */
+function tokenColour(value, { most, sign }) {
+  const amount = Math.min(1, Math.abs(value) / most);
+  const colour = sign === 0 && value < 0 ? "var(--bad)" : "var(--accent)";
+  return `color-mix(in srgb, ${colour} ${Math.round(55 * amount)}%, transparent)`;
+}
+
+/** @param {TokenDetail} detail */
+function tokenBlock(detail) {
+  const block = make("pre", { class: "tokens" });
+  detail.pieces.forEach((text, i) => {
+    const values = `log-prob ${detail.logprob[i]}, entropy ${detail.entropy[i]}, log-ratio ${detail.ratio[i]} (nats)`;
+    const token = make("span", { class: "token", title: values, "data-at": String(i) }, ...visible(text));
+    block.append(token);
+  });
+  tokenDetails.set(block, detail);
+  colour(block);
+  return block;
+}
+
+/** @type {WeakMap<Element, TokenDetail>} */
+const tokenDetails = new WeakMap();
+
+/** @param {Element} block */
+function colour(block) {
+  const detail = tokenDetails.get(block);
+  if (!detail) return;
+  const values = detail[/** @type {"logprob"} */ (colouring)];
+  block.querySelectorAll(".token").forEach((token, i) => {
+    /** @type {HTMLElement} */ (token).style.background = tokenColour(values[i], COLOURINGS[colouring]);
+  });
+}
+
+/** The choice of what tokens are coloured by. */
+function colouringChoice() {
+  const select = make("select", { id: "colouring", "aria-label": "Tokens coloured by" });
+  for (const [value, { title }] of Object.entries(COLOURINGS)) select.append(make("option", { value }, title));
+  /** @type {HTMLSelectElement} */ (select).value = colouring;
+  select.addEventListener("change", () => {
+    colouring = /** @type {HTMLSelectElement} */ (select).value;
+    document.querySelectorAll("pre.tokens").forEach(colour);
+  });
+  return make("p", { class: "colouring" }, "Tokens coloured by", select,
+    make("span", {}, "point at one for its numbers; answers without are not kept token by token"));
+}

@@ -1,0 +1,177 @@
+"""All that a report shows, read from run directories."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dph.diagnosis.run_files import EVALUATION, SAMPLES
+from dph.errors import DataError
+from dph.evaluation.comparison import ComparisonRow
+from dph.evaluation.samples_file import comparable_scores, read_samples, samples_digest
+from dph.evaluation.scores import SetScores
+from dph.files import read_json
+from dph.pages.compared_sets import compare_sets
+from dph.pages.found_runs import FoundRun, find_runs
+from dph.pages.progress_log import training_log
+from dph.pages.run_diagnoses import run_diagnoses
+from dph.pages.set_problems import read_set_problems
+from dph.pages.token_rows import Tokens, token_rows
+from dph.records import Problem
+from dph.reporting.labels import BASE, method_label
+from dph.reporting.palette import Look, looks
+from dph.reporting.run_labels import run_labels
+from dph.settings import Recipe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReportRun:
+    """A run or an initial policy, with what its directory holds.
+
+    ``key`` names it in the page (``r0``, ``r1`` ...), ``label`` for people, ``baseline`` is the key
+    of the initial policy that it is compared with (None: it is one, or none was found).
+    """
+
+    key: str
+    label: str
+    path: Path
+    is_base: bool
+    look: Look
+    recipe: Recipe | None
+    evaluation: Mapping[str, Any] | None
+    samples: pa.Table | None
+    scores: Mapping[str, SetScores]
+    log: Sequence[Mapping[str, Any]]
+    tokens: Tokens
+    baseline: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReportData:
+    """Runs (initial policies first), their problems, and what was computed of them.
+
+    ``diagnoses`` holds the document of ``dph diagnose`` for each run that has a baseline, by key;
+    ``notes`` say what could not be shown, and why.
+    """
+
+    runs: Sequence[ReportRun]
+    problems: Mapping[str, Mapping[str, Problem]]
+    comparison: Mapping[str, Sequence[ComparisonRow]]
+    diagnoses: Mapping[str, Mapping[str, Any]]
+    notes: Sequence[str]
+
+    @property
+    def sets(self) -> list[str]:
+        """Every set that a run was evaluated on, in the order they come up."""
+        return list(dict.fromkeys(name for run in self.runs for name in evaluated_sets(run)))
+
+    def run(self, key: str) -> ReportRun:
+        """The run of that key."""
+        return next(run for run in self.runs if run.key == key)
+
+
+def evaluated_sets(run: ReportRun) -> list[str]:
+    """The sets that a run has answers on, problems that cannot be graded included."""
+    if run.samples is None:
+        return []
+    return list(dict.fromkeys(run.samples["set"].to_pylist()))
+
+
+def read_report(places: Sequence[Path], *, seed: int = 0) -> ReportData:
+    """Read runs, and the evaluations of what they began with.
+
+    Args:
+        places: run directories, or directories of runs.
+        seed: of the bootstrap.
+
+    Raises:
+        DataError: there is no run, a file is damaged, or runs were evaluated on other problems.
+        SettingsError: a recipe is not valid.
+    """
+    found = find_runs(places)
+    runs = _with_scores(_read(found))
+    problems, notes = read_set_problems({run.path: run.recipe for run in runs})
+    diagnoses, unexplained = run_diagnoses(found, {run.path: run.key for run in runs})
+    alone = [one.why_alone for one in found if one.why_alone]
+    return ReportData(
+        runs=runs,
+        problems=problems,
+        comparison=compare_sets({run.key: run.scores for run in runs}, seed=seed),
+        diagnoses=diagnoses,
+        notes=[*notes, *alone, *unexplained],
+    )
+
+
+def _read(found: Sequence[FoundRun]) -> list[ReportRun]:
+    """Initial policies first, each once however many runs began with it."""
+    policies: dict[str, Path] = {}
+    baseline_of: dict[Path, str] = {}
+    for run in found:
+        if run.files is not None:
+            baseline = run.files.baseline
+            digest = samples_digest(baseline / SAMPLES) or str(baseline.resolve())
+            first = policies.setdefault(digest, baseline)
+            baseline_of[run.path] = str(first.resolve())
+    bases = list(policies.values())
+    others = [one for one in found if one.path.resolve() not in {b.resolve() for b in bases}]
+    paths = [*bases, *(one.path for one in others)]
+    keys = {str(path.resolve()): f"r{i}" for i, path in enumerate(paths)}
+    recipes = {one.path: one.recipe for one in others}
+    labels = _labels(bases, [one.path for one in others])
+    drawn = _looks(paths, labels, recipes)
+    return [
+        ReportRun(
+            key=keys[str(path.resolve())],
+            label=labels[path],
+            path=path,
+            is_base=path in bases,
+            look=drawn[path],
+            recipe=recipes.get(path),
+            evaluation=_document(path),
+            samples=read_samples(path / SAMPLES) if (path / SAMPLES).is_file() else None,
+            scores={},
+            log=[] if path in bases else training_log(path, recipes.get(path)),
+            tokens=token_rows(path),
+            baseline=keys.get(baseline_of.get(path, "")),
+        )
+        for path in paths
+    ]
+
+
+def _labels(bases: Sequence[Path], runs: Sequence[Path]) -> dict[Path, str]:
+    """One initial policy is the base model; several are told apart by where they lie."""
+    names = run_labels([*bases, *runs])
+    labels = {path: method_label(names[str(path)]) for path in [*bases, *runs]}
+    if len(bases) == 1:
+        labels[bases[0]] = method_label(BASE)
+    return labels
+
+
+def _looks(
+    paths: Sequence[Path], labels: Mapping[Path, str], recipes: Mapping[Path, Recipe | None]
+) -> dict[Path, Look]:
+    """A method has its own colour where only one run is of it; other runs take free ones."""
+    methods = {path: recipe.method for path in paths if (recipe := recipes.get(path)) is not None}
+    names, taken = {}, set()
+    for path in paths:
+        name = methods.get(path) or (BASE if labels[path] == method_label(BASE) else path.name)
+        names[path] = labels[path] if name in taken else name
+        taken.add(name)
+    drawn = looks(names.values())
+    return {path: drawn[name] for path, name in names.items()}
+
+
+def _document(path: Path) -> Mapping[str, Any] | None:
+    if not (path / EVALUATION).is_file():
+        return None
+    document = read_json(path / EVALUATION)
+    if not isinstance(document, dict) or "sets" not in document:
+        raise DataError(f"{path / EVALUATION} is no evaluation: it has no 'sets'")
+    return document
+
+
+def _with_scores(runs: Sequence[ReportRun]) -> list[ReportRun]:
+    scores = comparable_scores({run.key: run.samples for run in runs if run.samples is not None})
+    return [replace(run, scores=scores.get(run.key, {})) for run in runs]

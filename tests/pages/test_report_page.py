@@ -1,0 +1,224 @@
+"""The report in a browser, used as a person would: clicking, typing, and reading what is there."""
+
+import json
+import time
+from urllib.parse import quote
+
+import pytest
+
+from browser import needs_browser, opened, wait_until
+from report_runs import HOSTILE, HOSTILE_ID, LOST, SETS
+
+TIMES = "\N{MULTIPLICATION SIGN}"
+pytestmark = [needs_browser, pytest.mark.slow]
+
+
+def texts(page, selector):
+    return page.eval_on_selector_all(selector, "found => found.map(e => e.textContent)")
+
+
+def listed_ids(page):
+    return texts(page, "#list .rows .id")
+
+
+def test_the_overview_has_the_table_and_draws_its_charts(open_report):
+    page = open_report()
+    assert page.inner_text("h1") == "dph report"
+    assert texts(page, "#overview tbody th .run")[:3] == ["Base model", "DPH-F", "GRPO"]
+    wait_until(page, "document.querySelectorAll('#overview .chart svg.marks').length >= 2")
+    assert page.inner_text("#overview caption").startswith("in domain")
+
+
+def test_a_run_that_is_switched_off_is_gone_from_tables_charts_and_lists(open_report):
+    page = open_report()
+    wait_until(page, "document.querySelector('.chart svg.marks') !== null")
+    lines = "document.querySelector('.chart svg').querySelectorAll('.mark-line path').length"
+    wait_until(page, f"{lines} === 3")
+    page.keyboard.press("3")
+    wait_until(page, f"{lines} === 2")
+    assert page.is_hidden("#overview tr[data-run=r2]")
+    page.click("nav >> text=Problems")
+    assert page.get_attribute("#list", "data-runs") == "2"
+    page.click("label:has-text('GRPO')")
+    wait_until(page, "document.getElementById('list').dataset.runs === '3'")
+
+
+def test_pointing_at_a_chart_shows_every_runs_value(open_report):
+    page = open_report("#/training")
+    wait_until(page, "document.querySelector('#training .chart svg.marks') !== null")
+    box = page.query_selector("#training .chart svg").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    wait_until(page, "!document.getElementById('tip').hidden")
+    said = page.inner_text("#tip")
+    assert "step" in said
+    assert "DPH-F" in said
+    assert "GRPO" in said
+
+
+def test_lost_problems_are_found_by_the_filter_and_the_address_tells_it(open_report):
+    page = open_report("#/problems")
+    assert page.inner_text("#counted") == f"{SETS['in_domain'] + 1} of 25 problems"
+    page.select_option("#by-change", "lost")
+    page.select_option("#by-run", "r2")
+    assert listed_ids(page) == [LOST]
+    assert "change=lost" in page.url
+    again = open_report(page.url.partition("#")[2].join(["#", ""]))
+    assert listed_ids(again) == [LOST]
+    page.click("#filters button[type=reset]")
+    assert page.inner_text("#counted").startswith("25 of")
+
+
+def test_search_finds_ids_prompts_gold_and_if_asked_answers(open_report):
+    page = open_report("#/problems")
+    wait_until(page, "document.getElementById('read').textContent === ''")
+    page.fill("#by-q", '"above 7 of"')
+    assert listed_ids(page) == ["in_domain-0007"]
+    page.fill("#by-q", '"stars > 11"')  # of the gold statement alone
+    assert listed_ids(page) == ["in_domain-0011"]
+    page.fill("#by-q", '"with c" ">= 13"')
+    assert listed_ids(page) == []
+    page.check("#by-answers")
+    wait_until(page, "document.querySelectorAll('#list .rows .id').length === 1")
+    assert listed_ids(page) == ["in_domain-0013"]
+
+
+def test_a_click_on_a_title_sorts_by_that_run(open_report):
+    page = open_report("#/problems?set=cross_domain")
+    page.click("#titles .of-r2 button")
+    counts = texts(page, "#list .rows .of-r2 .count")
+    shares = [int(count.split("/")[0]) for count in counts]
+    assert shares == sorted(shares, reverse=True)
+    assert page.get_attribute("#titles .of-r2", "aria-sort") == "descending"
+    page.click("#titles .of-r2 button")
+    shares = [int(count.split("/")[0]) for count in texts(page, "#list .rows .of-r2 .count")]
+    assert shares == sorted(shares)
+
+
+def test_correct_of_n_can_be_bounded(open_report):
+    page = open_report("#/problems")
+    page.select_option("#by-run", "r2")
+    page.fill("#by-to", "0")
+    assert LOST in listed_ids(page)
+    assert all(c.startswith("0/") for c in texts(page, "#list .rows .of-r2 .count"))
+
+
+def test_keys_walk_the_list_open_a_problem_and_come_back(open_report):
+    page = open_report("#/problems")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#problem h2")
+    assert page.inner_text("#problem h2") == "in_domain-0001"
+    page.keyboard.press("j")
+    wait_until(page, "document.querySelector('#problem h2').textContent === 'in_domain-0002'")
+    page.keyboard.press("u")
+    page.wait_for_selector("#list .row.current")
+    page.keyboard.press("/")
+    wait_until(page, "document.activeElement.id === 'by-q'")
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    assert page.is_visible("#help")
+
+
+def test_a_deep_link_shows_prompt_gold_and_grouped_answers_of_the_runs(open_report):
+    page = open_report(f"#/problem/in_domain/{LOST}")
+    page.wait_for_selector("#problem .column")
+    assert "show rooms above 0 of in_domain" in page.inner_text("#problem .question")
+    assert "SELECT rooms FROM hotel WHERE stars > 0" in page.inner_text("#problem .fields")
+    assert texts(page, "#problem .score b") == [f"{n} of 8 correct" for n in (8, 8, 0)]
+    grpo = "#problem .column.of-r2"
+    assert texts(page, f"{grpo} .answer .times") == ["8" + TIMES]
+    assert page.inner_text(f"{grpo} .outcome").endswith("wrong")
+    assert page.inner_text(f"{grpo} .reason") == "2 distinct rows, the gold has 1"
+    assert page.inner_text(f"{grpo} .change") == "lost"
+    times = [int(t.rstrip(TIMES)) for t in texts(page, "#problem .column.of-r0 .times")]
+    assert times == sorted(times, reverse=True)
+    assert sum(times) == 8
+
+
+def test_equal_answers_have_one_letter_and_are_marked_together(open_report):
+    page = open_report("#/problem/in_domain/in_domain-0002")
+    page.wait_for_selector("#problem .answer")
+    by_text = page.eval_on_selector_all(
+        "#problem .answer",
+        "found => found.map(e => [e.dataset.letter, e.querySelector('pre').textContent])",
+    )
+    assert len({letter for letter, _ in by_text}) == len({text for _, text in by_text})
+    letter = by_text[0][0]
+    page.click("#problem .answer .letter")
+    marked = [e for e in by_text if e[0] == letter]
+    assert page.locator("#problem .answer.same").count() == len(marked)
+
+
+def test_a_problem_is_copied_as_json(open_report, browser):
+    browser.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = open_report(f"#/problem/in_domain/{LOST}")
+    page.click("#copy")
+    wait_until(page, "document.getElementById('said').textContent === 'copied as JSON'")
+    copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
+    assert (copied["set"], copied["problem_id"]) == ("in_domain", LOST)
+    assert copied["fields"]["gold_sql"] == "SELECT rooms FROM hotel WHERE stars > 0"
+    assert copied["runs"]["GRPO"]["correct"] == 0
+    answers = copied["runs"]["Base model"]["answers"]
+    assert sorted(i for answer in answers for i in answer["samples"]) == [*range(-1, 8)]
+
+
+def test_hostile_answers_do_nothing_and_are_readable(open_report):
+    page = open_report(f"#/problem/in_domain/{quote(HOSTILE_ID, safe='')}")
+    page.wait_for_selector("#problem .answer")
+    assert page.evaluate("window.hit") is None
+    assert page.locator("main img, main iframe, main [onload], main [onerror]").count() == 0
+    assert page.locator("main a[href^='javascript']").count() == 0
+    shown = "".join(texts(page, "#problem .column.of-r0 pre"))
+    assert HOSTILE[0] in shown
+    assert HOSTILE[1] in shown
+    marks = texts(page, "#problem .column.of-r0 pre .mark")
+    assert {"U+202E", "U+200B", "U+001B", "U+0007", "U+2066"} <= set(marks)
+    assert "\u202e" not in page.inner_text("#problem h2")
+    assert "50,000 of 1,000,000 characters" in page.inner_text("#problem .column.of-r0")
+    page.click("#problem .column.of-r0 .more")
+    assert "A" * 50_000 in texts(page, "#problem .column.of-r0 pre")
+
+
+def test_the_diagnosis_names_what_was_lost_and_leads_to_it(open_report):
+    page = open_report("#/diagnosis")
+    assert page.is_visible("article.of-r2")
+    page.click(f"article.of-r2 a:has-text('{LOST}')")
+    page.wait_for_selector("#problem h2")
+    assert page.inner_text("#problem h2") == LOST
+
+
+def test_an_address_that_is_not_there_says_so(open_report):
+    page = open_report("#/problem/in_domain/nobody")
+    page.wait_for_selector("#problem .note")
+    assert "There is no problem nobody" in page.inner_text("#problem")
+    assert open_report("#/nowhere").is_visible("#overview")
+
+
+def test_light_and_dark_and_a_phone_and_paper(browser, written):
+    page, said = opened(browser, written.path)
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
+    page.click("#theme")  # light, whatever the system says
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == light
+    page.set_viewport_size({"width": 390, "height": 844})
+    for address in ("#/", "#/training", "#/diagnosis", "#/problems", f"#/problem/in_domain/{LOST}"):
+        page.evaluate("address => { location.hash = address }", address)
+        page.wait_for_selector(f"html[data-shown='{address}']")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, address
+    page.emulate_media(media="print")
+    assert page.is_hidden("nav")
+    assert said == []
+    page.close()
+
+
+def test_the_first_view_and_a_filter_are_quick(browser, written):
+    started = time.perf_counter()
+    page, _ = opened(browser, written.path, "#/problems")
+    seconds = time.perf_counter() - started
+    wait_until(page, "document.getElementById('read').textContent === ''")
+    page.fill("#by-q", "rooms")
+    assert int(page.get_attribute("#list", "data-took")) < 200
+    assert seconds < 20  # 2 s on an idle machine
+    page.close()
