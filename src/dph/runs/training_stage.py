@@ -45,7 +45,7 @@ def train_stage(
     if checkpoint is not None and steps_done(bench, directory, digest) == recipe.train.steps:
         return Trained(checkpoint=checkpoint, step=recipe.train.steps, stopped=False)
     require_made(bench, directory)
-    policy = bench.load_model(checkpoint or recipe.model.path)
+    policy = bench.load_model(checkpoint or bench.initial)
     draw = bench.draw(policy)
     pool = _fitting_pool(bench, directory, policy, draw, initial=checkpoint is None)
     problems = _problems(bench, pool)
@@ -55,7 +55,7 @@ def train_stage(
     stored = stored_samples(recipe, directory, pool, source, initial=initial)
     reference = None
     if recipe.objective.reads_reference(recipe.data.modules):
-        reference = bench.load_model(recipe.model.path).requires_grad_(False)
+        reference = bench.load_model(bench.initial).requires_grad_(False)
     with (
         self_consistency(bench, directory, source, initial=initial) as unlabelled,
         progress.task(f"training {recipe.method}", recipe.train.steps, "steps") as advance,
