@@ -2,13 +2,19 @@
 
 from pathlib import Path
 
-from dph.settings import ModelSettings
-from dph.settings.hub_names import hub_file, is_model_id
+from dph.settings import ModelSettings, Recipe
+from dph.settings.hub_names import hub_file, is_model_id, names_hub
 
 
 def is_on_hub(model: ModelSettings) -> bool:
     """Whether ``model.path`` names a model of the Hub: no directory is called so."""
     return is_model_id(model.path) and not Path(model.path).exists()
+
+
+def uses_hub(recipe: Recipe) -> bool:
+    """Whether the recipe names anything on the Hub."""
+    files = (recipe.data.train, *(one.path for one in recipe.data.sets.values()))
+    return is_on_hub(recipe.model) or any(map(names_hub, files))
 
 
 def model_directory(model: ModelSettings) -> Path:

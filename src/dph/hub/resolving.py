@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dph.errors import SettingsError
-from dph.hub.places import is_on_hub
+from dph.hub.places import is_on_hub, uses_hub
 from dph.settings import DataSettings, ModelSettings, Recipe, load_recipe
 from dph.settings.hub_names import HubFile, hub_file, is_model_id
 
@@ -40,7 +40,8 @@ def resolve_names(
         ModelError: the model is not there, is gated, or cannot be fetched.
         DataError: a file of problems is not there, is gated, or cannot be fetched.
     """
-    work = _Work(before=_before(run), roots=tuple(filter(None, (beside, Path.cwd()))))
+    before = _before(run) if uses_hub(recipe) else None
+    work = _Work(before=before, roots=tuple(filter(None, (beside, Path.cwd()))))
     model, data = work.model(recipe.model), work.data(recipe.data)
     if (model, data) != (recipe.model, recipe.data):
         recipe = recipe.model_copy(update={"model": model, "data": data})

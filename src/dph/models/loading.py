@@ -77,8 +77,8 @@ def load_model(
 
     Reads safetensors only and never reaches the network. Every dropout rate of the config is set
     to 0 (and saved so): policy ratios between two forwards of the same weights must be 1.
-    ``device="auto"`` takes the GPU if there is one. Where transformers has no sdpa attention for the
-    model, it gets the eager one, and a line in the log says so.
+    ``device="auto"`` takes the GPU if there is one. A model that transformers has no sdpa attention
+    for gets the eager one, and a line in the log says so.
 
     Raises:
         SettingsError: ``device="cuda"`` without a CUDA device.

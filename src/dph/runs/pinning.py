@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from dph.files import make_directory
-from dph.hub import is_on_hub
+from dph.hub import uses_hub
 from dph.settings import Recipe, save_recipe
-from dph.settings.hub_names import names_hub
 
 
 def pin(recipe: Recipe, directory: Path) -> None:
@@ -17,10 +16,7 @@ def pin(recipe: Recipe, directory: Path) -> None:
     Raises:
         DataError: the directory cannot be written.
     """
-    data = recipe.data
-    paths = [data.train, *(one.path for one in data.sets.values())]
     path = directory / "recipe.toml"
-    if path.exists() or not (is_on_hub(recipe.model) or any(map(names_hub, paths))):
-        return
-    make_directory(directory)
-    save_recipe(recipe, path)
+    if uses_hub(recipe) and not path.exists():
+        make_directory(directory)
+        save_recipe(recipe, path)

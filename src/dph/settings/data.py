@@ -8,7 +8,6 @@ from dph.settings.choices import SQLRuleName
 from dph.settings.hub_names import SPELLING, ProblemsPath
 from dph.settings.section import FilePath, Phrase, Positive, Section
 
-
 Columns = dict[str, Annotated[str, Field(min_length=1)]]
 
 

@@ -27,8 +27,8 @@ def renamed(
             if column not in row:
                 there = ", ".join(map(str, row)) or "none"
                 raise DataError(
-                    f"{place}: there is no column {column!r}, which data.columns names for "
-                    f"{field}; there are: {there}"
+                    f"{place}: there is no column {column!r}, which columns (of data, or of a set) "
+                    f"names for {field}; there are: {there}"
                 )
         taken = {field: row[column] for field, column in columns.items()}
         gone = {*columns, *columns.values()}
