@@ -35,11 +35,12 @@ class Hub:
         self.server.shutdown()
         self.server.server_close()
 
-    def push(self, name, files, *, kind="models", branch="main", **about):
+    def push(self, name, files, *, kind="models", branch="main", without=(), **about):
         """Put the bytes of ``files`` upon the branch and return the commit."""
         repository = self.repositories.setdefault((kind, name), Repository(**about))
         before = repository.commits.get(repository.refs.get(branch), {})
-        content = {**before, **files}
+        kept = {path: data for path, data in before.items() if path not in without}
+        content = {**kept, **files}
         told = [f"{path} {hashlib.sha1(data).hexdigest()}" for path, data in content.items()]
         commit = hashlib.sha1("\n".join([name, *told]).encode()).hexdigest()
         repository.commits[commit] = content
@@ -88,10 +89,7 @@ class _Requests(BaseHTTPRequestHandler):
         if self.path == "/api/repos/create":
             said = json.loads(body)
             name = f"{said['organization']}/{said['name']}" if "organization" in said else ""
-            self.hub.repositories.setdefault(
-                ("models", name or said["name"]), Repository(private=bool(said.get("private")))
-            )
-            return self.answer({"url": f"{self.hub.url}/{name}"})
+            return self.create(name, private=bool(said.get("private")))
         if self.path == "/api/validate-yaml":
             return self.answer({"errors": [], "warnings": []})
         if parts[0] == "api" and parts[4] == "preupload":
@@ -145,6 +143,14 @@ class _Requests(BaseHTTPRequestHandler):
             etag = f'"{hashlib.sha256(data).hexdigest()}"'
             self.send(200, data, {"X-Repo-Commit": commit, "ETag": etag})
 
+    def create(self, name, *, private):
+        if not self.headers.get("authorization"):
+            return self.refuse(401, "Unauthorized")
+        if ("models", name) in self.hub.repositories:
+            return self.refuse(409, "Conflict")
+        self.hub.push(name, {".gitattributes": b""}, private=private)
+        return self.answer({"url": f"{self.hub.url}/{name}"})
+
     def batch(self, said):
         upload = [
             {**one, "actions": {"upload": {"href": f"{self.hub.url}/objects/{one['oid']}"}}}
@@ -153,7 +159,7 @@ class _Requests(BaseHTTPRequestHandler):
         return {"transfer": "basic", "objects": upload}
 
     def commit(self, name, body):
-        files = {}
+        files, gone = {}, []
         for line in body.splitlines():
             said = json.loads(line)
             value = said["value"]
@@ -161,7 +167,9 @@ class _Requests(BaseHTTPRequestHandler):
                 files[value["path"]] = base64.b64decode(value["content"])
             elif said["key"] == "lfsFile":
                 files[value["path"]] = self.hub.objects[value["oid"]]
-        commit = self.hub.push(name, files)
+            elif said["key"] == "deletedFile":
+                gone.append(value["path"])
+        commit = self.hub.push(name, files, without=gone)
         url = f"{self.hub.url}/{name}/commit/{commit}"
         self.answer({"success": True, "commitOid": commit, "commitUrl": url})
 

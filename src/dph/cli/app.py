@@ -16,6 +16,7 @@ from dph.cli.grade import grade_app
 from dph.cli.interpolate import interpolate
 from dph.cli.passk import passk
 from dph.cli.presample import presample
+from dph.cli.publish import card, push
 from dph.cli.quickstart import quickstart
 from dph.cli.recipe import recipe_app
 from dph.cli.run import run
@@ -33,7 +34,7 @@ app = typer.Typer(
 )
 _VERBS = (
     *(quickstart, run, study, presample, train, evaluate),
-    *(compare, interpolate, passk, convert),
+    *(compare, interpolate, card, push, passk, convert),
 )
 for verb in _VERBS:
     app.command(verb.__name__)(verb)

@@ -48,7 +48,8 @@ def said_plainly(what: str, kind: type[DphError]) -> Iterator[None]:
         raise kind(f"{what}: {_unreachable(error)}") from error
     except HfHubHTTPError as error:
         status = error.response.status_code
-        raise kind(f"{what}: {end} answered {status}: {_line(error)}") from error
+        hint = f": {_LOG_IN}" if status in (401, 403) else ""
+        raise kind(f"{what}: {end} answered {status}: {_line(error)}{hint}") from error
     except HFValidationError as error:
         raise kind(f"{what}: {_line(error)}") from error
     except (OfflineModeIsEnabled, _TRANSPORT) as error:
