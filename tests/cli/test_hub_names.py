@@ -131,3 +131,14 @@ def test_names_on_the_hub_online_and_then_offline_give_the_weights_of_local_file
     assert offline.returncode == 0, offline.stderr
     assert weights(tmp_path / "online") == weights(tmp_path / "local")
     assert weights(tmp_path / "offline") == weights(tmp_path / "local")
+
+
+def test_a_directory_called_as_a_model_is_told_where_it_is_taken(dph, example, tmp_path):
+    (example.parent / "org").mkdir()
+    (example.parent / "model").rename(example.parent / "org" / "tiny")
+    text = example.read_text().replace('path = "model"', 'path = "org/tiny"')
+    example.write_text(text)
+    code, _, err = dph("presample", example, "--out", tmp_path / "run")
+    assert code == 0, err
+    taken = f"dph: model.path: the directory {example.parent / 'org/tiny'}, not org/tiny of the Hub"
+    assert taken in err.splitlines()

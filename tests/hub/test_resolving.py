@@ -81,10 +81,9 @@ def test_a_directory_of_that_name_is_taken_and_told(hub, tmp_path, monkeypatch):
     found = resolve_names(recipe_of(train="train.jsonl", dev="dev.jsonl"))
     assert found.taken == ("model.path: the directory org/tiny, not org/tiny of the Hub",)
     assert hub.requests == []
-    monkeypatch.chdir(tmp_path.parent)
-    inside = recipe_of(str(tmp_path / "org" / "tiny"), train="train.jsonl", dev="dev.jsonl")
-    assert len(resolve_names(inside, beside=tmp_path).taken) == 1
-    assert resolve_names(inside).taken == ()
+    absolute = recipe_of(str(tmp_path / "org" / "tiny"), train="train.jsonl", dev="dev.jsonl")
+    assert len(resolve_names(absolute, written="org/tiny").taken) == 1
+    assert resolve_names(absolute, written="tiny").taken == resolve_names(absolute).taken == ()
 
 
 def test_a_directory_has_no_revision(tmp_path):

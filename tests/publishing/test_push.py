@@ -28,7 +28,8 @@ def test_a_checkpoint_arrives_whole_without_what_is_only_for_training(logged_in,
     assert commits == ["/api/models/me/words/commit/main"]
 
 
-def test_what_was_pushed_is_a_model_by_its_name(logged_in, finished):
+@pytest.mark.usefixtures("logged_in")
+def test_what_was_pushed_is_a_model_by_its_name(finished):
     push(read_finished_run(finished), "me/words")
     directory = model_snapshot("me/words", None, fetch=True)
     assert (directory / "model.safetensors").read_bytes() == WEIGHTS

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,8 +43,18 @@ def read_request(
     recipe = load_recipe(path, overrides=overrides or (), seed=seed)
     directory = run_directory(recipe, out)
     require_writable(directory)
-    resolved = resolve_names(recipe, run=directory, beside=path.parent)
+    resolved = resolve_names(recipe, run=directory, written=_model_as_written(path, overrides))
     return Request(recipe=resolved.recipe, directory=directory, taken=resolved.taken)
+
+
+def _model_as_written(path: Path, overrides: Sequence[str] | None) -> str | None:
+    """``model.path`` before it was made absolute."""
+    for override in reversed(overrides or ()):
+        key, _, value = override.partition("=")
+        if key.strip() == "model.path":
+            return value.strip().strip("\"'")
+    model = tomllib.loads(path.read_text(encoding="utf-8")).get("model", {})
+    return str(model["path"]) if "path" in model else None
 
 
 def require_writable(directory: Path) -> None:

@@ -1,6 +1,5 @@
 """Names become commits, once, when a run begins."""
 
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +22,7 @@ class Resolved:
 
 
 def resolve_names(
-    recipe: Recipe, *, run: Path | None = None, beside: Path | None = None
+    recipe: Recipe, *, run: Path | None = None, written: str | None = None
 ) -> Resolved:
     """Fetch what the recipe names on the Hub, the model first, and say at which commits.
 
@@ -32,8 +31,8 @@ def resolve_names(
     set are of one commit. A recipe that names local places alone comes back as it is, and what is
     pinned and in the cache is not asked for again.
 
-    ``beside`` is the recipe's own directory: a model's directory that has a name as on the Hub
-    there, or in the working directory, is told.
+    ``written`` is what the recipe's file calls the model, if that is not ``model.path`` any more:
+    a directory that is called as a model of the Hub could be is told.
 
     Raises:
         SettingsError: ``model.revision`` is given for a directory.
@@ -41,7 +40,7 @@ def resolve_names(
         DataError: a file of problems is not there, is gated, or cannot be fetched.
     """
     before = _before(run) if uses_hub(recipe) else None
-    work = _Work(before=before, roots=tuple(filter(None, (beside, Path.cwd()))))
+    work = _Work(before=before, written=written or recipe.model.path)
     model, data = work.model(recipe.model), work.data(recipe.data)
     if (model, data) != (recipe.model, recipe.data):
         recipe = recipe.model_copy(update={"model": model, "data": data})
@@ -51,7 +50,7 @@ def resolve_names(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
     before: Recipe | None
-    roots: tuple[Path, ...]
+    written: str
     taken: list[str] = field(default_factory=list)
     commits: dict[tuple[str, str | None], str] = field(default_factory=dict)
     """Of data sets, by the revision that was asked for."""
@@ -59,8 +58,9 @@ class _Work:
     def model(self, model: ModelSettings) -> ModelSettings:
         if not is_on_hub(model):
             _require_no_revision(model)
-            if named := _looks_like(Path(model.path), self.roots):
-                self.taken.append(f"model.path: the directory {model.path}, not {named} of the Hub")
+            if is_model_id(self.written) and Path(model.path).is_dir():
+                which = f"the directory {model.path}, not {self.written} of the Hub"
+                self.taken.append(f"model.path: {which}")
             return model
         from dph.hub.cache import model_snapshot  # noqa: PLC0415 - huggingface_hub imports slowly
 
@@ -121,13 +121,3 @@ def _require_no_revision(model: ModelSettings) -> None:
         f"model.revision = {model.revision!r} belongs to a model of the Hub, but model.path = "
         f"{model.path!r} {what}"
     )
-
-
-def _looks_like(place: Path, roots: tuple[Path, ...]) -> str | None:
-    """The name that a directory shares with a model of the Hub, seen from one of ``roots``."""
-    for root in roots if place.is_dir() else ():
-        with suppress(ValueError):
-            inside = str(place.absolute().relative_to(root.absolute()))
-            if is_model_id(inside):
-                return inside
-    return None
