@@ -10,6 +10,7 @@ from typer.main import get_command
 from dph import __version__
 from dph.cli.compare import compare
 from dph.cli.convert import convert
+from dph.cli.doctor import doctor
 from dph.cli.evaluate import evaluate
 from dph.cli.failure import INTERRUPTED, exit_code, say_interrupted
 from dph.cli.grade import grade_app
@@ -26,7 +27,6 @@ from dph.cli.train import train
 
 app = typer.Typer(
     name="dph",
-    add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -34,7 +34,7 @@ app = typer.Typer(
 )
 _VERBS = (
     *(quickstart, run, study, presample, train, evaluate),
-    *(compare, interpolate, card, push, passk, convert),
+    *(compare, interpolate, card, push, passk, convert, doctor),
 )
 for verb in _VERBS:
     app.command(verb.__name__)(verb)
