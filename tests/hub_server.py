@@ -26,7 +26,7 @@ class Hub:
     """Repositories by (kind, name), and every request that was made."""
 
     def __init__(self):
-        self.repositories, self.objects, self.requests = {}, {}, []
+        self.repositories, self.objects, self.requests, self.full = {}, {}, [], False
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -101,8 +101,10 @@ class _Requests(BaseHTTPRequestHandler):
     def do_PUT(self):
         self.hub.requests.append((self.command, self.path))
         body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.hub.full:
+            return self.refuse(507, "Full")
         self.hub.objects[self.path.rpartition("/")[2]] = body
-        self.answer({})
+        return self.answer({})
 
     def repository(self, kind, name):
         found = self.hub.repositories.get((kind, name))
@@ -147,7 +149,8 @@ class _Requests(BaseHTTPRequestHandler):
         if not self.headers.get("authorization"):
             return self.refuse(401, "Unauthorized")
         if ("models", name) in self.hub.repositories:
-            return self.refuse(409, "Conflict")
+            told = json.dumps({"url": f"{self.hub.url}/{name}"}).encode()
+            return self.send(409, told, {"X-Error-Code": "Conflict"})
         self.hub.push(name, {".gitattributes": b""}, private=private)
         return self.answer({"url": f"{self.hub.url}/{name}"})
 

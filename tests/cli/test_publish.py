@@ -14,6 +14,7 @@ def test_a_card_is_written_and_nothing_is_sent(dph, hub, finished, tmp_path):
     assert hub.requests == []
 
 
+@pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
 def test_a_run_is_pushed_and_its_address_printed(dph, hub, finished, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "hf_loopback")
     code, out, _ = dph("push", finished, "me/words", "--json")

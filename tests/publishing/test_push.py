@@ -5,6 +5,8 @@ from dph.hub.cache import model_snapshot
 from dph.publishing import push, read_finished_run
 from finished_runs import TOKENS, WEIGHTS
 
+# Of huggingface_hub, which gives httpx the bytes of a file under an older name.
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
 UPLOADED = {"config.json", "model.safetensors", "tokenizer.json", "README.md", "recipe.toml"}
 
 
@@ -51,6 +53,14 @@ def test_a_card_of_ones_own_is_uploaded_as_it_is(logged_in, finished):
 def test_private_repositories_are_made_for_those_who_ask(logged_in, finished):
     push(read_finished_run(finished), "me/words", private=True)
     assert logged_in.repositories["models", "me/words"].private
+
+
+def test_weights_that_do_not_arrive_are_told_and_nothing_is_committed(logged_in, finished):
+    logged_in.full = True
+    with pytest.raises(ModelError, match=r"push to me/words: .*model\.safetensors") as refusal:
+        push(read_finished_run(finished), "me/words")
+    assert "\n" not in str(refusal.value)
+    assert logged_in.files("me/words").keys() == {".gitattributes"}
 
 
 def test_whoever_is_not_logged_in_is_told_how(hub, finished):

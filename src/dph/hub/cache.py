@@ -1,20 +1,13 @@
 """Files of the Hub in huggingface_hub's cache: found there, or fetched into it."""
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import constants, hf_hub_download, snapshot_download
-from huggingface_hub.utils import (
-    are_progress_bars_disabled,
-    disable_progress_bars,
-    enable_progress_bars,
-)
+from huggingface_hub import hf_hub_download, snapshot_download
 
 from dph.errors import DataError, ModelError
 from dph.files import read_json
+from dph.hub.bars import bars_for_people
 from dph.hub.refusals import said_plainly
 from dph.settings.hub_names import HubFile
 
@@ -35,7 +28,7 @@ def model_snapshot(name: str, revision: str | None, *, fetch: bool) -> Path:
             safetensors, or it cannot be fetched and is not in the cache.
     """
     what = f"the model {name}" + ("" if revision is None else f" at {revision}")
-    with said_plainly(what, ModelError), _bars_for_people():
+    with said_plainly(what, ModelError), bars_for_people():
         directory = snapshot_download(
             name,
             revision=revision,
@@ -56,7 +49,7 @@ def dataset_file(file: HubFile, *, fetch: bool) -> Path:
         DataError: there is no such data set, revision or file, it is gated, or it cannot be
             fetched and is not in the cache.
     """
-    with said_plainly(str(file), DataError), _bars_for_people():
+    with said_plainly(str(file), DataError), bars_for_people():
         found = hf_hub_download(
             file.repo,
             file.path,
@@ -71,20 +64,6 @@ def commit_of(file: HubFile, path: Path) -> str:
     """The commit of a file that ``dataset_file`` found."""
     below = len(Path(file.path).parts)
     return path.parts[-below - 1]
-
-
-@contextmanager
-def _bars_for_people() -> Iterator[None]:
-    """No progress bars where nobody looks, unless HF_HUB_DISABLE_PROGRESS_BARS decides it."""
-    decided = constants.HF_HUB_DISABLE_PROGRESS_BARS is not None or are_progress_bars_disabled()
-    if decided or sys.stderr.isatty():
-        yield
-        return
-    disable_progress_bars()
-    try:
-        yield
-    finally:
-        enable_progress_bars()
 
 
 def _require_whole(directory: Path, what: str) -> None:

@@ -1,11 +1,14 @@
 """A run's newest checkpoint and its card, on the Hub."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, constants
 
 from dph.errors import ModelError, SettingsError
+from dph.hub.bars import bars_for_people
 from dph.hub.refusals import said_plainly
 from dph.publishing.card import FILE, is_ours, model_card
 from dph.publishing.finished_run import FinishedRun
@@ -37,7 +40,7 @@ def push(run: FinishedRun, name: str, *, private: bool = False) -> str:
     }
     content: dict[str, Path | bytes] = {**files, **_written(run, name)}
     api = HfApi(endpoint=constants.ENDPOINT)
-    with said_plainly(f"push to {name}", ModelError):
+    with said_plainly(f"push to {name}", ModelError), _uploading(name), bars_for_people():
         api.create_repo(name, private=private, exist_ok=True)
         gone = [path for path in api.list_repo_files(name) if _is_weight(path, content)]
         commit = api.create_commit(
@@ -52,6 +55,16 @@ def push(run: FinishedRun, name: str, *, private: bool = False) -> str:
             commit_message=f"{run.recipe.name}: {run.recipe.method}, {run.checkpoint.name}",
         )
     return str(commit.commit_url)
+
+
+@contextmanager
+def _uploading(name: str) -> Iterator[None]:
+    """A file that did not arrive is told by its name; nothing is committed then."""
+    try:
+        yield
+    except RuntimeError as error:  # huggingface_hub's own, around what went wrong
+        cause = str(error.__cause__ or "").strip().splitlines()
+        raise ModelError(f"push to {name}: {error} {cause[0] if cause else ''}".rstrip()) from error
 
 
 def _written(run: FinishedRun, name: str) -> dict[str, Path | bytes]:
