@@ -89,7 +89,8 @@ class _Requests(BaseHTTPRequestHandler):
         if self.path == "/api/repos/create":
             said = json.loads(body)
             name = f"{said['organization']}/{said['name']}" if "organization" in said else ""
-            return self.create(name, private=bool(said.get("private")))
+            private = said.get("private") or said.get("visibility") == "private"
+            return self.create(name, private=bool(private))
         if self.path == "/api/validate-yaml":
             return self.answer({"errors": [], "warnings": []})
         if parts[0] == "api" and parts[4] == "preupload":
