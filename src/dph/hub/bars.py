@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from huggingface_hub import constants
-from huggingface_hub.utils import (
+from huggingface_hub.utils.tqdm import (
     are_progress_bars_disabled,
     disable_progress_bars,
     enable_progress_bars,

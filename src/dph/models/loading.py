@@ -132,7 +132,8 @@ def _say_eager(kind: str) -> None:
 
 
 def _lacks_attention(error: Exception) -> bool:
-    return "attention implementation" in str(error)
+    said = ("attention implementation", "does not support Flash Attention")
+    return any(words in str(error) for words in said)
 
 
 def _refused_attention(error: Exception, config: PreTrainedConfig, attention: str) -> str:
