@@ -125,7 +125,9 @@ def test_a_missing_file_of_prompts_is_named_before_anything_is_drawn(make_recipe
     assert not (tmp_path / "run").exists()
 
 
-def test_the_run_that_follows_begins_with_a_checkpoint_and_no_revision(make_recipe):
-    named = make_recipe("grpo", model={"path": "org/tiny", "revision": "a" * 40})
+def test_the_run_that_follows_begins_with_a_checkpoint_and_no_revision(recipe):
+    local = recipe(updates=1)
+    model = local.model.model_copy(update={"path": "org/tiny", "revision": "a" * 40})
+    named = local.model_copy(update={"model": model})
     follows = consolidation_recipe(named, Path("run/checkpoints/step_000002"))
     assert (follows.model.path, follows.model.revision) == ("run/checkpoints/step_000002", None)
