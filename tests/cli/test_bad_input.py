@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, T5Config
 
 
 def assert_refused(result, *parts):
@@ -70,11 +70,17 @@ def test_nothing_to_evaluate_yet(refused, example):
     refused(["evaluate", example], "there is no checkpoint in", "--model")
 
 
-def test_a_model_without_a_pad_token(refused, example):
+def test_a_model_without_an_end_token(refused, example):
     path = example.parent / "model" / "tokenizer_config.json"
     content = json.loads(path.read_text())
-    path.write_text(json.dumps(content | {"pad_token": None}))
-    refused(["run", example], "has no pad token")
+    path.write_text(json.dumps(content | {"eos_token": None}))
+    refused(["run", example], "has no eos token")
+
+
+def test_a_model_that_is_no_decoder_before_its_data(refused, example):
+    T5Config().save_pretrained(example.parent / "model")
+    (example.parent / "problems.jsonl").write_text("no problems")
+    refused(["run", example], "t5 is an encoder-decoder, not a causal model")
 
 
 def test_an_empty_data_set(refused, example):

@@ -228,9 +228,9 @@ def test_what_the_model_and_its_tokenizer_say(errors, example):
     [message] = errors(example)
     assert "they do not belong together" in message
     (directory / "config.json").write_text(json.dumps(config))
-    (directory / "tokenizer_config.json").write_text(json.dumps(tokenizer | {"pad_token": None}))
+    (directory / "tokenizer_config.json").write_text(json.dumps(tokenizer | {"eos_token": None}))
     [message] = errors(example)
-    assert "has no pad token" in message
+    assert "has no eos token" in message
     (directory / "tokenizer_config.json").write_text(json.dumps(tokenizer))
     [message] = errors(example, "data.chat=true")
     assert "has no chat template" in message

@@ -92,3 +92,23 @@ def test_a_verifier_that_crashes_over_most_answers_ends_the_run_and_keeps_what_i
     code, out, _ = dph(*words, "--accept-verifier")
     assert code == 0
     assert "checkpoint after 4 steps" in out
+
+
+def test_rows_are_cut_at_their_lengths_so_the_pad_token_changes_no_weights(dph, example, tmp_path):
+    words = (
+        "--set",
+        "method=grpo",
+        "--set",
+        "train.steps=2",
+        "--set",
+        "train.shared_prompts=never",
+    )
+    weights = []
+    for pad in ("<pad>", None):
+        path = example.parent / "model" / "tokenizer_config.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"pad_token": pad}))
+        run = tmp_path / str(pad)
+        code, _, err = dph("train", example, *words, "--out", run)
+        assert code == 0, err
+        weights.append((run / "checkpoints" / "step_000002" / "model.safetensors").read_bytes())
+    assert weights[0] == weights[1]

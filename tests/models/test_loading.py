@@ -7,6 +7,7 @@ from transformers.utils import logging as transformers_logging
 
 from dph.errors import ModelError, SettingsError
 from dph.forward.logprobs import completion_scores
+from dph.models import loading
 from dph.models.loading import load_model, load_tokenizer
 
 
@@ -66,12 +67,29 @@ def test_a_path_that_is_no_model_directory_is_refused(load, tmp_path):
         load(tmp_path)
 
 
-@pytest.mark.parametrize("token", ["pad", "eos"])
-def test_a_tokenizer_without_pad_or_eos_is_refused(directory, tokenizer, token):
-    setattr(tokenizer, f"{token}_token", None)
+def test_a_tokenizer_without_an_end_is_refused(directory, tokenizer):
+    tokenizer.eos_token = None
     tokenizer.save_pretrained(directory)
-    with pytest.raises(ModelError, match=f"has no {token} token"):
+    with pytest.raises(ModelError, match="has no eos token and answers need an end"):
         load_tokenizer(directory)
+
+
+def test_a_tokenizer_without_a_pad_token_pads_with_its_end(directory, tokenizer):
+    tokenizer.pad_token = None
+    tokenizer.save_pretrained(directory)
+    loaded = load_tokenizer(directory)
+    assert loaded.pad_token_id == loaded.eos_token_id == 1
+    assert loaded.encode("w3 w4") == tokenizer.encode("w3 w4")
+
+
+def test_a_model_without_sdpa_gets_eager_attention_and_says_so_once(make_model, tmp_path, caplog):
+    make_model("bloom").save_pretrained(tmp_path / "bloom")
+    loading._say_eager.cache_clear()
+    models = [load_model(tmp_path / "bloom", device="cpu") for _ in range(2)]
+    assert {model.config._attn_implementation for model in models} == {"eager"}
+    assert caplog.messages == ['bloom has no attention "sdpa": model.attention = "eager" is used']
+    with pytest.raises(ModelError, match='bloom has no attention "flash_attention_2"; set model'):
+        load_model(tmp_path / "bloom", device="cpu", attention="flash_attention_2")
 
 
 def test_a_damaged_tokenizer_is_refused(directory):

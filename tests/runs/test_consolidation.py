@@ -1,6 +1,7 @@
 """Consolidation: what follows RL is a run of its own on the trained policy's answers."""
 
 import json
+from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
@@ -9,6 +10,7 @@ from dph.errors import SettingsError
 from dph.models.fingerprint import weight_fingerprint
 from dph.models.loading import load_model
 from dph.presampling.stores.manifest import read_store_manifest
+from dph.runs.consolidation_stage import consolidation_recipe
 from dph.runs.newest_model import newest_model
 from dph.runs.pipeline import run_stages
 from dph.runs.progress import Silent
@@ -121,3 +123,11 @@ def test_a_missing_file_of_prompts_is_named_before_anything_is_drawn(make_recipe
     with pytest.raises(SettingsError, match=r"stores\.after\.file"):
         run(recipe, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_the_run_that_follows_begins_with_a_checkpoint_and_no_revision(recipe):
+    local = recipe(updates=1)
+    model = local.model.model_copy(update={"path": "org/tiny", "revision": "a" * 40})
+    named = local.model_copy(update={"model": model})
+    follows = consolidation_recipe(named, Path("run/checkpoints/step_000002"))
+    assert (follows.model.path, follows.model.revision) == ("run/checkpoints/step_000002", None)

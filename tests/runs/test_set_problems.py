@@ -12,7 +12,9 @@ from dph.runs.workbench import open_workbench
 def reads(monkeypatch):
     found, load = [], set_problems.load_problems
     monkeypatch.setattr(
-        set_problems, "load_problems", lambda path: found.append(path.name) or load(path)
+        set_problems,
+        "load_problems",
+        lambda path, **named: found.append(path.name) or load(path, **named),
     )
     return found
 

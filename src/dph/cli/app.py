@@ -12,12 +12,14 @@ from dph.cli.compare import compare
 from dph.cli.convert import convert
 from dph.cli.corpus.app import corpus_app
 from dph.cli.diagnose import diagnose
+from dph.cli.doctor import doctor
 from dph.cli.evaluate import evaluate
 from dph.cli.failure import INTERRUPTED, exit_code, say_interrupted
 from dph.cli.grade import grade_app
 from dph.cli.interpolate import interpolate
 from dph.cli.passk import passk
 from dph.cli.presample import presample
+from dph.cli.publish import card, push
 from dph.cli.quickstart import quickstart
 from dph.cli.recipe import recipe_app
 from dph.cli.report import report
@@ -29,7 +31,6 @@ from dph.cli.train import train
 
 app = typer.Typer(
     name="dph",
-    add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -37,7 +38,7 @@ app = typer.Typer(
 )
 _VERBS = (
     *(quickstart, run, study, presample, train, evaluate),
-    *(compare, diagnose, report, show, interpolate, passk, convert),
+    *(compare, diagnose, report, show, interpolate, card, push, passk, convert, doctor),
 )
 for verb in _VERBS:
     app.command(verb.__name__)(verb)

@@ -30,20 +30,20 @@ def evaluate(
     from dph.cli.display.progress import open_progress
     from dph.cli.display.quiet import quiet_libraries
     from dph.cli.evaluated_model import claimed, measured_model
-    from dph.cli.request import read_request, read_sets
+    from dph.cli.request import read_request
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
-    sets = read_sets(request.recipe)
     measured = measured_model(request, model)
     quiet_libraries()
     from dph.reporting.tables import evaluation_table
     from dph.runs.evaluation_stage import evaluate_stage
+    from dph.runs.set_problems import SetProblems
     from dph.runs.workbench import open_workbench
 
     progress, base = open_progress(), request.directory / "base"
-    with open_workbench(request.recipe, sets=sets) as bench:
-        initial = Path(request.recipe.model.path)
-        document = evaluate_stage(bench, base, progress, model=initial)
+    with open_workbench(request.recipe, sets=SetProblems(request.recipe)) as bench:
+        request.say_what_was_taken()
+        document = evaluate_stage(bench, base, progress, model=bench.initial)
         if measured.directory != base:
             with claimed(measured):
                 document = evaluate_stage(

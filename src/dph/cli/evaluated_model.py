@@ -9,6 +9,7 @@ from typing import Any
 from dph.cli.request import Request
 from dph.errors import CheckpointError, DataError, ModelError, SettingsError
 from dph.files import make_directory, read_json, write_json
+from dph.hub import model_directory
 from dph.runs.layout import CONSOLIDATION
 
 MADE_FROM = "model.json"
@@ -50,7 +51,7 @@ def measured_model(request: Request, model: Path | None) -> Measured:
         return Measured(model=newest, directory=run)
     if not (model / "config.json").is_file():
         raise ModelError(f"{model} is not the directory of a saved transformers model")
-    if model.resolve() == Path(request.recipe.model.path).resolve():
+    if model.resolve() == model_directory(request.recipe.model).resolve():
         return Measured(model=model, directory=run / "base")
     place = _place_of_its_own(run / "models", model.resolve())
     return Measured(model=model, directory=place, noted=True)

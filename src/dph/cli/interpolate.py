@@ -39,18 +39,19 @@ def interpolate(
     from dph.cli.display.output import json_text
     from dph.cli.display.progress import open_progress
     from dph.cli.display.quiet import quiet_libraries
-    from dph.cli.request import read_request, read_sets
+    from dph.cli.request import read_request
 
     wanted = _numbers(weights)
     request = read_request(run / "recipe.toml", overrides=overrides, seed=None, out=run)
-    sets = read_sets(request.recipe)
     quiet_libraries()
     from dph.runs.interpolation import require_weights
     from dph.runs.interpolation_stage import interpolation_stage
+    from dph.runs.set_problems import SetProblems
     from dph.runs.workbench import open_workbench
 
     require_weights(wanted, extrapolate=extrapolate)
-    with open_workbench(request.recipe, sets=sets) as bench:
+    with open_workbench(request.recipe, sets=SetProblems(request.recipe)) as bench:
+        request.say_what_was_taken()
         made = interpolation_stage(bench, run, wanted, open_progress(), extrapolate=extrapolate)
     typer.echo(json_text(_json(run, made)) if as_json else _text(made, run))
 

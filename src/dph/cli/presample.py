@@ -30,6 +30,7 @@ def presample(
 
     progress = open_progress()
     with open_workbench(request.recipe) as bench:
+        request.say_what_was_taken()
         require_files(request.recipe.used_stores, request.recipe.self_consistency)
         manifest = presample_stage(bench, request.directory, progress)
         stores = store_stage(bench, request.directory, progress)

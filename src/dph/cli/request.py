@@ -1,40 +1,60 @@
 """What a verb was asked for: a valid recipe and a directory that can be written."""
 
 import os
+import sys
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dph.errors import DataError
+from dph.hub import resolve_names
 from dph.runs.layout import run_directory
 from dph.settings import Recipe, load_recipe
-
-if TYPE_CHECKING:
-    from dph.runs.set_problems import SetProblems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A recipe and where its run lies."""
+    """A recipe, all of whose names on the Hub have their commits, and where its run lies."""
 
     recipe: Recipe
     directory: Path
+    taken: tuple[str, ...] = ()
+    """What was taken from where, where a name could mean two places."""
+
+    def say_what_was_taken(self) -> None:
+        """On stderr, a line each, once nothing is refused any more."""
+        for line in self.taken:
+            print(f"dph: {line}", file=sys.stderr)  # noqa: T201
 
 
 def read_request(
     path: Path, *, overrides: Sequence[str] | None, seed: int | None, out: Path | None
 ) -> Request:
-    """Read the recipe and check the directory; nothing is created.
+    """Read the recipe, check the directory, and fetch what is named on the Hub.
+
+    Nothing is created but files in the Hub's cache.
 
     Raises:
         SettingsError: the recipe is missing or invalid.
-        DataError: the directory cannot be written.
+        DataError: the directory cannot be written, or a file of problems cannot be fetched.
+        ModelError: the model cannot be fetched.
     """
     recipe = load_recipe(path, overrides=overrides or (), seed=seed)
     directory = run_directory(recipe, out)
     require_writable(directory)
-    return Request(recipe=recipe, directory=directory)
+    resolved = resolve_names(recipe, run=directory, written=_model_as_written(path, overrides))
+    return Request(recipe=resolved.recipe, directory=directory, taken=resolved.taken)
+
+
+def _model_as_written(path: Path, overrides: Sequence[str] | None) -> str | None:
+    """``model.path`` before it was made absolute."""
+    for override in reversed(overrides or ()):
+        key, _, value = override.partition("=")
+        if key.strip() == "model.path":
+            return value.strip().strip("\"'")
+    model = tomllib.loads(path.read_text(encoding="utf-8")).get("model", {})
+    return str(model["path"]) if "path" in model else None
 
 
 def require_writable(directory: Path) -> None:
@@ -50,14 +70,3 @@ def require_writable(directory: Path) -> None:
         raise DataError(f"cannot write into the directory {directory}: {ancestor} is a file")
     if not os.access(ancestor, os.W_OK | os.X_OK):
         raise DataError(f"cannot write into the directory {directory}: {ancestor} is read-only")
-
-
-def read_sets(recipe: Recipe) -> "SetProblems":
-    """Read every evaluation set, before hours of training.
-
-    Raises:
-        DataError: a set is missing, empty or malformed.
-    """
-    from dph.runs.set_problems import SetProblems
-
-    return SetProblems(recipe).load_all()

@@ -30,16 +30,18 @@ def run(
     from dph.cli.display.output import json_text
     from dph.cli.display.progress import open_progress
     from dph.cli.display.quiet import quiet_libraries
-    from dph.cli.request import read_request, read_sets
+    from dph.cli.request import read_request
     from dph.cli.train import end_interrupted
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
-    sets = read_sets(request.recipe)
     quiet_libraries()
     from dph.runs.pipeline import run_stages
+    from dph.runs.set_problems import SetProblems
     from dph.runs.workbench import open_workbench
 
+    sets = SetProblems(request.recipe)
     with open_workbench(request.recipe, sets=sets, accept_verifier=accept_verifier) as bench:
+        request.say_what_was_taken()
         result = run_stages(bench, request.directory, open_progress())
     typer.echo(json_text(_json(request, result)) if as_json else _text(request, result))
     if result.trained.stopped:

@@ -37,6 +37,7 @@ def train(
     from dph.runs.workbench import open_workbench
 
     with open_workbench(request.recipe, accept_verifier=accept_verifier) as bench:
+        request.say_what_was_taken()
         trained = trained_policy(bench, request.directory, open_progress())
     if as_json:
         typer.echo(json_text(trained_json(trained)))

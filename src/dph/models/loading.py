@@ -1,7 +1,9 @@
 """Loading a model and its tokenizer from a local directory."""
 
+import logging
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,25 +24,32 @@ from dph.attention.probing import RECURRENT, recurrent_layers
 from dph.errors import ModelError, SettingsError
 from dph.settings.choices import Device
 
+_LOG = logging.getLogger(__name__)
+_DAMAGED = (OSError, ValueError, RuntimeError, KeyError, ImportError, SafetensorError)
+
 
 def load_tokenizer(path: str | Path) -> PreTrainedTokenizerBase:
     """The tokenizer of a model directory. Never reaches the network.
 
+    Without a pad token it pads with the end-of-sequence token: rows are cut at their lengths, so
+    what stands behind them is never read, whatever its value.
+
     Raises:
         ModelError: the directory or its tokenizer is missing or damaged, or the tokenizer has no
-            pad token or no end-of-sequence token.
+            end-of-sequence token.
     """
     directory = _model_directory(path)
     try:
         tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True)
     except Exception as error:  # the Rust tokenizer raises bare Exception for a damaged file
         raise ModelError(f"cannot load a tokenizer from {directory}: {_line(error)}") from error
-    for token, use in (("pad", "batches need one"), ("eos", "answers need an end")):
-        if getattr(tokenizer, f"{token}_token_id") is None:
-            raise ModelError(
-                f"the tokenizer in {directory} has no {token} token and {use}: "
-                f"set tokenizer.{token}_token and save it there"
-            )
+    if tokenizer.eos_token_id is None:
+        raise ModelError(
+            f"the tokenizer in {directory} has no eos token and answers need an end: "
+            "set tokenizer.eos_token and save it there"
+        )
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
 
 
@@ -68,7 +77,8 @@ def load_model(
 
     Reads safetensors only and never reaches the network. Every dropout rate of the config is set
     to 0 (and saved so): policy ratios between two forwards of the same weights must be 1.
-    ``device="auto"`` takes the GPU if there is one.
+    ``device="auto"`` takes the GPU if there is one. A model that transformers has no sdpa attention
+    for gets the eager one, and a line in the log says so.
 
     Raises:
         SettingsError: ``device="cuda"`` without a CUDA device.
@@ -79,18 +89,8 @@ def load_model(
     config = load_config(directory)
     _without_dropout(config)
     try:
-        with _without_progress_bar():
-            model, report = AutoModelForCausalLM.from_pretrained(
-                directory,
-                config=config,
-                dtype=torch.float32,
-                attn_implementation=attention,
-                use_safetensors=True,
-                local_files_only=True,
-                output_loading_info=True,
-                ignore_mismatched_sizes=True,  # told below, by name
-            )
-    except (OSError, ValueError, RuntimeError, KeyError, ImportError, SafetensorError) as error:
+        model, report = _read(directory, config, attention)
+    except _DAMAGED as error:
         why = _refused_attention(error, config, attention) or _line(error)
         raise ModelError(f"cannot load a causal model from {directory}: {why}") from error
     _require_all_weights(directory, report)
@@ -99,9 +99,46 @@ def load_model(
     return model.eval().to(target)
 
 
+def _read(directory: Path, config: PreTrainedConfig, attention: str) -> tuple[Any, dict[str, Any]]:
+    """The model and what of its weights was missing or did not fit."""
+
+    def read(attention: str) -> Any:
+        with _without_progress_bar():
+            return AutoModelForCausalLM.from_pretrained(
+                directory,
+                config=config,
+                dtype=torch.float32,
+                attn_implementation=attention,
+                use_safetensors=True,
+                local_files_only=True,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # told by name afterwards
+            )
+
+    try:
+        model, report = read(attention)
+    except ValueError as error:
+        if attention != "sdpa" or not _lacks_attention(error) or recurrent_layers(config):
+            raise
+        _say_eager(config.model_type)
+        model, report = read("eager")
+    return model, report
+
+
+@lru_cache
+def _say_eager(kind: str) -> None:
+    """Once in a process: a run loads its model several times."""
+    _LOG.warning('%s has no attention "sdpa": model.attention = "eager" is used', kind)
+
+
+def _lacks_attention(error: Exception) -> bool:
+    said = ("attention implementation", "does not support Flash Attention")
+    return any(words in str(error) for words in said)
+
+
 def _refused_attention(error: Exception, config: PreTrainedConfig, attention: str) -> str:
     """What is wrong with ``model.attention``; '' where something else is."""
-    if "attention implementation" not in str(error):
+    if not _lacks_attention(error):
         return ""
     if recurrent_layers(config):
         return f"{config.model_type} is not supported: its layers {RECURRENT}"

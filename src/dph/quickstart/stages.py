@@ -51,7 +51,7 @@ def presample(recipe: Recipe, directory: Path, progress: ProgressDisplay) -> Non
 def evaluate_base(recipe: Recipe, directory: Path, progress: ProgressDisplay) -> None:
     """The base model's evaluation, which every method's is compared with."""
     with open_workbench(recipe) as bench, clock_of(directory).stage("evaluate base"):
-        evaluate_stage(bench, directory / "base", progress, model=Path(recipe.model.path))
+        evaluate_stage(bench, directory / "base", progress, model=bench.initial)
 
 
 def train_method(recipe: Recipe, directory: Path, progress: ProgressDisplay) -> None:

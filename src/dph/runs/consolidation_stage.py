@@ -69,7 +69,7 @@ def consolidation_recipe(recipe: Recipe, checkpoint: Path) -> Recipe:
     }
     return recipe.model_copy(
         update={
-            "model": recipe.model.model_copy(update={"path": str(checkpoint)}),
+            "model": recipe.model.model_copy(update={"path": str(checkpoint), "revision": None}),
             "objective": ObjectiveSettings.model_validate({"anchors": {ANCHOR: anchor}}),
             "self_consistency": SelfConsistencySettings(),
             "consolidation": ConsolidationSettings(),

@@ -107,7 +107,7 @@ def require_evaluable(bench: Workbench) -> None:
         DphError: a set, its verifier or its style classifier cannot be used.
     """
     recipe = bench.recipe
-    config = load_config(recipe.model.path)
+    config = load_config(bench.initial)
     for name, settings in recipe.data.sets.items():
         set_style(bench, settings)
         with ExitStack() as stack:

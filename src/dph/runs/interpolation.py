@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 
 from dph.errors import CheckpointError, DataError, SettingsError, TrainingError
 from dph.files import atomic_path, make_directory, only_writer, read_json, write_json
+from dph.hub import model_directory, resolve_names
 from dph.models.fingerprint import directory_fingerprint
 from dph.models.interpolation import interpolated_weights
 from dph.models.loading import load_model, load_tokenizer
@@ -70,7 +71,11 @@ def ends_of(run: Path) -> Ends:
         raise CheckpointError(
             f"there is no checkpoint in {run}; name the directory of a run that `dph train` made"
         )
-    return Ends(base=Path(load_recipe(run / "recipe.toml").model.path), final=final)
+    return Ends(base=_initial(run), final=final)
+
+
+def _initial(run: Path) -> Path:
+    return model_directory(resolve_names(load_recipe(run / "recipe.toml")).recipe.model)
 
 
 def interpolate(run: Path, weight: float, ends: Ends, *, extrapolate: bool = False) -> Path:

@@ -55,7 +55,7 @@ def run_stages(bench: Workbench, directory: Path, progress: ProgressDisplay) -> 
     trained = trained_policy(bench, directory, progress, digest=digest)
     if trained.stopped or not recipe.data.sets:
         return RunResult(pool=pool, trained=trained, stores=stores)
-    base = evaluate_stage(bench, directory / "base", progress, model=Path(recipe.model.path))
+    base = evaluate_stage(bench, directory / "base", progress, model=bench.initial)
     evaluation = evaluate_stage(
         bench, directory, progress, model=trained.checkpoint, base=directory / "base"
     )

@@ -14,6 +14,7 @@ from dph.presampling.pool import require_free, require_rule, require_source, req
 from dph.presampling.presample import ReferenceForward, presample
 from dph.presampling.splitting import Scored, split_again
 from dph.runs.layout import pool_directory
+from dph.runs.pinning import pin
 from dph.runs.progress import ProgressDisplay
 from dph.runs.verifier_change import accepted_source
 from dph.runs.workbench import Workbench
@@ -40,7 +41,7 @@ def presample_stage(
     require_free(path)
     if not _is_there(path):
         bench.require_engine()
-    model = bench.load_model(bench.recipe.model.path)
+    model = bench.load_model(bench.initial)
     expected = _Expected(
         bench=bench,
         directory=directory,
@@ -62,6 +63,7 @@ def presample_stage(
         # Again, now that it stays as it is: another process may have made it since.
         if found := expected.found():
             return found
+        pin(bench.recipe, directory)
         if _is_there(path):
             return _split_again(bench, model, expected, progress)
         return _make(bench, model, expected, progress)
@@ -119,7 +121,7 @@ def _make(
 ) -> Manifest:
     total = len(bench.problems) * (expected.source.samples + 1)
     with (
-        bench.drawing(model, bench.recipe.model.path) as draw,
+        bench.drawing(model, bench.initial) as draw,
         progress.task("pre-sampling", total, "samples") as advance,
     ):
         return presample(

@@ -1,14 +1,18 @@
 """A whole run from Python: what ``dph run`` does."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
 from dph.errors import SettingsError
+from dph.hub import resolve_names
 from dph.runs.layout import run_directory
 from dph.runs.pipeline import RunResult, run_stages
 from dph.runs.progress import ProgressDisplay, Silent
 from dph.runs.workbench import open_workbench
 from dph.settings import Recipe, load_recipe
+
+_LOG = logging.getLogger(__name__)
 
 
 def run(
@@ -21,7 +25,8 @@ def run(
 ) -> RunResult:
     """Pre-sample where the method needs it, train, and evaluate before and after.
 
-    What is done in ``out`` is kept, so that a run that was stopped goes on.
+    What is done in ``out`` is kept, so that a run that was stopped goes on. What the recipe names
+    on the Hub is fetched first, and pinned.
 
     Args:
         recipe: a recipe, or the path of one.
@@ -41,5 +46,8 @@ def run(
             "overrides and seed belong to the path of a recipe; change a Recipe before it is given"
         )
     directory = run_directory(recipe, Path(out) if out is not None else None)
-    with open_workbench(recipe) as bench:
+    resolved = resolve_names(recipe, run=directory)
+    for line in resolved.taken:
+        _LOG.info("%s", line)
+    with open_workbench(resolved.recipe) as bench:
         return run_stages(bench, directory, progress or Silent())

@@ -1,8 +1,8 @@
 """The problems of a recipe's evaluation sets, read once in a process."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
+from dph.hub import problems_file
 from dph.records import Problem
 from dph.settings import Recipe
 from dph.tasks.problems import load_problems
@@ -16,8 +16,8 @@ class SetProblems:
     """
 
     def __init__(self, recipe: Recipe) -> None:
-        self._paths: Mapping[str, Path] = {n: s.path for n, s in recipe.data.sets.items()}
-        self._read: dict[Path, tuple[Problem, ...]] = {}
+        self._data = recipe.data
+        self._read: dict[tuple[Path, tuple[tuple[str, str], ...]], tuple[Problem, ...]] = {}
 
     def __getitem__(self, name: str) -> tuple[Problem, ...]:
         """The problems of the set ``name``.
@@ -25,10 +25,11 @@ class SetProblems:
         Raises:
             DataError: the file is missing, empty or malformed.
         """
-        path = self._paths[name]
-        if path not in self._read:
-            self._read[path] = tuple(load_problems(path))
-        return self._read[path]
+        path, columns = self._data.sets[name].path, self._data.columns_of(name)
+        file = (path, tuple(columns.items()))
+        if file not in self._read:
+            self._read[file] = tuple(load_problems(problems_file(path), columns=columns))
+        return self._read[file]
 
     def load_all(self) -> "SetProblems":
         """Read every set that has not been read.
@@ -36,6 +37,6 @@ class SetProblems:
         Raises:
             DataError: a file is missing, empty or malformed.
         """
-        for name in self._paths:
+        for name in self._data.sets:
             self[name]
         return self

@@ -32,6 +32,7 @@ from dph.presampling.stores.valuing import Judges
 from dph.randomness import derived_seed
 from dph.records import Problem
 from dph.runs.layout import store_directory
+from dph.runs.pinning import pin
 from dph.runs.progress import ProgressDisplay
 from dph.runs.store_values import judges_of, write_valued_store
 from dph.runs.workbench import Workbench
@@ -63,7 +64,7 @@ def store_stage(
         return {}
     require_files(recipe.used_stores, recipe.self_consistency)
     prompts = {name: _prompts(bench, name, store) for name, store in recipe.used_stores.items()}
-    model = bench.load_model(recipe.model.path)
+    model = bench.load_model(bench.initial)
     return {
         name: _Making(
             bench=bench,
@@ -146,6 +147,7 @@ class _Making:
             )
             if self.path.resolve().is_relative_to(self.directory.resolve()):
                 held.enter_context(only_writer(self.directory))
+            pin(self.bench.recipe, self.directory)
             return self._found(judges) or self._make(judges, progress)
 
     def _found(self, judges: Judges | None) -> StoreManifest | None:
@@ -194,7 +196,7 @@ class _Making:
     def _drawn(self, parts: TableParts, progress: ProgressDisplay) -> list[pa.Table]:
         recipe, total = self.bench.recipe, len(self.problems) * self.store.answers
         with (
-            self.bench.drawing(self.model, recipe.model.path) as draw,
+            self.bench.drawing(self.model, self.bench.initial) as draw,
             progress.task(f"store {self.name}", total, "samples") as advance,
         ):
             chosen = StoreDraw(

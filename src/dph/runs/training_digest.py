@@ -6,6 +6,7 @@ from typing import Any
 
 from dph.errors import SettingsError
 from dph.files import sha256
+from dph.hub import model_directory
 from dph.import_path import is_import_path, source_fingerprint
 from dph.models.fingerprint import directory_fingerprint, tokenizer_fingerprint
 from dph.presampling.stores.manifest import read_store_manifest
@@ -32,10 +33,12 @@ _WITHOUT_RESULT = {
 }
 """Settings of these sections that change no weights."""
 _PLACES = {
+    "data.columns",
     "data.databases",
     "data.modules",
     "data.train",
     "model.path",
+    "model.revision",
     "objective.anchors",
     "presample.seed",
 }
@@ -67,7 +70,7 @@ def training_digest(bench: Workbench, directory: Path | None = None) -> str:
     recipe = bench.recipe
     verifier = verifier_identity(bench.verifier)
     return recipe_digest(
-        directory_fingerprint(Path(recipe.model.path)),
+        directory_fingerprint(model_directory(recipe.model)),
         tokenizer_fingerprint(bench.tokenizer),
         problems_fingerprint(bench.problems),
         {"verifier": verifier["name"], "settings": verifier["settings"]},

@@ -52,7 +52,7 @@ def train_stage(
     if checkpoint is not None and done == recipe.train.steps and is_measured(recipe, directory):
         return Trained(checkpoint=checkpoint, step=done, stopped=False)
     require_made(bench, directory)
-    policy = bench.load_model(checkpoint or recipe.model.path)
+    policy = bench.load_model(checkpoint or bench.initial)
     draw = bench.draw(policy)
     pool = _fitting_pool(bench, directory, policy, draw, initial=checkpoint is None)
     problems = _problems(bench, pool)
@@ -109,7 +109,7 @@ def _initial_policy(bench: Workbench) -> _InitialPolicy:
     )
     if not (trains or compares):
         return _InitialPolicy(None, None)
-    model = bench.load_model(recipe.model.path).requires_grad_(False)
+    model = bench.load_model(bench.initial).requires_grad_(False)
     return _InitialPolicy(model if trains else None, model if compares else None)
 
 

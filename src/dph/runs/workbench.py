@@ -11,9 +11,11 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from dph.errors import DataError
 from dph.forward.scoring import score_completions
+from dph.hub import model_directory, problems_file, resolve_names
 from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
-from dph.models.loading import load_model, load_tokenizer
+from dph.models.loading import load_config, load_model, load_tokenizer
 from dph.models.prompts import encode_prompt, stop_token_ids
+from dph.models.usable import require_usable
 from dph.presampling.manifest import Rule, Source
 from dph.records import Problem
 from dph.rollout.base import SampleRequest, SamplingParameters
@@ -42,6 +44,11 @@ class Workbench:
     sets: SetProblems
     verifier: Verifier
     accept_verifier: bool = False
+
+    @property
+    def initial(self) -> Path:
+        """The directory of the initial policy."""
+        return model_directory(self.recipe.model)
 
     def load_model(self, path: str | Path) -> PreTrainedModel:
         """A model with the recipe's device, attention and checkpointing."""
@@ -188,20 +195,27 @@ def open_workbench(
 ) -> Iterator[Workbench]:
     """Load the tokenizer and the problems and start the verifier; stop it afterwards.
 
-    Cheap inputs come first, so that a bad one is named before anything heavy is loaded. ``sets``
-    are the recipe's evaluation sets where some of them were read already.
+    What the recipe names on the Hub is fetched, unless it is in the cache. Cheap inputs come first,
+    so that a bad one is named before anything heavy is loaded: the model's config, then data.
+    ``sets`` are the recipe's evaluation sets where they are wanted: all of them are read then.
 
     Raises:
         DataError: the problems are missing or malformed, or the databases' directory is missing.
-        ModelError: the tokenizer cannot be used.
+        ModelError: the model or its tokenizer cannot be used.
         SettingsError: the verifier or the style classifier is unknown.
     """
-    problems = tuple(load_problems(recipe.data.train))
+    recipe = resolve_names(recipe).recipe
+    initial = model_directory(recipe.model)
+    require_usable(load_config(initial), recipe.model.path)
+    if sets is not None:
+        sets.load_all()
+    data = recipe.data
+    problems = tuple(load_problems(problems_file(data.train), columns=data.columns))
     databases = recipe.data.databases
     if databases is not None and not databases.is_dir():
         raise DataError(f"data.databases is no directory: {databases}")
     make_style(recipe.data.styles, recipe.data.modules)
-    tokenizer = load_tokenizer(recipe.model.path)
+    tokenizer = load_tokenizer(initial)
     if recipe.model.threads:
         torch.set_num_threads(recipe.model.threads)
     verifier = verifier_maker(recipe)(recipe.data.verifier)

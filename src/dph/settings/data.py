@@ -5,13 +5,19 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from dph.settings.choices import SQLRuleName
+from dph.settings.hub_names import SPELLING, ProblemsPath
 from dph.settings.section import FilePath, Phrase, Positive, Section
+
+Columns = dict[str, Annotated[str, Field(min_length=1)]]
 
 
 class SetSettings(Section):
     """One evaluation set."""
 
-    path: FilePath = Field(description="problems as parquet, jsonl or csv")
+    path: ProblemsPath = Field(description=f"problems as parquet, jsonl or csv, or {SPELLING}")
+    columns: Columns | None = Field(
+        None, description="columns of this set's fields; default: data.columns"
+    )
     verifier: str | None = Field(None, description="verifier of this set; default: data.verifier")
     styles: str | None = Field(
         None, description="style classifier of this set; default: data.styles"
@@ -21,8 +27,14 @@ class SetSettings(Section):
 class DataSettings(Section):
     """Problems, how they are graded, and how the prompt is written."""
 
-    train: FilePath = Field(
-        description="problems as parquet, jsonl or csv (problem_id, prompt, answer ...)"
+    train: ProblemsPath = Field(
+        description="problems as parquet, jsonl or csv (problem_id, prompt, answer ...), or "
+        f"{SPELLING}"
+    )
+    columns: Columns = Field(
+        {},
+        description='fields by the columns they are called in the files, {prompt = "question"}; '
+        "rows without a problem_id are numbered then",
     )
     sets: dict[str, SetSettings] = Field({}, description="evaluation sets by name")
     verifier: str = Field(
@@ -71,3 +83,8 @@ class DataSettings(Section):
             return data
         plain = {name: {"path": s} if isinstance(s, str) else s for name, s in sets.items()}
         return {**data, "sets": plain}
+
+    def columns_of(self, name: str) -> Columns:
+        """What the columns of a set are called: as it says, or else as all files do."""
+        own = self.sets[name].columns
+        return self.columns if own is None else own

@@ -142,14 +142,15 @@ def _refused_keys(table: Mapping[str, Any]) -> Iterator[str]:
 def pattern_of(key: str) -> str:
     """``data.sets.dev.path`` -> ``data.sets.*.path``; a bare path is the same key.
 
-    So is a column of ``only``, whose name is anyone's: ``stores.s.only.part`` -> ``stores.*.only``.
+    So is a column of ``only`` and a field of ``columns``, whose names are anyone's:
+    ``stores.s.only.part`` -> ``stores.*.only``.
     """
     parts = key.split(".")
     named = next((n for n in (parts[0], ".".join(parts[:2])) if n in NAMED_TABLES), None)
     if named is not None and len(parts) > (depth := named.count(".") + 1):
         rest = parts[depth + 1 :] or (["path"] if named == "data.sets" else [])
         parts = [named, "*", *rest]
-    if len(parts) > 2 and parts[-2] == "only":
+    if len(parts) > 2 and parts[-2] in ("only", "columns"):
         parts = parts[:-1]
     return ".".join(parts)
 

@@ -12,7 +12,15 @@ class ModelSettings(Section):
     """Which model, where, and in which precision."""
 
     path: str = Field(
-        min_length=1, description="directory of a saved transformers model and its tokenizer"
+        min_length=1,
+        description="directory of a saved transformers model and its tokenizer, or a model of the "
+        "Hub as org/name",
+    )
+    revision: str | None = Field(
+        None,
+        min_length=1,
+        description="branch, tag or commit of a model of the Hub; default: its main branch as it "
+        "is when the run begins",
     )
     device: Device = Field("auto", description="auto takes the GPU if there is one")
     dtype: Precision = Field(

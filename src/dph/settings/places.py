@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from dph.import_path import is_import_path, module_file
+from dph.settings.hub_names import names_hub
 
 PATH_KEYS = (
     "data.train",
@@ -35,13 +36,13 @@ def spell_out_sets(table: Mapping[str, Any]) -> None:
 
 
 def start_paths_at(table: Mapping[str, Any], directory: Path) -> None:
-    """Make relative paths absolute; a model name that does not exist there stays as it is."""
+    """Make relative paths absolute; a model that is not there and names on the Hub stay."""
     for key in PATH_KEYS:
         section, name = key.split(".")
         values = table.get(section)
         value = values.get(name) if isinstance(values, dict) else None
         if isinstance(value, str) and (key != "model.path" or (directory / value).exists()):
-            values[name] = str(directory / value)  # type: ignore[index]
+            values[name] = _absolute(directory, value)  # type: ignore[index]
         elif isinstance(value, list):
             values[name] = [str(directory / v) if isinstance(v, str) else v for v in value]  # type: ignore[index]
     stores = _inside(table, "stores")
@@ -53,7 +54,11 @@ def start_paths_at(table: Mapping[str, Any], directory: Path) -> None:
     ):
         for value in tables.values():
             if isinstance(value, dict) and isinstance(value.get(name), str):
-                value[name] = str(directory / value[name])
+                value[name] = _absolute(directory, value[name])
+
+
+def _absolute(directory: Path, value: str) -> str:
+    return value if names_hub(value) else str(directory / value)
 
 
 def place_own_code(table: Mapping[str, Any], *, beside: Path, overridden: bool) -> None:

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dph.settings.section import FilePath, Section
+from dph.settings.hub_names import LocalPath
+from dph.settings.section import Section
 
 Column = str | int | float | bool
 
@@ -12,7 +13,7 @@ Column = str | int | float | bool
 class PromptFileSettings(Section):
     """Prompts of a problem file whose rows need no answer."""
 
-    file: FilePath | None = Field(
+    file: LocalPath | None = Field(
         None, description="problems without answers as parquet, jsonl or csv (problem_id, prompt)"
     )
     only: dict[str, Column] = Field(

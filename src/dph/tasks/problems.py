@@ -10,31 +10,39 @@ from dph.errors import DataError
 from dph.files import write_text
 from dph.files.rows import read_rows
 from dph.records import Problem
+from dph.tasks.columns import renamed
 
 _OWN_FIELDS = ("problem_id", "prompt")
 
 
-def load_problems(path: str | Path) -> list[Problem]:
+def load_problems(path: str | Path, *, columns: Mapping[str, str] | None = None) -> list[Problem]:
     """Read problems from a ``.jsonl``, ``.parquet`` or ``.csv`` file; text files may be gzipped.
 
     Every field but ``problem_id`` and ``prompt`` goes into ``answer``, as it is. A prompt is a
     text or a list of chat messages. Dates and decimals of a parquet file become text; a CSV file
-    has a line of column names first and holds nothing but text.
+    has a line of column names first and holds nothing but text. ``columns`` says what fields are
+    called in the file, as ``renamed`` does.
 
     Raises:
         DataError: the file is missing, empty or of another kind, or a row is malformed; the
             message names the file and the line (jsonl, CSV) or row (parquet), counted from 1.
     """
-    return list(stream_problems(Path(path)))
+    return list(stream_problems(Path(path), columns=columns))
 
 
-def stream_problems(path: Path) -> Iterator[Problem]:
+def stream_problems(path: Path, *, columns: Mapping[str, str] | None = None) -> Iterator[Problem]:
     """What ``load_problems`` reads, one by one, with only the ids in memory.
 
     Raises:
         DataError: as ``load_problems`` does, where the iteration meets it.
     """
-    return distinct(((place, parse_problem(row, place)) for place, row in read_rows(path)), path)
+    rows = _rows(path, columns)
+    return distinct(((place, parse_problem(row, place)) for place, row in rows), path)
+
+
+def _rows(path: Path, columns: Mapping[str, str] | None) -> Iterator[tuple[str, Any]]:
+    rows = read_rows(path)
+    return renamed(rows, columns) if columns else rows
 
 
 def distinct(problems: Iterable[tuple[str, Problem]], path: Path) -> Iterator[Problem]:
@@ -51,13 +59,13 @@ def distinct(problems: Iterable[tuple[str, Problem]], path: Path) -> Iterator[Pr
         raise DataError(f"{path} holds no problems")
 
 
-def malformed_rows(path: Path) -> Iterator[str]:
+def malformed_rows(path: Path, *, columns: Mapping[str, str] | None = None) -> Iterator[str]:
     """What is wrong with every row that ``load_problems`` refuses, one message each.
 
     A line that is not JSON is the last one told of: the rows after it cannot be read.
     """
     places: dict[str, str] = {}
-    rows = read_rows(path)
+    rows = _rows(path, columns)
     while True:
         try:
             place, row = next(rows)

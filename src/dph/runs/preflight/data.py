@@ -1,13 +1,16 @@
 """The files of problems: that they can be read, and hold enough."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dph.errors import DataError
+from dph.hub import problems_file
 from dph.records import Problem
 from dph.runs.preflight.findings import Findings
 from dph.settings import Recipe
+from dph.settings.hub_names import hub_file
 from dph.tasks.problems import load_problems, malformed_rows
 
 _ROWS_TOLD = 5
@@ -26,19 +29,26 @@ class NamedProblems:
 
 def read_data(recipe: Recipe, findings: Findings) -> list[NamedProblems]:
     """The problems of every file that can be read; what cannot goes to the findings."""
-    known: dict[Path, Sequence[Problem]] = {}
+    known: dict[Any, Sequence[Problem]] = {}
     named = []
-    for key, path, verifier, max_tokens in _files(recipe):
-        if not path.exists():
-            findings.notes.append(f"{key} is not there: {path}")
+    for file in _files(recipe):
+        path = _place(file, findings)
+        if path is None:
             continue
+        same, columns = (path, tuple(file.columns.items())), file.columns
         try:
-            known[path] = problems = known.get(path) or load_problems(path)
+            known[same] = problems = known.get(same) or load_problems(path, columns=columns)
         except DataError as error:
-            findings.errors.extend(f"{key}: {message}" for message in _all_wrong(path, error))
+            wrong = _all_wrong(path, error, columns)
+            findings.errors.extend(f"{file.key}: {message}" for message in wrong)
             continue
         named.append(
-            NamedProblems(key=key, problems=problems, verifier=verifier, max_tokens=max_tokens)
+            NamedProblems(
+                key=file.key,
+                problems=problems,
+                verifier=file.verifier,
+                max_tokens=file.max_tokens,
+            )
         )
     databases = recipe.data.databases
     if databases is not None and not databases.exists():
@@ -48,9 +58,24 @@ def read_data(recipe: Recipe, findings: Findings) -> list[NamedProblems]:
     return named
 
 
-def _all_wrong(path: Path, first: DataError) -> list[str]:
+def _place(file: "_File", findings: Findings) -> Path | None:
+    """Where a file lies; None where it is not there, which is noted. Nothing is fetched."""
+    try:
+        path = problems_file(file.path)
+    except DataError:
+        findings.notes.append(
+            f"{file.key} is not there: a run would fetch {hub_file(file.path)} from the Hub"
+        )
+        return None
+    if path.exists():
+        return path
+    findings.notes.append(f"{file.key} is not there: {path}")
+    return None
+
+
+def _all_wrong(path: Path, first: DataError, columns: Mapping[str, str]) -> list[str]:
     """What is wrong with a file that cannot be loaded: its first malformed rows, or the file."""
-    wrong = list(malformed_rows(path)) or [str(first)]
+    wrong = list(malformed_rows(path, columns=columns)) or [str(first)]
     if len(wrong) > _ROWS_TOLD:
         more = len(wrong) - _ROWS_TOLD
         wrong[_ROWS_TOLD:] = [f"{path}: {more} further rows cannot be used"]
@@ -65,9 +90,31 @@ def count_errors(recipe: Recipe, training: NamedProblems) -> list[str]:
     return [f"train.problems_per_step = {wanted}, but data.train holds only {there} problems"]
 
 
-def _files(recipe: Recipe) -> Iterator[tuple[str, Path, str, int]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    """A file of problems as the recipe names it."""
+
+    key: str
+    path: Path
+    columns: Mapping[str, str]
+    verifier: str
+    max_tokens: int
+
+
+def _files(recipe: Recipe) -> Iterator[_File]:
     data, longest = recipe.data, recipe.sampling.max_tokens
-    yield "data.train", data.train, data.verifier, longest
+    yield _File(
+        key="data.train",
+        path=data.train,
+        columns=data.columns,
+        verifier=data.verifier,
+        max_tokens=longest,
+    )
     for name, chosen in data.sets.items():
-        tokens = recipe.evaluate.max_tokens or longest
-        yield f"data.sets.{name}", chosen.path, chosen.verifier or data.verifier, tokens
+        yield _File(
+            key=f"data.sets.{name}",
+            path=chosen.path,
+            columns=data.columns_of(name),
+            verifier=chosen.verifier or data.verifier,
+            max_tokens=recipe.evaluate.max_tokens or longest,
+        )

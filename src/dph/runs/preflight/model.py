@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dph.errors import DataError
+from dph.errors import DataError, ModelError
 from dph.files import read_json
+from dph.hub import is_on_hub, model_directory
 from dph.runs.preflight.findings import Findings
-from dph.settings import Recipe
+from dph.settings import ModelSettings, Recipe
 
 _CONTEXT = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx")
 """What configs call the longest row of tokens."""
@@ -24,10 +25,12 @@ class ModelFiles:
 
 
 def check_model(recipe: Recipe, findings: Findings) -> ModelFiles | None:
-    """What the model's directory says; None where it is not there or cannot be read."""
-    directory = Path(recipe.model.path)
-    if not directory.exists():
-        findings.notes.append(f"model.path is not there: {directory}")
+    """What the model's directory says; None where it is not there or cannot be read.
+
+    A model of the Hub is looked for in the cache alone.
+    """
+    directory = _directory(recipe.model, findings)
+    if directory is None:
         return None
     if not (directory / "config.json").is_file():
         what = "has no config.json" if directory.is_dir() else "is not a directory"
@@ -52,6 +55,31 @@ def check_model(recipe: Recipe, findings: Findings) -> ModelFiles | None:
         context=_number(text, *_CONTEXT),
         vocabulary=_number(text, "vocab_size"),
     )
+
+
+def _directory(model: ModelSettings, findings: Findings) -> Path | None:
+    directory = Path(model.path)
+    if not is_on_hub(model):
+        if model.revision is not None:
+            findings.errors.append(
+                f"model.revision = {model.revision!r} belongs to a model of the Hub, but "
+                f"model.path = {model.path!r} is none"
+            )
+        if directory.exists():
+            return directory
+        findings.notes.append(f"model.path is not there: {directory}")
+        return None
+    at = model.revision or "its main branch"
+    try:
+        found = model_directory(model)
+    except ModelError:
+        findings.notes.append(
+            f"model.path is not there: {model.path}; a run would fetch the model of that name from "
+            f"the Hub, at {at}"
+        )
+        return None
+    findings.notes.append(f"model.path: {model.path} of the Hub, {at}, is in the cache: {found}")
+    return found
 
 
 def _errors(directory: Path, config: Mapping[str, Any]) -> list[str]:

@@ -43,12 +43,11 @@ def read_tokenizer(directory: Path) -> TokenizerFiles | None:
     except DataError as error:
         raise ModelError(str(error)) from error
     configs = [config for config in configs if isinstance(config, dict)]
-    for token, use in (("pad", "batches need one"), ("eos", "answers need an end")):
-        if configs and _said(configs, f"{token}_token") is None:
-            raise ModelError(
-                f"the tokenizer in {directory} has no {token} token and {use}: "
-                f"set tokenizer.{token}_token and save it there"
-            )
+    if configs and _said(configs, "eos_token") is None:
+        raise ModelError(
+            f"the tokenizer in {directory} has no eos token and answers need an end: "
+            "set tokenizer.eos_token and save it there"
+        )
     if not (directory / "tokenizer.json").is_file():
         if not configs:
             raise ModelError(f"there is no tokenizer in {directory} (tokenizer.json)")

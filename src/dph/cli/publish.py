@@ -1,0 +1,55 @@
+"""``dph card`` and ``dph push``: a run's model card, and its checkpoint on the Hub."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dph.cli.options import JsonOption
+
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, trained.")]
+
+
+def card(
+    run: RunArgument,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="The card [default: RUN/README.md]."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a run's model card: method, recipe, what was measured, and hashes. Nothing is sent."""
+    from dph.cli.display.output import json_text
+    from dph.cli.display.quiet import quiet_libraries
+
+    quiet_libraries()
+    from dph.publishing import read_finished_run, write_card
+
+    path = write_card(read_finished_run(run), out)
+    typer.echo(json_text({"card": str(path)}) if as_json else f"card: {path}")
+
+
+def push(
+    run: RunArgument,
+    name: Annotated[str, typer.Argument(metavar="OWNER/NAME", help="The model on the Hub.")],
+    private: Annotated[
+        bool, typer.Option("--private", help="Where the repository is made: for you alone.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Upload a run's newest checkpoint with its card and recipe to the Hub, in one commit.
+
+    RUN/README.md is taken as the card where you have made it your own. `hf auth login` or HF_TOKEN
+    says who you are.
+    """
+    from dph.cli.display.output import json_text
+    from dph.cli.display.quiet import quiet_libraries
+
+    quiet_libraries()
+    from dph.publishing import push as push_run
+    from dph.publishing import read_finished_run
+
+    finished = read_finished_run(run)
+    url = push_run(finished, name, private=private)
+    content = {"checkpoint": str(finished.checkpoint), "commit": url}
+    typer.echo(json_text(content) if as_json else f"{finished.checkpoint.name}: {url}")

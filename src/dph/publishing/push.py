@@ -1,0 +1,79 @@
+"""A run's newest checkpoint and its card, on the Hub."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatch
+from pathlib import Path
+
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, constants
+
+from dph.errors import ModelError, SettingsError
+from dph.hub.bars import bars_for_people
+from dph.hub.refusals import said_plainly
+from dph.publishing.card import FILE, is_ours, model_card
+from dph.publishing.finished_run import FinishedRun
+from dph.publishing.shared_recipe import shared_recipe
+from dph.settings.hub_names import is_model_id
+
+_OF_TRAINING = {"optimizer.safetensors", "trainer.json", "recent.parquet"}
+"""What of a checkpoint only goes on with training."""
+_WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
+
+
+def push(run: FinishedRun, name: str, *, private: bool = False) -> str:
+    """Upload weights, tokenizer, card and recipe in one commit, and return its address.
+
+    The repository is made if need be, ``private`` then; weights that lay there under other names
+    are gone. A card in the run's directory that somebody has made their own is uploaded as it is.
+    Nothing of the optimizer, of prompts or of answers is uploaded, and no path of this machine.
+
+    Raises:
+        SettingsError: ``name`` is not of the form org/name.
+        ModelError: the Hub cannot be reached, or does not allow it.
+    """
+    if not is_model_id(name):
+        raise SettingsError(f"a model on the Hub is called <owner>/<name>, got {name!r}")
+    files = {
+        path.name: path
+        for path in sorted(run.checkpoint.iterdir())
+        if path.is_file() and path.name not in _OF_TRAINING
+    }
+    content: dict[str, Path | bytes] = {**files, **_written(run, name)}
+    api = HfApi(endpoint=constants.ENDPOINT)
+    with said_plainly(f"push to {name}", ModelError), _uploading(name), bars_for_people():
+        api.create_repo(name, private=private, exist_ok=True)
+        gone = [path for path in api.list_repo_files(name) if _is_weight(path, content)]
+        commit = api.create_commit(
+            name,
+            operations=[
+                *(CommitOperationDelete(path_in_repo=path) for path in gone),
+                *(
+                    CommitOperationAdd(path_in_repo=path, path_or_fileobj=data)
+                    for path, data in content.items()
+                ),
+            ],
+            commit_message=f"{run.recipe.name}: {run.recipe.method}, {run.checkpoint.name}",
+        )
+    return str(commit.commit_url)
+
+
+@contextmanager
+def _uploading(name: str) -> Iterator[None]:
+    """A file that did not arrive is told by its name; nothing is committed then."""
+    try:
+        yield
+    except RuntimeError as error:  # huggingface_hub's own, around what went wrong
+        cause = str(error.__cause__ or "").strip().splitlines()
+        raise ModelError(f"push to {name}: {error} {cause[0] if cause else ''}".rstrip()) from error
+
+
+def _written(run: FinishedRun, name: str) -> dict[str, Path | bytes]:
+    own = run.directory / FILE
+    kept = own.is_file() and not is_ours(own)
+    card: Path | bytes = own if kept else model_card(run, name=name).encode()
+    return {FILE: card, "recipe.toml": shared_recipe(run.recipe).encode()}
+
+
+def _is_weight(path: str, content: dict[str, Path | bytes]) -> bool:
+    """Whether weights lie there that the new ones do not replace."""
+    return path not in content and any(fnmatch(path, pattern) for pattern in _WEIGHTS)

@@ -1,0 +1,1 @@
+from hub_fixtures import *  # noqa: F403

@@ -1,0 +1,2 @@
+from finished_runs import *  # noqa: F403
+from hub_fixtures import *  # noqa: F403
