@@ -34,7 +34,7 @@ def keep_tokens(
         ModelError: the initial policy cannot be loaded.
     """
     recipe = bench.recipe
-    initial = bench.load_model(recipe.model.path)
+    initial = bench.load_model(bench.initial)
     compare = partial(
         compared_tokens,
         weights,
@@ -56,7 +56,7 @@ def keep_tokens(
             seed=seed,
             digest=recipe_digest(
                 samples_digest(directory / "samples.parquet") or "",
-                directory_fingerprint(Path(recipe.model.path)),
+                directory_fingerprint(bench.initial),
                 recipe.evaluate.token_details,
             ),
             on_progress=lambda amount: advance(amount, ""),
