@@ -62,14 +62,7 @@ def mix(
             process.
         StageError: a worker could not do its part.
     """
-    if set(parts) != set(mixture.shares):
-        raise SettingsError(
-            f"each part needs a share and the other way round: parts {', '.join(sorted(parts))}; "
-            f"shares {', '.join(sorted(mixture.shares))}"
-        )
-    for part in parts.values():
-        if part.directory.resolve() == out.resolve():
-            raise DataError(f"the output must be another directory than the input {out}")
+    _check(parts, mixture, out)
     names = sorted(parts)
     step = {"stage": "mix", "version": VERSION, "settings": mixture.json()}
     inputs = {name: list(parts[name].manifest.history) for name in names}
@@ -99,6 +92,17 @@ def mix(
         mixed = finish_stage(out, "mix", shard_names, summaries, history=history, before=[told])
         shutil.rmtree(out / _WORK)
     return mixed
+
+
+def _check(parts: Mapping[str, Corpus], mixture: Mixture, out: Path) -> None:
+    if set(parts) != set(mixture.shares):
+        raise SettingsError(
+            f"each part needs a share and the other way round: parts {', '.join(sorted(parts))}; "
+            f"shares {', '.join(sorted(mixture.shares))}"
+        )
+    for part in parts.values():
+        if part.directory.resolve() == out.resolve():
+            raise DataError(f"the output must be another directory than the input {out}")
 
 
 def _write_left_out(
