@@ -15,7 +15,8 @@ PATTERNS = LanguagePatterns(
         "includes": r'^ [^\S\n]*+ \# \s* include \s+ ["<] [^">]+ [">]',
         "classes": r"^ [^\S\n]*+ class \s+ \w+ \s* (?: : [^{]* )? \{",
         "simple_variables": r"""
-            ^ [^\S\n]*+ (?: unsigned \s+ )? (?: int | float | double | char | bool | std::string | auto )
+            ^ [^\S\n]*+ (?: unsigned \s+ )?
+            (?: int | float | double | char | bool | std::string | auto )
             \s+ \w+ \s* ;
         """,
         "simple_returns": r"""

@@ -24,7 +24,8 @@ PATTERNS = LanguagePatterns(
             (?: ; | \s+ (?: \w* | " [^"\\]* (?: \\. [^"\\]* )* " ) \s* ; \s* ) $
         """,
         "classes": r"""
-            ^ [^\S\n]*+ (?: (?: public | protected | private ) \s+ )? (?: (?: final | abstract ) \s+ )?
+            ^ [^\S\n]*+ (?: (?: public | protected | private ) \s+ )?
+            (?: (?: final | abstract ) \s+ )?
             class \s+ ( [\w<>]+ )
         """,
     }
