@@ -12,14 +12,15 @@ PATTERNS = LanguagePatterns(
             \b (?: [a-zA-Z_]\w*+ (?: \s*+ \*++ \s++ | \s++ ) )++
             \*? \s* [a-zA-Z_]\w* \( [^)]* \) \s*
         """,
-        "includes": r'^ \s* \# \s* include \s+ ["<] [^">]+ [">]',
-        "classes": r"^ \s* class \s+ \w+ \s* (?: : [^{]* )? \{",
+        "includes": r'^ [^\S\n]*+ \# \s* include \s+ ["<] [^">]+ [">]',
+        "classes": r"^ [^\S\n]*+ class \s+ \w+ \s* (?: : [^{]* )? \{",
         "simple_variables": r"""
-            ^ \s* (?: unsigned \s+ )? (?: int | float | double | char | bool | std::string | auto )
+            ^ [^\S\n]*+ (?: unsigned \s+ )?
+            (?: int | float | double | char | bool | std::string | auto )
             \s+ \w+ \s* ;
         """,
         "simple_returns": r"""
-            ^ \s* return \s*
+            ^ [^\S\n]*+ return \s*
             (?: (?: \w+ | " (?: [^"\\] | \\. )* " | ' (?: [^'\\] | \\. )* ' ) \s* )? ; \s* $
         """,
         "mains": r"\b main \s* \( [^)]* \) \s* \{",

@@ -6,17 +6,17 @@ _TYPES = "int|float|double|char|string|bool|byte|sbyte|short|ushort|uint|long|ul
 PATTERNS = LanguagePatterns(
     {
         "functions": r"""
-            ^ \s*+ (?: (?: public | protected | private | internal ) \s+ )?
+            ^ [^\S\n]*+ (?: (?: public | protected | private | internal ) \s+ )?
             (?: (?: static | virtual | override | abstract | async ) \s+ )?
-            (?! \s* (?: public | private | protected | if | else ) )
-            (?: <\w+> )? \s* \w+ \s+ \w+ \s* \( [^)]* \)
+            (?! (?: public | private | protected | if | else ) )
+            (?: <\w+> \s* )? \w+ \s+ \w+ \s* \( [^)]* \)
         """,
-        "usings": r"^ \s* using \s+ [a-zA-Z0-9_.]+ \s* ;",
+        "usings": r"^ [^\S\n]*+ using \s+ [a-zA-Z0-9_.]+ \s* ;",
         "classes": r"""
             \b (?: public | private | protected | internal | static | abstract | sealed )?
             \s* class \s+ \w+
         """,
-        "simple_returns": r"^ \s* return \b (?: \s+ [^;\n]+ )? \s* ;",
+        "simple_returns": r"^ [^\S\n]*+ return \b (?: \s+ [^;\n]+ )? \s* ;",
         "simple_variables": rf"\b (?: {_TYPES} ) \s+ \w+ \s* ;",
         "variables": rf"\b (?: {_TYPES} | var ) \s+ \w+",
     }

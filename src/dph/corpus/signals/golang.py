@@ -10,11 +10,11 @@ PATTERNS = LanguagePatterns(
             ^ func \s+ (?: \( \s* \w+ \s+ \*? \w+ \s* \) )? \s* \w+ \s* \( [^)]* \) \s*
             (?: \( [^)]+ \) | [\w\[\]]+ )? \s*
         """,
-        "types": r"^ \s* type \s+ \w+ \s+ (?: struct | interface ) \s* \{ [^}]* \}",
-        "simple_variables": r"^ \s* var \s+ \w+ \s+ \w+ \s* ;? \s* $",
-        "simple_returns": r"^ \s* return (?: \s+ [^;\n]+ )? \s* ;? \s* $",
+        "types": r"^ [^\S\n]*+ type \s+ \w+ \s+ (?: struct | interface ) \s* \{ [^}]* \}",
+        "simple_variables": r"^ [^\S\n]*+ var \s+ \w+ \s+ \w+ \s* ;? \s* $",
+        "simple_returns": r"^ [^\S\n]*+ return (?: \s+ [^;\n]+ )? \s* ;? \s* $",
         "variables": r"""
-            ^ \s* (?: (?: var | const ) \s+ \w+ (?: , \s* \w+ )*
+            ^ [^\S\n]*+ (?: (?: var | const ) \s+ \w+ (?: , \s* \w+ )*
                       (?: \s+ [\w\[\]*]+ | (?: \s+ [\w\[\]*]+ )? \s* = \s* [^;\n]+ )
                     | \w+ (?: \s* , \s* \w+ )* \s* := \s* [^;\n]+
                     | (?: var | const ) \s+ \( \s* (?: \w+ \s+ [\w*\[\]]+ \s* )+ \) )

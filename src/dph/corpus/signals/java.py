@@ -9,22 +9,23 @@ _MODIFIERS = r"(?: (?: public | protected | private | final | static ) \s+ )*"
 PATTERNS = LanguagePatterns(
     {
         "functions": r"""
-            ^ \s*+ (
+            ^ [^\S\n]*+ (
                 (?: (?: public | protected | private | static ) \s+ )*
-                (?! \s* (?: public | private | protected | else | if ) )
-                (?: <\w+> )? \s* \w+ \s+ \w+ \s* \( [^)]* \)
+                (?! (?: public | private | protected | else | if ) )
+                (?: <\w+> \s* )? \w+ \s+ \w+ \s* \( [^)]* \)
                 (?: \s* throws \s+ [\w,\ ]+ )?
             )
         """,
-        "imports": r"^ \s* import \s+ [\w.*]+ \s* ; \s* $",
-        "simple_variables": rf"^ \s* {_MODIFIERS} {_TYPE} \s+ \w+ \s* ;",
-        "variables": rf"^ \s* ( {_MODIFIERS} {_TYPE} \s+ \w+ \s*+ (?: = [^;]+ )? ; )",
+        "imports": r"^ [^\S\n]*+ import \s+ [\w.*]+ \s* ; \s* $",
+        "simple_variables": rf"^ [^\S\n]*+ {_MODIFIERS} {_TYPE} \s+ \w+ \s* ;",
+        "variables": rf"^ [^\S\n]*+ ( {_MODIFIERS} {_TYPE} \s+ \w+ \s*+ (?: = [^;]+ )? ; )",
         "simple_returns": r"""
-            ^ \s* return
+            ^ [^\S\n]*+ return
             (?: ; | \s+ (?: \w* | " [^"\\]* (?: \\. [^"\\]* )* " ) \s* ; \s* ) $
         """,
         "classes": r"""
-            ^ \s* (?: (?: public | protected | private ) \s+ )? (?: (?: final | abstract ) \s+ )?
+            ^ [^\S\n]*+ (?: (?: public | protected | private ) \s+ )?
+            (?: (?: final | abstract ) \s+ )?
             class \s+ ( [\w<>]+ )
         """,
     }

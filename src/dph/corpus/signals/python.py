@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 _NESTING = 10_000
 """Frames that the parser may nest, as in the released filter."""
-_RETURN = re.compile(r"^\s*return(\s+.+)?\s*$", re.MULTILINE)
+_RETURN = re.compile(r"^[^\S\n]*return(\s+.+)?\s*$", re.MULTILINE)
 _PLAIN = (ast.Name, ast.Attribute, ast.Constant)
 _BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
 

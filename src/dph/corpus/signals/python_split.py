@@ -13,7 +13,7 @@ from collections.abc import Iterator
 _STOP = re.compile(
     r"""
     (?P<comment> \#.* )
-  | (?P<doc> ^ \s* [rRuUbB]{,2} (?P<docquote> \"{3} | '{3} ) )
+  | (?P<doc> ^ [^\S\n]* [rRuUbB]{,2} (?P<docquote> \"{3} | '{3} ) )
   | (?P<quote> \"{3} | '{3} | \" | ' )
     """,
     re.MULTILINE | re.VERBOSE,
