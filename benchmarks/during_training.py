@@ -1,36 +1,41 @@
 r"""What evaluation during training costs, and that the weights do not notice it.
 
-    python benchmarks/during_training.py RECIPE --steps 6 --every 3 --set model.threads=1
+    python benchmarks/during_training.py RECIPE --steps 10 --every 5 --set model.threads=1
 
 Trains the recipe three times: without evaluations, with evaluations that compare nothing with the
-initial policy, and as the recipe says. Printed for each: seconds of CPU time of this process and of
-the graders, wall-clock seconds, of these drawing, comparing and waiting for verdicts, and a hash of
-the last weights. The budget is the drawing and 5% of a run without.
+initial policy, and as the recipe says. Printed for each: seconds of CPU time of this process, of
+these drawing the answers of evaluations and comparing policies, and of the graders' processes;
+wall-clock seconds, of these waiting for verdicts; what this process spent beyond drawing, over a
+run without; a hash of the last weights. CPU time, because it does not depend on who else computes.
 """
 
 import argparse
 import resource
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from dph.files import sha256
 from dph.runs.progress import Silent
 from dph.runs.training_stage import train_stage
 from dph.runs.workbench import open_workbench
 from dph.settings import load_recipe
-from dph.training.tracking import read_metrics
+from dph.training.evaluations import Evaluations, Measured
 
 
 class Cost(NamedTuple):
     """Seconds of one run, and its weights."""
 
     cpu: float
-    graders: float
-    wall: float
     drawing: float
     comparing: float
+    graders: float
+    wall: float
     waiting: float
     weights: str
 
@@ -50,12 +55,17 @@ def main() -> None:
         "drawn and graded": [every, "evaluate.during.compared=0"],
         "compared too": [every],
     }
-    print("| evaluation | CPU | graders | wall | drawing | comparing | waiting | weights |")
-    print("|---|---:|---:|---:|---:|---:|---:|---|")
+    print(
+        "| evaluation | CPU | drawing | comparing | graders | wall | waiting | beyond | weights |"
+    )
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---|")
+    without = None
     for name, settings in variants.items():
         cost = _cost(arguments.recipe, [*arguments.overrides, *last, *settings])
+        without = without or cost
         numbers = " | ".join(f"{value:.2f}" for value in cost[:-1])
-        print(f"| {name} | {numbers} | {cost.weights} |", flush=True)
+        beyond = (cost.cpu - cost.drawing) / without.cpu - 1
+        print(f"| {name} | {numbers} | {beyond:+.1%} | {cost.weights} |", flush=True)
 
 
 def _cost(path: Path, overrides: list[str]) -> Cost:
@@ -63,17 +73,48 @@ def _cost(path: Path, overrides: list[str]) -> Cost:
     with tempfile.TemporaryDirectory() as directory:
         run = Path(directory) / "run"
         before, started = _cpu(), time.perf_counter()
-        with open_workbench(recipe) as bench:
+        with open_workbench(recipe) as bench, _timed() as spent:
             trained = train_stage(bench, run, Silent())
         wall = time.perf_counter() - started
         own, graders = (now - then for now, then in zip(_cpu(), before, strict=True))
-        lines = read_metrics(run / "metrics.jsonl")
-        parts = [
-            sum(line.get(f"eval/seconds_{part}", 0.0) for line in lines)
-            for part in ("sampling", "comparing", "waiting")
-        ]
         weights = sha256(trained.checkpoint / "model.safetensors")[:12]
-    return Cost(own, graders, wall, *parts, weights)
+    return Cost(
+        cpu=own,
+        drawing=spent["drawing"] - spent["comparing"],
+        comparing=spent["comparing"],
+        graders=graders,
+        wall=wall,
+        waiting=spent["waiting"],
+        weights=weights,
+    )
+
+
+@contextmanager
+def _timed() -> Iterator[Counter[str]]:
+    """CPU seconds of this thread in evaluations; ``drawing`` includes ``comparing``."""
+    spent: Counter[str] = Counter()
+
+    class Timed(Evaluations):
+        def _draw(self, *arguments: Any) -> Any:
+            started = time.thread_time()
+            drawn = super()._draw(*arguments)
+            spent["drawing"] += time.thread_time() - started
+            return drawn
+
+        def _compared(self, *arguments: Any) -> Any:
+            started = time.thread_time()
+            compared = super()._compared(*arguments)
+            spent["comparing"] += time.thread_time() - started
+            return compared
+
+        def finish(self) -> list[Measured]:
+            measured = super().finish()
+            for each in measured:
+                spent["waiting"] += each.metrics["eval/seconds_waiting"] or 0.0
+            return measured
+
+    with patch("dph.runs.during_training.Evaluations", Timed):
+        yield spent
 
 
 def _cpu() -> tuple[float, float]:

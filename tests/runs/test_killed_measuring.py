@@ -1,4 +1,4 @@
-"""A run that is killed with SIGKILL while it is measured ends with the same ``progress.parquet``."""
+"""A run that is killed with SIGKILL while it is measured ends with the same files."""
 
 import os
 import subprocess
@@ -51,7 +51,9 @@ def finish(recipe, run):
     assert process.returncode == 0
     names = ("progress.parquet", "progress_initial.parquet", "checkpoints/best.json")
     weights = run / "checkpoints" / "step_000004" / "model.safetensors"
-    return [(run / name).read_bytes() for name in names] + [weights.read_bytes()]
+    kept = sorted((run / "training_samples").iterdir())
+    assert [path.name for path in kept] == [f"step_00000{i}.parquet" for i in (1, 2, 3, 4)]
+    return [path.read_bytes() for path in (*(run / name for name in names), weights, *kept)]
 
 
 def kill_at(recipe, run, line, count):

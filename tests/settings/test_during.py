@@ -71,5 +71,5 @@ def test_kept_samples_are_all_none_or_so_many_problems(kept):
 
 @pytest.mark.parametrize("kept", ["some", 0, -1, 1.5, True])
 def test_other_amounts_of_kept_samples_are_refused(kept):
-    with pytest.raises(SettingsError, match="train.keep_samples: should be 'all', 'none' or a num"):
+    with pytest.raises(SettingsError, match=r"keep_samples: should be 'all', 'none' or a num"):
         resolve_recipe({**BASE, "train": {"keep_samples": kept}})

@@ -32,9 +32,13 @@ def drift(
     Raises:
         DataError: it holds none.
     """
-    on_new = _scored(forward, prompts, new)
-    on_stored = on_new if stored is None else _scored(forward, prompts, stored)
-    return [_joined(mine, theirs) for mine, theirs in zip(on_new, on_stored, strict=True)]
+    # All in one call: what rows begin with alike, their prompts, is computed once.
+    both = [[*mine, *theirs] for mine, theirs in zip(new, stored or [()] * len(new), strict=True)]
+    found = []
+    for tokens, mine in zip(_scored(forward, prompts, both), new, strict=True):
+        on_new, on_stored = tokens[: len(mine)], tokens[len(mine) :]
+        found.append(_joined(on_new, on_new if stored is None else on_stored))
+    return found
 
 
 def _scored(

@@ -141,7 +141,7 @@ class Evaluations(Closing):
         if len(self._table) < len(whole):
             self._write()
         if self._initial is not None:
-            self._stored = read_initial_answers(self._stored_path, self._ids)
+            self._stored = read_initial_answers(self._stored_path, self._ids, digest=self._digest)
         measured = []
         lacks_initial = self._is_missing(0) or (self._initial is not None and self._stored is None)
         if lacks_initial and step and self._initial is not None:
@@ -149,7 +149,7 @@ class Evaluations(Closing):
             measured += self.finish()
         if (lacks_initial and not step) or (self.is_due(step) and self._is_missing(step)):
             self.begin(step)
-        elif step:
+        elif step in measured_steps(self._table) and step:
             measured.append(self._measured(step, {}))
         return measured
 
@@ -245,7 +245,7 @@ class Evaluations(Closing):
     def _keep_initial(self, pending: _Pending) -> None:
         if pending.step == 0 and self._initial is not None:
             stored: Answers = {drawn.name: self._first(drawn.sampled) for drawn in pending.sets}
-            write_initial_answers(self._stored_path, stored, self._ids)
+            write_initial_answers(self._stored_path, stored, self._ids, digest=self._digest)
             self._stored = stored
 
     def _is_missing(self, step: int) -> bool:

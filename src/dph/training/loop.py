@@ -94,9 +94,10 @@ def train(
             log.write(metrics)
             trackers.log(metrics, step=run.progress.step)
             on_step(metrics)
-            if not stop():
+            asked = stop()
+            if not asked:
                 run.begin_evaluation()
-            if run.checkpoints.is_due(run.progress.step) or stop():
+            if asked or run.checkpoints.is_due(run.progress.step):
                 run.save()
         run.finish_evaluation()
         run.save()  # where it was asked to stop between two steps
