@@ -1,6 +1,6 @@
 r"""How a diagnosis does where the truth is known: nothing happened, losses planted, styles gone.
 
-    python benchmarks/diagnosis.py [--seeds 100]
+    python benchmarks/diagnosis.py [--seeds 100] [--table nothing | planted | parts]
 
 Prints the tables of docs/diagnosis.md. The models are mixtures of four styles over 300 problems:
 shares of the styles from a Dirichlet(5), a style's chance of being right from a Beta(1/2, 1/2), all
@@ -18,6 +18,7 @@ from dph.diagnosis.decomposition import between, pass_at_k_parts, shapley_values
 from dph.diagnosis.levels import list_level, question_level
 from dph.diagnosis.style_counts import StyleCounts
 from dph.diagnosis.totals import set_totals
+from dph.evaluation.pass_at_k import pass_at_k_curve
 from dph.evaluation.scores import SetScores
 
 PROBLEMS, STYLES, K = 300, 4, 8
@@ -84,7 +85,7 @@ def nothing_happened(samples: int, seeds: int) -> None:
 def losses_planted(samples: int, seeds: int, fdr: float) -> None:
     """How many of twenty planted losses are found, and how many of those found are false."""
     level = question_level(fdr)
-    found_of, false, worst = {lo: [] for lo in (0.25, 0.5, 0.75)}, [], 0.0
+    found_of, false = {lo: [] for lo in (0.25, 0.5, 0.75)}, []
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
         model = base_model(rng)
@@ -101,9 +102,9 @@ def losses_planted(samples: int, seeds: int, fdr: float) -> None:
         false.append((lost & ~true).sum() / max(1, lost.sum()))
         for lo, found in found_of.items():
             found.extend(lost[true & (chance >= lo) & (chance < lo + 0.25)])
-    worst = max(false)
     cells = " | ".join(f"{100 * np.mean(found):.0f}%" for found in found_of.values())
-    print(f"| {samples} | {fdr:g} | {cells} | {100 * np.mean(false):.1f}% | {100 * worst:.0f}% |")
+    mean, worst = 100 * np.mean(false), 100 * max(false)
+    print(f"| {samples} | {fdr:g} | {cells} | {mean:.1f}% | {worst:.0f}% |", flush=True)
 
 
 def where_pass_at_k_went(samples: int) -> None:
@@ -120,56 +121,85 @@ def where_pass_at_k_went(samples: int) -> None:
         "certain, and three go": (Model(shares=gone.shares, chances=sharper), ["b", "c", "d"]),
     }
     for name, (run, dead) in cases.items():
-        parts = pass_at_k_parts(run.draw(samples, rng)[1], base.draw(samples, rng)[1], dead, k=K)
-        estimate = [parts.styles_died, parts.certainty, parts.moved]
-        cells = (f"{100 * part.mean():+.1f}" for part in estimate)
-        truth, direct = _truth(run, base, dead)
-        exact = (f"{100 * part:+.1f}" for part in truth)
-        other = (f"{100 * part:+.1f}" for part in direct)
-        print(f"| {name} | {samples} | {' '.join(cells)} | {' '.join(exact)} | {' '.join(other)} |")
+        mine, theirs = run.draw(samples, rng)[1], base.draw(samples, rng)[1]
+        parts = pass_at_k_parts(mine, theirs, dead, k=K)
+        cells = [_points([parts.styles_died, parts.certainty, parts.moved])]
+        drawn = _unscaled(between(mine, theirs, np.isin(NAMES, dead)), samples)
+        cells += [_points(_of_models(run, base, dead)), _points(drawn)]
+        cells += [_points(_unscaled(_chances(run, base, dead), None))]
+        print(f"| {name} | {samples} | {' | '.join(cells)} |", flush=True)
 
 
-def _truth(run: Model, base: Model, dead: list[str]) -> tuple[list[float], list[float]]:
-    """The parts of the models themselves: by the slope, and Shapley values of Pass@k itself."""
+def _points(parts: list[np.ndarray]) -> str:
+    return " ".join(f"{round(100 * part.mean(), 1) + 0.0:+.1f}" for part in parts)
+
+
+def _chances(run: Model, base: Model, dead: list[str]) -> dict[tuple[bool, bool, bool], np.ndarray]:
+    """Chances of a right answer of the models themselves, whatever has changed of the three."""
     sides = [
         StyleCounts(styles=NAMES, answers=one.shares, correct=one.shares * one.chances)
         for one in (run, base)
     ]
-    chances = between(*sides, np.isin(NAMES, dead))
-    passes = {changed: 1 - (1 - p) ** K for changed, p in chances.items()}
-    everything, nothing = (True,) * 3, (False,) * 3
-    change = chances[everything] - chances[nothing]
-    flat = np.abs(change) < 1e-9
-    slope = np.where(
-        flat,
-        K * (1 - chances[nothing]) ** (K - 1),
-        (passes[everything] - passes[nothing]) / np.where(flat, 1, change),
+    return between(*sides, np.isin(NAMES, dead))
+
+
+def _unscaled(
+    chances: dict[tuple[bool, bool, bool], np.ndarray], samples: int | None
+) -> list[np.ndarray]:
+    """Shapley values of Pass@k itself: of the models, or estimated from so many samples."""
+    if samples is None:
+        return shapley_values({changed: 1 - (1 - p) ** K for changed, p in chances.items()})
+    whole = np.arange(samples + 1)
+    curve = pass_at_k_curve(samples, whole, [K])[K]
+    return shapley_values(
+        {changed: np.interp(p * samples, whole, curve) for changed, p in chances.items()}
     )
-    by_slope = [float((slope * part).mean()) for part in shapley_values(chances)]
-    return by_slope, [float(part.mean()) for part in shapley_values(passes)]
+
+
+def _of_models(run: Model, base: Model, dead: list[str]) -> list[np.ndarray]:
+    """The parts of the models themselves, by the slope: what the estimate is of."""
+    chances = _chances(run, base, dead)
+    before, after = chances[False, False, False], chances[True, True, True]
+    flat = np.abs(after - before) < 1e-9
+    rise = (1 - before) ** K - (1 - after) ** K
+    slope = np.where(flat, K * (1 - before) ** (K - 1), rise / np.where(flat, 1, after - before))
+    return [slope * part for part in shapley_values(chances)]
 
 
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, default=100)
-    seeds = parser.parse_args().seeds
+    parser.add_argument("--table", choices=_TABLES, action="append", help="default: all")
+    arguments = parser.parse_args()
+    for table in arguments.table or _TABLES:
+        _TABLES[table](arguments.seeds)
+        print()
+
+
+def _nothing(seeds: int) -> None:
     print("| samples | comparisons | lost or gained | style | total | anything |")
     print("|---:|---:|---:|---:|---:|---:|")
     for samples in (8, 16, 64):
         nothing_happened(samples, seeds)
-    print(
-        "\n| samples | fdr | found, 25-50% | 50-75% | 75-100% | false, mean | false, worst seed |"
-    )
+
+
+def _planted(seeds: int) -> None:
+    print("| samples | fdr | found, 25-50% | 50-75% | 75-100% | false, mean | false, worst seed |")
     print("|---:|---:|---:|---:|---:|---:|---:|")
     for samples in (8, 16, 64):
         for fdr in (0.05, 0.2):
             losses_planted(samples, seeds, fdr)
-    print(f"\n| what changed, Pass@{K} in points | samples | parts | of the models | unscaled |")
-    print("|---|---:|---|---|---|")
+
+
+def _parts(_: int) -> None:
+    print(f"| Pass@{K} in points | samples | parts | of the models | unscaled | of the models |")
+    print("|---|---:|---|---|---|---|")
     for samples in (16, 64):
         where_pass_at_k_went(samples)
 
+
+_TABLES = {"nothing": _nothing, "planted": _planted, "parts": _parts}
 
 if __name__ == "__main__":
     main()

@@ -6,7 +6,7 @@ import pytest
 from diagnosis.models import Model, a_model, samples_of, scores_of
 from dph.diagnosis.levels import Levels
 from dph.diagnosis.sentences import set_sentences
-from dph.diagnosis.set_diagnosis import diagnose_set, name_features
+from dph.diagnosis.set_diagnosis import SetQuestions, diagnose_set, name_features
 from dph.records import Problem
 
 LEVELS = Levels(lost=0.01, gained=0.01, styles=0.01, totals=0.01, features=0.01)
@@ -19,7 +19,7 @@ def diagnosed(run, baseline, problems=None, names="abcd"):
         style, right = model.drawn(16, seed)
         sides.append((samples_of(style, right, names=names), scores_of(right)))
     return diagnose_set(
-        *("dev", *sides, problems), ks=[8], levels=LEVELS, died=0.1, seed=0, resamples=50
+        *("dev", *sides, problems), SetQuestions(ks=[8], levels=LEVELS, resamples=50)
     )
 
 

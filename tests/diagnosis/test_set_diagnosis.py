@@ -4,7 +4,7 @@ import pytest
 from diagnosis.models import a_model, samples_of, scores_of
 from dph.diagnosis.changes import Change
 from dph.diagnosis.levels import Levels
-from dph.diagnosis.set_diagnosis import diagnose_set, name_features
+from dph.diagnosis.set_diagnosis import SetQuestions, diagnose_set, name_features
 
 LEVELS = Levels(lost=0.01, gained=0.01, styles=0.01, totals=0.01, features=0.01)
 
@@ -18,11 +18,7 @@ def test_what_is_told_of_the_lost_is_of_the_lost_alone():
         (samples_of(style, after), scores_of(after)),
         (samples_of(style, before), scores_of(before)),
         None,
-        ks=[1, 8],
-        levels=LEVELS,
-        died=0.1,
-        seed=0,
-        resamples=20,
+        SetQuestions(ks=[1, 8], levels=LEVELS, resamples=20),
     )
     assert [one.problem_id for one in found.of(Change.LOST)] == [f"p{i:04d}" for i in range(5)]
     assert found.pass_at_k[8].of_lost["total"] == pytest.approx(-1)

@@ -22,6 +22,9 @@ from jaxtyping import Float, Int
 
 from dph.errors import DataError
 
+_BLOCK = 64
+"""P-values at a time: bounds the memory, does not change the result."""
+
 
 def adjusted_p_values(
     p_values: Float[np.ndarray, "tests"],
@@ -57,36 +60,42 @@ def adjusted_p_values(
     values, first, place = np.unique(np.sort(p_values), return_index=True, return_inverse=True)
     adjusted = np.ones(len(values))
     largest = 0.0
-    for at, (p, before) in enumerate(zip(values, first, strict=True)):
-        # Of equal p-values the first decides: later ones are charged for fewer tests.
-        largest = max(largest, _charge(p, supports, tests, len(p_values) - before) / (before + 1))
+    for start in range(0, len(values), _BLOCK):
+        odds = _odds(values[start : start + _BLOCK], supports)
+        for at, of_p in enumerate(odds.T, start):
+            # Of equal p-values the first decides: later ones are charged for fewer tests.
+            before = int(first[at])
+            charge = _largest_of(of_p, tests, len(p_values) - before)
+            largest = max(largest, charge / (before + 1))
+            adjusted[at] = min(1.0, largest)
         if largest >= 1:
             break
-        adjusted[at] = largest
     found = np.empty(len(p_values))
     found[np.argsort(p_values, kind="stable")] = adjusted[place]
     return found
 
 
-def _charge(
-    p: float,
-    supports: Sequence[Float[np.ndarray, "values"]],
-    tests: Int[np.ndarray, "supports"],
-    counting: int,
+def _odds(
+    p_values: Float[np.ndarray, "p_values"], supports: Sequence[Float[np.ndarray, "values"]]
+) -> Float[np.ndarray, "supports p_values"]:
+    """F / (1 - F), infinite where F is 1, with F the largest value of a support up to p."""
+    reached = np.stack(
+        [
+            np.append(0.0, support)[np.searchsorted(support, p_values, side="right")]
+            for support in supports
+        ]
+    )
+    odds = np.full(reached.shape, np.inf)
+    np.divide(reached, 1 - reached, out=odds, where=reached < 1)
+    return odds
+
+
+def _largest_of(
+    odds: Float[np.ndarray, "supports"], tests: Int[np.ndarray, "supports"], counting: int
 ) -> float:
-    """The sum of the ``counting`` largest F / (1 - F) at ``p``."""
-    used = tests > 0
-    reached = np.array([_reached(p, supports[i]) for i in np.flatnonzero(used).tolist()])
-    if (reached >= 1).any():
-        return np.inf
-    odds, tests = reached / (1 - reached), tests[used]
+    """The sum of the ``counting`` largest of the odds, of which ``tests`` have each."""
     order = np.argsort(-odds)
     ends = np.minimum(np.cumsum(tests[order]), counting)
     taken = np.diff(ends, prepend=0)
-    return float((odds[order] * taken).sum())
-
-
-def _reached(p: float, support: Float[np.ndarray, "values"]) -> float:
-    """P(p-value <= p) of a test without effect: the largest value of its support up to p."""
-    place = int(np.searchsorted(support, p, side="right"))
-    return float(support[place - 1]) if place else 0.0
+    counted = taken > 0  # Mask first: inf * 0 is NaN.
+    return float((odds[order][counted] * taken[counted]).sum())

@@ -12,7 +12,13 @@ from dph.diagnosis.dead_styles import DIED, smallest_rate
 from dph.diagnosis.levels import Levels, list_level, question_level
 from dph.diagnosis.log_findings import Finding, log_findings
 from dph.diagnosis.run_files import RunFiles, find_run_files
-from dph.diagnosis.set_diagnosis import Evaluated, SetDiagnosis, diagnose_set, name_features
+from dph.diagnosis.set_diagnosis import (
+    Evaluated,
+    SetDiagnosis,
+    SetQuestions,
+    diagnose_set,
+    name_features,
+)
 from dph.diagnosis.style_counts import paired_style_counts
 from dph.diagnosis.totals import set_totals
 from dph.errors import DataError, SettingsError
@@ -68,8 +74,7 @@ def diagnose(
         against: another, or a samples file; default: the evaluation of the initial policy.
         sets: only these sets; default: all that both were evaluated on.
         ks: the k of Pass@k; default: those of 8, 16, 32 that there are samples for.
-        fdr: the chance that two draws of one model are told apart in anything; it is shared by the
-            questions and sets (``dph.diagnosis.levels``).
+        fdr: the chance that two draws of one model are told apart in anything.
         died: a style has died when its share is at most this part of what it was.
         seed: of the bootstrap and of the random choices that features are compared with.
         resamples: of the bootstrap.
@@ -85,34 +90,20 @@ def diagnose(
     scores = comparable_scores(tables)
     names, notes = _chosen_sets(files, scores["run"], scores["baseline"], sets)
     chosen = {label: {name: of[name] for name in names} for label, of in scores.items()}
-    wanted = list(ks) if ks else default_ks(chosen)
     pairs = {
         name: ((tables["run"], scores["run"][name]), (tables["baseline"], scores["baseline"][name]))
         for name in names
     }
     levels = _levels(pairs, question_level(fdr))
+    wanted = ks or default_ks(chosen)
+    asked = SetQuestions(ks=wanted, levels=levels, died=died, seed=seed, resamples=resamples)
     found = {
         name: diagnose_set(
-            name,
-            *pair,
-            _problems(files, name, pair[0][1].problem_ids, notes),
-            ks=wanted,
-            levels=levels,
-            died=died,
-            seed=seed,
-            resamples=resamples,
+            name, *pair, _problems(files, name, pair[0][1].problem_ids, notes), asked
         )
         for name, pair in pairs.items()
     }
-    smallest = [one.features[0].adjusted if one.features else 1.0 for one in found.values()]
-    levels = replace(levels, features=list_level(smallest, question_level(fdr)))
-    rows = files.log()
-    if not rows:
-        notes.append(f"{files.run} has no metrics.jsonl, so nothing is said about training")
-    if files.consolidation_steps():
-        notes.append(
-            f"{files.consolidation_steps()} updates followed RL (consolidation); the log is of RL"
-        )
+    levels = replace(levels, features=_features_level(found, question_level(fdr)))
     return Diagnosis(
         run=str(files.run),
         baseline=str(files.baseline),
@@ -120,10 +111,27 @@ def diagnose(
         levels=levels,
         died=died,
         sets={name: name_features(one, levels.features) for name, one in found.items()},
-        log=tuple(log_findings(rows)),
+        log=tuple(_log(files, notes)),
         left_out=_left_out(tables, chosen["run"]),
         notes=tuple(notes),
     )
+
+
+def _features_level(found: Mapping[str, SetDiagnosis], level: float) -> float:
+    smallest = [one.features[0].adjusted if one.features else 1.0 for one in found.values()]
+    return list_level(smallest, level)
+
+
+def _log(files: RunFiles, notes: list[str]) -> list[Finding]:
+    """What the run's log says; notes of what it does not cover."""
+    rows = files.log()
+    if not rows:
+        notes.append(f"{files.run} has no metrics.jsonl, so nothing is said about training")
+    if files.consolidation_steps():
+        notes.append(
+            f"{files.consolidation_steps()} updates followed RL (consolidation); the log is of RL"
+        )
+    return log_findings(rows)
 
 
 def _levels(pairs: Mapping[str, tuple[Evaluated, Evaluated]], level: float) -> Levels:

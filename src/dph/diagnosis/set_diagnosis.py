@@ -9,14 +9,14 @@ import pyarrow.compute as pc
 from jaxtyping import Bool
 
 from dph.diagnosis.changes import Change, ProblemChange, could_be_lost, problem_changes
-from dph.diagnosis.dead_styles import StyleChange, style_changes
+from dph.diagnosis.dead_styles import DIED, StyleChange, style_changes
 from dph.diagnosis.decomposition import PassAtKParts, pass_at_k_parts
 from dph.diagnosis.levels import Levels
 from dph.diagnosis.over_represented import LostFeature, over_represented
 from dph.diagnosis.problem_features import problem_features
 from dph.diagnosis.style_counts import StyleCounts, paired_style_counts
 from dph.diagnosis.totals import Totals, set_totals
-from dph.evaluation.intervals import Difference, bootstrap_mean
+from dph.evaluation.intervals import RESAMPLES, Difference, bootstrap_mean
 from dph.evaluation.pass_at_k import pass_at_k_curve
 from dph.evaluation.scores import SetScores
 from dph.records import Problem
@@ -76,17 +76,26 @@ class SetDiagnosis:
         return [one.style for one in self.styles if one.died and one.style is not None]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetQuestions:
+    """How a set is asked: the k of Pass@k, what it takes to be named, when a style has died.
+
+    ``seed`` is of the bootstrap with ``resamples`` and of the random choices of the lost.
+    """
+
+    ks: Sequence[int]
+    levels: Levels
+    died: float = DIED
+    seed: int = 0
+    resamples: int = RESAMPLES
+
+
 def diagnose_set(
     name: str,
     run: Evaluated,
     baseline: Evaluated,
     problems: Sequence[Problem] | None,
-    *,
-    ks: Sequence[int],
-    levels: Levels,
-    died: float,
-    seed: int,
-    resamples: int,
+    asked: SetQuestions,
 ) -> SetDiagnosis:
     """Ask every question about a set; ``problems`` are in the set's order, or not known.
 
@@ -94,14 +103,15 @@ def diagnose_set(
 
     Raises:
         DataError: the two were evaluated on different problems.
-        SettingsError: a k or ``died`` is out of range.
+        SettingsError: a k or the share at which a style has died is out of range.
     """
     (run_table, mine), (baseline_table, theirs) = run, baseline
+    levels = asked.levels
     changes = problem_changes(mine, theirs, lost_level=levels.lost, gained_level=levels.gained)
     lost = np.array([one.change is Change.LOST for one in changes])
     samples = min(mine.samples, theirs.samples)
     counts = paired_style_counts(run_table, baseline_table, name, mine, samples=samples)
-    styles = style_changes(*counts, level=levels.styles, died=died)
+    styles = style_changes(*counts, level=levels.styles, died=asked.died)
     dead = [one.style for one in styles if one.died and one.style is not None]
     features = problem_features(problems, theirs.correct.mean(axis=1))
     candidates = could_be_lost(changes, level=levels.lost)
@@ -113,10 +123,9 @@ def diagnose_set(
         totals=set_totals(mine, theirs).at(levels.totals),
         styles=tuple(styles) if any(one.style is not None for one in styles) else (),
         pass_at_k={
-            k: _pass_at_k_change(*counts, dead, lost, k=k, seed=seed, resamples=resamples)
-            for k in sorted(set(ks))
+            k: _pass_at_k_change(*counts, dead, lost, k, asked) for k in sorted(set(asked.ks))
         },
-        features=tuple(over_represented(features, lost, candidates, seed=seed)),
+        features=tuple(over_represented(features, lost, candidates, seed=asked.seed)),
         candidates=int(candidates.sum()),
         unused_columns=features.unused,
         outcomes=_outcomes(name, run_table, baseline_table, mine, lost),
@@ -134,10 +143,8 @@ def _pass_at_k_change(
     baseline: StyleCounts,
     dead: Sequence[str],
     lost: Bool[np.ndarray, "problems"],
-    *,
     k: int,
-    seed: int,
-    resamples: int,
+    asked: SetQuestions,
 ) -> PassAtKChange:
     parts = pass_at_k_parts(model, baseline, dead, k=k)
     values = {part: getattr(parts, part) for part in PARTS}
@@ -147,7 +154,7 @@ def _pass_at_k_change(
     )
     differences = {}
     for part, of_problem in values.items():
-        lo, hi = bootstrap_mean(of_problem, seed=seed, resamples=resamples)
+        lo, hi = bootstrap_mean(of_problem, seed=asked.seed, resamples=asked.resamples)
         differences[part] = Difference(mean=float(of_problem.mean()), lo=lo, hi=hi)
     of_lost = (
         {part: float(value[lost].mean()) for part, value in values.items()} if lost.any() else None

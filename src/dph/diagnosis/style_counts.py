@@ -28,7 +28,7 @@ class StyleCounts:
     @property
     def samples(self) -> int:
         """Answers to each problem."""
-        return int(self.answers[0].sum())
+        return round(float(self.answers[0].sum()))
 
 
 def paired_style_counts(

@@ -53,7 +53,7 @@ def _set_blocks(name: str, found: SetDiagnosis, most: int) -> list[str]:
     tables += _problem_tables(found, most)
     if found.features:
         tables.append(_features_table(found))
-    return ["\n".join([set_label(name).upper(), *lines]), *map(table_text, tables)]
+    return ["\n".join([plain_text(set_label(name)).upper(), *lines]), *map(table_text, tables)]
 
 
 def _counts_table(found: SetDiagnosis) -> "Table":
