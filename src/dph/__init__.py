@@ -13,8 +13,8 @@ By package, each with its own ``__all__``: ``dph.divergences`` and ``dph.objecti
 ``dph.verifiers`` and ``dph.grading`` (what an answer is worth), ``dph.tasks`` (data sets as
 problems), ``dph.rollout`` and ``dph.forward`` (sampling, log-probs), ``dph.presampling``,
 ``dph.training``, ``dph.evaluation``, ``dph.runs`` (the stages), ``dph.diagnosis`` (what a run
-lost), ``dph.reporting`` (tables, pictures), ``dph.settings`` (recipes), ``dph.integrations.trl``
-and ``dph.integrations.verl``.
+lost), ``dph.reporting`` (tables, pictures), ``dph.pages`` (reports to read in a browser),
+``dph.settings`` (recipes), ``dph.integrations.trl`` and ``dph.integrations.verl``.
 
 ``import dph`` is instant: everything but nouns and errors is loaded when it is first used.
 """

@@ -1,11 +1,12 @@
 import json
 import logging
+from types import SimpleNamespace
 
 import pytest
 
 from dph.errors import DataError
 from dph.pages import read_report
-from dph.pages.charts import report_charts
+from dph.pages.charts import report_charts, training_charts
 from dph.pages.comparison_view import set_tables
 from dph.pages.over_seeds import seed_groups
 from dph.pages.run_diagnoses import changes_of
@@ -80,6 +81,29 @@ def test_a_chart_draws_no_metric_that_is_always_zero_or_not_there(report):
     assert "KL penalty" not in titles
     divergence = next(c for c in report_charts(report) if c.title == "Divergence on stored answers")
     assert set(divergence.columns["run"]) == {"r1", "r2"}
+
+
+def test_an_outcome_that_a_step_does_not_name_did_not_occur_in_it():
+    rows = [{"step": 1, "outcome_invalid": 0.25}, {"step": 2}, {"step": 3, "outcome_invalid": None}]
+    chart = training_charts([SimpleNamespace(key="r1", log=rows)])[0]
+    assert chart.title == "Answers: invalid"
+    assert chart.columns["x"] == [1, 2]
+    assert chart.columns["value"] == [0.25, 0.0]
+
+
+def test_a_long_log_is_shown_in_means_and_says_so():
+    rows = [{"step": step, "reward": step % 2} for step in range(1, 1001)]
+    chart = training_charts([SimpleNamespace(key="r1", log=rows)])[0]
+    assert chart.caption == "means over 3 steps"
+    assert len(chart.columns["x"]) == 334
+    assert chart.columns["value"][0] == pytest.approx(2 / 3)
+
+
+def test_what_was_measured_while_training_has_bands():
+    row = {"step": 5, "eval/dev/pass_at_8": 0.5, "eval/dev/pass_at_8_lo": 0.4}
+    chart = training_charts([SimpleNamespace(key="r1", log=[row | {"eval/dev/pass_at_8_hi": 0.6}])])
+    assert [one.title for one in chart] == ["Pass@8, dev"]
+    assert (chart[0].columns["lo"], chart[0].columns["hi"]) == ([0.4], [0.6])
 
 
 def test_what_was_run_is_told_and_where_settings_differ(report):

@@ -6,10 +6,11 @@ from urllib.parse import quote
 
 import pytest
 
-from browser import needs_browser, opened, wait_until
+from browser import MISSING, needs_browser, opened, wait_until
 from report_runs import HOSTILE, HOSTILE_ID, LOST, SETS
 
 TIMES = "\N{MULTIPLICATION SIGN}"
+axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason=MISSING)
 pytestmark = [needs_browser, pytest.mark.slow]
 
 
@@ -211,6 +212,18 @@ def test_light_and_dark_and_a_phone_and_paper(browser, written):
     assert page.is_hidden("nav")
     assert said == []
     page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_that_keeps_anybody_out(open_report, scheme):
+    page = open_report()
+    page.emulate_media(color_scheme=scheme)
+    for address in ("#/", "#/training", "#/diagnosis", "#/problems", f"#/problem/in_domain/{LOST}"):
+        page.evaluate("address => { location.hash = address }", address)
+        page.wait_for_selector(f"html[data-shown='{address}']")
+        found = axe_sync.Axe().run(page).response["violations"]
+        serious = [one for one in found if one["impact"] in ("serious", "critical")]
+        assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == [], address
 
 
 def test_the_first_view_and_a_filter_are_quick(browser, written):

@@ -105,7 +105,7 @@ def _others(names: Sequence[str]) -> dict[str, tuple[str, str]]:
             if (known := _measured(metric)) is not None:
                 found[name] = (f"{known[0]}, {set_label(set_name)}", known[1])
         if name.startswith("outcome_") and name not in ("outcome_correct", "outcome_wrong"):
-            title = f"Answers {name.removeprefix('outcome_').replace('_', ' ')}"
+            title = f"Answers: {name.removeprefix('outcome_').replace('_', ' ')}"
             found[name] = (title, "%")
     return found
 
@@ -128,11 +128,9 @@ def _training_chart(
     columns |= {column: [] for column in ("value", "lo", "hi")[: len(parts)]}
     thinned = 1
     for key, log in logs.items():
-        points = [
-            (row["step"], *(row[part] for part in parts))
-            for row in log
-            if all(_is_number(row.get(part)) for part in parts)
-        ]
+        absent = 0.0 if name.startswith("outcome_") else None  # a step names the outcomes it had
+        read = [(row["step"], *(row.get(part, absent) for part in parts)) for row in log]
+        points = [point for point in read if all(map(_is_number, point))]
         width = -(-len(points) // MOST_POINTS)
         thinned = max(thinned, width)
         for step, *values in _means(points, max(width, 1)):

@@ -1,6 +1,6 @@
 """Greedy against Pass@k: what a run is good at against what it still can do."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dph.evaluation.comparison import ComparisonRow
@@ -26,17 +26,7 @@ def front_chart(
     keys = [run for run in labels if ("greedy", run) in found]
     if not keys:
         return None
-    pairs = [(found["greedy", key], found[f"pass_at_{k}", key]) for key in keys]
-    columns: dict[str, list[Any]] = {
-        "run": keys,
-        "label": [labels[key] for key in keys],
-        "x": [greedy.value for greedy, _ in pairs],
-        "x_lo": [greedy.lo for greedy, _ in pairs],
-        "x_hi": [greedy.hi for greedy, _ in pairs],
-        "y": [of_k.value for _, of_k in pairs],
-        "y_lo": [of_k.lo for _, of_k in pairs],
-        "y_hi": [of_k.hi for _, of_k in pairs],
-    }
+    columns = _columns(found, keys, k, labels)
     axis = alt.Axis(format=".2~%", tickCount=5, labelExpr="datum.value > 1.0001 ? '' : datum.label")
     (x_lo, x_hi), (y_lo, y_hi) = (
         _domain(columns[f"{axis_name}_lo"], columns[f"{axis_name}_hi"]) for axis_name in "xy"
@@ -71,18 +61,7 @@ def front_chart(
     )
     places = _label_places(columns["x"], columns["y"], (x_lo, x_hi), (y_lo, y_hi))
     columns["place"] = [f"{side} {level}" for side, level in places]
-    names = [
-        base.transform_filter(f"datum.place == '{side} {level}'")
-        .mark_text(
-            align="left" if side == "right" else "right",
-            dx=7 if side == "right" else -7,
-            dy=-8 - 13 * level,
-            fontSize=11,
-            fill="currentColor",
-        )
-        .encode(x=x, y=y, text="label:N")
-        for side, level in dict.fromkeys(places)
-    ]
+    names = _names(base.encode(x=x, y=y), places)
     return Chart(
         section="front",
         title=set_label(set_name),
@@ -120,3 +99,38 @@ def _label_places(
         ]
         placed.append((across, up, side, max(near) + 1 if near else 0))
     return [(side, level) for _, _, side, level in placed]
+
+
+def _columns(
+    found: Mapping[tuple[str, str], ComparisonRow],
+    keys: list[str],
+    k: int,
+    labels: Mapping[str, str],
+) -> dict[str, list[Any]]:
+    pairs = [(found["greedy", key], found[f"pass_at_{k}", key]) for key in keys]
+    return {
+        "run": keys,
+        "label": [labels[key] for key in keys],
+        "x": [greedy.value for greedy, _ in pairs],
+        "x_lo": [greedy.lo for greedy, _ in pairs],
+        "x_hi": [greedy.hi for greedy, _ in pairs],
+        "y": [of_k.value for _, of_k in pairs],
+        "y_lo": [of_k.lo for _, of_k in pairs],
+        "y_hi": [of_k.hi for _, of_k in pairs],
+    }
+
+
+def _names(base: Any, places: Sequence[tuple[str, int]]) -> list[Any]:
+    """The runs' labels beside their points, those at one place above each other."""
+    return [
+        base.transform_filter(f"datum.place == '{side} {level}'")
+        .mark_text(
+            align="left" if side == "right" else "right",
+            dx=7 if side == "right" else -7,
+            dy=-8 - 13 * level,
+            fontSize=11,
+            fill="currentColor",
+        )
+        .encode(text="label:N")
+        for side, level in dict.fromkeys(places)
+    ]

@@ -31,7 +31,6 @@ def line_chart(
     scale = alt.Scale(type="log", base=2) if powers else alt.Scale(zero=False, nice=False)
     axis = alt.Axis(grid=False, format="d", **({"values": ticks} if powers else {"tickCount": 5}))
     percent = unit == "%"
-    exact = ".1%" if percent else ".4~g"
     base = alt.Chart(alt.NamedData(ROWS)).encode(
         x=alt.X("x:Q", title=x_title, scale=scale, axis=axis)
     )
@@ -45,21 +44,7 @@ def line_chart(
         y=y, color=run_colour(keys)
     )
     points = base.mark_point(filled=True, size=22).encode(y=y, color=run_colour(keys))
-    near = alt.selection_point(
-        name="near", fields=["x"], nearest=True, on="pointerover", clear="pointerout", empty=False
-    )
-    rule = (
-        base.transform_pivot("run", value="value", groupby=["x"])
-        .mark_rule(color="currentColor")
-        .encode(
-            opacity=alt.when(near).then(alt.value(0.35)).otherwise(alt.value(0)),
-            tooltip=[
-                alt.Tooltip("x:Q", title=x_title),
-                *(alt.Tooltip(f"{key}:Q", title=key, format=exact) for key in keys),
-            ],
-        )
-        .add_params(near)
-    )
+    near, rule = _near_rule(base, keys, x_title, ".1%" if percent else ".4~g")
     layers: list[Any] = [line, rule]
     if "lo" in columns:
         layers.insert(
@@ -79,3 +64,25 @@ def line_chart(
         spec=spec,
         columns=columns,
     )
+
+
+def _near_rule(base: Any, keys: Sequence[str], x_title: str, exact: str) -> tuple[Any, Any]:
+    """The step nearest to the pointer, and a line there that tells every run's value."""
+    import altair as alt  # noqa: PLC0415 - slow, and an extra
+
+    near = alt.selection_point(
+        name="near", fields=["x"], nearest=True, on="pointerover", clear="pointerout", empty=False
+    )
+    rule = (
+        base.transform_pivot("run", value="value", groupby=["x"])
+        .mark_rule(color="currentColor")
+        .encode(
+            opacity=alt.when(near).then(alt.value(0.35)).otherwise(alt.value(0)),
+            tooltip=[
+                alt.Tooltip("x:Q", title=x_title),
+                *(alt.Tooltip(f"{key}:Q", title=key, format=exact) for key in keys),
+            ],
+        )
+        .add_params(near)
+    )
+    return near, rule

@@ -77,7 +77,7 @@ def write_report(
             policy=_policy(scripts, styles),
             styles=[Markup(style) for style in styles],
             vega=Markup(scripts[0]),
-        script=Markup(scripts[1]),
+            script=Markup(scripts[1]),
             index=packed(_index(data, blocks.index)),
             pieces=blocks.pieces,
             runs=data.runs,

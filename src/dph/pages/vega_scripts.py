@@ -36,7 +36,9 @@ def vega_script() -> str:
     import vl_convert  # noqa: PLC0415 - slow, and an extra
 
     # An element that holds a script ends at the first of these letters, whatever is around them.
-    script = str(vl_convert.javascript_bundle(None)).replace("</script", "<\\/script")
+    script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace(
+        "</script", "<\\/script"
+    )
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_text(kept, script)

@@ -14,7 +14,7 @@ class LongList {
     /** @type {number[]} */
     this.places = [];
     this.current = -1;
-    this.rows = make("div", { role: "rowgroup", class: "rows" });
+    this.rows = make("div", { role: "presentation", class: "rows" });
     scroller.append(this.rows);
     scroller.addEventListener("scroll", () => this.draw(), { passive: true });
     new ResizeObserver(() => this.draw()).observe(scroller);

@@ -174,7 +174,7 @@ function fillForm() {
 function startProblems() {
   const form = filterForm();
   const table = make("div", { id: "list", class: "list", role: "table", "aria-label": "Problems" });
-  const scroller = make("div", { class: "scroller", tabindex: "0", role: "presentation" });
+  const scroller = make("div", { class: "scroller", tabindex: "0", role: "rowgroup" });
   table.append(make("div", { id: "titles", class: "row titles", role: "row" }), scroller);
   byId("problems").append(form,
     make("p", { class: "note counts" }, make("span", { id: "counted", "aria-live": "polite" }), make("span", { id: "read" })), table);
