@@ -38,7 +38,8 @@ def test_without_a_recipe_every_key_is_shown(dph):
     out = json.loads(dph("recipe", "show", "--json")[1])
     assert list(out) == [key for key, _ in known_keys()]
     assert out["model.path"] == {
-        "meaning": "directory of a saved transformers model and its tokenizer",
+        "meaning": "directory of a saved transformers model and its tokenizer, or a model of "
+        "the Hub as org/name",
         "required": True,
     }
     assert out["train.betas"]["default"] == [0.9, 0.95]

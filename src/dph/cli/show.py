@@ -62,9 +62,9 @@ def show(
     differ too, so that a single lost problem says little.
     """
     from dph.cli.display.output import json_text
-    from dph.cli.display.run_labels import run_labels
     from dph.cli.display.shown_problems import Shown, print_shown, shown_json
     from dph.cli.shown_choice import Choice, chosen_problems
+    from dph.reporting.run_labels import run_labels
 
     runs = [run] if other is None else [run, other]
     choice = Choice(
