@@ -22,8 +22,9 @@ def written(data, tmp_path_factory):
     return write_report(data, tmp_path_factory.mktemp("report") / "report.html")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
+    """Closed with its module: as long as it is open an event loop runs in this thread."""
     with open_browser() as context:
         yield context
 
