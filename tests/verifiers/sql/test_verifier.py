@@ -106,11 +106,13 @@ def test_nothing_to_grade_gives_nothing(verifier):
 def test_no_attack_changes_a_file_or_another_verdict(verifier, singer_problem, singers):
     digest = hashlib.sha256(singers.read_bytes()).hexdigest()
     listing = sorted(singers.parent.iterdir())
-    responses, expected = [], []
+    responses, allowed = [], []
     for index, (attack, outcome) in enumerate(ATTACKS):
         responses += [attack, GOOD[index % 5]]
-        expected += [outcome, Outcome.CORRECT]
-    assert outcomes(verifier.grade([singer_problem] * len(responses), responses)) == expected
+        late = {Outcome.TIMED_OUT} if outcome is Outcome.OVER_LIMIT else set()  # a busy machine
+        allowed += [{outcome} | late, {Outcome.CORRECT}]
+    found = outcomes(verifier.grade([singer_problem] * len(responses), responses))
+    assert [one for one, may_be in zip(found, allowed, strict=True) if one not in may_be] == []
     assert hashlib.sha256(singers.read_bytes()).hexdigest() == digest
     assert sorted(singers.parent.iterdir()) == listing
 
