@@ -14,12 +14,11 @@ from tokenizers import (
     models,
     normalizers,
     pre_tokenizers,
-    processors,
     trainers,
 )
 from transformers import PreTrainedTokenizerFast
 
-from dph.worlds.word_tokenizer import BOS, EOS, PAD, SPECIAL, UNKNOWN
+from dph.worlds.word_tokenizer import SPECIAL, UNKNOWN, with_special_tokens
 
 OPEN, CLOSE = "<'", "'>"
 """The quotes of a text in a query; decoding takes the blanks off on their inner side."""
@@ -62,9 +61,6 @@ def make_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
     phrases = "|".join(sorted(map(re.escape, PHRASES), key=len, reverse=True))
     split = rf"(?:{phrases})(?!\S)|\S+"
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(split), behavior="removed", invert=True)
-    backend.post_processor = processors.TemplateProcessing(
-        single=f"{BOS} $A", special_tokens=[(BOS, vocabulary[BOS])]
-    )
     backend.decoder = decoders.Sequence(
         [
             decoders.WordPiece(prefix="##", cleanup=False),
@@ -72,16 +68,7 @@ def make_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
             *(decoders.Replace(a, b) for a, b in _GLUE),
         ]
     )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=backend,
-        pad_token=PAD,
-        bos_token=BOS,
-        eos_token=EOS,
-        unk_token=UNKNOWN,
-        padding_side="left",
-        clean_up_tokenization_spaces=False,
-        model_input_names=["input_ids", "attention_mask"],
-    )
+    return with_special_tokens(backend)
 
 
 _GLUE = ((f"{OPEN} ", "'"), (f" {CLOSE}", "'"), (" _ ", "_"), ("_ ", "_"), (" _", "_"))

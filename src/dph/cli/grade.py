@@ -11,10 +11,9 @@ from dph.cli.grade_options import (
     ReplaceOption,
     ResumeOption,
     TimeoutOption,
-    WorkersOption,
 )
 from dph.cli.grade_sql import grade_sql
-from dph.cli.options import ROW_FILES, JsonOption
+from dph.cli.options import ROW_FILES, JsonOption, WorkersOption
 
 grade_app = typer.Typer(
     name="grade",

@@ -10,9 +10,8 @@ from dph.cli.grade_options import (
     ResumeOption,
     SourceOption,
     TargetOption,
-    WorkersOption,
 )
-from dph.cli.options import ROW_FILES, JsonOption
+from dph.cli.options import ROW_FILES, JsonOption, WorkersOption
 
 ProblemsOption = Annotated[
     Path | None,

@@ -10,9 +10,8 @@ from dph.cli.grade_options import (
     SourceOption,
     TargetOption,
     TimeoutOption,
-    WorkersOption,
 )
-from dph.cli.options import JsonOption
+from dph.cli.options import JsonOption, WorkersOption
 
 if TYPE_CHECKING:
     from dph.grading.math import MathRowGrader

@@ -18,10 +18,6 @@ TargetOption = Annotated[
         help="The rows with reward, outcome, reason, seconds added: .parquet or .jsonl.",
     ),
 ]
-WorkersOption = Annotated[
-    int | None,
-    typer.Option("--workers", min=1, metavar="N", help="Worker processes [default: one per core]."),
-]
 TimeoutOption = Annotated[
     float, typer.Option("--timeout", metavar="S", help="Seconds that one answer may take.")
 ]

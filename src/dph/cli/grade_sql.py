@@ -11,18 +11,15 @@ from dph.cli.grade_options import (
     SourceOption,
     TargetOption,
     TimeoutOption,
-    WorkersOption,
 )
-from dph.cli.options import JsonOption
+from dph.cli.options import JsonOption, WorkersOption, one_of
 
 
 def _rule(name: str) -> str:
     """A name of the registry, which is loaded when the command runs and not for its help."""
     from dph.verifiers.sql.rules import RULES
 
-    if name not in RULES:
-        raise typer.BadParameter(f"{name!r} is not one of {', '.join(RULES)}.")
-    return name
+    return one_of(name, RULES)
 
 
 DatabasesOption = Annotated[

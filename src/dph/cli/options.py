@@ -1,5 +1,6 @@
 """The options that several verbs share."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
 
@@ -29,3 +30,18 @@ AcceptVerifierOption = Annotated[
         "--accept-verifier", help="Go on though the verifier's file changed since the run began."
     ),
 ]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option("--workers", min=1, metavar="N", help="Worker processes [default: one per core]."),
+]
+
+
+def one_of(name: str, known: Collection[str]) -> str:
+    """The name, if it is known: for options whose names are loaded when the command runs.
+
+    Raises:
+        typer.BadParameter: it is not; the message has those that are.
+    """
+    if name not in known:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(known)}.")
+    return name

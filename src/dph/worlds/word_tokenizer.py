@@ -18,8 +18,13 @@ def word_tokenizer(
     ids = {token: index for index, token in enumerate(vocabulary)}
     backend = Tokenizer(models.WordLevel(ids, unk_token=UNKNOWN))
     backend.pre_tokenizer = pre_tokenizer
+    return with_special_tokens(backend)
+
+
+def with_special_tokens(backend: Tokenizer) -> PreTrainedTokenizerFast:
+    """``backend``, which has ``SPECIAL``, for transformers; a prompt begins with ``BOS``."""
     backend.post_processor = processors.TemplateProcessing(
-        single=f"{BOS} $A", special_tokens=[(BOS, ids[BOS])]
+        single=f"{BOS} $A", special_tokens=[(BOS, backend.token_to_id(BOS))]
     )
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from dph.cli.corpus.options import InputOption, OutOption, WorkersOption, named_values
-from dph.cli.options import ROW_FILES, JsonOption
+from dph.cli.corpus.options import InputOption, OutOption, named_values
+from dph.cli.options import ROW_FILES, JsonOption, WorkersOption
 
 
 def decontaminate(

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from dph.cli.corpus.options import InputOption, OutOption, WorkersOption
-from dph.cli.options import JsonOption
+from dph.cli.corpus.options import InputOption, OutOption, ShardsOption
+from dph.cli.options import JsonOption, WorkersOption
 
 
 def dedup(
@@ -29,10 +29,7 @@ def dedup(
             "[default: 0.7 for loose, else not looked at].",
         ),
     ] = None,
-    shards: Annotated[
-        int | None,
-        typer.Option("--shards", min=1, metavar="N", help="Shards [default: one per 128 MB]."),
-    ] = None,
+    shards: ShardsOption = None,
     workers: WorkersOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -4,16 +4,14 @@ from typing import Annotated
 
 import typer
 
-from dph.cli.corpus.options import InputOption, OutOption, WorkersOption
-from dph.cli.options import JsonOption
+from dph.cli.corpus.options import InputOption, OutOption
+from dph.cli.options import JsonOption, WorkersOption, one_of
 
 
 def _preset(name: str) -> str:
     from dph.corpus.rules.presets import PRESETS
 
-    if name not in PRESETS:
-        raise typer.BadParameter(f"{name!r} is not one of {', '.join(PRESETS)}.")
-    return name
+    return one_of(name, PRESETS)
 
 
 PresetOption = Annotated[

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from dph.cli.corpus.options import OutOption, WorkersOption
-from dph.cli.options import JsonOption
+from dph.cli.corpus.options import OutOption, ShardsOption
+from dph.cli.options import JsonOption, WorkersOption
 
 
 def ingest(
@@ -36,10 +36,7 @@ def ingest(
             help="The column of rows that a field comes in; may be repeated (text=code).",
         ),
     ] = None,
-    shards: Annotated[
-        int | None,
-        typer.Option("--shards", min=1, metavar="N", help="Shards [default: one per 128 MB]."),
-    ] = None,
+    shards: ShardsOption = None,
     workers: WorkersOption = None,
     as_json: JsonOption = False,
 ) -> None:

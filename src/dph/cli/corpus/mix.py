@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from dph.cli.corpus.options import OutOption, WorkersOption, named_values
-from dph.cli.options import JsonOption
+from dph.cli.corpus.options import OutOption, named_values
+from dph.cli.options import JsonOption, WorkersOption
 
 
 def mix(

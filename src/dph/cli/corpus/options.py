@@ -17,9 +17,9 @@ OutOption = Annotated[
     Path,
     typer.Option("--out", metavar="DIR", help="Directory to write; go on there after a kill."),
 ]
-WorkersOption = Annotated[
+ShardsOption = Annotated[
     int | None,
-    typer.Option("--workers", min=1, metavar="N", help="Worker processes [default: one per core]."),
+    typer.Option("--shards", min=1, metavar="N", help="Shards [default: one per 128 MB]."),
 ]
 
 

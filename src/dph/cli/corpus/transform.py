@@ -1,7 +1,7 @@
 """``dph corpus transform``: notices away, personal data and secrets to placeholders."""
 
-from dph.cli.corpus.options import InputOption, OutOption, WorkersOption
-from dph.cli.options import JsonOption
+from dph.cli.corpus.options import InputOption, OutOption
+from dph.cli.options import JsonOption, WorkersOption
 
 
 def transform(
