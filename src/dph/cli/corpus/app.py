@@ -8,6 +8,7 @@ from dph.cli.corpus.explain import explain
 from dph.cli.corpus.filter import filter_documents
 from dph.cli.corpus.ingest import ingest
 from dph.cli.corpus.mix import mix
+from dph.cli.corpus.recall import recall
 from dph.cli.corpus.rules import rules
 from dph.cli.corpus.show import show
 from dph.cli.corpus.transform import transform
@@ -18,6 +19,6 @@ corpus_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-for verb in (ingest, dedup, transform, decontaminate, mix, show, explain, rules):
+for verb in (ingest, dedup, transform, recall, decontaminate, mix, show, explain, rules):
     corpus_app.command(verb.__name__)(verb)
 corpus_app.command("filter")(filter_documents)
