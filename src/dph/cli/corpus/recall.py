@@ -18,59 +18,68 @@ def _classifier(name: str) -> str:
     return one_of(name, CLASSIFIERS)
 
 
+SeedsOption = Annotated[
+    Path,
+    typer.Option(
+        "--seeds", metavar="PATH", help="Documents that are what is looked for; as --input."
+    ),
+]
+PatternsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--patterns",
+        metavar="FILE",
+        help="A url_patterns.csv of an earlier run with yes or no under accept. Without it nothing "
+        "joins the seed and one round is done.",
+    ),
+]
+LabelledOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--labelled",
+        metavar="FILE",
+        help="Pages by id and whether they are relevant: recall and precision are measured.",
+    ),
+]
+RoundsOption = Annotated[int, typer.Option("--rounds", metavar="N", help="At most so many rounds.")]
+ThresholdOption = Annotated[
+    float, typer.Option("--threshold", metavar="P", help="Recalled from this score on.")
+]
+DomainShareOption = Annotated[
+    float,
+    typer.Option(
+        "--domain-share",
+        metavar="S",
+        help="A domain is related if more than this share of its pages is recalled.",
+    ),
+]
+ClassifierOption = Annotated[
+    str,
+    typer.Option(
+        "--classifier",
+        metavar="NAME",
+        parser=_classifier,
+        help="fasttext (floret), or sklearn: a logistic regression.",
+    ),
+]
+VocabularyOption = Annotated[
+    int, typer.Option("--vocabulary", metavar="N", help="Tokens of the BPE that is learnt.")
+]
+SeedOption = Annotated[int, typer.Option("--seed", metavar="N", help="Of the classifier.")]
+
+
 def recall(
     pages: InputOption,
-    seeds: Annotated[
-        Path,
-        typer.Option(
-            "--seeds", metavar="PATH", help="Documents that are what is looked for; as --input."
-        ),
-    ],
+    seeds: SeedsOption,
     out: OutOption,
-    rounds: Annotated[
-        int, typer.Option("--rounds", metavar="N", help="At most so many rounds.")
-    ] = 3,
-    patterns: Annotated[
-        Path | None,
-        typer.Option(
-            "--patterns",
-            metavar="FILE",
-            help="A url_patterns.csv of an earlier run with yes or no under accept. Without it "
-            "nothing joins the seed and one round is done.",
-        ),
-    ] = None,
-    labelled: Annotated[
-        Path | None,
-        typer.Option(
-            "--labelled",
-            metavar="FILE",
-            help="Pages by id and whether they are relevant: recall and precision are measured.",
-        ),
-    ] = None,
-    threshold: Annotated[
-        float, typer.Option("--threshold", metavar="P", help="Recalled from this score on.")
-    ] = 0.5,
-    domain_share: Annotated[
-        float,
-        typer.Option(
-            "--domain-share",
-            metavar="S",
-            help="A domain is related if more than this share of its pages is recalled.",
-        ),
-    ] = 0.1,
-    classifier: Annotated[
-        str,
-        typer.Option(
-            "--classifier",
-            metavar="NAME",
-            parser=_classifier,
-            help="fasttext (floret), or sklearn: a logistic regression.",
-        ),
-    ] = "fasttext",
-    vocabulary: Annotated[
-        int, typer.Option("--vocabulary", metavar="N", help="Tokens of the BPE that is learnt.")
-    ] = 32_000,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the classifier.")] = 0,
+    rounds: RoundsOption = 3,
+    patterns: PatternsOption = None,
+    labelled: LabelledOption = None,
+    threshold: ThresholdOption = 0.5,
+    domain_share: DomainShareOption = 0.1,
+    classifier: ClassifierOption = "fasttext",
+    vocabulary: VocabularyOption = 32_000,
+    seed: SeedOption = 0,
     workers: WorkersOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -100,8 +109,7 @@ def recall(
     count = workers or default_workers()
     corpus = open_input(pages, out, workers=count)
     known = open_input(seeds, out / ".seeds", workers=count)
-    total = len(corpus.shards) * (rounds + 1)
-    with open_progress().task("recall", total, "shards") as advance:
+    with open_progress().task("recall", len(corpus.shards) * (rounds + 1), "shards") as advance:
         kept = run_recall(
             corpus,
             known,
