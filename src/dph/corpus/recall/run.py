@@ -117,7 +117,7 @@ def _are_done(out: Path, key: str) -> bool:
         note = read_json(out / ROUNDS)
     except DataError:  # not yet
         return False
-    return note.get("key") == key and note.get("files") == _digests(out)
+    return bool(note.get("key") == key and note.get("files") == _digests(out))
 
 
 def _digests(out: Path) -> dict[str, str]:
