@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from dph.corpus.synth.draft import Draft, parsed
 
+_Plain = bool | int | float | str
 _PROBES = 12
 _TRIVIAL = (None, True, False, 0, 1, 2, -1, "", 0.0, 1.0)
 
@@ -110,7 +111,7 @@ def _beside(call: ast.Call) -> Iterator[str]:
                 yield ast.unparse(changed)
 
 
-def _near(value: object) -> Sequence[object]:
+def _near(value: object) -> Sequence[_Plain]:
     match value:
         case bool():
             return (not value,)

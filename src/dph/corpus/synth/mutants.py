@@ -102,7 +102,7 @@ def _change(node: ast.AST) -> bool:
         case ast.Compare(ops=[first, *_]) if type(first) in _COMPARISONS:
             node.ops[0] = _COMPARISONS[type(first)]()
         case ast.BinOp(op=operator) | ast.AugAssign(op=operator) if type(operator) in _OPERATORS:
-            node.op = _OPERATORS[type(operator)]()  # type: ignore[union-attr]
+            node.op = _OPERATORS[type(operator)]()
         case ast.BoolOp(op=ast.And()):
             node.op = ast.Or()
         case ast.BoolOp(op=ast.Or()):
