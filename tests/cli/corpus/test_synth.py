@@ -56,17 +56,19 @@ def test_functions_from_documents_are_judged_and_counted(tmp_path, capsys):
     assert "synth: kept 1 of 1 documents" in capsys.readouterr().out
 
 
+DOCUMENTATION = ["--kind", "documentation", "--modules", "math"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["--kind", "sql", "--generator", "a:b"], "--kind sql starts from --databases"),
         (["--kind", "functions", "--modules", "math"], "--kind functions starts from --input"),
         (["--kind", "documentation", "--modules", "os", "--generator", "a:b"], "'os' is not among"),
-        (["--kind", "documentation", "--modules", "math"], "who writes?"),
+        (DOCUMENTATION, "who writes?"),
         (["--kind", "poems"], "'poems' is not one of functions, instructions"),
         (
-            ["--kind", "documentation", "--modules", "math", "--server", "http://x", "--model", "m"]
-            + ["--key-env", "NO_SUCH_KEY"],
+            [*DOCUMENTATION, "--model", "m", "--server", "http://x", "--key-env", "NO_SUCH_KEY"],
             "NO_SUCH_KEY, which is not set",
         ),
     ],
