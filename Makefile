@@ -15,9 +15,10 @@ CORPUS_DATA ?= $(or $(DPH_DATA),../shared/data)/opencoder
 quickstart: $(STAMP)
 	$(BIN)/dph quickstart
 
+# A file of tests stays in one process, so that what its module makes is made once.
 test: $(STAMP)
 	$(BIN)/coverage erase
-	$(BIN)/python -m pytest --cov --cov-branch --cov-report=term:skip-covered --cov-fail-under=90
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --cov --cov-branch --cov-report=term:skip-covered --cov-fail-under=90
 
 # The files whose verdicts by the released OpenCoder filter are known: pinned sdists by pip, each file
 # checked against its SHA-256. Tests that need them find them in .corpus-data, or $$DPH_CORPUS_DATA.

@@ -8,18 +8,22 @@ from collections.abc import Mapping
 
 from dph.worlds import newest_edition
 
-_FIRST_SQL: Mapping[str, float] = {
-    "rkl": 0.03,
-    "alpha": 1.0,
-    "dph_f": 1.0,
-    "dph_js": 1.0,
-    "dph_js_definition": 1.0,
-}
-
 USUAL_STRENGTHS: Mapping[tuple[str, int], Mapping[str, float]] = {
-    ("sql", 1): _FIRST_SQL,
-    # Those of the first edition, until a study on the second has chosen its own.
-    ("sql", 2): _FIRST_SQL,
+    ("sql", 1): {
+        "rkl": 0.03,
+        "alpha": 1.0,
+        "dph_f": 1.0,
+        "dph_js": 1.0,
+        "dph_js_definition": 1.0,
+    },
+    ("sql", 2): {
+        "rkl": 0.3,
+        "dph_f": 3.0,
+        "dph_js": 3.0,
+        "dph_broad": 0.15,
+        "ttrl": 2.0,
+        "consensus": 4.0,
+    },
 }
 """By task and edition; a method that is missing has the strength of its own table."""
 

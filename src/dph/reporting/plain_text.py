@@ -24,6 +24,18 @@ def _spelled(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
+def one_line(text: str, *, widest: int = 60) -> str:
+    r"""``visible(text)`` on one line of at most ``widest`` characters.
+
+    >>> one_line("a\x1b[31m b\n c")
+    'a\\x1b[31m b c'
+    >>> one_line("abcdef", widest=4)
+    'abc…'
+    """
+    line = visible(" ".join(text.split()))
+    return line if len(line) <= widest else f"{line[: widest - 1]}…"
+
+
 def shortened(text: str, *, characters: int) -> str:
     """At most so many characters of a text, with what was left out in numbers.
 

@@ -8,8 +8,10 @@ from dph.cli.corpus.explain import explain
 from dph.cli.corpus.filter import filter_documents
 from dph.cli.corpus.ingest import ingest
 from dph.cli.corpus.mix import mix
+from dph.cli.corpus.recall import recall
 from dph.cli.corpus.rules import rules
 from dph.cli.corpus.show import show
+from dph.cli.corpus.synth import synth
 from dph.cli.corpus.transform import transform
 
 corpus_app = typer.Typer(
@@ -18,6 +20,7 @@ corpus_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-for verb in (ingest, dedup, transform, decontaminate, mix, show, explain, rules):
+VERBS = (ingest, dedup, transform, recall, synth, decontaminate, mix, show, explain, rules)
+for verb in VERBS:
     corpus_app.command(verb.__name__)(verb)
 corpus_app.command("filter")(filter_documents)

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dph.cli.display.output import table_text
-from dph.cli.display.plain_text import plain_text
 from dph.diagnosis.changes import Change, ProblemChange
 from dph.diagnosis.run_diagnosis import Diagnosis
 from dph.diagnosis.sentences import set_sentences
@@ -12,6 +11,7 @@ from dph.diagnosis.set_diagnosis import PARTS, SetDiagnosis
 from dph.diagnosis.totals import Total
 from dph.reporting.cells import percent, points
 from dph.reporting.labels import set_label
+from dph.reporting.plain_text import one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -38,13 +38,13 @@ def diagnosis_text(found: Diagnosis, *, most: int) -> str:
         f"{set_label(name)}: {len(ids)} problem(s) left out, their gold cannot be graded"
         for name, ids in found.left_out.items()
     ]
-    notes = [plain_text(note, widest=_SENTENCE) for note in (*left_out, *found.notes)]
+    notes = [one_line(note, widest=_SENTENCE) for note in (*left_out, *found.notes)]
     closing = [*notes, _level_note(found)]
     return "\n\n".join([*blocks, "\n".join(closing)])
 
 
 def _set_blocks(name: str, found: SetDiagnosis, most: int) -> list[str]:
-    lines = [f"  {plain_text(one.text, widest=_SENTENCE)}" for one in set_sentences(name, found)]
+    lines = [f"  {one_line(one.text, widest=_SENTENCE)}" for one in set_sentences(name, found)]
     tables = [_counts_table(found)]
     if found.styles:
         tables.append(_styles_table(found))
@@ -53,7 +53,7 @@ def _set_blocks(name: str, found: SetDiagnosis, most: int) -> list[str]:
     tables += _problem_tables(found, most)
     if found.features:
         tables.append(_features_table(found))
-    return ["\n".join([plain_text(set_label(name)).upper(), *lines]), *map(table_text, tables)]
+    return ["\n".join([one_line(set_label(name)).upper(), *lines]), *map(table_text, tables)]
 
 
 def _counts_table(found: SetDiagnosis) -> "Table":
@@ -171,7 +171,7 @@ def _add_row(table: "Table", *cells: str) -> None:
     """Names of problems, styles and features are others' text: neither markup nor commands."""
     from rich.text import Text
 
-    table.add_row(*(Text(plain_text(cell)) for cell in cells))
+    table.add_row(*(Text(one_line(cell)) for cell in cells))
 
 
 def _with_null(one: Total) -> str:

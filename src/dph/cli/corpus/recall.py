@@ -1,0 +1,144 @@
+"""``dph corpus recall``: pages of a web corpus that are like a seed."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dph.cli.corpus.options import InputOption, OutOption
+from dph.cli.options import JsonOption, WorkersOption, one_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+def _classifier(name: str) -> str:
+    from dph.corpus.recall.settings import CLASSIFIERS
+
+    return one_of(name, CLASSIFIERS)
+
+
+SeedsOption = Annotated[
+    Path,
+    typer.Option(
+        "--seeds", metavar="PATH", help="Documents that are what is looked for; as --input."
+    ),
+]
+PatternsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--patterns",
+        metavar="FILE",
+        help="A url_patterns.csv of an earlier run with yes or no under accept. Without it nothing "
+        "joins the seed and one round is done.",
+    ),
+]
+LabelledOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--labelled",
+        metavar="FILE",
+        help="Pages by id and whether they are relevant: recall and precision are measured.",
+    ),
+]
+RoundsOption = Annotated[int, typer.Option("--rounds", metavar="N", help="At most so many rounds.")]
+ThresholdOption = Annotated[
+    float, typer.Option("--threshold", metavar="P", help="Recalled from this score on.")
+]
+DomainShareOption = Annotated[
+    float,
+    typer.Option(
+        "--domain-share",
+        metavar="S",
+        help="A domain is related if more than this share of its pages is recalled.",
+    ),
+]
+ClassifierOption = Annotated[
+    str,
+    typer.Option(
+        "--classifier",
+        metavar="NAME",
+        parser=_classifier,
+        help="fasttext (floret), or sklearn: a logistic regression.",
+    ),
+]
+VocabularyOption = Annotated[
+    int, typer.Option("--vocabulary", metavar="N", help="Tokens of the BPE that is learnt.")
+]
+SeedOption = Annotated[int, typer.Option("--seed", metavar="N", help="Of the classifier.")]
+
+
+def recall(
+    pages: InputOption,
+    seeds: SeedsOption,
+    out: OutOption,
+    rounds: RoundsOption = 3,
+    patterns: PatternsOption = None,
+    labelled: LabelledOption = None,
+    threshold: ThresholdOption = 0.5,
+    domain_share: DomainShareOption = 0.1,
+    classifier: ClassifierOption = "fasttext",
+    vocabulary: VocabularyOption = 32_000,
+    seed: SeedOption = 0,
+    workers: WorkersOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Keep the pages that are like the seeds, and ask about the URLs around them.
+
+    Each round learns a classifier, scores all pages and finds domains of which much is recalled.
+    DIR/url_patterns.csv lists their sections: write yes or no under accept, give the file to the
+    next run, and pages of accepted sections that the classifier missed join the seed.
+    """
+    from dph.cli.corpus.summary import print_corpus
+    from dph.cli.display.output import table_text
+    from dph.cli.display.progress import open_progress
+    from dph.cli.grade_run import default_workers
+    from dph.corpus.opening import open_input
+    from dph.corpus.recall.run import REVIEW, rounds_of
+    from dph.corpus.recall.run import recall as run_recall
+    from dph.corpus.recall.settings import RecallSettings
+
+    settings = RecallSettings(
+        rounds=rounds,
+        threshold=threshold,
+        domain_share=domain_share,
+        classifier=classifier,
+        vocabulary=vocabulary,
+        seed=seed,
+    )
+    count = workers or default_workers()
+    corpus = open_input(pages, out, workers=count)
+    known = open_input(seeds, out / ".seeds", workers=count)
+    with open_progress().task("recall", len(corpus.shards) * (rounds + 1), "shards") as advance:
+        kept = run_recall(
+            corpus,
+            known,
+            out,
+            settings=settings,
+            patterns=patterns,
+            labelled=labelled,
+            workers=count,
+            on_progress=advance,
+        )
+    if not as_json:
+        typer.echo(table_text(_table(rounds_of(out))))
+    print_corpus(kept, as_json=as_json)
+    if not as_json and patterns is None:
+        typer.echo(f"to go on: answer {out / REVIEW} and give it with --patterns")
+
+
+def _table(rounds: "Sequence[Mapping[str, Any]]") -> Any:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    names = ("seeds", "others", "by_score", "by_url", "related_domains", "joined")
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("round", *names, "recall", "precision"):
+        table.add_column(name.replace("_", " "), justify="right")
+    for one in rounds:
+        shares = ("-" if one[name] is None else f"{one[name]:.3f}" for name in _SHARES)
+        table.add_row(*(str(one[name]) for name in ("round", *names)), *shares)
+    return table
+
+
+_SHARES = ("recall", "precision")

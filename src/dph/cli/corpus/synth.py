@@ -1,0 +1,262 @@
+"""``dph corpus synth``: rows that a model writes and that are kept because they were executed."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dph.cli.corpus.options import OutOption
+from dph.cli.options import JsonOption, WorkersOption, one_of
+
+if TYPE_CHECKING:
+    from dph.corpus.synth.generators import Generator
+    from dph.corpus.synth.seeds import Seed
+    from dph.corpus.synth.writing import Writer
+
+
+def _kind(name: str) -> str:
+    from dph.corpus.synth.prompts import PROMPTS
+
+    return one_of(name, PROMPTS)
+
+
+KindOption = Annotated[
+    str,
+    typer.Option(
+        "--kind",
+        metavar="KIND",
+        parser=_kind,
+        help="functions or instructions (from --input), documentation (from --modules), sql (from "
+        "--databases).",
+    ),
+]
+SeedsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--input",
+        metavar="PATH",
+        help="Documents to start from: code, or tasks to be made harder; as of other stages.",
+    ),
+]
+ModulesOption = Annotated[
+    str,
+    typer.Option("--modules", metavar="A,B", help="Modules whose documented functions are used."),
+]
+DatabasesOption = Annotated[
+    Path | None,
+    typer.Option("--databases", metavar="DIR", help="Holds <name>/<name>.sqlite."),
+]
+ModelOption = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        metavar="NAME",
+        help="A model's directory or its name on the Hub; with --server its name there.",
+    ),
+]
+ServerOption = Annotated[
+    str,
+    typer.Option("--server", metavar="URL", help="A server that speaks OpenAI's protocol."),
+]
+GeneratorOption = Annotated[
+    str,
+    typer.Option(
+        "--generator",
+        metavar="MODULE:FUNCTION",
+        help="A function of your own: prompts and seeds in, as many texts out.",
+    ),
+]
+KeyOption = Annotated[
+    str,
+    typer.Option("--key-env", metavar="NAME", help="Environment variable with the server's key."),
+]
+MostOption = Annotated[
+    int | None, typer.Option("--most", min=1, metavar="N", help="Seeds at most [default: all].")
+]
+SamplesOption = Annotated[
+    int, typer.Option("--samples", min=1, metavar="N", help="Answers for each seed.")
+]
+TokensOption = Annotated[
+    int, typer.Option("--max-tokens", min=1, metavar="N", help="Tokens of an answer at most.")
+]
+TemperatureOption = Annotated[
+    float, typer.Option("--temperature", metavar="T", help="Of sampling, above 0.")
+]
+SecondOption = Annotated[
+    bool,
+    typer.Option(
+        "--second/--no-second",
+        help="Have each function written again from the task alone; both have to agree.",
+    ),
+]
+SurvivorsOption = Annotated[
+    float,
+    typer.Option(
+        "--survivors",
+        min=0.0,
+        max=1.0,
+        metavar="S",
+        help="Share of programs made wrong in one place that may pass the tests.",
+    ),
+]
+TimeoutOption = Annotated[
+    float, typer.Option("--timeout", metavar="S", help="Seconds for one test or query.")
+]
+
+
+def synth(
+    kind: KindOption,
+    out: OutOption,
+    source: SeedsOption = None,
+    modules: ModulesOption = "",
+    databases: DatabasesOption = None,
+    model: ModelOption = "",
+    server: ServerOption = "",
+    generator: GeneratorOption = "",
+    key_env: KeyOption = "",
+    most: MostOption = None,
+    samples: SamplesOption = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Of all draws.")] = 0,
+    max_tokens: TokensOption = 2048,
+    temperature: TemperatureOption = 1.0,
+    second: SecondOption = True,
+    survivors: SurvivorsOption = 0.5,
+    timeout: TimeoutOption = 5.0,
+    workers: WorkersOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Have a model write functions with tests, or questions with SQL, and keep what holds.
+
+    A function is kept if it passes its tests, if programs that are wrong do not, if it does not
+    know its tests by heart, and if a second one, written from the task alone, agrees. A query is
+    kept if it returns rows that queries wrong in one place do not. DIR/rows.parquet is to learn
+    from, DIR/problems.jsonl to grade by.
+    """
+    from dph.cli.corpus.summary import print_corpus
+    from dph.cli.display.progress import open_progress
+    from dph.cli.grade_run import default_workers
+    from dph.corpus.synth.run import synthesise
+
+    count = workers or default_workers()
+    seeds = _seeds(kind, source, modules, databases, out, count)[:most]
+    writes = _generator(model, server, generator, key_env, max_tokens, temperature)
+    settings: dict[str, Any] = {"second": second, "survivors": survivors, "timeout": timeout}
+    total = len(seeds) * samples
+    with (
+        _writer(kind, writes, databases, count, **settings) as write,
+        open_progress().task("synth", total, "answers") as advance,
+    ):
+        made = synthesise(
+            kind,
+            seeds,
+            write,
+            out,
+            samples=samples,
+            seed=seed,
+            identity={"generator": dict(writes.identity), **settings},
+            on_progress=advance,
+        )
+    print_corpus(made, as_json=as_json)
+
+
+def _seeds(
+    kind: str,
+    source: Path | None,
+    modules: str,
+    databases: Path | None,
+    out: Path,
+    workers: int,
+) -> "list[Seed]":
+    from dph.corpus.opening import open_input
+    from dph.corpus.synth.prompts import DOCUMENTATION, SQL
+    from dph.corpus.synth.seeds import database_seeds, document_seeds, signature_seeds
+    from dph.errors import SettingsError
+
+    named = {"--input": source, "--modules": modules, "--databases": databases}
+    wanted = {DOCUMENTATION: "--modules", SQL: "--databases"}.get(kind, "--input")
+    if [flag for flag, value in named.items() if value] != [wanted]:
+        raise SettingsError(f"--kind {kind} starts from {wanted}, and from nothing else")
+    if kind == DOCUMENTATION:
+        return signature_seeds([name.strip() for name in modules.split(",") if name.strip()])
+    if databases is not None:
+        return database_seeds(databases)
+    assert source is not None
+    return document_seeds(open_input(source, out, workers=workers))
+
+
+def _generator(
+    model: str, server: str, function: str, key_env: str, max_tokens: int, temperature: float
+) -> "Generator":
+    import os
+
+    from dph.corpus.synth.generators import OwnFunction, Server
+    from dph.errors import SettingsError
+
+    if function and not (model or server):
+        return OwnFunction(function)
+    if not model or function:
+        raise SettingsError("who writes? --model NAME, --server URL --model NAME, or --generator")
+    if not server:
+        return _own_model(model, max_tokens, temperature)
+    if key_env and key_env not in os.environ:
+        raise SettingsError(f"--key-env names {key_env}, which is not set")
+    key = os.environ[key_env] if key_env else ""
+    return Server(server, model, max_tokens=max_tokens, temperature=temperature, key=key)
+
+
+def _own_model(name: str, max_tokens: int, temperature: float) -> "Generator":
+    from dph.hub import is_on_hub
+    from dph.models.fingerprint import directory_fingerprint
+    from dph.models.loading import load_model, load_tokenizer
+    from dph.models.prompts import encode_prompt, stop_token_ids
+    from dph.rollout import SamplingParameters, TorchSampler
+    from dph.rollout.writer import ModelWriter
+    from dph.settings.model import ModelSettings
+
+    directory = Path(name)
+    if is_on_hub(ModelSettings(path=name)):
+        from dph.hub.cache import model_snapshot
+
+        directory = model_snapshot(name, None, fetch=True)
+    tokenizer, model = load_tokenizer(directory), load_model(directory)
+    return ModelWriter(
+        TorchSampler(model, tokenizer),
+        lambda prompt: encode_prompt(tokenizer, prompt, chat=tokenizer.chat_template is not None),
+        SamplingParameters(
+            max_tokens=max_tokens,
+            temperature=temperature,
+            stop_token_ids=stop_token_ids(tokenizer, model),
+        ),
+        {"model": directory_fingerprint(directory)},
+    )
+
+
+@contextmanager
+def _writer(
+    kind: str,
+    generator: "Generator",
+    databases: Path | None,
+    workers: int,
+    *,
+    second: bool,
+    survivors: float,
+    timeout: float,
+) -> "Iterator[Writer]":
+    from dph.corpus.synth.functions import FunctionJudge
+    from dph.corpus.synth.queries import QueryJudge
+    from dph.corpus.synth.writing import FunctionWriter, QueryWriter
+    from dph.verifiers.code.verifier import CodeVerifier
+    from dph.verifiers.sql.verifier import SQLVerifier
+
+    with ExitStack() as stack:
+        if databases is not None:
+            rows = stack.enter_context(
+                SQLVerifier(databases=databases, rule="strict", workers=workers, timeout=timeout)
+            )
+            yield QueryWriter(generator, QueryJudge(rows, survivors=survivors))
+            return
+        programs = stack.enter_context(CodeVerifier(workers=workers, timeout=timeout))
+        judge = FunctionJudge(programs, survivors=survivors)
+        yield FunctionWriter(kind, generator, judge, programs if second else None)

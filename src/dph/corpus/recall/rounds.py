@@ -1,0 +1,279 @@
+"""The rounds of recall: learn from the seed, score all pages, let missed pages join the seed.
+
+Every round learns anew to tell the seed from as many other pages, scores all pages, and calls a
+domain related if more than a share of its pages is recalled. Pages of related domains that match a
+pattern which a person has accepted, and that the classifier missed, join the seed of the next.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dph.corpus.documents import Document
+from dph.corpus.recall.labelled import measure
+from dph.corpus.recall.review import Section, sections
+from dph.corpus.recall.settings import RecallSettings
+from dph.corpus.recall.urls import Patterns, domain_of
+from dph.corpus.recall.work import EXAMPLES
+from dph.corpus.run_stage import OnProgress
+from dph.corpus.shards import Corpus, digest
+from dph.corpus.tables import TableWriter, read_table
+from dph.corpus.tasks import Notes, Task, run_tasks
+from dph.errors import DataError
+from dph.files import atomic_file, make_directory, sha256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What one round did.
+
+    ``recall`` and ``precision`` are those on the labelled pages, of what it recalls by score or by
+    URL; None without any.
+    """
+
+    round: int
+    seeds: int
+    others: int
+    by_score: int
+    by_url: int
+    related_domains: int
+    joined: int
+    recall: float | None = None
+    precision: float | None = None
+
+    def json(self) -> Mapping[str, Any]:
+        """The round as JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Domain:
+    """Pages of a domain in a round."""
+
+    round: int
+    domain: str
+    pages: int
+    recalled: int
+    related: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """What the rounds leave: the last classifier, the domains it calls related, and the way there.
+
+    ``sections`` are those of the related domains, to be reviewed.
+    """
+
+    pieces: Path
+    classifier: Path
+    related: Sequence[str]
+    sections: Mapping[str, Section]
+    rounds: Sequence[Round]
+    domains: Sequence[Domain]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the scores of a round say."""
+
+    domains: Sequence[Domain]
+    by_score: int
+    by_url: AbstractSet[str]
+    sections: Mapping[str, Section]
+    labelled: AbstractSet[str]
+
+    @property
+    def related(self) -> list[str]:
+        return [domain.domain for domain in self.domains if domain.related]
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """All that the rounds need; ``work`` is a directory of their own."""
+
+    pages: Corpus
+    seeds: Corpus
+    settings: RecallSettings
+    patterns: Patterns
+    labels: Mapping[str, bool]
+    work: Path
+    workers: int
+    on_progress: OnProgress = field(default=lambda _amount, _note: None)
+
+    def run(self) -> Learnt:
+        """Do the rounds; finished parts of them are not done again.
+
+        Raises:
+            DataError: there are no seeds, or no pages to tell them from.
+            StageError: a worker could not do its part.
+        """
+        joined: frozenset[str] = frozenset()
+        scores: Sequence[Path] = ()
+        rounds: list[Round] = []
+        domains: list[Domain] = []
+        for number in range(1, self.settings.rounds + 1):
+            examples, counts = self._examples(number, joined, scores)
+            files = self._learn(number, examples)
+            scores = self._score(number, files)
+            seen = self._look(number, scores)
+            missed = seen.by_url - joined
+            found = measure(self.labels, seen.labelled)
+            rounds.append(
+                Round(
+                    round=number,
+                    seeds=counts[True],
+                    others=counts[False],
+                    by_score=seen.by_score,
+                    by_url=len(seen.by_url),
+                    related_domains=len(seen.related),
+                    joined=len(missed),
+                    recall=found.recall,
+                    precision=found.precision,
+                )
+            )
+            domains += seen.domains
+            if not missed:
+                break
+            joined |= missed
+        return Learnt(
+            files["pieces"], files["classifier"], seen.related, seen.sections, rounds, domains
+        )
+
+    def _examples(
+        self, number: int, joined: AbstractSet[str], scores: Sequence[Path]
+    ) -> tuple[Path, Counter[bool]]:
+        path = make_directory(self.work / f"round-{number}") / "examples.parquet"
+        most, counts = self.settings.examples, Counter[bool]()
+        with atomic_file(path) as temporary, TableWriter(temporary, EXAMPLES) as table:
+
+            def write(document: Document, *, seed: bool) -> None:
+                text = document.text[: self.settings.characters]
+                table.write({"seed": seed, "text": text}, size=len(text))
+                counts[seed] += 1
+
+            for document in self.seeds.documents():
+                if counts[True] + len(joined) >= most:
+                    break
+                write(document, seed=True)
+            wanted = min(most, counts[True] + len(joined))
+            for page, score in self._scored(scores):
+                if page.id in joined and counts[True] < most:
+                    write(page, seed=True)
+                elif page.id not in joined and score < self.settings.threshold:
+                    if counts[False] < wanted:
+                        write(page, seed=False)
+                    elif counts[True] >= wanted:
+                        break
+        for kind, name in ((True, "seed"), (False, "page that is not recalled already")):
+            if not counts[kind]:
+                raise DataError(f"round {number} of recall has no {name} to learn from")
+        return path, counts
+
+    def _scored(self, scores: Sequence[Path]) -> Iterator[tuple[Document, float]]:
+        """All pages with their scores of the round before; 0 before the first."""
+        if not scores:
+            yield from ((page, 0.0) for page in self.pages.documents())
+            return
+        for page, row in zip(self.pages.documents(), _rows(scores), strict=True):
+            yield page, row["score"]
+
+    def _learn(self, number: int, examples: Path) -> Mapping[str, Path]:
+        directory = examples.parent
+        files = {"pieces": directory / "pieces.json", "classifier": directory / "classifier"}
+        request = {name: str(path.resolve()) for name, path in files.items()}
+        task = Task(
+            name=f"learn-{number}",
+            key=digest({"settings": self.settings.json(), "examples": sha256(examples)}),
+            request={"step": "learn", "examples": str(examples.resolve()), **request},
+            files=files,
+        )
+        self._run([task], lambda _amount, _note: None)
+        return files
+
+    def _score(self, number: int, files: Mapping[str, Path]) -> list[Path]:
+        learnt = {name: sha256(path) for name, path in files.items()}
+        request = {name: str(path.resolve()) for name, path in files.items()}
+        directory = self.work / f"round-{number}" / "scores"
+        tasks = [
+            Task(
+                name=f"score-{number}-{shard.name}",
+                key=digest({"learnt": learnt, "shard": shard.sha256}),
+                request={"step": "score", "input": str(self.pages.path(shard).resolve())}
+                | {"out": str((directory / shard.name).resolve()), **request},
+                files={"scores": directory / shard.name},
+                title=f"round {number}",
+            )
+            for shard in self.pages.shards
+        ]
+        self._run(tasks, self.on_progress)
+        return [task.files["scores"] for task in tasks]
+
+    def _run(self, tasks: Sequence[Task], on_progress: OnProgress) -> None:
+        run_tasks(
+            tasks,
+            Notes(self.work / "done"),
+            handler="dph.corpus.recall.work:make_handler",
+            options=self.settings.json(),
+            workers=self.workers,
+            on_progress=on_progress,
+        )
+
+    def _look(self, number: int, scores: Sequence[Path]) -> _Seen:
+        pages, recalled, known = Counter[str](), Counter[str](), set[str]()
+        for row in _rows(scores):
+            domain = domain_of(row["url"])
+            pages[domain] += 1
+            recalled[domain] += row["score"] >= self.settings.threshold
+            if row["id"] in self.labels:
+                known.add(row["id"])
+        if strange := sorted(set(self.labels) - known):
+            raise DataError(f"{len(strange)} labelled ids are no pages, first {strange[0]!r}")
+        least = self.settings.domain_share
+        domains = [
+            Domain(
+                round=number,
+                domain=domain,
+                pages=count,
+                recalled=recalled[domain],
+                related=bool(domain) and recalled[domain] > least * count,
+            )
+            for domain, count in sorted(pages.items())
+        ]
+        related = {domain.domain for domain in domains if domain.related}
+        by_url, labelled = self._recalled(scores, related)
+        return _Seen(
+            domains,
+            sum(recalled.values()),
+            by_url,
+            sections(self._pages_of(scores, related)),
+            labelled,
+        )
+
+    def _recalled(
+        self, scores: Sequence[Path], related: AbstractSet[str]
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        """The pages that only their URL recalls, and the labelled ones that anything recalls."""
+        by_url, labelled = set[str](), set[str]()
+        for row in _rows(scores):
+            scored = row["score"] >= self.settings.threshold
+            known = domain_of(row["url"]) in related
+            if not scored and known and self.patterns.matches(row["url"]):
+                by_url.add(row["id"])
+            if row["id"] in self.labels and (scored or row["id"] in by_url):
+                labelled.add(row["id"])
+        return frozenset(by_url), frozenset(labelled)
+
+    def _pages_of(
+        self, scores: Sequence[Path], related: AbstractSet[str]
+    ) -> Iterator[tuple[str, str, bool]]:
+        for row in _rows(scores):
+            if (domain := domain_of(row["url"])) in related:
+                yield domain, row["url"], row["score"] >= self.settings.threshold
+
+
+def _rows(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
+    for path in paths:
+        yield from read_table(path)

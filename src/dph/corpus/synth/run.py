@@ -1,0 +1,178 @@
+"""Synthesis: seeds in, a corpus of rows out that were kept because they were executed.
+
+Answers are drawn and judged chunk by chunk; a finished chunk is not drawn again. Of rows with the
+same text the first in the order of the seeds stays.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dph.corpus.documents import DocType, Document, position
+from dph.corpus.run_stage import OnProgress, finish_stage, unchanged
+from dph.corpus.shard_work import write_shard
+from dph.corpus.shards import MANIFEST, Corpus, digest, shard_name
+from dph.corpus.stage import Drop, Outcome
+from dph.corpus.synth.prompts import SQL, VERSION
+from dph.corpus.synth.seeds import Seed, seeds_digest
+from dph.corpus.synth.writing import Writer, Written
+from dph.files import make_directory, only_writer, write_text
+from dph.files.parts import TableParts
+
+ROWS = pa.schema(
+    [
+        *((name, pa.string()) for name in ("id", "kind", "seed_id", "prompt", "response")),
+        ("tests", pa.list_(pa.string())),
+        *((name, pa.string()) for name in ("entry_point", "gold_sql", "database")),
+        ("killed", pa.int64()),
+        ("mutants", pa.int64()),
+    ]
+)
+"""``rows.parquet``: what was kept, to learn from (``prompt``, ``response``) and to grade by."""
+PROBLEMS = "problems.jsonl"
+_WRITTEN = pa.schema(
+    [
+        ("seed_id", pa.string()),
+        ("sample", pa.int64()),
+        *((name, pa.string()) for name in ("answer", "reason", "note", "text", "row")),
+    ]
+)
+_CHUNK = 64
+_REPEATED = "repeated"
+
+
+def synthesise(
+    kind: str,
+    seeds: Sequence[Seed],
+    write: Writer,
+    out: Path,
+    *,
+    samples: int,
+    seed: int,
+    identity: dict[str, Any],
+    on_progress: OnProgress = lambda _amount, _note: None,
+) -> Corpus:
+    """Write ``samples`` answers for each seed, and keep those that hold.
+
+    Args:
+        kind: of ``prompts.PROMPTS``.
+        seeds: what the model is shown.
+        write: what makes and judges the answers to a chunk.
+        out: the directory to write.
+        samples: answers for each seed.
+        seed: with a seed's id and an index it decides an answer.
+        identity: all else that the answers and verdicts depend on, as JSON.
+        on_progress: told of answers that were judged.
+
+    Raises:
+        GeneratorError: the generator failed; chunks that are done stay.
+        DataError: ``out`` is held by another process.
+    """
+    settings = {"kind": kind, "samples": samples, "seed": seed, **identity}
+    step = {"stage": "synth", "version": VERSION, "settings": settings}
+    step["seeds"] = seeds_digest(seeds)
+    with only_writer(make_directory(out)):
+        if (found := unchanged(out, [step], 1)) is not None:
+            return found
+        (out / MANIFEST).unlink(missing_ok=True)
+        parts = TableParts(out / ".chunks", digest=digest(step))
+        asked = [(one, index) for one in seeds for index in range(samples)]
+        written = _written(asked, write, parts, seed, on_progress)
+        summary = write_shard(
+            _outcomes(kind, written), "synth", out, shard_name(0, 1), tables={"rows": ROWS}
+        )
+        _write_problems(kind, written, out)
+        made = finish_stage(
+            out, "synth", [shard_name(0, 1)], [summary], history=[step], tables={"rows": ROWS}
+        )
+        parts.remove()
+    return made
+
+
+def _written(
+    asked: Sequence[tuple[Seed, int]],
+    write: Writer,
+    parts: TableParts,
+    seed: int,
+    on_progress: Callable[[int, str], object],
+) -> list[Written]:
+    found: list[Written] = []
+    for number, begin in enumerate(range(0, len(asked), _CHUNK)):
+        chunk = asked[begin : begin + _CHUNK]
+        table = parts.read(number)
+        if table is None:
+            rows = [_packed(one) for one in write(chunk, seed)]
+            table = pa.Table.from_pylist(rows, schema=_WRITTEN)
+            parts.write(number, table)
+        found += map(_unpacked, table.to_pylist())
+        kept = sum(not one.reason for one in found)
+        on_progress(len(chunk), f"{kept} kept")
+    return _without_repeats(found)
+
+
+def _packed(one: Written) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in _WRITTEN.names} | {"row": json.dumps(one.row)}
+
+
+def _unpacked(row: dict[str, Any]) -> Written:
+    return Written(**row | {"row": json.loads(row["row"])})
+
+
+def _without_repeats(found: Sequence[Written]) -> list[Written]:
+    seen: set[str] = set()
+    rows = []
+    for one in found:
+        again = not one.reason and one.text in seen
+        if not one.reason:
+            seen.add(one.text)
+        rows.append(_dropped(one) if again else one)
+    return rows
+
+
+def _dropped(one: Written) -> Written:
+    facts = {name: getattr(one, name) for name in ("seed_id", "sample", "answer", "text")}
+    return Written(**facts, reason=_REPEATED, note="", row={})
+
+
+def _outcomes(kind: str, written: Sequence[Written]) -> Iterator[tuple[Document, Outcome]]:
+    pairs = [(_document(kind, one), one) for one in written]
+    for document, one in sorted(pairs, key=lambda pair: (position(pair[0].id), pair[0].id)):
+        if one.reason:
+            yield document, Outcome(None, [Drop(one.reason, note=one.note[:500])])
+        else:
+            row = dict.fromkeys(ROWS.names) | dict(one.row)
+            row |= {"id": document.id, "kind": kind, "seed_id": one.seed_id}
+            yield document, Outcome(document, rows={"rows": [row]})
+
+
+def _document(kind: str, one: Written) -> Document:
+    language, ending = ("sql", "sql") if kind == SQL else ("python", "py")
+    name = f"{kind}/{one.seed_id}/{one.sample}"
+    return Document.of(
+        one.text.encode("utf-8", "replace").decode(),
+        id=name,
+        path=f"{name}.{ending}",
+        source="synth",
+        language=language,
+        natural_language="en",
+        doc_type=DocType.CODE,
+    )
+
+
+def _write_problems(kind: str, written: Sequence[Written], out: Path) -> None:
+    """The kept rows as problems for ``dph run``, and for ``dph grade`` with their responses."""
+    graded = ("gold_sql", "database") if kind == SQL else ("tests", "entry_point")
+    lines = [
+        json.dumps(
+            {"problem_id": f"{kind}/{one.seed_id}/{one.sample}", "prompt": one.row["prompt"]}
+            | {name: one.row[name] for name in graded}
+            | {"response": one.row["response"]},
+            ensure_ascii=False,
+        )
+        for one in written
+        if not one.reason
+    ]
+    write_text(out / PROBLEMS, "".join(f"{line}\n" for line in lines))
