@@ -20,7 +20,7 @@ from dph.paper.strengths import many_of, strengths_on
 from dph.reporting.dots import draw_dots
 from dph.reporting.labels import set_label
 from dph.reporting.panel_grid import Draw, panel_grid, wrapped
-from dph.reporting.panels import draw_pass_at_k, draw_shares, title
+from dph.reporting.panels import draw_pass_at_k, draw_shares, style_fills, title
 from dph.reporting.progress_lines import draw_progress
 from dph.reporting.saved_figure import require_picture, save_figure
 from dph.reporting.strength_lines import draw_strengths
@@ -94,10 +94,10 @@ def _styles(asked: Asked) -> Drawing:
     _require(known, "answers with styles (data.styles)")
 
     def panel(ax: Axes, name: str) -> None:
-        draw_shares(ax, known[name])
-        title(ax, _capital(name), f"share of each style; right: effective number, {note}")
+        draw_shares(ax, known[name], colours)
+        title(ax, _capital(name), f"right: effective number of styles, {models.interval_note()}")
 
-    note = models.interval_note()
+    colours = style_fills(list(known.values()))
     height = _MARGIN + _BAR_HEIGHT * max(map(len, known.values()))
     return _panels(models, known, panel, height=height, most=2)
 
@@ -139,7 +139,7 @@ def _retention(asked: Asked) -> Drawing:
         title(
             ax,
             _capital(name),
-            f"kept (filled) and gained of {k} samples; bars: {models.interval_note()}",
+            f"kept (filled) and gained, of {k}; {models.interval_note()}",
         )
 
     height = _MARGIN + _DOT_HEIGHT * max(map(len, known.values()))
@@ -172,11 +172,11 @@ def _eta(asked: Asked) -> Drawing:
 def _progress(asked: Asked) -> Drawing:
     found = read_progress(asked.places, k=asked.k, seed=asked.seed, apart=asked.apart)
     sets = _chosen_sets(found, asked.sets)
-    note = "95% t-intervals over seeds" if found.several else "95% intervals over problems"
+    note = "95% over seeds" if found.several else "95% over problems"
 
     def panel(ax: Axes, name: str) -> None:
         draw_progress(ax, found.on(name), f"pass_at_{found.k}", found.looks)
-        title(ax, _capital(name), f"measured while training; bands: {note}")
+        title(ax, _capital(name), f"while training; bands: {note}")
 
     rows = wrapped([lambda ax, name=name: panel(ax, name) for name in sets])  # type: ignore[misc]
     return Drawing(draw=lambda: panel_grid(rows), shown=tuple(found.runs), notes=found.notes)

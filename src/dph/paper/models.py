@@ -67,11 +67,9 @@ class Models:
     def interval_note(self) -> str:
         """What the intervals are over."""
         several = {model.runs > 1 for model in self.models}
-        if several == {True}:
-            return "95% t-intervals over seeds"
-        if several == {False}:
-            return "95% intervals over problems"
-        return "95% intervals: over seeds where there are several, else over problems"
+        if len(several) == 2:
+            return "95% over seeds where there are several, else over problems"
+        return "95% over seeds" if several == {True} else "95% over problems"
 
 
 def read_models(

@@ -79,13 +79,21 @@ def _by_last_part(value: Any) -> Any:
 
 
 def _names(groups: Sequence[Sequence[FoundRun]]) -> list[str]:
-    """The directory's name where all seeds have it, else the method's; longer where two clash."""
+    """The directory's name where all seeds have it, else the method's.
+
+    Where two clash the strength is added, and where that does not help either, the path says more.
+    """
     short = [_short(runs) for runs in groups]
     count = Counter(short)
+    longer = [
+        name if count[name] == 1 else _with_strength(name, runs[0].recipe)
+        for name, runs in zip(short, groups, strict=True)
+    ]
+    count = Counter(longer)
     labels = run_labels([runs[0].path for runs in groups])
     return [
         name if count[name] == 1 else labels[str(runs[0].path)]
-        for name, runs in zip(short, groups, strict=True)
+        for name, runs in zip(longer, groups, strict=True)
     ]
 
 
@@ -94,5 +102,9 @@ def _short(runs: Sequence[FoundRun]) -> str:
     recipe = runs[0].recipe
     if len(names) == 1 or recipe is None or recipe.method is None:
         return runs[0].path.absolute().name
-    strength = strength_of(recipe)
-    return recipe.method if strength is None else f"{recipe.method}_{strength:g}"
+    return recipe.method
+
+
+def _with_strength(name: str, recipe: Recipe | None) -> str:
+    strength = None if recipe is None else strength_of(recipe)
+    return name if strength is None else f"{name}_{strength:g}"

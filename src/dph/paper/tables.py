@@ -80,7 +80,7 @@ def _score_table(
         title=title,
         columns=("method", *columns, "runs"),
         rows=tuple(rows),
-        note=f"{_UNITS}; {models.interval_note()}.",
+        note=f"{_UNITS}; intervals: {models.interval_note()}.",
     )
 
 
@@ -104,9 +104,10 @@ def _retention(asked: Asked, ks: Sequence[int] | None) -> Table:
         columns=("method", *(f"{set_label(of)}: {metric}" for of, metric in pairs)),
         rows=tuple(rows),
         note=(
-            f"In per cent; {models.interval_note()}. keep: of the problems that the base model "
-            f"solved with one of {k} samples, those that another {k} samples solve; explore: the "
-            "same of those that it did not solve. The base model's row compares two draws of it."
+            f"In per cent; intervals: {models.interval_note()}. keep: of the problems that the "
+            f"base model solved with one of {k} samples, those that another {k} samples solve; "
+            "explore: the same of those that it did not solve. The base model's row compares two "
+            "draws of it."
         ),
     )
 
@@ -137,7 +138,7 @@ def _eta(asked: Asked, ks: Sequence[int] | None) -> Table:
         title="What a method's strength does",
         columns=("method", "strength", *columns),
         rows=tuple(rows),
-        note=f"{_UNITS}; {models.interval_note()}.",
+        note=f"{_UNITS}; intervals: {models.interval_note()}.",
         left=2,
     )
 

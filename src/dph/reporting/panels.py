@@ -29,18 +29,17 @@ def title(ax: Axes, statement: str, detail: str) -> None:
     )
 
 
-def draw_shares(ax: Axes, models: Models) -> None:
+def draw_shares(ax: Axes, models: Models, colours: Mapping[str, str] | None = None) -> None:
     """The share of each style as one stacked bar a model, its effective number at the end.
 
     Where there are more styles than fills, the rarest are drawn together, as ``other``.
+    ``colours`` (``style_fills``) holds styles to one order and one fill each in several panels.
     """
     pooled = frequent_styles([model["styles"] for model in models.values()])
     shares = dict(zip(models, pooled, strict=True))
-    styles = sorted(
-        {style for of_model in pooled for style in of_model},
-        key=lambda style: (style == "other", -pooled[0].get(style, 0.0), style),
-    )
-    colours, rows = fills(styles), list(models)
+    found = {style for of_model in pooled for style in of_model}
+    colours = colours or style_fills([models])
+    styles, rows = [style for style in colours if style in found], list(models)
     for style in styles:
         lefts = [_sum_before(shares[name], styles, style) for name in rows]
         widths = [shares[name].get(style, 0.0) for name in rows]
@@ -71,6 +70,20 @@ def _write_interval(ax: Axes, row: int, interval: tuple[float, float] | None) ->
     if interval is not None:
         text = f"{interval[0]:.1f} to {interval[1]:.1f}"
         ax.text(1.02, row + 0.32, text, va="center", fontsize=7, color=FAINT)
+
+
+def style_fills(sets: Sequence[Models]) -> dict[str, str]:
+    """The fill of every style that panels of these sets draw, in the order of their bars.
+
+    Styles of the first set come first, those that its first model has most of before others.
+    """
+    styles: dict[str, None] = {}
+    for models in sets:
+        pooled = frequent_styles([model["styles"] for model in models.values()])
+        found = {style for of_model in pooled for style in of_model}
+        ordered = sorted(found, key=lambda style: (-pooled[0].get(style, 0.0), style))
+        styles |= dict.fromkeys(style for style in ordered if style != "other")
+    return fills(styles)
 
 
 def frequent_styles(
