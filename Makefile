@@ -7,11 +7,12 @@ BENCH_STAMP := .venv-bench/.installed
 TRL_STAMP := .venv-trl/.installed
 VERL_STAMP := .venv-verl/.installed
 INSPECT_STAMP := .venv-inspect/.installed
+DOCS_STAMP := .venv/.docs-installed
 export OMP_NUM_THREADS ?= 1
 
 CORPUS_DATA ?= $(or $(DPH_DATA),../shared/data)/opencoder
 
-.PHONY: quickstart corpus-data screenshots test test-trl test-verl test-inspect fuzz bench lint check format clean
+.PHONY: quickstart corpus-data docs screenshots test test-trl test-verl test-inspect fuzz bench lint check format clean
 
 quickstart: $(STAMP)
 	$(BIN)/dph quickstart
@@ -57,6 +58,15 @@ fuzz: $(STAMP)
 bench: $(BENCH_STAMP)
 	.venv-bench/bin/python -m benchmarks.speed $(BENCH)
 
+# The documentation site into build/site. A broken link, a page outside the navigation or a public name
+# without a docstring fails. The example report is of the quickstart's runs, where there are any;
+# EXAMPLE=runs takes others.
+EXAMPLE ?= quickstart
+docs: $(DOCS_STAMP)
+	@if test -f $(EXAMPLE)/summary.json; then mkdir -p build && \
+		$(BIN)/dph report $(EXAMPLE) --out build/example-report.html --title "An example report"; fi
+	$(BIN)/mkdocs build --strict
+
 # Every page of a report at two widths, light and dark, to be looked at. RUNS=quickstart takes runs of
 # yours. Needs a chromium.
 screenshots: $(STAMP)
@@ -89,6 +99,10 @@ endef
 
 $(STAMP): pyproject.toml
 	$(call environment,.venv,-e ".[dev]")
+
+$(DOCS_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	touch $@
 
 $(BENCH_STAMP): pyproject.toml benchmarks/requirements.txt
 	$(call environment,.venv-bench,-e . -r benchmarks/requirements.txt)
