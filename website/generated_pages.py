@@ -29,6 +29,8 @@ PACKAGES = (
     "dph.verifiers",
     "dph.tasks",
     "dph.grading",
+    "dph.models",
+    "dph.rollout",
     "dph.presampling",
     "dph.training",
     "dph.evaluation",
@@ -37,6 +39,10 @@ PACKAGES = (
     "dph.reporting",
     "dph.pages",
     "dph.paper",
+    "dph.publishing",
+    "dph.worlds",
+    "dph.quickstart",
+    "dph.corpus",
 )
 """What a user may import."""
 EXAMPLE = Path("build/example-report.html")
