@@ -58,6 +58,7 @@ def test_the_default_is_three_methods_and_the_first_seed(dph, called, tmp_path, 
     assert code == 0
     assert "Base model" in out
     assert "100.0 [100.0, 100.0]" in out
+    assert "Seen on seed 3, base model to trained model:\n  GRPO: in domain greedy 50.0 to" in out
     assert out.endswith(
         "seed 0, 1 min 2 s\npicture: quickstart/quickstart.png\nreport: quickstart/report.html\n"
     )
