@@ -17,6 +17,24 @@ class Format(StrEnum):
     INSPECT = "inspect"
 
 
+RunArgument = Annotated[
+    Path | None,
+    typer.Argument(metavar="RUN", help="--to inspect: a run directory, evaluated."),
+]
+InputOption = Annotated[
+    Path | None,
+    typer.Option("--input", metavar="FILE", help=f"--to verl, dph: rows, {ROW_FILES}."),
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="What to write; --to inspect: a directory [default: RUN/inspect].",
+    ),
+]
+
+
 def convert(
     to: Annotated[
         Format,
@@ -24,22 +42,9 @@ def convert(
             "--to", help="verl: a .parquet file; dph: a .jsonl file; inspect: logs of a run."
         ),
     ],
-    run: Annotated[
-        Path | None,
-        typer.Argument(metavar="RUN", help="--to inspect: a run directory, evaluated."),
-    ] = None,
-    source: Annotated[
-        Path | None,
-        typer.Option("--input", metavar="FILE", help=f"--to verl, dph: rows, {ROW_FILES}."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="FILE",
-            help="What to write; --to inspect: a directory [default: RUN/inspect].",
-        ),
-    ] = None,
+    run: RunArgument = None,
+    source: InputOption = None,
+    out: OutOption = None,
     data_source: Annotated[
         str | None,
         typer.Option(

@@ -48,11 +48,9 @@ def quickstart(
     quiet_libraries()
     from dph.cli.display.quickstart_picture import save_picture
     from dph.cli.display.quickstart_report import save_report
-    from dph.quickstart.closing_words import closing_words
-    from dph.quickstart.over_seeds import read_over_seeds
+    from dph.cli.display.quickstart_words import said_words
     from dph.quickstart.run import quickstart as compare_methods
     from dph.reporting.tables import comparison_table
-    from dph.worlds import newest_edition
 
     labels = [label.strip() for label in methods.split(",") if label.strip()]
     summary = compare_methods(
@@ -70,6 +68,4 @@ def quickstart(
         return
     took = duration(summary["seconds"]["total"])
     typer.echo(f"{table_text(comparison_table(summary))}\nseed {seed}, {took}")
-    typer.echo(f"picture: {picture}\nreport: {page}\n")
-    table = read_over_seeds(f"{task}-{world or newest_edition(task)}")
-    typer.echo("\n".join(closing_words(summary, table)))
+    typer.echo(f"picture: {picture}\nreport: {page}\n\n{said_words(summary, task, world)}")
