@@ -6,11 +6,13 @@ STAMP := .venv/.installed
 BENCH_STAMP := .venv-bench/.installed
 TRL_STAMP := .venv-trl/.installed
 VERL_STAMP := .venv-verl/.installed
+INSPECT_STAMP := .venv-inspect/.installed
+DOCS_STAMP := .venv/.docs-installed
 export OMP_NUM_THREADS ?= 1
 
 CORPUS_DATA ?= $(or $(DPH_DATA),../shared/data)/opencoder
 
-.PHONY: quickstart corpus-data screenshots test test-trl test-verl fuzz bench lint check format clean
+.PHONY: quickstart corpus-data docs screenshots test test-trl test-verl test-inspect fuzz bench lint check format clean
 
 quickstart: $(STAMP)
 	$(BIN)/dph quickstart
@@ -42,6 +44,12 @@ test-verl: $(VERL_STAMP)
 		--cov=dph.integrations.verl --cov-branch --cov-config=/dev/null \
 		--cov-report=term-missing --cov-fail-under=90
 
+# Logs of Inspect, read back by its own reader, likewise in an environment of its own: its
+# dependencies are many and would replace some of ours.
+test-inspect: $(INSPECT_STAMP)
+	.venv-inspect/bin/python -m pytest tests/integrations/inspect --cov=dph.integrations.inspect \
+		--cov-branch --cov-config=/dev/null --cov-report=term-missing --cov-fail-under=90
+
 # The graders against ten thousand generated answers and more: minutes, so not part of `make test`.
 fuzz: $(STAMP)
 	DPH_FUZZ=full $(BIN)/python -m pytest -k generated tests/verifiers
@@ -50,6 +58,15 @@ fuzz: $(STAMP)
 # only tries whether everything runs.
 bench: $(BENCH_STAMP)
 	.venv-bench/bin/python -m benchmarks.speed $(BENCH)
+
+# The documentation site into build/site. A broken link, a page outside the navigation or a public name
+# without a docstring fails. The example report is of the quickstart's runs, where there are any;
+# EXAMPLE=runs takes others.
+EXAMPLE ?= quickstart
+docs: $(DOCS_STAMP)
+	@if test -f $(EXAMPLE)/summary.json; then mkdir -p build && \
+		$(BIN)/dph report $(EXAMPLE) --out build/example-report.html --title "An example report"; fi
+	$(BIN)/mkdocs build --strict
 
 # Every page of a report at two widths, light and dark, to be looked at. RUNS=quickstart takes runs of
 # yours. Needs a chromium.
@@ -69,7 +86,7 @@ format: $(STAMP)
 	$(BIN)/ruff format
 
 clean:
-	rm -rf .venv .venv-bench .venv-trl .venv-verl .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-trl .venv-verl .venv-inspect .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # $(call environment,DIRECTORY,WHAT TO INSTALL)
 # torch goes first and alone: where an index offers several builds, the plain requirement decides.
@@ -84,6 +101,10 @@ endef
 $(STAMP): pyproject.toml
 	$(call environment,.venv,-e ".[dev]")
 
+$(DOCS_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	touch $@
+
 $(BENCH_STAMP): pyproject.toml benchmarks/requirements.txt
 	$(call environment,.venv-bench,-e . -r benchmarks/requirements.txt)
 
@@ -92,4 +113,8 @@ $(TRL_STAMP): pyproject.toml
 
 $(VERL_STAMP): pyproject.toml
 	$(call environment,.venv-verl,-e ".[verl]" \
+		"pytest>=8.3" "pytest-cov>=7" "beartype>=0.20" "hypothesis>=6.100")
+
+$(INSPECT_STAMP): pyproject.toml
+	$(call environment,.venv-inspect,-e . "inspect_ai>=0.3.200,<0.4" \
 		"pytest>=8.3" "pytest-cov>=7" "beartype>=0.20" "hypothesis>=6.100")

@@ -17,13 +17,8 @@ VerifierError
 compare grade_code grade_math grade_sql load_pool load_problems load_recipe make_divergence
 make_verifier pass_at_k run
 """
-LAZY = [
-    "dph",
-    *(
-        f"dph.{n}"
-        for n in ("diagnosis", "evaluation", "presampling", "reporting", "runs", "training")
-    ),
-]
+LAZY_NAMES = "diagnosis evaluation paper presampling reporting runs training"
+LAZY = ["dph", *(f"dph.{n}" for n in LAZY_NAMES.split())]
 PACKAGES = [*LAZY, *(f"dph.{n}" for n in ("divergences", "files", "grading", "objectives"))]
 PACKAGES += [f"dph.{n}" for n in ("settings", "tasks", "verifiers")]
 

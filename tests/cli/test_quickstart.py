@@ -58,9 +58,11 @@ def test_the_default_is_three_methods_and_the_first_seed(dph, called, tmp_path, 
     assert code == 0
     assert "Base model" in out
     assert "100.0 [100.0, 100.0]" in out
-    assert out.endswith(
-        "seed 0, 1 min 2 s\npicture: quickstart/quickstart.png\nreport: quickstart/report.html\n"
-    )
+    assert "Seen on seed 3, base model to trained model:\n  GRPO: in domain greedy 50.0 to" in out
+    assert (
+        "seed 0, 1 min 2 s\npicture: quickstart/quickstart.png\nreport: quickstart/report.html\n\n"
+    ) in out
+    assert out.splitlines()[-1].startswith("There is no table over seeds of this world yet")
     assert (tmp_path / "quickstart" / "report.html").read_text().startswith("<!doctype html>")
     assert (tmp_path / "quickstart" / "quickstart.png").read_bytes().startswith(b"\x89PNG")
     assert [(str(d), *rest) for d, *rest in called] == [

@@ -3,7 +3,7 @@ import pytest
 
 from dph.errors import DataError, SettingsError
 from dph.evaluation import intervals
-from dph.evaluation.intervals import bootstrap_mean, paired_difference
+from dph.evaluation.intervals import bootstrap, bootstrap_mean, paired_difference
 
 
 def test_an_interval_of_95_percent_covers_the_true_mean_in_about_95_percent_of_cases():
@@ -87,3 +87,19 @@ def test_values_of_different_lengths_cannot_be_paired():
 def test_settings_out_of_range_are_refused(wrong, message):
     with pytest.raises(SettingsError, match=message):
         bootstrap_mean(np.array([0.0, 1.0]), seed=0, **wrong)
+
+
+def test_the_bootstrap_of_a_mean_is_the_bootstrap_with_the_mean_as_its_statistic():
+    values = np.random.default_rng(4).random(25)
+    drawn = bootstrap(lambda resamples: values[resamples].mean(axis=1), 25, seed=9)
+    assert drawn == bootstrap_mean(values, seed=9)
+
+
+def test_resamples_without_a_value_are_left_out():
+    def share_of_the_first(resamples):
+        there = (resamples == 0).any(axis=1)
+        return np.where(there, 1.0, np.nan)
+
+    assert bootstrap(share_of_the_first, 3, seed=0) == (1.0, 1.0)
+    with pytest.raises(DataError, match="no resample has a value"):
+        bootstrap(lambda resamples: np.full(len(resamples), np.nan), 3, seed=0)

@@ -12,7 +12,7 @@ def titles(figure):
     return [axes.get_title(loc="left") for axes in figure.axes]
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg"])
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_the_same_results_give_the_same_bytes(tmp_path, suffix):
     paths = [tmp_path / f"{name}.{suffix}" for name in "ab"]
     for path in paths:
@@ -104,7 +104,7 @@ def test_the_k_axis_is_logarithmic_with_a_tick_at_every_k():
 
 def test_another_suffix_and_a_missing_set_are_refused(tmp_path):
     summary = make_summary(["grpo"])
-    with pytest.raises(SettingsError, match=r"\.png or \.svg file, got 'picture.gif'"):
+    with pytest.raises(SettingsError, match=r"\.png, \.svg or \.pdf file, got 'picture.gif'"):
         quickstart_figure(summary, {}, tmp_path / "picture.gif")
     del summary["methods"]["grpo"]["sets"]["cross_domain"]
     with pytest.raises(DataError, match="'grpo' was not evaluated on set 'cross_domain'"):

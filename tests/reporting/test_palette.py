@@ -1,4 +1,4 @@
-from dph.reporting.palette import fills, looks
+from dph.reporting.palette import fills, looks, looks_by_method
 from reporting.synthetic import NAMES
 
 
@@ -22,3 +22,9 @@ def test_other_styles_are_grey():
     chosen = fills(["plain", "other", "cte"])
     assert chosen["other"] == "#DDDDDD"
     assert len(set(chosen.values())) == 3
+
+
+def test_a_second_run_of_a_method_has_a_look_of_its_own():
+    chosen = looks_by_method({"base": "base", "a": "grpo", "b": "grpo", "c": None})
+    assert chosen["a"] == looks(["grpo"])["grpo"]
+    assert len(set(chosen.values())) == 4

@@ -3,13 +3,13 @@
 import pytest
 
 from dph.reporting.palette import looks
-from dph.study.curves import summary_over_seeds
 from dph.study.dots import draw_dots
 from dph.study.outputs import make_report
 from dph.study.panel_figures import OTHERS, legend_label, looks_of
 from dph.study.rule_lock import current_lock
 from dph.study.strengths_figure import draw_strengths
 from dph.study.study_file import with_settings
+from dph.study.summaries import summary_over_seeds
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def report_of(small, finished):
 
 def test_a_curve_is_the_means_over_report_seeds_with_the_bands_of_their_intervals(report_of):
     report = report_of()
-    summary = summary_over_seeds(report, "sql-1", "GRPO", "in_domain", (1, 16))
+    summary = summary_over_seeds(report, "sql-1", "GRPO", "in_domain")
     found = report.results.estimate("sql-1", "GRPO", "pass@16", ["in_domain"])
     low, high = summary["ci95"]["pass_at_16"]
     assert summary["pass_at_k"]["16"] == found.mean

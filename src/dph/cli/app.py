@@ -15,6 +15,7 @@ from dph.cli.diagnose import diagnose
 from dph.cli.doctor import doctor
 from dph.cli.evaluate import evaluate
 from dph.cli.failure import INTERRUPTED, exit_code, say_interrupted
+from dph.cli.figure import figure, table
 from dph.cli.grade import grade_app
 from dph.cli.interpolate import interpolate
 from dph.cli.passk import passk
@@ -38,7 +39,8 @@ app = typer.Typer(
 )
 _VERBS = (
     *(quickstart, run, study, presample, train, evaluate),
-    *(compare, diagnose, report, show, interpolate, card, push, passk, convert, doctor),
+    *(compare, diagnose, report, figure, table, show, interpolate, card, push),
+    *(passk, convert, doctor),
 )
 for verb in _VERBS:
     app.command(verb.__name__)(verb)

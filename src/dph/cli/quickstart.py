@@ -48,6 +48,7 @@ def quickstart(
     quiet_libraries()
     from dph.cli.display.quickstart_picture import save_picture
     from dph.cli.display.quickstart_report import save_report
+    from dph.cli.display.quickstart_words import said_words
     from dph.quickstart.run import quickstart as compare_methods
     from dph.reporting.tables import comparison_table
 
@@ -67,4 +68,4 @@ def quickstart(
         return
     took = duration(summary["seconds"]["total"])
     typer.echo(f"{table_text(comparison_table(summary))}\nseed {seed}, {took}")
-    typer.echo(f"picture: {picture}\nreport: {page}")
+    typer.echo(f"picture: {picture}\nreport: {page}\n\n{said_words(summary, task, world)}")

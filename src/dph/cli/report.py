@@ -47,10 +47,11 @@ def report(
     side. What a run began with is put beside it.
     """
     from dph.cli.display.output import json_text
+    from dph.cli.out_file import require_out_file
     from dph.pages import Limits, read_report, write_report
     from dph.pages.vega_scripts import require_charts
 
-    _require_file(out)
+    require_out_file(out)
     require_charts()
     data = read_report(runs, seed=seed)
     written = write_report(
@@ -67,14 +68,3 @@ def report(
     typer.echo(f"report: {out}, {written.size / 1e6:.1f} MB, {written.answers:,} answers")
     if written.size > _LARGE:
         typer.echo("a browser opens it slowly; --most-answers and --longest make it smaller")
-
-
-def _require_file(out: Path) -> None:
-    from dph.cli.request import require_writable
-    from dph.errors import DataError
-
-    if out.is_dir():
-        raise DataError(f"--out names a directory, {out}; it is the file to write")
-    if not out.absolute().parent.is_dir():
-        raise DataError(f"there is no directory {out.absolute().parent} to write {out.name} into")
-    require_writable(out.absolute().parent)

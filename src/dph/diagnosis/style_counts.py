@@ -40,10 +40,20 @@ def paired_style_counts(
     are taken. The tables are as ``comparable_scores`` has accepted them.
     """
     both = [_rows(table, set_name, scores, samples) for table in (model, baseline)]
-    names = {name for styles, _ in both for name in styles.ravel().tolist()}
-    ordered = (*sorted(n for n in names if n is not None), *([None] if None in names else []))
+    ordered = _ordered(*(styles for styles, _ in both))
     mine, theirs = (_counts(styles, correct, ordered) for styles, correct in both)
     return mine, theirs
+
+
+def set_style_counts(table: pa.Table, set_name: str, scores: SetScores) -> StyleCounts:
+    """The counts of one model on a set, over all of its answers; styles by name, None last."""
+    styles, correct = _rows(table, set_name, scores, scores.samples)
+    return _counts(styles, correct, _ordered(styles))
+
+
+def _ordered(*styles: np.ndarray) -> tuple[str | None, ...]:
+    names = {name for one in styles for name in one.ravel().tolist()}
+    return (*sorted(n for n in names if n is not None), *([None] if None in names else []))
 
 
 def _rows(

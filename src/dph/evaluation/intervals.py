@@ -5,7 +5,7 @@ interval). Problems are the unit: they are drawn with replacement, and every pro
 its samples, so the interval covers both which problems were asked and how the sampling went.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,10 +50,41 @@ def bootstrap_mean(
     _require_valid(values, resamples, level)
     if values.min() == values.max():
         return float(values[0]), float(values[0])
-    means = np.concatenate(
-        [values[drawn].mean(axis=1) for drawn in _resamples(len(values), resamples, seed)]
+    return bootstrap(
+        lambda drawn: values[drawn].mean(axis=1),
+        len(values),
+        seed=seed,
+        resamples=resamples,
+        level=level,
     )
-    lo, hi = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+
+
+def bootstrap(
+    statistic: Callable[[Int[np.ndarray, "block problems"]], Float[np.ndarray, "block"]],
+    problems: int,
+    *,
+    seed: int,
+    resamples: int = RESAMPLES,
+    level: float = LEVEL,
+) -> tuple[float, float]:
+    """Percentile bootstrap interval of any statistic of ``problems`` problems.
+
+    ``statistic`` is given the numbers of the problems that were drawn, a row for each resample.
+    Where it is NaN (a share of problems of which none was drawn) the resample is left out.
+
+    Raises:
+        DataError: there are no problems, or no resample has a value.
+        SettingsError: ``resamples`` or ``level`` is out of range.
+
+    >>> bootstrap(lambda drawn: np.ones(len(drawn)), 3, seed=0)
+    (1.0, 1.0)
+    """
+    _require_valid(np.zeros(problems), resamples, level)
+    found = np.concatenate([statistic(drawn) for drawn in _resamples(problems, resamples, seed)])
+    known = found[~np.isnan(found)]
+    if not len(known):
+        raise DataError("no resample has a value: there is nothing to draw an interval from")
+    lo, hi = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
     return float(lo), float(hi)
 
 

@@ -65,8 +65,8 @@ def retention(
         raise SettingsError(f"retention needs k >= 1, got k={k}")
     if base.shape[1] < k:
         return Retention(keep=None, explore=None, keep_null=None, explore_null=None)
-    solved = np.asarray(base[:, :k].any(axis=1))
-    again, null = _second_draw(model, k), _second_draw(base, k)
+    solved = solved_by(base, k)
+    again, null = second_draw(model, k), second_draw(base, k)
     return Retention(
         keep=_mean(again, solved),
         explore=_mean(again, ~solved),
@@ -75,9 +75,15 @@ def retention(
     )
 
 
-def _second_draw(
+def solved_by(base: Bool[np.ndarray, "problems samples"], k: int) -> Bool[np.ndarray, "problems"]:
+    """The problems that one of the first k samples solves."""
+    return np.asarray(base[:, :k].any(axis=1))
+
+
+def second_draw(
     correct: Bool[np.ndarray, "problems samples"], k: int
 ) -> Float[np.ndarray, "problems"] | None:
+    """How likely each problem is to be solved by k of the samples from k on; None: too few."""
     rest = correct[:, k:]
     if rest.shape[1] < k:
         return None

@@ -29,7 +29,7 @@ def seed_groups(data: ReportData) -> list[SeedGroup]:
     groups: dict[str, list[ReportRun]] = {}
     for run in data.runs:
         if run.recipe is not None and run.evaluation is not None:
-            groups.setdefault(_without_seeds(run.recipe), []).append(run)
+            groups.setdefault(str(settings_without_seeds(run.recipe)), []).append(run)
     return [
         SeedGroup(
             labels=[run.label for run in runs],
@@ -41,11 +41,12 @@ def seed_groups(data: ReportData) -> list[SeedGroup]:
     ]
 
 
-def _without_seeds(recipe: Recipe) -> str:
+def settings_without_seeds(recipe: Recipe) -> dict[str, Any]:
+    """What makes two runs seeds of one thing when it is equal, in the order of its keys."""
     table = recipe.model_dump(mode="json")
     for key in ("seed", "name", "notes", "track"):
         table.pop(key, None)
     for section in _SEEDS:
         table[section].pop("seed", None)
     table["presample"].pop("pool", None)
-    return str(sorted(table.items()))
+    return dict(sorted(table.items()))

@@ -21,7 +21,7 @@ from dph.pages.set_problems import read_set_problems
 from dph.pages.token_rows import Tokens, token_rows
 from dph.records import Problem
 from dph.reporting.labels import BASE, method_label
-from dph.reporting.palette import Look, looks
+from dph.reporting.palette import Look, looks_by_method
 from dph.reporting.run_labels import run_labels
 from dph.settings import Recipe
 
@@ -154,13 +154,14 @@ def _looks(
 ) -> dict[Path, Look]:
     """A method has its own colour where only one run is of it; other runs take free ones."""
     methods = {path: recipe.method for path in paths if (recipe := recipes.get(path)) is not None}
-    names, taken = {}, set()
-    for path in paths:
-        name = methods.get(path) or (BASE if labels[path] == method_label(BASE) else path.name)
-        names[path] = labels[path] if name in taken else name
-        taken.add(name)
-    drawn = looks(names.values())
-    return {path: drawn[name] for path, name in names.items()}
+    drawn = looks_by_method(
+        {
+            labels[path]: methods.get(path)
+            or (BASE if labels[path] == method_label(BASE) else path.name)
+            for path in paths
+        }
+    )
+    return {path: drawn[labels[path]] for path in paths}
 
 
 def _document(path: Path) -> Mapping[str, Any] | None:

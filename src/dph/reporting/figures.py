@@ -1,42 +1,26 @@
 """The picture of a quickstart run: styles and Pass@k of every method beside the base model."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from matplotlib import style
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from dph.errors import DataError, SettingsError
-from dph.files import atomic_path
+from dph.errors import DataError
 from dph.reporting.labels import BASE, method_label, models_of, set_label
 from dph.reporting.palette import Look, looks
-from dph.reporting.panels import INK, Models, draw_pass_at_k, draw_shares, draw_training, title
+from dph.reporting.panels import Models, draw_pass_at_k, draw_shares, draw_training, title
+from dph.reporting.saved_figure import save_figure
 
-DPI = 160
-FORMATS = ("png", "svg")
 _MANY_STYLES = 0.7
 """A method with so large a part of the base model's effective styles has kept them."""
-
-_LOOK: dict[str, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "axes.edgecolor": "#999999",
-    "axes.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "legend.frameon": False,
-    "svg.hashsalt": "dph",
-}
 
 MetricsOfRuns = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 def quickstart_figure(summary: Mapping[str, Any], metrics: MetricsOfRuns, path: Path) -> None:
-    """Save the four-panel picture as png (160 dpi) or svg, by the suffix of ``path``.
+    """Save the four-panel picture as png (160 dpi), svg or pdf, by the suffix of ``path``.
 
     ``summary`` is ``{"base": {"sets"}, "methods": {name: {"sets"}}}`` with the sets in_domain and
     cross_domain; ``metrics`` holds the rows of each method's metrics.jsonl (step,
@@ -44,25 +28,9 @@ def quickstart_figure(summary: Mapping[str, Any], metrics: MetricsOfRuns, path: 
 
     Raises:
         DataError: a model was not evaluated on one of the two sets.
-        SettingsError: the suffix is neither png nor svg.
+        SettingsError: the suffix names no kind of picture.
     """
     save_figure(path, lambda: draw_quickstart(summary, metrics))
-
-
-def save_figure(path: Path, draw: Callable[[], Figure]) -> None:
-    """Save what ``draw`` returns, in the look of all pictures; the same figure, the same bytes.
-
-    Raises:
-        SettingsError: the suffix is neither png nor svg.
-    """
-    kind = path.suffix.removeprefix(".")
-    if kind not in FORMATS:
-        raise SettingsError(f"a picture is a .png or .svg file, got {path.name!r}")
-    with style.context(["default", _LOOK]):
-        figure = draw()
-        metadata = {"Date": None} if kind == "svg" else {"Software": None}
-        with atomic_path(path) as temporary:
-            figure.savefig(temporary, format=kind, dpi=DPI, metadata=metadata)
 
 
 def draw_quickstart(summary: Mapping[str, Any], metrics: MetricsOfRuns) -> Figure:

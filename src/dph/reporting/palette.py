@@ -58,6 +58,15 @@ def looks(names: Iterable[str]) -> dict[str, Look]:
     }
 
 
+def looks_by_method(methods: Mapping[str, str | None]) -> dict[str, Look]:
+    """The look of each name: that of its method where no name before it has the same method."""
+    keys: dict[str, str] = {}
+    for name, method in methods.items():
+        keys[name] = name if method is None or method in keys.values() else method
+    chosen = looks(keys.values())
+    return {name: chosen[key] for name, key in keys.items()}
+
+
 def fills(styles: Iterable[str]) -> dict[str, str]:
     """The fill of each style, in order; ``other`` is grey."""
     named = [style for style in styles if style != "other"]

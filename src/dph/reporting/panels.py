@@ -8,6 +8,7 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from dph.reporting.labels import BASE, method_label
 from dph.reporting.palette import MOST_STYLES, Look, fills
+from dph.reporting.summary_values import interval_of
 
 INK = "#222222"
 FAINT = "#6B6B6B"
@@ -28,18 +29,17 @@ def title(ax: Axes, statement: str, detail: str) -> None:
     )
 
 
-def draw_shares(ax: Axes, models: Models) -> None:
+def draw_shares(ax: Axes, models: Models, colours: Mapping[str, str] | None = None) -> None:
     """The share of each style as one stacked bar a model, its effective number at the end.
 
     Where there are more styles than fills, the rarest are drawn together, as ``other``.
+    ``colours`` (``style_fills``) holds styles to one order and one fill each in several panels.
     """
     pooled = frequent_styles([model["styles"] for model in models.values()])
     shares = dict(zip(models, pooled, strict=True))
-    styles = sorted(
-        {style for of_model in pooled for style in of_model},
-        key=lambda style: (style == "other", -shares[BASE].get(style, 0.0), style),
-    )
-    colours, rows = fills(styles), list(models)
+    found = {style for of_model in pooled for style in of_model}
+    colours = colours or style_fills([models])
+    styles, rows = [style for style in colours if style in found], list(models)
     for style in styles:
         lefts = [_sum_before(shares[name], styles, style) for name in rows]
         widths = [shares[name].get(style, 0.0) for name in rows]
@@ -53,6 +53,7 @@ def draw_shares(ax: Axes, models: Models) -> None:
         effective = models[name]["effective_styles"]
         if effective is not None:
             ax.text(1.02, row, f"{effective:.1f}", va="center", fontsize=10, fontweight="bold")
+            _write_interval(ax, row, interval_of(models[name], "effective_styles"))
     ax.set(xlim=(0, 1), ylim=(len(rows) - 0.45, -0.55))
     ax.set_yticks(range(len(rows)), [method_label(name) for name in rows])
     ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25", "50", "75", "100%"])
@@ -63,6 +64,26 @@ def draw_shares(ax: Axes, models: Models) -> None:
             ncols=min(len(styles), 5), loc="upper center", bbox_to_anchor=(0.5, -0.07),
             fontsize=8.5, handlelength=1, handleheight=1, columnspacing=1.2, handletextpad=0.5,
         )  # fmt: skip
+
+
+def _write_interval(ax: Axes, row: int, interval: tuple[float, float] | None) -> None:
+    if interval is not None:
+        text = f"{interval[0]:.1f} to {interval[1]:.1f}"
+        ax.text(1.02, row + 0.32, text, va="center", fontsize=7, color=FAINT)
+
+
+def style_fills(sets: Sequence[Models]) -> dict[str, str]:
+    """The fill of every style that panels of these sets draw, in the order of their bars.
+
+    Styles of the first set come first, those that its first model has most of before others.
+    """
+    styles: dict[str, None] = {}
+    for models in sets:
+        pooled = frequent_styles([model["styles"] for model in models.values()])
+        found = {style for of_model in pooled for style in of_model}
+        ordered = sorted(found, key=lambda style: (-pooled[0].get(style, 0.0), style))
+        styles |= dict.fromkeys(style for style in ordered if style != "other")
+    return fills(styles)
 
 
 def frequent_styles(
@@ -93,19 +114,11 @@ def frequent_styles(
 def draw_pass_at_k(ax: Axes, models: Models, looks: Mapping[str, Look]) -> None:
     """Pass@k in per cent over k on a log2 axis, with a band where there is an interval."""
     ks = sorted({int(k) for model in models.values() for k in model["pass_at_k"]})
-    strength = 0.12 if len(models) <= _FEW else 0.06
     for name, model in models.items():
         mine = [k for k in ks if str(k) in model["pass_at_k"]]
         values = [100 * model["pass_at_k"][str(k)] for k in mine]
-        _line(ax, mine, values, name, looks[name])
-        bands = {k: model["ci95"].get(f"pass_at_{k}") for k in mine}
-        banded = [k for k in mine if bands[k]]
-        ax.fill_between(
-            banded,
-            [100 * bands[k][0] for k in banded],
-            [100 * bands[k][1] for k in banded],
-            color=looks[name].colour, alpha=strength, linewidth=0,
-        )  # fmt: skip
+        line(ax, mine, values, name, looks[name])
+        band(ax, {k: interval_of(model, f"pass_at_{k}") for k in mine}, looks[name], len(models))
     ax.set_xscale("log", base=2)
     ax.xaxis.set_major_locator(FixedLocator(ks))
     ax.xaxis.set_minor_locator(NullLocator())
@@ -130,22 +143,35 @@ def draw_training(
         steps = [row["step"] for row in known]
         values = [float(row["effective_styles"]) for row in known]
         highest = max([highest, *values])
-        _line(ax, steps, values, name, looks[name], markevery=max(1, len(steps) // 6))
+        line(ax, steps, values, name, looks[name], markevery=max(1, len(steps) // 6))
     ax.set(xlabel="training step", ylabel="effective styles", ylim=(0.8, 1.06 * highest))
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     ax.margins(x=0.02)
     light_grid(ax)
 
 
-def _line(
+def line(
     ax: Axes, x: Sequence[float], y: Sequence[float], name: str, look: Look, markevery: int = 1
 ) -> None:
+    """A model's line with its markers; the base model's is dashed."""
     is_base = name == BASE
     ax.plot(
         x, y, color=look.colour, label=method_label(name), linewidth=1.8,
         linestyle=(0, (4, 2)) if is_base else "-", zorder=2.5 if is_base else 3,
         marker=look.marker or None, markersize=5, markeredgecolor="white", markeredgewidth=0.7,
         markevery=markevery, solid_capstyle="round",
+    )  # fmt: skip
+
+
+def band(
+    ax: Axes, intervals: Mapping[int, tuple[float, float] | None], look: Look, models: int
+) -> None:
+    """Intervals of fractions over x, in per cent, fainter where there are many ``models``."""
+    known = {x: interval for x, interval in intervals.items() if interval is not None}
+    ax.fill_between(
+        list(known), [100 * low for low, _ in known.values()],
+        [100 * high for _, high in known.values()],
+        color=look.colour, alpha=0.12 if models <= _FEW else 0.06, linewidth=0,
     )  # fmt: skip
 
 

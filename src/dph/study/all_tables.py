@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from dph.reporting.text_table import Table
 from dph.study.forgetting_tables import forgetting_tables
-from dph.study.table import Table
 from dph.study.tables import Report, study_tables
 
 

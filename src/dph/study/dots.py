@@ -9,17 +9,19 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 
-from dph.reporting.figures import save_figure
-from dph.reporting.labels import BASE, set_label
+from dph.reporting.dots import ROW_HEIGHT
+from dph.reporting.dots import draw_dots as draw_metrics
+from dph.reporting.labels import set_label
 from dph.reporting.palette import Look
-from dph.reporting.panels import light_grid, title
+from dph.reporting.panels import title
+from dph.reporting.saved_figure import save_figure
+from dph.reporting.summary_values import value_of
 from dph.study.panel_figures import looks_of, panel_figure
+from dph.study.summaries import summary_over_seeds
 from dph.study.tables import Report
 
-_HEIGHT = 0.19
-_MARKERS = ("o", "D")
 _STATEMENTS = {
-    "styles.png": (("styles",), "effective number of styles"),
+    "styles.png": (("effective_styles",), "effective number of styles"),
     "retention.png": (("keep", "explore"), "kept (filled) and gained"),
 }
 
@@ -36,7 +38,7 @@ def draw_dots(report: Report, directory: Path) -> list[Path]:
             lambda metrics=metrics, detail=detail: panel_figure(  # type: ignore[misc]
                 report,
                 lambda axes, world, of: _panel(axes, report, world, of, metrics, detail, chosen),
-                height=1.2 + _HEIGHT * len(report.results.all_labels()),
+                height=1.2 + ROW_HEIGHT * len(report.results.all_labels()),
             ),
         )
     return paths
@@ -44,7 +46,7 @@ def draw_dots(report: Report, directory: Path) -> list[Path]:
 
 def _known(report: Report, metrics: Sequence[str]) -> bool:
     return any(
-        report.results.estimate(world, label, metric, [of]) is not None
+        value_of(summary_over_seeds(report, world, label, of), metric) is not None
         for world in report.results.worlds
         for label in report.results.labels(world)
         for of in report.sets(world)
@@ -62,19 +64,6 @@ def _panel(
     chosen: Mapping[str, Look],
 ) -> None:
     labels = report.results.labels(world)
-    scale = 1 if metrics == ("styles",) else 100
-    for row, label in enumerate(labels):
-        colour = chosen[label].colour
-        for metric, marker in zip(metrics, _MARKERS, strict=False):
-            found = report.results.estimate(world, label, metric, [of])
-            if found is not None:
-                axes.errorbar(
-                    scale * found.mean, row, xerr=scale * (found.half or 0.0), color=colour,
-                    marker=marker, markersize=5, elinewidth=1, capsize=0, linestyle="none",
-                    markerfacecolor=colour if marker == _MARKERS[0] else "white",
-                )  # fmt: skip
-    axes.set_yticks(range(len(labels)), ["Base model" if x == BASE else x for x in labels])
-    axes.set(ylim=(len(labels) - 0.5, -0.5), xlabel="" if scale == 1 else "share (%)")
-    axes.tick_params(axis="y", labelsize=8, length=0)
+    models = {label: summary_over_seeds(report, world, label, of) for label in labels}
+    draw_metrics(axes, models, metrics, chosen)
     title(axes, f"{world}, {set_label(of)}", f"{detail}; bars: 95% over report seeds")
-    light_grid(axes)

@@ -5,7 +5,7 @@ The paper's Table 2 (other tasks) and its rates of what was kept and gained, on 
 
 from collections.abc import Iterator
 
-from dph.study.table import Table
+from dph.reporting.text_table import Table
 from dph.study.tables import Report, estimate_cell, metric_title, set_title
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dph.reporting.figures import save_figure
 from dph.reporting.labels import BASE, set_label
 from dph.reporting.palette import Look
 from dph.reporting.panels import light_grid, title
+from dph.reporting.saved_figure import save_figure
 from dph.study.panel_figures import bars, legend_label, looks_of, panel_figure
 from dph.study.row_files import RowFile
 from dph.study.tables import Report

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dph.files import make_directory, write_json, write_text
+from dph.reporting.text_table import FORMATS
 from dph.study.all_tables import all_tables
 from dph.study.costs import write_costs
 from dph.study.curves import draw_curves
@@ -17,7 +18,6 @@ from dph.study.row_files import RowFile
 from dph.study.rule_lock import RuleLock
 from dph.study.strengths_figure import draw_strengths
 from dph.study.study_file import Study
-from dph.study.table import FORMATS
 from dph.study.tables import Report
 
 SCHEMA = 1

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from dph.reporting.labels import BASE, method_label
 from dph.reporting.palette import Look, looks
+from dph.reporting.panel_grid import HEIGHT, panel_grid
 from dph.study.results import Estimate
 from dph.study.tables import Report
 
@@ -16,22 +15,15 @@ Panel = Callable[[Axes, str, str], None]
 """Draws what a world (second) shows on a set (third)."""
 
 
-def panel_figure(report: Report, draw: Panel, *, height: float = 4.2) -> Figure:
+def panel_figure(report: Report, draw: Panel, *, height: float = HEIGHT) -> Figure:
     """``draw`` on a panel of ``height`` inches for each world, from above, and set."""
-    worlds = report.results.worlds
-    widest = max(len(report.sets(world)) for world in worlds)
-    figure = Figure(
-        figsize=(5.2 * widest, height * len(worlds)),
-        layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12, wspace=0.03, hspace=0.03),
+    return panel_grid(
+        [
+            [lambda axes, w=world, s=of: draw(axes, w, s) for of in report.sets(world)]  # type: ignore[misc]
+            for world in report.results.worlds
+        ],
+        height=height,
     )
-    panels = figure.subplots(len(worlds), widest, squeeze=False)
-    for row, world in zip(panels, worlds, strict=True):
-        for axes in row[len(report.sets(world)) :]:
-            axes.set_visible(False)
-        for axes, of in zip(row, report.sets(world), strict=False):
-            draw(axes, world, of)
-    _add_legend(figure)
-    return figure
 
 
 OTHERS = "other methods"
@@ -67,21 +59,3 @@ def bars(estimate: Estimate) -> tuple[list[float], list[float]]:
     """The lengths of an interval's halves in per cent, cut at 0 and 100, for ``errorbar``."""
     half, mean = 100 * (estimate.half or 0.0), 100 * estimate.mean
     return [min(half, mean)], [min(half, 100 - mean)]
-
-
-def _add_legend(figure: Figure) -> None:
-    handles: dict[str, Artist] = {}
-    for axes in figure.axes:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
-    if not handles:
-        return
-    width, height = figure.get_size_inches()
-    figure.set_size_inches(width, height + 0.22 * (1 + len(handles) // 4))
-    figure.legend(
-        list(handles.values()),
-        list(handles),
-        loc="outside lower center",
-        ncols=min(4, len(handles)),
-        fontsize=9,
-    )

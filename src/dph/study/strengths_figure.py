@@ -1,15 +1,17 @@
 """What a method's strength does, on the development seeds (the paper's ablation of eta)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import NullLocator
 
-from dph.reporting.figures import save_figure
-from dph.reporting.labels import method_label, set_label
+from dph.reporting.labels import set_label
 from dph.reporting.palette import Look
-from dph.reporting.panels import light_grid, title
+from dph.reporting.panels import title
+from dph.reporting.saved_figure import save_figure
+from dph.reporting.strength_lines import draw_strengths as draw_lines
+from dph.reporting.summary_values import metric_title
 from dph.study.panel_figures import looks_of, panel_figure
 from dph.study.row_files import RowFile
 from dph.study.tables import Report
@@ -51,25 +53,29 @@ def _panel(
     chosen: Mapping[str, Look],
 ) -> None:
     many = next((m for m in report.metrics(world) if m.startswith("pass@")), "mean")
-    for label in report.shown(world):
-        points = _points(report, rows, world, label)
-        if len(points) < 2:
-            continue
-        look = chosen[label]
-        for metric, line in (("greedy", "-"), (many, "--")):
-            means = {s: mean_of(of_strength, metric, [of]) for s, of_strength in points.items()}
-            known = {strength: 100 * mean for strength, mean in means.items() if mean is not None}
-            axes.plot(
-                list(known), list(known.values()), color=look.colour, marker=look.marker,
-                markersize=5, linewidth=1.4, linestyle=line,
-                label=method_label(label) if metric == "greedy" else None,
-            )  # fmt: skip
-    axes.set_xscale("log")
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set(xlabel="strength", ylabel="per cent")
+    metrics = ("greedy", many.replace("pass@", "pass_at_"))
+    lines = {
+        label: {
+            strength: _means(of_strength, (("greedy", "greedy"), (metrics[1], many)), of)
+            for strength, of_strength in points.items()
+        }
+        for label in report.shown(world)
+        if len(points := _points(report, rows, world, label)) > 1
+    }
+    draw_lines(axes, lines, metrics, chosen)
     title(
         axes,
         f"{world}, {set_label(of)}",
-        f"greedy (solid), {many.replace('pass', 'Pass')} (dashed); development seeds",
+        f"greedy (solid), {metric_title(metrics[1])} (dashed); development seeds",
     )
-    light_grid(axes)
+
+
+def _means(rows: Sequence[RowFile], metrics: Sequence[tuple[str, str]], of: str) -> dict[str, Any]:
+    """Means over development seeds in the form of evaluation.json; nothing is tested on them."""
+    known = {name: mean_of(rows, metric, [of]) for name, metric in metrics}
+    by_k = {
+        name.removeprefix("pass_at_"): value
+        for name, value in known.items()
+        if name.startswith("pass_at_")
+    }
+    return {**known, "pass_at_k": by_k, "ci95": {}}

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from dph.reporting.text_table import Table, marked
 from dph.study.plan import Plan
 from dph.study.results import POWER_SEEDS, Compared, Estimate, Results, compared, power
 from dph.study.rule import ComparisonSettings
 from dph.study.rule_lock import RuleLock
 from dph.study.settings import BASE
 from dph.study.study_file import Study
-from dph.study.table import Table, marked
 
 UNKNOWN = "-"
 _LEVEL = 0.05

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
+from dph.reporting.text_table import FORMATS, markdown
 from dph.study.all_tables import all_tables
 from dph.study.outlook import Outlook
 from dph.study.plan import DEVELOPMENT, REPORT
 from dph.study.row_files import RowFile
-from dph.study.table import FORMATS, markdown
 from dph.study.tables import Report, choices_table
 
 

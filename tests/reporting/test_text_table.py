@@ -4,7 +4,7 @@ import io
 import pytest
 
 from dph.errors import DataError
-from dph.study.table import Table, comma_separated, latex, latex_text, markdown, marked
+from dph.reporting.text_table import Table, comma_separated, latex, latex_text, markdown, marked
 
 TABLE = Table(
     name="scores-a",
