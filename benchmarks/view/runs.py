@@ -44,7 +44,9 @@ def make_runs(directory: Path, *, problems: int, samples: int, words: int = 40) 
         base = base or scores
         ks = (1, 2, 4, 8, samples)
         model = str(directory / "model")
-        document = evaluation_document(model, samples, scores, base, ks, 0, retention_k=samples // 2)
+        document = evaluation_document(
+            model, samples, scores, base, ks, 0, retention_k=samples // 2
+        )
         write_json(run / "evaluation.json", document)
         if method != "base":
             _write_training(directory, run, method)
@@ -56,7 +58,10 @@ def _write_training(directory: Path, run: Path, method: str) -> None:
         "name": method,
         "method": method,
         "model": {"path": str(directory / "model")},
-        "data": {"train": str(directory / "train.jsonl"), "sets": {SET: {"path": "problems.jsonl"}}},
+        "data": {
+            "train": str(directory / "train.jsonl"),
+            "sets": {SET: {"path": "problems.jsonl"}},
+        },
     }
     save_recipe(resolve_recipe(table), run / "recipe.toml")
     lines = (json.dumps(training_line(step)) + "\n" for step in range(1, 1001))
@@ -80,7 +85,10 @@ def _problem(place: int) -> Problem:
     return Problem(
         problem_id=f"q-{place:06d}",
         prompt=f"hotel ( rooms stars city ) | guest ( name hotel ) | rooms above {place} ->",
-        answer={"gold_sql": f"SELECT rooms FROM hotel WHERE stars > {place}", "db_id": f"db{place % 40}"},
+        answer={
+            "gold_sql": f"SELECT rooms FROM hotel WHERE stars > {place}",
+            "db_id": f"db{place % 40}",
+        },
     )
 
 

@@ -28,6 +28,7 @@ from dph.cli.show import show
 from dph.cli.study import study
 from dph.cli.tasks import tasks_app
 from dph.cli.train import train
+from dph.cli.view import view
 
 app = typer.Typer(
     name="dph",
@@ -38,7 +39,7 @@ app = typer.Typer(
 )
 _VERBS = (
     *(quickstart, run, study, presample, train, evaluate),
-    *(compare, diagnose, report, show, interpolate, card, push, passk, convert, doctor),
+    *(compare, diagnose, report, view, show, interpolate, card, push, passk, convert, doctor),
 )
 for verb in _VERBS:
     app.command(verb.__name__)(verb)

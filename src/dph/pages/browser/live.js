@@ -12,26 +12,32 @@ let known = null;
 
 /** @param {State} state */
 async function takeIn(state) {
-  if (known && state.charts !== known.charts) {
+  if (!known || state.charts !== known.charts) {
     index.charts = (await ask("charts")) || index.charts;
     showCharts();
     whenIdle(drawShown);
   }
-  if (known && state.answers !== known.answers) offerAnswers();
+  if (state.answers !== document.documentElement.dataset.page) showFresh(state.answers);
   byId("reading").textContent = state.reading;
-  for (const told of onRead) told(...state.texts);
-  known = known ? { ...state, answers: known.answers } : state;
-  document.documentElement.dataset.charts = state.charts;
+  if (!known || String(state.texts) !== String(known.texts)) {
+    for (const told of onRead) told(...state.texts);
+  }
+  known = state;
 }
 
-/** Lists do not change under a reader's eyes: a click shows what is new. */
-function offerAnswers() {
-  byId("fresh").hidden = false;
+/**
+ * Lists do not change under a reader's eyes: there a click shows what is new.
+ * @param {string} answers
+ */
+function showFresh(answers) {
+  const analysed = `${document.documentElement.dataset.page}-analysed` === answers;
+  if (analysed && !page().startsWith("problem")) location.reload();
+  else byId("fresh").hidden = false;
 }
 
 async function look() {
   try {
-    await takeIn(await ask("state", { page: document.documentElement.dataset.page || "" }));
+    await takeIn(await ask("state"));
     byId("gone").hidden = true;
   } catch (error) {
     byId("gone").hidden = false; // the server was ended; it may come back
