@@ -6,6 +6,7 @@ a million answers, takes no memory and needs no index that is larger than the te
 
 import os
 import tempfile
+import weakref
 from bisect import bisect_right
 from collections.abc import Iterable
 
@@ -21,7 +22,8 @@ class Haystack:
     """Texts in small letters, by problem; problems are added in order."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - it is gone with this object
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - requests may still look through it
+        weakref.finalize(self, self._file.close)
         self._ends: list[int] = []
 
     def __len__(self) -> int:
