@@ -21,10 +21,11 @@ from dph.settings import resolve_recipe, save_recipe
 METHODS = ("base", "dph_f", "dph_js", "grpo")
 SET = "in_domain"
 STYLES = np.array(["plain", "cte", "nested", "union"])
-WORDS = np.array(
-    "first the rooms are joined with their hotels then those above the limit remain and of "
-    "each group one row is kept since a guest may have booked twice before".split()
+TEXT = (
+    "first the rooms are joined with their hotels then those above the limit remain and of each "
+    "group one row is kept since a guest may have booked twice before"
 )
+WORDS = np.array(TEXT.split())
 LOST = 0.02
 """The share of the problems that GRPO never solves again."""
 

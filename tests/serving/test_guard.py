@@ -22,7 +22,7 @@ def test_only_what_this_machine_alone_reaches_needs_no_token(host):
     assert len(access_for(host, ask=True).token) >= 32
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "node1"])  # noqa: S104
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "node1"])
 def test_anybody_else_is_asked_for_one(host):
     assert access_for(host).token != access_for(host).token
     with pytest.raises(SettingsError, match="token"):
@@ -33,7 +33,14 @@ def test_names_that_may_come_to_mean_this_machine_are_not_answered_to():
     access = Access(names=("node1.cluster",))
     for host in ("localhost:1", "127.0.0.1", "[::1]:80", "192.168.0.7:1", "NODE1.cluster."):
         assert access.knows(host), host
-    for host in ("", "evil.example", "localhost.evil.example:80", "127.0.0.1.evil.example", "[", "@"):
+    for host in (
+        "",
+        "evil.example",
+        "localhost.evil.example:80",
+        "127.0.0.1.evil.example",
+        "[",
+        "@",
+    ):
         assert not access.knows(host), host
 
 

@@ -36,7 +36,7 @@ def index_document(served: ServedRuns) -> dict[str, Any]:
         "runs": run_index(snapshot.runs),
         "charts": served.charts(),
         "sets": [
-            {"set": name, "size": len(of.ids), "runs": dict.fromkeys(of.runs, {})}
+            {"set": name, "size": len(of.ids), "runs": {key: {} for key in of.runs}}
             for name, of in snapshot.sets.items()
         ],
         "outcomes": list(Outcome),

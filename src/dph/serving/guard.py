@@ -86,6 +86,7 @@ class Guard:
         self._app, self._access, self._cookie = app, access, cookie
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
         if scope["type"] != "http":
             return
 

@@ -18,7 +18,7 @@ _KEPT = 2
 
 
 class RowFile:
-    """A parquet file that stays open, so that what was counted in it stays true when it is replaced.
+    """A parquet file that stays open: what was counted in it stays true when it is replaced.
 
     Threads take turns.
     """

@@ -75,7 +75,7 @@ def listening(host: str, port: int) -> socket.socket:
 def address_of(access: Access, port: int) -> str:
     """The address to open, with the token where one is asked for."""
     host = access.host
-    if host in ("0.0.0.0", "::"):  # noqa: S104 - every address of this machine
+    if host in ("0.0.0.0", "::"):
         host = socket.gethostname()
     host = f"[{host}]" if ":" in host else host
     token = "" if access.token is None else f"?token={access.token}"
