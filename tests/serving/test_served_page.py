@@ -113,6 +113,7 @@ def test_a_run_that_trains_shows_its_next_step_within_five_seconds(tmp_path, ope
         with (run / "metrics.jsonl").open("a") as file:
             file.write(line(4))
         wait_until(page, f"{steps} > {before}", seconds=5)
+        page.close()  # before the server, which it would miss
 
 
 def test_what_is_measured_while_a_run_trains_is_seen_without_loading_the_page(tmp_path, open_page):
@@ -126,6 +127,7 @@ def test_what_is_measured_while_a_run_trains_is_seen_without_loading_the_page(tm
         write_progress_file(run / "progress.parquet", table, digest="made")
         (run / "metrics.jsonl").write_text(line(1) + line(2, **{"eval/dev/mean": 0.5}) + line(3))
         wait_until(page, f"document.querySelectorAll('#training figure').length > {before}")
+        page.close()
 
 
 def test_an_evaluation_that_comes_later_is_offered_and_shown(tmp_path, open_page):
@@ -136,12 +138,11 @@ def test_an_evaluation_that_comes_later_is_offered_and_shown(tmp_path, open_page
         assert page.locator("nav >> text=Problems").count() == 0
         for name in ("samples.parquet", "evaluation.json"):
             (made / "grpo" / name).rename(run / name)
-        page.wait_for_selector("#fresh:visible, nav >> text=Problems")
-        if page.is_visible("#fresh"):
-            page.click("#fresh")
-        page.wait_for_selector("nav >> text=Problems")
+        wait_until(page, "!document.getElementById('fresh').hidden")
+        page.click("#fresh")
         page.click("nav >> text=Problems")
         wait_until(page, "document.getElementById('counted')?.textContent === '4 of 4 problems'")
+        page.close()
 
 
 def training_run(run):
@@ -158,5 +159,5 @@ def line(step, **more):
 
 def progress(step, place):
     row = dict.fromkeys(PROGRESS.names)
-    known = {"step": step, "set": "dev", "problem_id": f"p{place}", "samples": 4, "correct": place}
-    return {**row, **known, "reward": place / 4, "cut_off": 0, "styles": []}
+    known = {"step": step, "set": "dev", "problem_id": f"p{place}", "samples": 8, "correct": place}
+    return {**row, **known, "reward": place / 8, "cut_off": 0, "styles": []}
