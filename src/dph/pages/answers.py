@@ -58,7 +58,7 @@ def equal_answers(rows: Sequence[Row]) -> list[EqualAnswers]:
     for row in rows:
         key = tuple(row[column] for column in EqualAnswers._fields[:-1])
         found.setdefault(key, []).append(row["sample_index"])
-    grouped = [EqualAnswers(*key, samples) for key, samples in found.items()]
+    grouped = [EqualAnswers._make((*key, samples)) for key, samples in found.items()]
     return sorted(grouped, key=_frequent_first)
 
 

@@ -40,19 +40,24 @@ class ServedRuns:
 
     def __init__(self, places: Sequence[Path], *, title: str = "dph view", seed: int = 0) -> None:
         self._places, self._title, self._seed = list(places), title, seed
-        self._directory = tempfile.TemporaryDirectory(
-            prefix="dph-view-", ignore_cleanup_errors=True
-        )
         self._stop, self._asked = threading.Event(), time.monotonic()
         self._said, self._not_compared = "", ""
         self._analysis: Analysis | None = None
         self._reading: Iterator[None] | None = None
         self._training: list[dict[str, Any]] = []
         self.logs = ""
-        self._take(read_snapshot(self._places))
-        self._tried = self.snapshot.state
-        self._read_logs()
         self._thread = threading.Thread(target=self._keep_up, name="dph view", daemon=True)
+        snapshot = read_snapshot(self._places)
+        self._tried = snapshot.state
+        self._directory = tempfile.TemporaryDirectory(
+            prefix="dph-view-", ignore_cleanup_errors=True
+        )
+        try:
+            self._take(snapshot)
+            self._read_logs()
+        except BaseException:
+            self.close()
+            raise
 
     def start(self) -> None:
         """Begin to keep up."""

@@ -1,5 +1,6 @@
 """The server itself: a socket, and uvicorn on it until somebody ends it."""
 
+import contextlib
 import errno
 import socket
 from collections.abc import Callable
@@ -25,10 +26,12 @@ def serve(
 ) -> None:
     """Answer until the process is interrupted; ``on_ready`` is told the address to open.
 
+    ``served`` is closed then, however it ends.
+
     Raises:
         SettingsError: the address cannot be listened on.
     """
-    with listening(access.host, port) as bound:
+    with contextlib.closing(served), listening(access.host, port) as bound:
         found = bound.getsockname()[1]
         app = make_app(served, access, cookie=f"dph-view-{found}")
         config = uvicorn.Config(
@@ -45,11 +48,8 @@ def serve(
             timeout_graceful_shutdown=1,
         )
         served.start()
-        try:
-            on_ready(address_of(access, found))
-            make_server(config).run(sockets=[bound])
-        finally:
-            served.close()
+        on_ready(address_of(access, found))
+        make_server(config).run(sockets=[bound])
 
 
 def listening(host: str, port: int) -> socket.socket:
