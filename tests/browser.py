@@ -34,7 +34,7 @@ def chromium_path():
 
 
 @contextlib.contextmanager
-def open_browser(**options):
+def open_browser(*, offline=True, **options):
     """A browser context with a profile of its own, which is gone afterwards, and no network."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415
 
@@ -43,7 +43,7 @@ def open_browser(**options):
             profile,
             executable_path=chromium_path(),
             args=ARGUMENTS,
-            offline=True,
+            offline=offline,
             timeout=120_000,
             **options,
         )

@@ -29,6 +29,7 @@ from dph.cli.show import show
 from dph.cli.study import study
 from dph.cli.tasks import tasks_app
 from dph.cli.train import train
+from dph.cli.view import view
 
 app = typer.Typer(
     name="dph",
@@ -39,7 +40,7 @@ app = typer.Typer(
 )
 _VERBS = (
     *(quickstart, run, study, presample, train, evaluate),
-    *(compare, diagnose, report, figure, table, show, interpolate, card, push),
+    *(compare, diagnose, report, view, figure, table, show, interpolate, card, push),
     *(passk, convert, doctor),
 )
 for verb in _VERBS:

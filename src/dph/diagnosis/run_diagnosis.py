@@ -86,7 +86,8 @@ def diagnose(
     if not 0 < fdr < 1:
         raise SettingsError(f"a false discovery rate lies between 0 and 1, got {fdr}")
     files = find_run_files(Path(run), None if against is None else Path(against))
-    tables = {"run": read_samples(files.samples), "baseline": read_samples(files.baseline_samples)}
+    places = {"run": files.samples, "baseline": files.baseline_samples}
+    tables = {name: read_samples(path, texts=False) for name, path in places.items()}
     scores = comparable_scores(tables)
     names, notes = _chosen_sets(files, scores["run"], scores["baseline"], sets)
     chosen = {label: {name: of[name] for name in names} for label, of in scores.items()}

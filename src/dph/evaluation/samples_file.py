@@ -40,6 +40,9 @@ SAMPLES = pa.schema(
     ]
 )
 _MAY_BE_NULL = "style"
+_TEXTS = ("text", "reason")
+ROWS_A_GROUP = 16_384
+"""Rows that parquet keeps together: one problem's answers are read without the rest of the file."""
 _DIGEST = b"dph.digest"
 
 
@@ -72,22 +75,24 @@ def write_samples(path: Path, table: pa.Table, *, digest: str) -> None:
     """Write ``table`` atomically; ``digest`` names the settings that the samples come from."""
     with atomic_path(path) as temporary:
         marked = table.combine_chunks().replace_schema_metadata({_DIGEST: digest.encode()})
-        pq.write_table(marked, temporary, compression="zstd")
+        pq.write_table(marked, temporary, compression="zstd", row_group_size=ROWS_A_GROUP)
 
 
-def read_samples(path: Path) -> pa.Table:
-    """Read a samples file.
+def read_samples(path: Path, *, texts: bool = True) -> pa.Table:
+    """Read a samples file; ``texts`` False leaves out ``text`` and ``reason``, most of its size.
 
     Raises:
         DataError: it is missing, is not parquet, or has other columns, nulls or unknown outcomes.
     """
     try:
-        table = pq.read_table(path)
+        schema = pq.read_schema(path)
+        wanted = [name for name in schema.names if texts or name not in _TEXTS]
+        table = pq.read_table(path, columns=wanted)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error}") from error
     except pa.ArrowException as error:
         raise DataError(f"{path} is damaged: {error}") from error
-    _require_valid(table, path)
+    _require_valid(table, schema, path)
     return table
 
 
@@ -195,13 +200,13 @@ def _without(table: pa.Table, problem_ids: Collection[str]) -> pa.Table:
     return table.filter(~pc.field("problem_id").isin(pa.array(problem_ids, pa.string())))
 
 
-def _require_valid(table: pa.Table, path: Path) -> None:
-    if not table.schema.equals(SAMPLES):
+def _require_valid(table: pa.Table, schema: pa.Schema, path: Path) -> None:
+    if not schema.equals(SAMPLES):
         raise DataError(
-            f"{path} is no samples file: its columns are {', '.join(table.column_names)}, "
+            f"{path} is no samples file: its columns are {', '.join(schema.names)}, "
             f"wanted {', '.join(SAMPLES.names)}"
         )
-    for column in SAMPLES.names:
+    for column in table.column_names:
         if column != _MAY_BE_NULL and table[column].null_count:
             raise DataError(f"{path} is damaged: {column!r} is missing in some rows")
     unknown = set(table["outcome"].unique().to_pylist()) - {outcome.value for outcome in Outcome}

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dph.evaluation.evaluate import EvaluationSet, chunks
-from dph.evaluation.samples_file import GREEDY_INDEX
+from dph.evaluation.samples_file import GREEDY_INDEX, ROWS_A_GROUP
 from dph.evaluation.tokens_file import SCHEMA, VERSION
 from dph.files import atomic_path
 from dph.files.parts import TableParts
@@ -162,4 +162,5 @@ def _write(path: Path, table: pa.Table, *, digest: str) -> None:
     schema = TOKENS.with_metadata({_DIGEST: digest.encode(), VERSION: str(SCHEMA).encode()})
     columns = table.cast(TOKENS).combine_chunks().columns
     with atomic_path(path) as temporary:
-        pq.write_table(pa.Table.from_arrays(columns, schema=schema), temporary, compression="zstd")
+        whole = pa.Table.from_arrays(columns, schema=schema)
+        pq.write_table(whole, temporary, compression="zstd", row_group_size=ROWS_A_GROUP)

@@ -79,16 +79,21 @@ class CoreJobs:
 
     def wait(self) -> Ended:
         """The next child that has ended."""
-        while True:
-            for name, child in self._running.items():
-                if (code := child.poll()) is not None:
-                    self._forget(name)
-                    if self._broken is not None:
-                        raise self._broken
-                    if code == 0:
-                        return Ended(name, "")
-                    return Ended(name, self._reason(name, code), bad_input=code == BAD_INPUT)
+        while (ended := self.poll()) is None:
             time.sleep(_LOOK_EVERY)
+        return ended
+
+    def poll(self) -> Ended | None:
+        """A child that has ended; None while all of them run."""
+        for name, child in self._running.items():
+            if (code := child.poll()) is not None:
+                self._forget(name)
+                if self._broken is not None:
+                    raise self._broken
+                if code == 0:
+                    return Ended(name, "")
+                return Ended(name, self._reason(name, code), bad_input=code == BAD_INPUT)
+        return None
 
     def close(self, *, patience: float = 0.0) -> None:
         """Kill all children and what they started.

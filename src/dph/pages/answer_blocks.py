@@ -1,6 +1,6 @@
 """The packed blocks of a report: an index of all sets, and pieces of problems with answers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,8 +36,15 @@ def answer_blocks(data: ReportData, limits: Limits) -> AnswerBlocks:
         starts = [[key, piece["first"]] for key, piece in names.items()]
         sets.append({**packed_set.index(), "pieces": starts})
     index = {"sets": sets, "outcomes": outcomes.all(), "styles": styles.all()}
+    index["seen"] = seen_outcomes(run.samples for run in data.runs if run.samples is not None)
     answers = sum(run.samples.num_rows for run in data.runs if run.samples is not None)
     return AnswerBlocks(index=index, pieces=pieces, answers=answers)
+
+
+def seen_outcomes(tables: Iterable[pa.Table]) -> list[str]:
+    """The outcomes that some answer has, in the order of ``Outcome``."""
+    found = {name for table in tables for name in table["outcome"].unique().to_pylist()}
+    return [outcome.value for outcome in Outcome if outcome in found]
 
 
 def _packed_set(

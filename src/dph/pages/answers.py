@@ -6,7 +6,7 @@ neighbouring problems, which the page reads one by one. docs/report.md has the c
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dph.errors import SettingsError
 from dph.pages.prompts import excerpts, prompt_text
@@ -37,6 +37,33 @@ class Limits:
             raise SettingsError(f"the longest text has at least 1 character, got {self.longest}")
         if self.most is not None and self.most < 1:
             raise SettingsError(f"at least 1 answer a problem has to be kept, got {self.most}")
+
+
+class EqualAnswers(NamedTuple):
+    """Answers of a run to a problem that are the same in everything; ``samples`` says which."""
+
+    text: str
+    outcome: str
+    reason: str
+    style: str | None
+    reward: float
+    tokens: int
+    finished: bool
+    samples: list[int]
+
+
+def equal_answers(rows: Sequence[Row]) -> list[EqualAnswers]:
+    """Equal answers as one, the most frequent first, of equals the one that came first."""
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for row in rows:
+        key = tuple(row[column] for column in EqualAnswers._fields[:-1])
+        found.setdefault(key, []).append(row["sample_index"])
+    grouped = [EqualAnswers._make((*key, samples)) for key, samples in found.items()]
+    return sorted(grouped, key=_frequent_first)
+
+
+def _frequent_first(one: EqualAnswers) -> tuple[int, int]:
+    return -sum(sample >= 0 for sample in one.samples), min(one.samples)
 
 
 class Words:
@@ -79,6 +106,7 @@ class PackedSet:
         """A column for each thing that problems are filtered by, runs by key."""
         return {
             "set": self._name,
+            "size": len(self._ids),
             "ids": list(self._ids),
             "excerpts": excerpts([self._problems.get(i) for i in self._ids]),
             "runs": {run: self._run_index(run) for run in self._groups},
@@ -130,29 +158,21 @@ class PackedSet:
 
     def _answers(self, run: str, problem_id: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
         """Equal answers as one, the most frequent first, of equals the one that came first."""
-        found: dict[tuple[Any, ...], list[int]] = {}
-        for row in rows:
-            key = tuple(
-                row[column]
-                for column in ("text", "outcome", "reason", "style", "reward", "tokens", "finished")
-            )
-            found.setdefault(key, []).append(row["sample_index"])
-        ranked = sorted(found.items(), key=_frequent_first)
-        kept = ranked[: self._limits.most]
+        ranked = equal_answers(rows)
         return [
             {
-                "text": text,
-                "outcome": self._outcomes.number(outcome),
-                "reason": reason,
-                "style": -1 if style is None else self._styles.number(style),
-                "reward": reward,
-                "tokens": tokens,
-                "cut": not finished,
-                "samples": samples,
-                "detail": self._detail(run, problem_id, samples),
+                "text": one.text,
+                "outcome": self._outcomes.number(one.outcome),
+                "reason": one.reason,
+                "style": -1 if one.style is None else self._styles.number(one.style),
+                "reward": one.reward,
+                "tokens": one.tokens,
+                "cut": not one.finished,
+                "samples": one.samples,
+                "detail": self._detail(run, problem_id, one.samples),
                 "different": len(ranked),
             }
-            for (text, outcome, reason, style, reward, tokens, finished), samples in kept
+            for one in ranked[: self._limits.most]
         ]
 
     def _detail(
@@ -162,10 +182,6 @@ class PackedSet:
         of_run = self._tokens.get(run, {})
         keys = ((self._name, problem_id, sample) for sample in samples)
         return next((of_run[key] for key in keys if key in of_run), None)
-
-
-def _frequent_first(item: tuple[tuple[Any, ...], list[int]]) -> tuple[int, int]:
-    return -sum(sample >= 0 for sample in item[1]), min(item[1])
 
 
 class _Piece:

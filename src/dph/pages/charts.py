@@ -53,10 +53,11 @@ _BY_NAME = {"eta_": "Weight of", "penalty_": "Penalty", "anchor_": "Anchor", "ac
 
 def report_charts(data: ReportData) -> list[Chart]:
     """Pass@k, fronts and training; none of what no run has."""
-    return [*_of_sets(data), *training_charts(data.runs)]
+    return [*set_charts(data), *training_charts(data.runs)]
 
 
-def _of_sets(data: ReportData) -> Iterator[Chart]:
+def set_charts(data: ReportData) -> Iterator[Chart]:
+    """Pass@k and fronts of every set."""
     labels = {run.key: run.label for run in data.runs}
     for name, rows in data.comparison.items():
         yield pass_at_k_chart(name, rows)

@@ -29,13 +29,22 @@ def find_runs(places: Sequence[Path]) -> list[FoundRun]:
         DataError: there is no run at a place, or one is named twice.
         SettingsError: a run's recipe is not valid.
     """
-    paths = [path for place in places for path in _runs_at(place)]
+    paths = runs_at(places)
     seen: set[Path] = set()
     for path in paths:
         if path.resolve() in seen:
             raise DataError(f"the run {path} is named twice")
         seen.add(path.resolve())
     return [_found(path) for path in paths]
+
+
+def runs_at(places: Sequence[Path]) -> list[Path]:
+    """The directories of the runs at ``places``.
+
+    Raises:
+        DataError: there is no run at one of them.
+    """
+    return [path for place in places for path in _runs_at(place)]
 
 
 def is_run(directory: Path) -> bool:

@@ -1,6 +1,7 @@
 """Lines over steps or over k, one a run, with a band where there are intervals."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from dph.pages.chart import ROWS, Chart, finished, run_colour
@@ -25,12 +26,41 @@ def line_chart(
 
     ``powers`` puts x on a scale of powers of two. A pointer near a step shows every run's value.
     """
+    ticks = sorted(set(columns["x"]))
+    spec = _spec(
+        tuple(keys),
+        x_title,
+        percent=unit == "%",
+        banded="lo" in columns,
+        few=len(ticks) <= _FEW,
+        ticks=tuple(ticks) if powers else None,
+    )
+    return Chart(
+        section=section,
+        title=title,
+        caption=", ".join(filter(None, (caption, "" if unit == "%" else unit))),
+        spec=spec,
+        columns=columns,
+    )
+
+
+@lru_cache(maxsize=64)
+def _spec(
+    keys: tuple[str, ...],
+    x_title: str,
+    *,
+    percent: bool,
+    banded: bool,
+    few: bool,
+    ticks: tuple[float, ...] | None,
+) -> Mapping[str, Any]:
+    """Kept, because most charts share one, and those of a run that is going are made each step."""
     import altair as alt  # noqa: PLC0415 - slow, and an extra
 
-    ticks = sorted(set(columns["x"]))
-    scale = alt.Scale(type="log", base=2) if powers else alt.Scale(zero=False, nice=False)
-    axis = alt.Axis(grid=False, format="d", **({"values": ticks} if powers else {"tickCount": 5}))
-    percent = unit == "%"
+    scale = alt.Scale(zero=False, nice=False) if ticks is None else alt.Scale(type="log", base=2)
+    axis = alt.Axis(
+        grid=False, format="d", **({"tickCount": 5} if ticks is None else {"values": list(ticks)})
+    )
     base = alt.Chart(alt.NamedData(ROWS)).encode(
         x=alt.X("x:Q", title=x_title, scale=scale, axis=axis)
     )
@@ -46,24 +76,16 @@ def line_chart(
     points = base.mark_point(filled=True, size=22).encode(y=y, color=run_colour(keys))
     near, rule = _near_rule(base, keys, x_title, ".1%" if percent else ".4~g")
     layers: list[Any] = [line, rule]
-    if "lo" in columns:
+    if banded:
         layers.insert(
             0,
             base.mark_area(opacity=0.15).encode(
                 y=alt.Y("lo:Q", title=None), y2="hi:Q", color=run_colour(keys)
             ),
         )
-    few = len(ticks) <= _FEW
     seen = alt.when(near).then(alt.value(1)).otherwise(alt.value(1 if few else 0))
     layers.insert(-1, points.encode(opacity=seen))
-    spec = finished(alt.layer(*layers), keys, height=HEIGHT)
-    return Chart(
-        section=section,
-        title=title,
-        caption=", ".join(filter(None, (caption, "" if percent else unit))),
-        spec=spec,
-        columns=columns,
-    )
+    return finished(alt.layer(*layers), keys, height=HEIGHT)
 
 
 def _near_rule(base: Any, keys: Sequence[str], x_title: str, exact: str) -> tuple[Any, Any]:

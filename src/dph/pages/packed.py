@@ -15,10 +15,19 @@ def packed(value: Any) -> str:
     >>> packed([1])[:8]
     'H4sIAAAA'
     """
+    encoded = gzip.compress(json_bytes(value), compresslevel=6, mtime=0)
+    return base64.b64encode(encoded).decode("ascii")
+
+
+def json_bytes(value: Any) -> bytes:
+    r"""``value`` as JSON without spaces, in UTF-8. NaN is refused.
+
+    >>> json_bytes(["\xe9", "\ud800"])
+    b'["\\xc3\\xa9","\\\\ud800"]'
+    """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # A lone surrogate can come out of a tokenizer: JSON's own escape carries it.
-    encoded = text.encode("utf-8", errors="backslashreplace")
-    return base64.b64encode(gzip.compress(encoded, compresslevel=6, mtime=0)).decode("ascii")
+    return text.encode("utf-8", errors="backslashreplace")
 
 
 def unpacked(letters: str) -> Any:

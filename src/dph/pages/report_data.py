@@ -1,6 +1,6 @@
 """All that a report shows, read from run directories."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -76,22 +76,24 @@ def evaluated_sets(run: ReportRun) -> list[str]:
     """The sets that a run has answers on, problems that cannot be graded included."""
     if run.samples is None:
         return []
-    return list(dict.fromkeys(run.samples["set"].to_pylist()))
+    names: list[str] = run.samples["set"].unique().to_pylist()
+    return names
 
 
-def read_report(places: Sequence[Path], *, seed: int = 0) -> ReportData:
+def read_report(places: Sequence[Path], *, seed: int = 0, texts: bool = True) -> ReportData:
     """Read runs, and the evaluations of what they began with.
 
     Args:
         places: run directories, or directories of runs.
         seed: of the bootstrap.
+        texts: whether the samples have their texts, which are most of what they take.
 
     Raises:
         DataError: there is no run, a file is damaged, or runs were evaluated on other problems.
         SettingsError: a recipe is not valid.
     """
     found = find_runs(places)
-    runs = _with_scores(_read(found))
+    runs = _with_scores(report_runs(found, lambda path: read_samples(path, texts=texts)))
     problems, notes = read_set_problems({run.path: run.recipe for run in runs})
     diagnoses, unexplained = run_diagnoses(found, {run.path: run.key for run in runs})
     alone = [one.why_alone for one in found if one.why_alone]
@@ -104,8 +106,14 @@ def read_report(places: Sequence[Path], *, seed: int = 0) -> ReportData:
     )
 
 
-def _read(found: Sequence[FoundRun]) -> list[ReportRun]:
-    """Initial policies first, each once however many runs began with it."""
+def report_runs(
+    found: Sequence[FoundRun], read: Callable[[Path], pa.Table | None]
+) -> list[ReportRun]:
+    """Initial policies first, each once however many runs began with it, without scores.
+
+    ``read`` gives the rows of a samples file, None where they are not wanted; tokens are read with
+    them.
+    """
     policies: dict[str, Path] = {}
     baseline_of: dict[Path, str] = {}
     for run in found:
@@ -130,10 +138,10 @@ def _read(found: Sequence[FoundRun]) -> list[ReportRun]:
             look=drawn[path],
             recipe=recipes.get(path),
             evaluation=_document(path),
-            samples=read_samples(path / SAMPLES) if (path / SAMPLES).is_file() else None,
+            samples=(table := read(path / SAMPLES) if (path / SAMPLES).is_file() else None),
             scores={},
             log=[] if path in bases else training_log(path, recipes.get(path)),
-            tokens=token_rows(path),
+            tokens={} if table is None or "text" not in table.column_names else token_rows(path),
             baseline=keys.get(baseline_of.get(path, "")),
         )
         for path in paths

@@ -22,14 +22,19 @@ def token_rows(run: Path) -> Tokens:
     if not (run / TOKENS_FILE).is_file():
         return {}
     return {
-        (row["set"], row["problem_id"], row["sample_index"]): {
-            "pieces": row["pieces"],
-            "logprob": [round(value, _DIGITS) for value in row["logprobs"]],
-            "entropy": [round(value, _DIGITS) for value in row["entropy"]],
-            "ratio": [
-                round(mine - theirs, _DIGITS)
-                for mine, theirs in zip(row["logprobs"], row["ref_logprobs"], strict=True)
-            ],
-        }
+        (row["set"], row["problem_id"], row["sample_index"]): token_detail(row)
         for row in read_token_details(run / TOKENS_FILE).to_pylist()
+    }
+
+
+def token_detail(row: Mapping[str, Any]) -> Mapping[str, list[Any]]:
+    """A row of ``tokens.parquet`` as pages show it."""
+    return {
+        "pieces": row["pieces"],
+        "logprob": [round(value, _DIGITS) for value in row["logprobs"]],
+        "entropy": [round(value, _DIGITS) for value in row["entropy"]],
+        "ratio": [
+            round(mine - theirs, _DIGITS)
+            for mine, theirs in zip(row["logprobs"], row["ref_logprobs"], strict=True)
+        ],
     }

@@ -12,20 +12,23 @@ from pathlib import Path
 from dph.errors import SettingsError
 from dph.files import write_text
 
-NEEDED = "a report needs altair and vl-convert-python: pip install 'dph-rl[report]'"
+NEEDED = "pip install 'dph-rl[report]'"
 
 
-def require_charts() -> None:
-    """Refuse to start on a report without the extra.
+SERVER = ("starlette", "uvicorn")
+
+
+def require_charts(*more: str) -> None:
+    """Refuse to start on a report without the extra, or without ``more`` of its packages.
 
     Raises:
-        SettingsError: altair or vl-convert-python is not installed.
+        SettingsError: altair, vl-convert-python or one of ``more`` is not installed.
     """
-    for package in ("altair", "vl-convert-python"):
+    for package in ("altair", "vl-convert-python", *more):
         try:
             version(package)
         except PackageNotFoundError as error:
-            raise SettingsError(NEEDED) from error
+            raise SettingsError(f"{package} is missing: {NEEDED}") from error
 
 
 def vega_script() -> str:

@@ -4,18 +4,16 @@
 
 /** @typedef {{view: any}} Embedded */
 
-/** @type {Set<any>} */
-const views = new Set();
-/** @type {Map<HTMLElement, ChartDocument>} Charts that are not drawn yet, by their places. */
-const waiting = new Map();
-let charting = false;
+/** @typedef {{chart: ChartDocument, place: HTMLElement, figure: HTMLElement, view: any, drawn: boolean}} Placed */
 
-/** Run the charts' script, which takes longer than the rest of the page and is not always needed. */
-function startVega() {
-  if (charting) return;
-  charting = true;
-  // The page's policy lets a script run whose text has the hash that it names.
-  document.body.append(make("script", {}, byId("vega").textContent));
+/** @type {Map<string, Placed>} Every chart of the page by its section and title. */
+const placed = new Map();
+/** @type {Promise<void> | null} */
+let vega = null;
+
+/** @param {ChartDocument} chart */
+function chartKey({ section, title }) {
+  return `${section}/${title}`;
 }
 
 /**
@@ -61,24 +59,24 @@ function showTip(_handler, event, _item, values) {
 }
 
 /**
- * Draw what waits at a place.
- * @param {HTMLElement} place
+ * Draw a chart, unless it is drawn.
+ * @param {Placed} one
  */
-async function draw(place) {
-  const chart = waiting.get(place);
-  if (!chart) return;
-  waiting.delete(place);
-  startVega();
-  const spec = { ...chart.spec, datasets: { rows: rowsOf(chart.columns) } };
-  const embedded = await /** @type {any} */ (window).vegaEmbed(place, spec, {
+async function draw(one) {
+  if (one.drawn) return;
+  one.drawn = true;
+  vega = vega || readVega();
+  await vega;
+  const spec = { ...one.chart.spec, datasets: { rows: rowsOf(one.chart.columns) } };
+  const embedded = await /** @type {any} */ (window).vegaEmbed(one.place, spec, {
     ast: true, // no evaluation of text: the page's policy forbids it
     renderer: "svg",
     actions: false,
     defaultStyle: false,
     tooltip: showTip,
   });
-  views.add(embedded.view);
-  await embedded.view.signal("shown", shownRuns().map((run) => run.key)).runAsync();
+  one.view = embedded.view;
+  await one.view.signal("shown", shownRuns().map((run) => run.key)).runAsync();
 }
 
 let drawing = false;
@@ -88,32 +86,56 @@ async function drawShown() {
   if (drawing) return;
   drawing = true;
   for (;;) {
-    const place = [...waiting.keys()].find((one) => one.offsetParent !== null);
-    if (!place) break;
-    await draw(place);
+    const one = [...placed.values()].find((other) => !other.drawn && other.place.offsetParent !== null);
+    if (!one) break;
+    await draw(one);
     await new Promise((resolve) => setTimeout(resolve, 0)); // let the page answer in between
   }
   drawing = false;
 }
 
-function startCharts() {
-  const seen = new IntersectionObserver((entries) => {
-    for (const entry of entries) {
-      if (entry.isIntersecting && entry.target instanceof HTMLElement) draw(entry.target);
-    }
-  }, { rootMargin: "300px" });
-  for (const section of document.querySelectorAll("[data-charts]")) {
-    if (!(section instanceof HTMLElement)) continue;
-    for (const chart of index.charts.filter((one) => one.section === section.dataset.charts)) {
+const seenCharts = new IntersectionObserver((entries) => {
+  for (const entry of entries) {
+    const one = [...placed.values()].find((other) => other.place === entry.target);
+    if (entry.isIntersecting && one) draw(one);
+  }
+}, { rootMargin: "300px" });
+
+/**
+ * Bring a section in line with its charts: new ones get a place, those that are drawn new values.
+ * @param {Element} section
+ * @param {ChartDocument[]} charts
+ */
+function placeCharts(section, charts) {
+  charts.forEach((chart, i) => {
+    const there = placed.get(chartKey(chart));
+    if (!there || JSON.stringify(there.chart.spec) !== JSON.stringify(chart.spec)) {
       const place = make("div", { class: "chart", role: "img", "aria-label": `${chart.title}, a chart` });
       const title = make("figcaption", {}, ...visible(chart.title), chart.caption ? make("small", {}, ` ${chart.caption}`) : null);
-      section.append(make("figure", {}, title, place));
-      waiting.set(place, chart);
-      seen.observe(place);
+      const figure = make("figure", {}, title, place);
+      if (there) there.figure.remove();
+      section.insertBefore(figure, section.children[i] || null);
+      placed.set(chartKey(chart), { chart, place, figure, view: null, drawn: false });
+      seenCharts.observe(place);
+    } else {
+      there.chart = chart;
+      if (there.view) there.view.data("rows", rowsOf(chart.columns)).runAsync();
     }
+  });
+}
+
+/** Show the charts of the index. */
+function showCharts() {
+  for (const section of document.querySelectorAll("[data-charts]")) {
+    const name = section instanceof HTMLElement ? section.dataset.charts : "";
+    placeCharts(section, index.charts.filter((one) => one.section === name));
   }
+}
+
+function startCharts() {
+  showCharts();
   onRunsChanged.push(() => {
     const keys = shownRuns().map((run) => run.key);
-    for (const view of views) view.signal("shown", keys).runAsync();
+    for (const { view } of placed.values()) if (view) view.signal("shown", keys).runAsync();
   });
 }

@@ -1,55 +1,30 @@
-// The packed blocks of the page: gzip in base64, read when they are needed.
+// What pages are made of, wherever it comes from: the file itself (file.js) or a server (served.js).
 "use strict";
 
 /**
- * @typedef {{samples: number[], correct: number[], greedy: number[], outcomes: number[][],
- *   styles: number[][], change: string[]}} RunIndex
- * @typedef {{set: string, ids: string[], excerpts: string[], runs: Record<string, RunIndex>,
- *   pieces: [string, number][]}} SetIndex
  * @typedef {{section: string, title: string, caption: string, spec: Record<string, any>,
  *   columns: Record<string, any[]>}} ChartDocument
  * @typedef {{key: string, label: string, base: boolean}} Run
+ * @typedef {{set: string, size: number, runs: Record<string, any>}} SetIndex a set and its runs
  * @typedef {{runs: Run[], charts: ChartDocument[], sets: SetIndex[], outcomes: string[],
- *   styles: string[]}} Index
+ *   seen: string[], styles: string[]}} Index `seen` are the outcomes that some answer has
+ * @typedef {{samples: number, correct: number, greedy: number, change: string}} RunScore
+ *   `greedy` is -1 where there is no greedy answer
+ * @typedef {{id: string, excerpt: string, runs: Record<string, RunScore>}} Listed a line of the list
+ * @typedef {{count: number, row: (row: number) => Listed | null}} Listing
+ *   a row that is still to come is null
  * @typedef {{prompt: string | null, length?: number, fields: Record<string, any>}} Problem
  * @typedef {{text: string, length: number, outcome: string, reason: string, style: string | null,
  *   reward: number, tokens: number, cut: boolean, samples: number[], detail: TokenDetail | null}} Answer
  * @typedef {{pieces: string[], logprob: number[], entropy: number[], ratio: number[]}} TokenDetail
  * @typedef {{answers: Answer[], different: number}} RunAnswers
- * @typedef {{problem: Problem, runs: Record<string, RunAnswers>}} WholeProblem
+ * @typedef {{set: SetIndex, listed: Listed, problem: Problem, runs: Record<string, RunAnswers>,
+ *   at: number, of: number, previous: string | null, next: string | null}} Opened
+ *   a problem with every run's answers, and its place in the list that it was chosen from
  */
-
-/**
- * The value in the element `id`.
- * @param {string} id
- * @returns {Promise<any>}
- */
-async function unpack(id) {
-  const letters = byId(id).textContent || "";
-  const binary = atob(letters);
-  const bytes = new Uint8Array(binary.length);
-  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return JSON.parse(await new Response(stream).text());
-}
 
 /** @type {Index} */
 let index;
-/** @type {Map<string, Promise<any>>} */
-const pieces = new Map();
-
-/**
- * A piece of neighbouring problems, unpacked once.
- * @param {string} id
- */
-function piece(id) {
-  let found = pieces.get(id);
-  if (!found) {
-    found = unpack(id);
-    pieces.set(id, found);
-  }
-  return found;
-}
 
 /**
  * @param {string} name
@@ -60,46 +35,22 @@ function setNamed(name) {
 }
 
 /**
- * A problem with the answers of every run.
- * @param {SetIndex} set
- * @param {number} place of the problem in its set
- * @returns {Promise<WholeProblem>}
+ * The share of a run's samples that are correct; -1 where there are none.
+ * @param {RunScore} score
  */
-async function wholeProblem(set, place) {
-  const [id] = set.pieces.filter(([, first]) => first <= place).slice(-1)[0];
-  const found = await piece(id);
-  const at = place - found.first;
-  /** @type {Record<string, RunAnswers>} */
-  const runs = {};
-  for (const [key, columns] of Object.entries(found.runs)) {
-    runs[key] = { answers: answersAt(found, columns, at), different: columns.different[at] };
-  }
-  return { problem: found.problems[at], runs };
+function share(score) {
+  return score.samples ? score.correct / score.samples : -1;
 }
 
 /**
- * @param {any} found a piece
- * @param {any} columns of a run
- * @param {number} at problem in the piece
- * @returns {Answer[]}
+ * The largest difference between the runs' shares of correct samples; -1 where none has any.
+ * @param {Listed} problem
+ * @param {string[]} keys
  */
-function answersAt(found, columns, at) {
-  let start = 0;
-  for (let i = 0; i < at; i++) start += columns.groups[i];
-  return Array.from({ length: columns.groups[at] }, (_, i) => {
-    const row = start + i;
-    const text = found.texts[columns.text[row]];
-    return {
-      text,
-      length: found.lengths[columns.text[row]] || text.length,
-      outcome: index.outcomes[columns.outcome[row]],
-      reason: found.reasons[columns.reason[row]],
-      style: columns.style[row] < 0 ? null : index.styles[columns.style[row]],
-      reward: columns.reward[row],
-      tokens: columns.tokens[row],
-      cut: columns.cut[row],
-      samples: columns.samples[row],
-      detail: columns.detail[row],
-    };
-  });
+function spread(problem, keys) {
+  const shares = keys.map((key) => share(problem.runs[key])).filter((value) => value >= 0);
+  return shares.length ? Math.max(...shares) - Math.min(...shares) : -1;
 }
+
+/** @type {((done: number, all: number) => void)[]} Told how many parts of the texts were read. */
+const onRead = [];

@@ -6,13 +6,13 @@ const BEYOND = 8; // rows above and below those in view
 class LongList {
   /**
    * @param {HTMLElement} scroller
-   * @param {(place: number, row: number) => HTMLElement} makeRow for a problem in the row of that number
+   * @param {(problem: Listed | null, row: number) => HTMLElement} makeRow null: it is still to come
    */
   constructor(scroller, makeRow) {
     this.scroller = scroller;
     this.makeRow = makeRow;
-    /** @type {number[]} */
-    this.places = [];
+    /** @type {Listing} */
+    this.listing = { count: 0, row: () => null };
     this.current = -1;
     this.rows = make("div", { role: "presentation", class: "rows" });
     scroller.append(this.rows);
@@ -25,21 +25,21 @@ class LongList {
     return Number.parseFloat(getComputedStyle(this.scroller).getPropertyValue("--row")) || 44;
   }
 
-  /** @param {number[]} places */
-  show(places) {
-    this.places = places;
-    this.current = Math.min(this.current, places.length - 1);
-    this.rows.style.height = `${places.length * this.height}px`;
+  /** @param {Listing} listing */
+  show(listing) {
+    this.listing = listing;
+    this.current = Math.min(this.current, listing.count - 1);
+    this.rows.style.height = `${listing.count * this.height}px`;
     this.draw();
   }
 
   draw() {
     const height = this.height;
     const first = Math.max(0, Math.floor(this.scroller.scrollTop / height) - BEYOND);
-    const last = Math.min(this.places.length, first + Math.ceil(this.scroller.clientHeight / height) + 2 * BEYOND);
+    const last = Math.min(this.listing.count, first + Math.ceil(this.scroller.clientHeight / height) + 2 * BEYOND);
     const focused = this.rows.contains(document.activeElement);
-    const rows = this.places.slice(first, last).map((place, i) => {
-      const row = this.makeRow(place, first + i);
+    const rows = Array.from({ length: Math.max(0, last - first) }, (_, i) => {
+      const row = this.makeRow(this.listing.row(first + i), first + i);
       row.setAttribute("aria-rowindex", String(first + i + 2));
       row.style.top = `${(first + i) * height}px`;
       row.classList.toggle("current", first + i === this.current);
@@ -54,8 +54,8 @@ class LongList {
    * @param {number} row
    */
   move(row) {
-    if (!this.places.length) return;
-    this.current = Math.max(0, Math.min(row, this.places.length - 1));
+    if (!this.listing.count) return;
+    this.current = Math.max(0, Math.min(row, this.listing.count - 1));
     const top = this.current * this.height, bottom = top + this.height;
     if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
     else if (bottom > this.scroller.scrollTop + this.scroller.clientHeight) {

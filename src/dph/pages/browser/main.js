@@ -24,7 +24,7 @@ async function showPage(first = false) {
   document.title = TITLE;
   if (name === "problems") {
     filter = filterOf(location.hash.split("?")[1] || "");
-    showProblems();
+    await showProblems();
     list.focus();
   }
   if (name === "problem") {
@@ -57,7 +57,7 @@ function whenIdle(call) {
 
 async function start() {
   startTheme();
-  index = await unpack("index");
+  index = await readIndex();
   startRuns();
   if (index.sets.length) startProblems();
   startKeyboard();
@@ -66,7 +66,7 @@ async function start() {
   window.addEventListener("hashchange", () => showPage());
   applyRuns();
   document.documentElement.dataset.ready = "yes";
-  whenIdle(readAll);
+  whenIdle(startReading);
 }
 
 start();

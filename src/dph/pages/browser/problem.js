@@ -1,12 +1,12 @@
 // A problem's page: prompt, gold, and the answers of every run side by side.
 "use strict";
 
-/** @type {{set: SetIndex, place: number, whole: WholeProblem} | null} */
+/** @type {Opened | null} */
 let opened = null;
 
 /**
  * Letters for the different answers to a problem, the most frequent first: A, B ... Z, A2, B2 ...
- * @param {WholeProblem} whole
+ * @param {Opened} whole
  * @returns {Map<string, string>}
  */
 function lettersOf(whole) {
@@ -23,8 +23,9 @@ function lettersOf(whole) {
 /**
  * @param {Answer} answer
  * @param {string} letter
+ * @param {string} run
  */
-function answerCard(answer, letter) {
+function answerCard(answer, letter, run) {
   const drawn = answer.samples.filter((sample) => sample >= 0).length;
   const greedy = answer.samples.some((sample) => sample < 0);
   const mark = make("button", { type: "button", class: "letter", title: "show where others answered the same", "aria-pressed": "false" }, letter);
@@ -37,7 +38,17 @@ function answerCard(answer, letter) {
     make("span", { class: "small" }, `${answer.tokens} tokens${answer.cut ? ", cut off" : ""}${answer.reward > 0 && answer.reward < 1 ? `, reward ${answer.reward.toFixed(2)}` : ""}`));
   return make("li", { class: "answer", "data-letter": letter }, head,
     answer.reason ? make("p", { class: "reason" }, ...visible(answer.reason)) : null,
-    answer.detail ? tokenBlock(answer.detail) : textBlock(answer.text, answer.length));
+    answer.detail ? tokenBlock(answer.detail) : textBlock(answer.text, answer.length, wholeText(answer, run)));
+}
+
+/**
+ * How the rest of a long answer is had; null where nobody can be asked.
+ * @param {Answer} answer
+ * @param {string} run
+ */
+function wholeText(answer, run) {
+  const mine = opened, rest = readRest;
+  return rest && mine ? () => rest.text(mine.set.set, mine.listed.id, run, answer.samples[0]) : null;
 }
 
 /** @param {string} letter */
@@ -52,21 +63,46 @@ function markSame(letter) {
 
 /**
  * @param {Run} run
- * @param {SetIndex} set
- * @param {number} place
- * @param {RunAnswers} found
+ * @param {Opened} of
  * @param {Map<string, string>} letters
  */
-function runColumn(run, set, place, found, letters) {
-  const of = set.runs[run.key], change = of.change[place];
-  const kept = found.answers.length;
+function runColumn(run, of, letters) {
+  const score = of.listed.runs[run.key], found = of.runs[run.key];
+  const answers = make("ol", { class: "answers" }, ...found.answers.map((answer) => answerCard(answer, letters.get(answer.text) || "", run.key)));
   return make("section", { class: `column of-${run.key}`, "data-run": run.key, "aria-label": run.label },
     make("h3", {}, make("span", { class: "swatch" }), run.label),
-    make("p", { class: "score" }, shareBar(of, place), make("b", {}, `${of.correct[place]} of ${of.samples[place]} correct`),
-      of.greedy[place] < 0 ? null : make("span", { class: "small" }, of.greedy[place] ? "greedy correct" : "greedy not correct"),
-      change ? make("span", { class: `change ${change}` }, change) : null),
-    make("p", { class: "small" }, kept < found.different ? `the ${kept} most frequent of ${found.different} different answers` : kept === 1 ? "1 answer" : `${kept} different answers`),
-    make("ol", { class: "answers" }, ...found.answers.map((answer) => answerCard(answer, letters.get(answer.text) || ""))));
+    make("p", { class: "score" }, shareBar(score), make("b", {}, `${score.correct} of ${score.samples} correct`),
+      score.greedy < 0 ? null : make("span", { class: "small" }, score.greedy ? "greedy correct" : "greedy not correct"),
+      score.change ? make("span", { class: `change ${score.change}` }, score.change) : null),
+    make("p", { class: "small kept" }, keptOf(found)),
+    answers,
+    moreAnswers(run.key, found, answers));
+}
+
+/** @param {RunAnswers} found */
+function keptOf({ answers, different }) {
+  if (answers.length < different) return `the ${answers.length} most frequent of ${different} different answers`;
+  return different === 1 ? "1 answer" : `${different} different answers`;
+}
+
+/**
+ * A button for the answers that are not here yet, where there is somebody to ask.
+ * @param {string} run
+ * @param {RunAnswers} found
+ * @param {HTMLElement} list
+ */
+function moreAnswers(run, found, list) {
+  if (!readRest || !opened || found.answers.length >= found.different) return null;
+  const mine = opened, rest = readRest, button = make("button", { type: "button", class: "more" }, "show more answers");
+  button.addEventListener("click", async () => {
+    found.answers.push(...await rest.answers(mine.set.set, mine.listed.id, run, found.answers.length));
+    const letters = lettersOf(mine);
+    list.replaceChildren(...found.answers.map((answer) => answerCard(answer, letters.get(answer.text) || "", run)));
+    const kept = list.parentElement && list.parentElement.querySelector(".kept");
+    if (kept) kept.textContent = keptOf(found);
+    if (found.answers.length >= found.different) button.remove();
+  });
+  return button;
 }
 
 /**
@@ -89,19 +125,18 @@ function fieldList(problem) {
  */
 async function showProblem(setName, id) {
   const page = byId("problem"), set = setNamed(setName);
-  const place = set ? set.ids.indexOf(id) : -1;
-  if (!set || place < 0) {
-    opened = null;
+  if (set && filter.set !== set.set) filter = { ...filter, set: set.set };
+  const whole = set ? await readProblem(set, id, filter, shownRuns().map((run) => run.key)) : null;
+  if (!location.hash.startsWith("#/problem/")) return; // another page was opened meanwhile
+  opened = whole;
+  if (!whole) {
     page.replaceChildren(make("p", { class: "note" }, ...visible(`There is no problem ${id} in ${setName}.`)), make("a", { href: "#/problems" }, "All problems"));
     return;
   }
-  const whole = await wholeProblem(set, place);
-  if (!location.hash.startsWith("#/problem/")) return; // another page was opened meanwhile
-  opened = { set, place, whole };
   const letters = lettersOf(whole), { problem } = whole;
-  const columns = index.runs.filter((run) => whole.runs[run.key]).map((run) => runColumn(run, set, place, whole.runs[run.key], letters));
+  const columns = index.runs.filter((run) => whole.runs[run.key]).map((run) => runColumn(run, whole, letters));
   page.replaceChildren(
-    problemHead(set, place),
+    problemHead(whole),
     make("div", { class: "question" },
       make("h3", {}, "Prompt"),
       problem.prompt === null ? make("p", { class: "note" }, "The file of problems is not there.") : textBlock(problem.prompt, problem.length),
@@ -112,17 +147,11 @@ async function showProblem(setName, id) {
   document.title = `${id} – ${setName}`;
 }
 
-/**
- * @param {SetIndex} set
- * @param {number} place
- */
-function problemHead(set, place) {
-  if (filter.set !== set.set) filter = { ...filter, set: set.set };
-  const places = currentPlaces(), row = places.indexOf(place);
-  const around = row < 0 ? set.ids.map((_, i) => i) : places, at = row < 0 ? place : row;
-  /** @param {number} to @param {string} sign @param {string} label */
-  const step = (to, sign, label) => to >= 0 && to < around.length
-    ? make("a", { class: "button", href: problemAddress(set.set, set.ids[around[to]]), "aria-label": label, title: label, id: label.startsWith("next") ? "next" : "previous" }, sign)
+/** @param {Opened} of */
+function problemHead({ set, listed, at, of, previous, next }) {
+  /** @param {string | null} to @param {string} sign @param {string} label */
+  const step = (to, sign, label) => to !== null
+    ? make("a", { class: "button", href: problemAddress(set.set, to), "aria-label": label, title: label, id: label.startsWith("next") ? "next" : "previous" }, sign)
     : make("span", { class: "button off", "aria-hidden": "true" }, sign);
   const copy = make("button", { type: "button", id: "copy" }, "Copy as JSON");
   copy.addEventListener("click", copyProblem);
@@ -130,25 +159,25 @@ function problemHead(set, place) {
   return make("header", { class: "problem-head" },
     make("a", { href: `#/problems${address ? `?${address}` : ""}`, id: "back" }, "Problems"), make("span", { "aria-hidden": "true" }, "›"),
     make("span", {}, ...visible(set.set.replaceAll("_", " "))), make("span", { "aria-hidden": "true" }, "›"),
-    make("h2", {}, ...visible(set.ids[place])),
-    make("span", { class: "small" }, `${at + 1} of ${around.length}`),
-    make("span", { class: "steps" }, step(at - 1, "‹", "previous problem"), step(at + 1, "›", "next problem"), copy));
+    make("h2", {}, ...visible(listed.id)),
+    make("span", { class: "small" }, `${(at + 1).toLocaleString()} of ${of.toLocaleString()}`),
+    make("span", { class: "steps" }, step(previous, "‹", "previous problem"), step(next, "›", "next problem"), copy));
 }
 
 /** The opened problem as one JSON document. */
 function problemJson() {
   if (!opened) return "";
-  const { set, place, whole } = opened;
-  const runs = Object.fromEntries(shownRuns().filter((run) => whole.runs[run.key]).map((run) => {
-    const of = set.runs[run.key], found = whole.runs[run.key];
+  const { set, listed, problem, runs: answersOf } = opened;
+  const runs = Object.fromEntries(shownRuns().filter((run) => answersOf[run.key]).map((run) => {
+    const of = listed.runs[run.key], found = answersOf[run.key];
     return [run.label, {
-      correct: of.correct[place], samples: of.samples[place],
-      greedy: of.greedy[place] < 0 ? null : Boolean(of.greedy[place]), change: of.change[place] || null,
+      correct: of.correct, samples: of.samples,
+      greedy: of.greedy < 0 ? null : Boolean(of.greedy), change: of.change || null,
       different_answers: found.different,
       answers: found.answers.map((answer) => ({ ...answer, count: answer.samples.length, cut: undefined, detail: undefined, tokens_in_detail: answer.detail || undefined, cut_off: answer.cut })),
     }];
   }));
-  return JSON.stringify({ set: set.set, problem_id: set.ids[place], prompt: whole.problem.prompt, ...{ fields: whole.problem.fields }, runs }, null, 2);
+  return JSON.stringify({ set: set.set, problem_id: listed.id, prompt: problem.prompt, fields: problem.fields, runs }, null, 2);
 }
 
 async function copyProblem() {

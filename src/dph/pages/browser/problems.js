@@ -11,12 +11,6 @@ function currentSet() {
   return setNamed(filter.set) || index.sets[0];
 }
 
-/** The places of the problems that are listed. */
-function currentPlaces() {
-  const set = currentSet();
-  return listed(set, filter, shownRuns().map((run) => run.key), searcher(set, filter));
-}
-
 /**
  * The address of a problem's page.
  * @param {string} set
@@ -50,9 +44,6 @@ function filterForm() {
   /** @param {string[]} values @returns {[string, string][]} */
   const any = (values) => [["", "any"], ...values.map((value) => /** @type {[string, string]} */ ([value, value.replaceAll("_", " ").toLowerCase()]))];
   const styles = index.styles.map((style) => /** @type {[string, string]} */ ([style, style]));
-  /** @type {string[]} */
-  const outcomes = index.outcomes.filter((_, i) => index.sets.some((set) =>
-    Object.values(set.runs).some((run) => run.outcomes.some((of) => of.includes(i)))));
   return make("form", { id: "filters", class: "filters", role: "search", "aria-label": "Problems" },
     make("label", { class: "search" }, make("span", {}, "Search"),
       make("input", { type: "search", name: "q", id: "by-q", placeholder: "id, prompt, gold; \"in quotes\"", autocomplete: "off", spellcheck: "false" })),
@@ -60,7 +51,7 @@ function filterForm() {
     choice("set", "Set", index.sets.map((set) => [set.set, set.set.replaceAll("_", " ")])),
     choice("run", "Run", [["", "any"], ...index.runs.map((run) => /** @type {[string, string]} */ ([run.key, run.label]))]),
     choice("change", "Against its base", any(CHANGES)),
-    choice("outcome", "Has an answer", any(outcomes)),
+    choice("outcome", "Has an answer", any(index.seen)),
     index.styles.length ? choice("style", "Has a style", [["", "any"], ...styles]) : null,
     numberField("from", "Correct from"),
     numberField("to", "to"),
@@ -88,17 +79,14 @@ function sorter(sort, label, run = "") {
   }, button);
 }
 
-/**
- * @param {RunIndex} run
- * @param {number} place
- */
-function shareBar(run, place) {
+/** @param {RunScore} score */
+function shareBar(score) {
   const bar = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   bar.setAttribute("class", "share");
   bar.setAttribute("viewBox", "0 0 100 8");
   bar.setAttribute("preserveAspectRatio", "none");
   bar.setAttribute("aria-hidden", "true");
-  for (const [kind, width] of [["all", 100], ["part", 100 * Math.max(0, share(run, place))]]) {
+  for (const [kind, width] of [["all", 100], ["part", 100 * Math.max(0, share(score))]]) {
     const part = document.createElementNS("http://www.w3.org/2000/svg", "rect");
     part.setAttribute("class", String(kind));
     part.setAttribute("width", String(width));
@@ -110,23 +98,24 @@ function shareBar(run, place) {
 
 /**
  * A problem's line: its id, the end of its prompt, and how each run fared.
- * @param {number} place
+ * @param {Listed | null} problem
  * @param {number} row
  */
-function problemRow(place, row) {
+function problemRow(problem, row) {
   const set = currentSet();
-  const link = make("a", { class: "id", href: problemAddress(set.set, set.ids[place]) }, ...visible(set.ids[place]));
+  if (!problem) return make("div", { role: "row", class: "row waiting", "aria-busy": "true" }, "…");
+  const link = make("a", { class: "id", href: problemAddress(set.set, problem.id) }, ...visible(problem.id));
   link.addEventListener("click", () => { list.current = row; });
-  const cells = shownRuns().filter((run) => set.runs[run.key]).map((run) => {
-    const of = set.runs[run.key], change = of.change[place];
-    return make("div", { role: "cell", class: `cell of-${run.key}` }, shareBar(of, place),
-      make("span", { class: "count" }, of.samples[place] ? `${of.correct[place]}/${of.samples[place]}` : "–"),
-      change === "lost" || change === "gained" ? make("span", { class: `change ${change}` }, change) : null);
+  const keys = shownRuns().map((run) => run.key).filter((key) => problem.runs[key]);
+  const cells = keys.map((key) => {
+    const of = problem.runs[key];
+    return make("div", { role: "cell", class: `cell of-${key}` }, shareBar(of),
+      make("span", { class: "count" }, of.samples ? `${of.correct}/${of.samples}` : "–"),
+      of.change === "lost" || of.change === "gained" ? make("span", { class: `change ${of.change}` }, of.change) : null);
   });
-  const keys = shownRuns().map((run) => run.key).filter((key) => set.runs[key]);
-  const apart = spread(set, keys, place);
+  const apart = spread(problem, keys);
   return make("div", { role: "row", class: "row" },
-    make("div", { role: "cell", class: "cell name" }, link, make("span", { class: "excerpt" }, make("bdi", { dir: "ltr" }, ...visible(set.excerpts[place])))),
+    make("div", { role: "cell", class: "cell name" }, link, make("span", { class: "excerpt" }, make("bdi", { dir: "ltr" }, ...visible(problem.excerpt)))),
     make("div", { class: "cells", role: "presentation" }, ...cells),
     make("div", { role: "cell", class: "cell last" }, apart < 0 ? "–" : `${Math.round(100 * apart)}`));
 }
@@ -142,10 +131,14 @@ function go(change) {
   showProblems();
 }
 
+let asked = 0; // listings so far: of several under way only the last is shown
+
 /** Bring the list and the form in line with the filter. */
-function showProblems() {
-  const set = currentSet(), started = performance.now();
-  const places = currentPlaces();
+async function showProblems() {
+  const set = currentSet(), started = performance.now(), mine = ++asked;
+  fillForm();
+  const listing = await readListing(set, filter, shownRuns().map((run) => run.key));
+  if (mine !== asked) return;
   const runs = shownRuns().filter((run) => set.runs[run.key]);
   byId("titles").replaceChildren(
     sorter("id", "Problem"),
@@ -153,11 +146,10 @@ function showProblems() {
     sorter("spread", "Spread"));
   const table = byId("list");
   table.dataset.runs = String(runs.length);
-  table.setAttribute("aria-rowcount", String(places.length + 1));
-  list.show(places);
-  byId("counted").textContent = `${places.length.toLocaleString()} of ${set.ids.length.toLocaleString()} problems`;
+  table.setAttribute("aria-rowcount", String(listing.count + 1));
+  list.show(listing);
+  byId("counted").textContent = `${listing.count.toLocaleString()} of ${set.size.toLocaleString()} problems`;
   table.dataset.took = String(Math.round(performance.now() - started));
-  fillForm();
 }
 
 function fillForm() {

@@ -5,8 +5,6 @@
 
 /** @type {Map<string, Haystacks>} */
 const haystacks = new Map();
-/** @type {((done: number, all: number) => void)[]} */
-const onRead = [];
 let reading = false;
 
 /**
@@ -19,7 +17,7 @@ function wordsOf(q) {
 
 /**
  * Whether a problem has every word that is looked for.
- * @param {SetIndex} set
+ * @param {FileSet} set
  * @param {Filter} filter
  * @returns {(place: number) => boolean}
  */
@@ -35,10 +33,10 @@ function searcher(set, filter) {
 }
 
 /** Read every text of the page, piece by piece, when there is nothing else to do. */
-async function readAll() {
+async function startReading() {
   if (reading) return;
   reading = true;
-  const all = index.sets.flatMap((set) => set.pieces.map(([id]) => ({ set, id })));
+  const all = /** @type {FileSet[]} */ (index.sets).flatMap((set) => set.pieces.map(([id]) => ({ set, id })));
   let done = 0;
   for (const { set, id } of all) {
     note(set, await piece(id));
@@ -49,7 +47,7 @@ async function readAll() {
 }
 
 /**
- * @param {SetIndex} set
+ * @param {FileSet} set
  * @param {any} found a piece
  */
 function note(set, found) {

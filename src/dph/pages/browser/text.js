@@ -94,22 +94,24 @@ const FIRST_SHOWN = 4000;
  * A block with a text of any length: the beginning, and a button for the rest.
  * @param {string} text
  * @param {number} [length] of the whole text, where the page holds only a part of it
+ * @param {(() => Promise<string>) | null} [read] the whole text, where it can be had
  * @returns {HTMLElement}
  */
-function textBlock(text, length = text.length) {
+function textBlock(text, length = text.length, read = null) {
   const nodes = looksLikeSql(text) ? sqlNodes : visible;
   const block = make("pre", { tabindex: text.length > 600 ? "0" : null }, ...nodes(text.slice(0, FIRST_SHOWN)));
   const whole = make("div", { class: "text" }, block);
-  if (text.length > FIRST_SHOWN) {
-    const more = make("button", { type: "button", class: "more" }, `show all ${text.length.toLocaleString()} characters`);
-    more.addEventListener("click", () => {
-      block.replaceChildren(...visible(text));
+  const had = read ? length : text.length; // characters that a click brings
+  if (had > FIRST_SHOWN) {
+    const more = make("button", { type: "button", class: "more" }, `show all ${had.toLocaleString()} characters`);
+    more.addEventListener("click", async () => {
+      block.replaceChildren(...visible(length > text.length && read ? await read() : text));
       more.remove();
     });
     whole.append(more);
   }
-  if (length > text.length) {
-    whole.append(make("p", { class: "note" }, `This file holds ${text.length.toLocaleString()} of ${length.toLocaleString()} characters.`));
+  if (length > had) {
+    whole.append(make("p", { class: "note" }, `This file holds ${had.toLocaleString()} of ${length.toLocaleString()} characters.`));
   }
   return whole;
 }

@@ -1,0 +1,74 @@
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from importlib.metadata import PackageNotFoundError
+
+import pytest
+
+from report_runs import make_runs
+
+PROGRAM = "import sys; from dph.cli import main; sys.exit(main())"
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return make_runs(tmp_path / "runs", sets={"dev": 3})
+
+
+@pytest.mark.slow
+def test_it_prints_the_address_answers_there_and_ends_when_it_is_interrupted(runs):
+    command = [sys.executable, "-c", PROGRAM, "view", str(runs), "--port", "0", "--token"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as process:
+        try:
+            line = process.stdout.readline()
+            address, token = re.fullmatch(
+                r"view: (http://127\.0\.0\.1:\d+/)\?token=(\S+)\n", line
+            ).groups()
+            opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+            assert b"GRPO" in opener.open(f"{address}?token={token}").read()
+            index = json.loads(opener.open(f"{address}api/index").read())
+            assert [run["label"] for run in index["runs"]] == ["Base model", "DPH-F", "GRPO"]
+        finally:
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+    assert err.startswith("3 models, 81 answers")
+    assert "Traceback" not in err
+    assert process.returncode == 130
+
+
+def test_a_port_that_is_taken_is_named(dph, runs):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, out, err = dph("view", runs, "--port", port)
+    assert (code, out) == (2, "")
+    assert f"cannot listen on 127.0.0.1 port {port}: it is taken; --port 0 takes a free one" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nope"], "there is no run directory nope"),
+        (["runs", "--host", "203.0.113.9", "--port", "0"], "cannot listen on 203.0.113.9"),
+    ],
+)
+def test_bad_input_gets_one_clear_line(dph, runs, monkeypatch, words, message):
+    monkeypatch.chdir(runs.parent)
+    code, out, err = dph("view", *words)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_without_the_extra_it_says_what_to_install(dph, runs, monkeypatch):
+    def missing(name):
+        if name == "starlette":
+            raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("dph.pages.vega_scripts.version", missing)
+    code, _, err = dph("view", runs)
+    assert code == 2
+    assert "starlette is missing: pip install 'dph-rl[report]'" in err
