@@ -14,6 +14,7 @@ from dph.cli.corpus.app import corpus_app
 from dph.cli.diagnose import diagnose
 from dph.cli.doctor import doctor
 from dph.cli.evaluate import evaluate
+from dph.cli.export import export
 from dph.cli.failure import INTERRUPTED, exit_code, say_interrupted
 from dph.cli.grade import grade_app
 from dph.cli.interpolate import interpolate
@@ -38,7 +39,7 @@ app = typer.Typer(
 )
 _VERBS = (
     *(quickstart, run, study, presample, train, evaluate),
-    *(compare, diagnose, report, show, interpolate, card, push, passk, convert, doctor),
+    *(compare, diagnose, report, show, interpolate, export, card, push, passk, convert, doctor),
 )
 for verb in _VERBS:
     app.command(verb.__name__)(verb)

@@ -2,6 +2,7 @@
 
     checkpoints/step_000040/
       config.json model.safetensors tokenizer.json ...   AutoModelForCausalLM reads it
+      adapter_config.json adapter_model.safetensors ...  instead: a run with an adapter
       optimizer.safetensors                              "<parameter index>.<name>"
       trainer.json                                       step, position, digest, verifiers
       recent.parquet                                     of an anchor on recent answers alone
@@ -24,6 +25,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from dph.errors import CheckpointError, DataError, TrainingError
 from dph.files import atomic_path, make_directory, read_json, write_json
+from dph.models.adapter import save_policy
 from dph.training.order import Position
 
 _NAME = re.compile(r"step_(\d{6,})")
@@ -81,7 +83,7 @@ def save_checkpoint(
     try:
         with atomic_path(path) as temporary:
             temporary.mkdir()
-            model.save_pretrained(temporary)
+            save_policy(model, temporary)
             tokenizer.save_pretrained(temporary)
             save_file(_flat_state(optimizer), temporary / "optimizer.safetensors")
             also(temporary)
