@@ -25,7 +25,7 @@ ADAPTER = {"adapter": {"kind": "lora", "rank": 4, "alpha": 8.0}}
 KINDS = ("lora", "dora")
 
 
-ROWS = [[3, 4, 5, 6]] * 3, [[7, 8, 1], [9, 1], [10, 11, 12]]
+ROWS = [[3, 4, 5]] * 3, [[4, 5, 1], [3, 1], [5, 4, 3]]
 SCORING = {"temperature": 1.0, "pad_id": 0, "token_budget": 64, "dtype": "float32"}
 
 

@@ -86,13 +86,13 @@ def _too_long(
     if part.max_tokens >= context:
         limit = f"{part.max_tokens} tokens of an answer (sampling.max_tokens, evaluate.max_tokens)"
         return [f"{part.key}: {limit} and a prompt exceed the model's context of {context}"]
-    longest = sorted(part.problems, key=_bytes, reverse=True)[:_MEASURED]
+    longest = longest_first(part.problems)[:_MEASURED]
     found = []
     for problem in longest:
         if _bytes(problem) + part.max_tokens + 2 <= context:
             break  # a token is a byte at least, and two are added around
         chat = recipe.data.chat or not isinstance(problem.prompt, str)
-        length = sum(tokenizer.length(text, special=not chat) for text in _texts(problem))
+        length = prompt_length(tokenizer, problem, chat=chat)
         if length + part.max_tokens > context:
             found.append((problem.problem_id, length, "at least " if chat else ""))
     if not found:
@@ -103,6 +103,16 @@ def _too_long(
         f"{part.key}: problem {problem_id!r}: a prompt of {least}{length} tokens and max_tokens = "
         f"{part.max_tokens} exceed the model's context of {context}{more}"
     ]
+
+
+def longest_first(problems: Sequence[Problem]) -> list[Problem]:
+    """Problems with the most text in their prompts first."""
+    return sorted(problems, key=_bytes, reverse=True)
+
+
+def prompt_length(tokenizer: TokenizerFiles, problem: Problem, *, chat: bool = False) -> int:
+    """Tokens of a problem's prompt, without those that a chat template adds."""
+    return sum(tokenizer.length(text, special=not chat) for text in _texts(problem))
 
 
 def _bytes(problem: Problem) -> int:
