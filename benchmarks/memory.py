@@ -15,25 +15,41 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from benchmarks.speed.memory import held_mib, peak_mib
+from dph.forward.scoring import score_completions
+from dph.models.adapter import without_adapter
+from dph.models.policies import load_policy
+from dph.objectives import make_objective
+from dph.runs.memory import estimate, load_of, read_shape
+from dph.settings import resolve_recipe
+from dph.training.loss_batch import TrainingForward
+from dph.training.optimizer import make_optimizer
+from dph.training.rows import Minibatch, PolicyRow
+from dph.training.update import update
+
 ROOT = Path(__file__).parents[1]
 MIB = 2**20
-MODEL = {"hidden": 512, "inner": 1408, "layers": 8, "heads": 8, "vocabulary": 8192}
+MODEL = {"hidden": 256, "inner": 704, "layers": 6, "heads": 8, "vocabulary": 4096}
 CASES: dict[str, dict[str, Any]] = {
-    "full": {"prompt": 256, "answer": 64, "groups": 4, "samples": 8},
-    "apart": {"prompt": 256, "answer": 64, "groups": 4, "samples": 8, "shared": "never"},
+    "full": {"prompt": 256, "answer": 64, "groups": 2, "samples": 8},
+    "apart": {"prompt": 256, "answer": 64, "groups": 2, "samples": 8, "shared": "never"},
     "vocabulary": {
         "prompt": 128,
         "answer": 128,
         "groups": 2,
         "samples": 8,
-        "vocabulary": 65536,
+        "vocabulary": 32768,
         "layers": 4,
     },
-    "checkpointing": {"prompt": 512, "answer": 128, "groups": 4, "samples": 8, "recompute": True},
-    "adapter": {"prompt": 256, "answer": 64, "groups": 4, "samples": 8, "adapter": "lora"},
+    "checkpointing": {"prompt": 512, "answer": 128, "groups": 2, "samples": 8, "recompute": True},
+    "adapter": {"prompt": 256, "answer": 64, "groups": 2, "samples": 8, "adapter": "lora"},
     "adapter grpo": {
         "prompt": 256,
         "answer": 64,
@@ -56,8 +72,6 @@ CASES: dict[str, dict[str, Any]] = {
 
 def recipe_of(case: dict[str, Any], directory: Path) -> Any:
     """The recipe of a case, whose model lies in ``directory``."""
-    from dph.settings import resolve_recipe
-
     model: dict[str, Any] = {"path": str(directory), "device": "cpu"}
     model["gradient_checkpointing"] = case.get("recompute", False)
     if case.get("adapter"):
@@ -81,9 +95,6 @@ def recipe_of(case: dict[str, Any], directory: Path) -> Any:
 
 def save_model(case: dict[str, Any], directory: Path) -> None:
     """A Llama with random weights."""
-    import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
-
     size = MODEL | {key: case[key] for key in MODEL if key in case}
     torch.manual_seed(0)
     config = LlamaConfig(
@@ -100,16 +111,12 @@ def save_model(case: dict[str, Any], directory: Path) -> None:
 
 def estimated(case: dict[str, Any], directory: Path) -> Any:
     """What ``dph recipe check`` would say."""
-    from dph.runs.memory import estimate, load_of, read_shape
-
     recipe = recipe_of(case, directory)
     return estimate(recipe, read_shape(directory), load_of(recipe, prompt=case["prompt"]))
 
 
 def measure(case: dict[str, Any], directory: Path, *, small: Path) -> float:
     """Bytes that two updates add at most. The first, of a tiny model, loads the libraries."""
-    from benchmarks.speed.memory import held_mib, peak_mib
-
     _updates({**case, "prompt": 32, "answer": 4}, small)
     ctypes.CDLL("libc.so.6").malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
@@ -119,16 +126,6 @@ def measure(case: dict[str, Any], directory: Path, *, small: Path) -> float:
 
 
 def _updates(case: dict[str, Any], directory: Path) -> None:
-    import torch
-
-    from dph.forward.scoring import score_completions
-    from dph.models.adapter import without_adapter
-    from dph.models.policies import load_policy
-    from dph.objectives import make_objective
-    from dph.training.loss_batch import TrainingForward
-    from dph.training.optimizer import make_optimizer
-    from dph.training.rows import Minibatch
-    from dph.training.update import update
 
     recipe = recipe_of(case, directory)
     policy = load_policy(directory, recipe.model, initial=directory, seed=0)
@@ -166,9 +163,6 @@ def _updates(case: dict[str, Any], directory: Path) -> None:
 
 
 def _groups(case: dict[str, Any], vocabulary: int) -> Iterator[tuple[Any, ...]]:
-    import torch
-
-    from dph.training.rows import PolicyRow
 
     for _ in range(case["groups"]):
         prompt = tuple(torch.randint(vocabulary, (case["prompt"],)).tolist())
@@ -185,15 +179,12 @@ def _groups(case: dict[str, Any], vocabulary: int) -> Iterator[tuple[Any, ...]]:
 
 
 def _with_reference(row: Any, scores: tuple[float, ...]) -> Any:
-    from dataclasses import replace
 
     return replace(row, ref_logprobs=scores)
 
 
 def run_case(name: str) -> dict[str, float]:
     """One case in this process: bytes by part, and what was measured."""
-    import torch
-
     torch.set_num_threads(1)
     case = CASES[name]
     with tempfile.TemporaryDirectory() as temporary:
