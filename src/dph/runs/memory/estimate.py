@@ -76,12 +76,14 @@ def estimate(
         extra = 4.0 * trained
     states = _STATES_8_BIT if gradient == 2 else 8.0
     head = 0.0 if model.adapter is not None else shape.head * 4.0
+    apart = _activations(recipe, shape, load.apart, load.scored_apart)
+    never = recipe.train.shared_prompts == "never"
     return MemoryEstimate(
         weights=shape.parameters * width * _models(recipe) + extra,
         gradients=trained * gradient,
         optimizer=trained * states,
-        activations=_activations(recipe, shape, load.computed, load.scored),
-        activations_apart=_activations(recipe, shape, load.apart, load.scored_apart),
+        activations=apart if never else _activations(recipe, shape, load.computed, load.scored),
+        activations_apart=apart,
         step=_step(trained, shape, adapter=model.adapter is not None, states=states, cuda=cuda),
         cache=load.cached * 2.0 * shape.layers * shape.keys * _products(recipe),
         logits=_sampling(recipe, shape, load),
@@ -157,9 +159,13 @@ def _head(recipe: Recipe, shape: ModelShape, scored: int) -> float:
 
 
 def _copies(recipe: Recipe, shape: ModelShape) -> float:
-    """Copies of the weights in the products' precision, which the backward pass needs."""
+    """Copies of the weights, in the products' precision or for DoRA, until the backward pass."""
+    adapter = recipe.model.adapter
     narrowed = recipe.model.dtype == "bfloat16" and recipe.model.weights == "float32"
-    return 2.0 * shape.parameters if narrowed else 0.0
+    copies = 2.0 * shape.parameters if narrowed else 0.0
+    if adapter is not None and adapter.kind == "dora":  # the product of the small matrices
+        copies += 1.4 * 4.0 * sum(inputs * outputs for inputs, outputs in shape.targets(adapter))
+    return copies
 
 
 def _step(trained: int, shape: ModelShape, *, adapter: bool, states: float, cuda: bool) -> float:
