@@ -5,8 +5,9 @@
 
 A case is an update of a model with random weights as `dph train` makes it: rows of given lengths,
 forward, backward, AdamW, twice. What the libraries hold before the model is loaded is not counted,
-nor is it estimated; the C library gives freed memory back at once (MALLOC_MMAP_THRESHOLD_), so that
-what is measured is what is held and not how the heap is broken up. The estimate comes from the saved model's files, as in ``dph recipe check``.
+nor is it estimated. The C library gives freed memory back at once (MALLOC_MMAP_THRESHOLD_), so that
+what is measured is what is held, and not how the heap is broken up. The estimate comes from the
+saved model's files, as in ``dph recipe check``.
 """
 
 import argparse

@@ -38,7 +38,8 @@ def load_tokenizer(path: str | Path) -> PreTrainedTokenizerBase:
         ModelError: the directory or its tokenizer is missing or damaged, or the tokenizer has no
             end-of-sequence token.
     """
-    directory = _model_directory(path)
+    adapted = (Path(path) / "adapter_config.json").is_file()  # its config.json is the base's
+    directory = Path(path) if adapted else _model_directory(path)
     try:
         tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True)
     except Exception as error:  # the Rust tokenizer raises bare Exception for a damaged file

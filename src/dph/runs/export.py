@@ -52,6 +52,6 @@ def save_whole(ends: Ends, directory: Path, *, weights: Precision = "float32") -
     model = load_whole(ends.final, initial=ends.base, weights=weights)
     try:
         model.save_pretrained(directory)
-        load_tokenizer(ends.base).save_pretrained(directory)  # training leaves it as it is
+        load_tokenizer(ends.final).save_pretrained(directory)
     except SafetensorError as error:  # its way to say that the disk is full
         raise TrainingError(f"cannot write the model {directory}: {error}") from error

@@ -155,7 +155,7 @@ def _make(path: Path, weight: float, ends: Ends, note: dict[str, Any]) -> None:
         with atomic_path(path) as temporary:
             temporary.mkdir()
             final.save_pretrained(temporary)
-            load_tokenizer(ends.base).save_pretrained(temporary)  # training leaves it as it is
+            load_tokenizer(ends.final).save_pretrained(temporary)
             write_json(temporary / NOTE, note)
     except SafetensorError as error:  # its way to say that the disk is full
         raise TrainingError(f"cannot write the model {path}: {error}") from error

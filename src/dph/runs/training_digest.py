@@ -46,6 +46,7 @@ _PLACES = {
 _ADDED = {
     "train.final_rate": 1.0,
     "data.code_memory_mb": 1000,
+    "data.template": {},
     "model.weights": "float32",
     "model.adapter": None,
 }

@@ -14,6 +14,7 @@ from dph.errors import DataError
 from dph.forward.scoring import score_completions
 from dph.hub import model_directory, problems_file, resolve_names
 from dph.models.adapter import is_adapter
+from dph.models.chat_template import set_template_variables, wants_chat
 from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.models.loading import load_config, load_tokenizer
 from dph.models.policies import load_policy, load_whole
@@ -73,7 +74,7 @@ class Workbench:
         """The prompt's tokens."""
         data = self.recipe.data
         return encode_prompt(
-            self.tokenizer, problem.prompt, chat=data.chat, system_prompt=data.system_prompt
+            self.tokenizer, problem.prompt, chat=data.chat is True, system_prompt=data.system_prompt
         )
 
     def require_prompts_fit(
@@ -188,7 +189,7 @@ class Workbench:
             model_fingerprint=weight_fingerprint(model),
             tokenizer_fingerprint=tokenizer_fingerprint(self.tokenizer),
             problems_fingerprint=problems_fingerprint(self.problems),
-            chat=data.chat,
+            chat=data.chat is True,
             system_prompt=data.system_prompt,
             verifier=verifier["name"],
             verifier_version=verifier["version"],
@@ -236,6 +237,9 @@ def open_workbench(
         raise DataError(f"data.databases is no directory: {databases}")
     make_style(recipe.data.styles, recipe.data.modules)
     tokenizer = load_tokenizer(initial)
+    set_template_variables(tokenizer, data.template)
+    chat = wants_chat(tokenizer, data.chat)
+    recipe = recipe.model_copy(update={"data": data.model_copy(update={"chat": chat})})
     if recipe.model.threads:
         torch.set_num_threads(recipe.model.threads)
     verifier = verifier_maker(recipe)(recipe.data.verifier)

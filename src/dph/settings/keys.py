@@ -142,7 +142,8 @@ def _refused_keys(table: Mapping[str, Any]) -> Iterator[str]:
 def pattern_of(key: str) -> str:
     """``data.sets.dev.path`` -> ``data.sets.*.path``; a bare path is the same key.
 
-    So is a column of ``only`` and a field of ``columns``, whose names are anyone's:
+    So is a column of ``only``, a field of ``columns`` and a variable of ``template``, whose names
+    are anyone's:
     ``stores.s.only.part`` -> ``stores.*.only``.
     """
     parts = key.split(".")
@@ -150,7 +151,7 @@ def pattern_of(key: str) -> str:
     if named is not None and len(parts) > (depth := named.count(".") + 1):
         rest = parts[depth + 1 :] or (["path"] if named == "data.sets" else [])
         parts = [named, "*", *rest]
-    if len(parts) > 2 and parts[-2] in ("only", "columns"):
+    if len(parts) > 2 and parts[-2] in ("only", "columns", "template"):
         parts = parts[:-1]
     return ".".join(parts)
 

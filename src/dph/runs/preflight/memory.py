@@ -49,8 +49,8 @@ def check_memory(
     )
     findings.memory = found
     findings.device = device
-    if device is not None and (error := _too_much(found, device)):
-        findings.errors.append(error)
+    if device is not None and (refusal := _too_much(found, device)):
+        findings.errors.append(refusal)
 
 
 def _longest(model: ModelFiles, problems: Sequence[Problem]) -> int | None:
