@@ -49,6 +49,7 @@ fuzz: $(STAMP)
 # only tries whether everything runs.
 bench: $(BENCH_STAMP)
 	.venv-bench/bin/python -m benchmarks.speed $(BENCH)
+	$(if $(BENCH),,.venv-bench/bin/python -m benchmarks.memory)
 
 # Every page of a report at two widths, light and dark, to be looked at. RUNS=quickstart takes runs of
 # yours. Needs a chromium.
