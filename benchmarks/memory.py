@@ -12,13 +12,13 @@ saved model's files, as in ``dph recipe check``.
 
 import argparse
 import ctypes
-import json
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,8 @@ from dph.training.update import update
 
 ROOT = Path(__file__).parents[1]
 MIB = 2**20
-MODEL = {"hidden": 256, "inner": 704, "layers": 6, "heads": 8, "vocabulary": 4096}
+_THRESHOLD = "MALLOC_MMAP_THRESHOLD_"
+MODEL = {"hidden": 192, "inner": 512, "layers": 4, "heads": 8, "vocabulary": 4096}
 CASES: dict[str, dict[str, Any]] = {
     "full": {"prompt": 256, "answer": 64, "groups": 2, "samples": 8},
     "apart": {"prompt": 256, "answer": 64, "groups": 2, "samples": 8, "shared": "never"},
@@ -201,28 +202,23 @@ def run_case(name: str) -> dict[str, float]:
 
 
 def main() -> None:
-    """Every case that is asked for, side by side."""
+    """Every case that is asked for, side by side, each in a process of its own."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cases", nargs="*", help=", ".join(CASES))
-    parser.add_argument("--here", action="store_true", help="in this process, as JSON")
-    arguments = parser.parse_args()
-    if arguments.here:
-        print(json.dumps(run_case(arguments.cases[0])))
-        return
+    names = parser.parse_args().cases or list(CASES)
+    if _THRESHOLD not in os.environ:  # the C library reads it when a process begins
+        command = [sys.executable, "-m", "benchmarks.memory", *names]
+        environment = os.environ | {_THRESHOLD: "65536"}
+        raise SystemExit(subprocess.run(command, check=False, cwd=ROOT, env=environment).returncode)
     columns = ("weights", "gradients", "optimizer", "activations", "without sharing")
     print(f"| shape, MiB | {' | '.join(columns)} | estimated | measured | estimated / measured |")
-    print("| --- |" + " --- |" * 8)
-    for name in arguments.cases or CASES:
-        command = [sys.executable, "-m", "benchmarks.memory", "--here", name]
-        environment = os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536"}
-        done = subprocess.run(
-            command, check=True, capture_output=True, text=True, cwd=ROOT, env=environment
-        )
-        found = json.loads(done.stdout.splitlines()[-1])
-        numbers = " | ".join(f"{value / MIB:.0f}" for value in found.values())
-        print(
-            f"| {name} | {numbers} | **{found['training'] / found['measured']:.2f}** |", flush=True
-        )
+    print("| --- |" + " --- |" * 8, flush=True)
+    with get_context("fork").Pool(1, maxtasksperchild=1) as pool:
+        for name in names:
+            found = pool.apply(run_case, (name,))
+            numbers = " | ".join(f"{value / MIB:.0f}" for value in found.values())
+            ratio = found["training"] / found["measured"]
+            print(f"| {name} | {numbers} | **{ratio:.2f}** |", flush=True)
 
 
 if __name__ == "__main__":

@@ -49,17 +49,16 @@ def train_stage(
     """
     recipe, digest = bench.recipe, digest or training_digest(bench, directory)
     checkpoint = latest_checkpoint(directory / "checkpoints")
-    done = steps_done(bench, directory, digest)
+    done, initial = steps_done(bench, directory, digest), checkpoint is None
     if checkpoint is not None and done == recipe.train.steps and is_measured(recipe, directory):
         return Trained(checkpoint=checkpoint, step=done, stopped=False)
     require_made(bench, directory)
     policy = bench.load_policy(checkpoint)
     unadapted = without_adapter(policy)
     draw = bench.draw(policy)
-    pool = _fitting_pool(bench, directory, unadapted, draw, initial=checkpoint is None)
+    pool = _fitting_pool(bench, directory, unadapted, draw, initial=initial)
     problems = _problems(bench, pool)
     bench.require_prompts_fit(policy.config, problems, max_tokens=draw.parameters.max_tokens)
-    initial = checkpoint is None
     source = bench.source(unadapted, draw)
     stored = stored_samples(recipe, directory, pool, source, initial=initial)
     before = _initial_policy(bench, unadapted if has_adapter(policy) else None)
