@@ -108,12 +108,13 @@ def _products(recipe: Recipe) -> int:
 
 def _activations(recipe: Recipe, shape: ModelShape, tokens: int, scored: int) -> float:
     layer = tokens * _layer(recipe, shape)
-    kept = shape.layers * layer
-    residual = 2 if recipe.model.weights == "bfloat16" else 4
-    if recipe.model.gradient_checkpointing:
-        kept = shape.layers * tokens * shape.hidden * residual + layer
-    # What one layer's backward pass makes on its way.
+    # What one layer's backward pass makes on its way; by then the logits are gone.
     moving = tokens * _products(recipe) * (2 * shape.inner + 2 * shape.hidden)
+    kept = shape.layers * layer
+    if recipe.model.gradient_checkpointing:
+        residual = 2 if recipe.model.weights == "bfloat16" else 4
+        kept = shape.layers * tokens * shape.hidden * residual
+        moving += layer  # computed again
     return kept + max(moving, _head(recipe, shape, scored)) + _copies(recipe, shape)
 
 
