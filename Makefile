@@ -58,6 +58,7 @@ fuzz: $(STAMP)
 # only tries whether everything runs.
 bench: $(BENCH_STAMP)
 	.venv-bench/bin/python -m benchmarks.speed $(BENCH)
+	$(if $(BENCH),,.venv-bench/bin/python -m benchmarks.memory)
 
 # The documentation site into build/site. A broken link, a page outside the navigation or a public name
 # without a docstring fails. The example report is of the quickstart's runs, where there are any;

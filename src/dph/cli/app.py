@@ -14,6 +14,7 @@ from dph.cli.corpus.app import corpus_app
 from dph.cli.diagnose import diagnose
 from dph.cli.doctor import doctor
 from dph.cli.evaluate import evaluate
+from dph.cli.export import export
 from dph.cli.failure import INTERRUPTED, exit_code, say_interrupted
 from dph.cli.figure import figure, table
 from dph.cli.grade import grade_app
@@ -40,7 +41,7 @@ app = typer.Typer(
 )
 _VERBS = (
     *(quickstart, run, study, presample, train, evaluate),
-    *(compare, diagnose, report, view, figure, table, show, interpolate, card, push),
+    *(compare, diagnose, report, view, figure, table, show, interpolate, export, card, push),
     *(passk, convert, doctor),
 )
 for verb in _VERBS:

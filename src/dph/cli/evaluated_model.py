@@ -49,7 +49,7 @@ def measured_model(request: Request, model: Path | None) -> Measured:
                 f"there is no checkpoint in {run}; run `dph train` first, or name a model (--model)"
             )
         return Measured(model=newest, directory=run)
-    if not (model / "config.json").is_file():
+    if not any((model / name).is_file() for name in ("config.json", "adapter_config.json")):
         raise ModelError(f"{model} is not the directory of a saved transformers model")
     if model.resolve() == model_directory(request.recipe.model).resolve():
         return Measured(model=model, directory=run / "base")

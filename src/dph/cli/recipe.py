@@ -18,6 +18,7 @@ def check(recipe: RecipeArgument, overrides: SetOption = None, as_json: JsonOpti
 
     All that the recipe names is opened, but for the weights. What is not there yet is a note.
     """
+    from dph.cli.display.memory import memory_json, memory_lines
     from dph.cli.display.output import json_text
     from dph.cli.display.recipe_plan import stages
     from dph.cli.failure import BAD_INPUT, say_errors
@@ -35,11 +36,14 @@ def check(recipe: RecipeArgument, overrides: SetOption = None, as_json: JsonOpti
             "errors": found.errors,
             "notes": found.notes,
             "unchecked": found.unchecked,
+            "memory": memory_json(found.memory, found.device) if found.memory else None,
         }
         typer.echo(json_text(content))
     elif not found.errors:
         typer.echo(f"{recipe}: valid, method {settings.method}")
         for line in plan:
+            typer.echo(f"  {line}")
+        for line in memory_lines(found.memory, found.device) if found.memory else ():
             typer.echo(f"  {line}")
         for note in found.notes:
             typer.echo(f"  note: {note}")

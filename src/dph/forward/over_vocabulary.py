@@ -119,7 +119,9 @@ class _OverVocabulary(torch.autograd.Function):
         head = HeadWeights(weight, bias, ctx.temperature, ctx.dtype)
         numbers = torch.promote_types(ctx.dtype, torch.float32)
         of_hidden = torch.zeros_like(hidden, dtype=numbers)
-        of_weight = torch.zeros_like(weight, dtype=numbers)
+        of_weight = None  # nothing asks for that of a frozen head
+        if ctx.needs_input_grad[1]:
+            of_weight = torch.zeros_like(weight, dtype=numbers)
         of_bias = None if bias is None else torch.zeros_like(bias, dtype=numbers)
         with torch.autocast(hidden.device.type, enabled=False):
             for rows in blocks(len(hidden), len(weight)):
@@ -128,9 +130,11 @@ class _OverVocabulary(torch.autograd.Function):
                     of_bias += table.sum(dim=0)
                 table = table.to(ctx.dtype)
                 _add_product(of_hidden[rows], table, weight.to(ctx.dtype))
-                _add_product(of_weight, table.T, hidden[rows].to(ctx.dtype))
+                if of_weight is not None:
+                    _add_product(of_weight, table.T, hidden[rows].to(ctx.dtype))
+        of_weight = None if of_weight is None else of_weight.to(weight.dtype)
         of_bias = None if of_bias is None else of_bias.to(bias.dtype)
-        return of_hidden.to(hidden.dtype), of_weight.to(weight.dtype), of_bias, None, None, None
+        return of_hidden.to(hidden.dtype), of_weight, of_bias, None, None, None
 
 
 def _gradient(

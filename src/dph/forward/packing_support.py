@@ -88,7 +88,8 @@ def _support(model: PreTrainedModel, *, gradients: bool) -> Support:
                 with evaluating(model):
                     refusal = _refusal_of_values(model)
             if refusal is None and gradients:
-                refusal = _refusal_of_gradients(model, rounded=rounded)
+                rounds = rounded or model.dtype != torch.float32
+                refusal = _refusal_of_gradients(model, rounded=rounds)
     return Support(refusal, window)
 
 

@@ -96,7 +96,9 @@ class _SelectedLogprobs(torch.autograd.Function):
         logits = _Logits(hidden, weight, bias, ctx.temperature, ctx.dtype)
         scale = grad.to(log_sum.dtype) / ctx.temperature
         of_hidden = torch.zeros_like(hidden, dtype=log_sum.dtype)
-        of_weight = torch.zeros_like(weight, dtype=log_sum.dtype)
+        of_weight = None  # nothing asks for that of a frozen head
+        if ctx.needs_input_grad[1]:
+            of_weight = torch.zeros_like(weight, dtype=log_sum.dtype)
         of_bias = None if bias is None else torch.zeros_like(bias, dtype=log_sum.dtype)
         with torch.autocast(hidden.device.type, enabled=False):
             for rows in logits.token_blocks():
@@ -109,12 +111,13 @@ class _SelectedLogprobs(torch.autograd.Function):
                     table[where, at] += scale[rows][where]
                     table = table.to(ctx.dtype)
                     _add_product(of_hidden[rows], table, weight[words].to(ctx.dtype))
-                    _add_product(of_weight[words], table.T, hidden[rows].to(ctx.dtype))
+                    if of_weight is not None:
+                        _add_product(of_weight[words], table.T, hidden[rows].to(ctx.dtype))
                     if of_bias is not None:
                         of_bias[words] += table.sum(dim=0)
-        grads = (of_hidden.to(hidden.dtype), of_weight.to(weight.dtype))
+        of_weight = None if of_weight is None else of_weight.to(weight.dtype)
         of_bias = None if of_bias is None else of_bias.to(bias.dtype)
-        return (*grads, of_bias, None, None, None, None)
+        return (of_hidden.to(hidden.dtype), of_weight, of_bias, None, None, None, None)
 
 
 def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:

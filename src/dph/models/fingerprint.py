@@ -10,15 +10,19 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from dph.files import sha256
+from dph.models.adapter import CONFIG_FILE, adapter_config, has_adapter
 
 
 def weight_fingerprint(model: PreTrainedModel) -> str:
     """SHA-256, in hex, over names, shapes, dtypes and bytes of the weights.
 
     Tied weights count once, under the first of their names. The same before and after a model is
-    saved and loaded, and on every device.
+    saved and loaded, and on every device. An adapter counts, and how much of it.
     """
     digest = hashlib.sha256()
+    if has_adapter(model):
+        config = adapter_config(model)
+        digest.update(f"adapter {config.use_dora} {config.r} {config.lora_alpha}\n".encode())
     seen: set[tuple[Any, ...]] = set()
     for name, tensor in sorted(model.state_dict().items()):
         place = (tensor.device, tensor.data_ptr(), tuple(tensor.shape), tensor.stride())
@@ -38,7 +42,8 @@ def directory_fingerprint(directory: Path) -> str:
     changed since it was last read in this process is not read again.
     """
     digest = hashlib.sha256()
-    configs = [directory / "config.json", directory / "generation_config.json"]
+    names = ("config.json", "generation_config.json", CONFIG_FILE)
+    configs = [directory / name for name in names]
     weights = sorted(directory.glob("*.safetensors")) + sorted(directory.glob("*.index.json"))
     for path in [path for path in configs if path.exists()] + weights:
         status = path.stat()

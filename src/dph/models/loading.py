@@ -22,7 +22,7 @@ from transformers.utils import logging as transformers_logging
 from dph.attention.context import checkpoint_contexts
 from dph.attention.probing import RECURRENT, recurrent_layers
 from dph.errors import ModelError, SettingsError
-from dph.settings.choices import Device
+from dph.settings.choices import Device, Precision
 
 _LOG = logging.getLogger(__name__)
 _DAMAGED = (OSError, ValueError, RuntimeError, KeyError, ImportError, SafetensorError)
@@ -38,7 +38,8 @@ def load_tokenizer(path: str | Path) -> PreTrainedTokenizerBase:
         ModelError: the directory or its tokenizer is missing or damaged, or the tokenizer has no
             end-of-sequence token.
     """
-    directory = _model_directory(path)
+    adapted = (Path(path) / "adapter_config.json").is_file()  # its config.json is the base's
+    directory = Path(path) if adapted else _model_directory(path)
     try:
         tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True)
     except Exception as error:  # the Rust tokenizer raises bare Exception for a damaged file
@@ -72,8 +73,9 @@ def load_model(
     device: Device = "auto",
     attention: str = "sdpa",
     gradient_checkpointing: bool = False,
+    weights: Precision = "float32",
 ) -> PreTrainedModel:
-    """The causal language model of a directory, with float32 weights, in evaluation mode.
+    """The causal language model of a directory, in evaluation mode.
 
     Reads safetensors only and never reaches the network. Every dropout rate of the config is set
     to 0 (and saved so): policy ratios between two forwards of the same weights must be 1.
@@ -89,7 +91,7 @@ def load_model(
     config = load_config(directory)
     _without_dropout(config)
     try:
-        model, report = _read(directory, config, attention)
+        model, report = _read(directory, config, attention, getattr(torch, weights))
     except _DAMAGED as error:
         why = _refused_attention(error, config, attention) or _line(error)
         raise ModelError(f"cannot load a causal model from {directory}: {why}") from error
@@ -99,7 +101,9 @@ def load_model(
     return model.eval().to(target)
 
 
-def _read(directory: Path, config: PreTrainedConfig, attention: str) -> tuple[Any, dict[str, Any]]:
+def _read(
+    directory: Path, config: PreTrainedConfig, attention: str, dtype: torch.dtype
+) -> tuple[Any, dict[str, Any]]:
     """The model and what of its weights was missing or did not fit."""
 
     def read(attention: str) -> Any:
@@ -107,7 +111,7 @@ def _read(directory: Path, config: PreTrainedConfig, attention: str) -> tuple[An
             return AutoModelForCausalLM.from_pretrained(
                 directory,
                 config=config,
-                dtype=torch.float32,
+                dtype=dtype,
                 attn_implementation=attention,
                 use_safetensors=True,
                 local_files_only=True,

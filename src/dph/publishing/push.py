@@ -4,15 +4,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, constants
 
 from dph.errors import ModelError, SettingsError
 from dph.hub.bars import bars_for_people
 from dph.hub.refusals import said_plainly
+from dph.models.adapter import is_adapter
 from dph.publishing.card import FILE, is_ours, model_card
 from dph.publishing.finished_run import FinishedRun
 from dph.publishing.shared_recipe import shared_recipe
+from dph.runs.export import save_whole
+from dph.runs.interpolation import ends_of
 from dph.settings.hub_names import is_model_id
 
 _OF_TRAINING = {"optimizer.safetensors", "trainer.json", "recent.parquet"}
@@ -24,7 +28,8 @@ def push(run: FinishedRun, name: str, *, private: bool = False) -> str:
     """Upload weights, tokenizer, card and recipe in one commit, and return its address.
 
     The repository is made if need be, ``private`` then; weights that lay there under other names
-    are gone. A card in the run's directory that somebody has made their own is uploaded as it is.
+    are gone. An adapter is merged into the weights that it was trained on. A card in the run's
+    directory that somebody has made their own is uploaded as it is.
     Nothing of the optimizer, of prompts or of answers is uploaded, and no path of this machine.
 
     Raises:
@@ -33,14 +38,14 @@ def push(run: FinishedRun, name: str, *, private: bool = False) -> str:
     """
     if not is_model_id(name):
         raise SettingsError(f"a model on the Hub is called <owner>/<name>, got {name!r}")
-    files = {
-        path.name: path
-        for path in sorted(run.checkpoint.iterdir())
-        if path.is_file() and path.name not in _OF_TRAINING
-    }
-    content: dict[str, Path | bytes] = {**files, **_written(run, name)}
     api = HfApi(endpoint=constants.ENDPOINT)
-    with said_plainly(f"push to {name}", ModelError), _uploading(name), bars_for_people():
+    with (
+        _model_files(run) as files,
+        said_plainly(f"push to {name}", ModelError),
+        _uploading(name),
+        bars_for_people(),
+    ):
+        content: dict[str, Path | bytes] = {**files, **_written(run, name)}
         api.create_repo(name, private=private, exist_ok=True)
         gone = [path for path in api.list_repo_files(name) if _is_weight(path, content)]
         commit = api.create_commit(
@@ -55,6 +60,21 @@ def push(run: FinishedRun, name: str, *, private: bool = False) -> str:
             commit_message=f"{run.recipe.name}: {run.recipe.method}, {run.checkpoint.name}",
         )
     return str(commit.commit_url)
+
+
+@contextmanager
+def _model_files(run: FinishedRun) -> Iterator[dict[str, Path]]:
+    """The files of the newest checkpoint by name; with an adapter those of the merged model."""
+    with TemporaryDirectory() as temporary:
+        directory = run.checkpoint
+        if is_adapter(directory):
+            directory = Path(temporary)
+            save_whole(ends_of(run.directory), directory)
+        yield {
+            path.name: path
+            for path in sorted(directory.iterdir())
+            if path.is_file() and path.name not in _OF_TRAINING
+        }
 
 
 @contextmanager

@@ -18,7 +18,8 @@ from dph.files import atomic_path, make_directory, only_writer, read_json, write
 from dph.hub import model_directory, resolve_names
 from dph.models.fingerprint import directory_fingerprint
 from dph.models.interpolation import interpolated_weights
-from dph.models.loading import load_model, load_tokenizer
+from dph.models.loading import load_tokenizer
+from dph.models.policies import load_whole
 from dph.runs.newest_model import newest_model
 from dph.settings import load_recipe
 
@@ -145,10 +146,8 @@ def _was_made_from(path: Path, note: dict[str, Any]) -> bool:
 
 
 def _make(path: Path, weight: float, ends: Ends, note: dict[str, Any]) -> None:
-    # On the CPU, where two models and their mean fit, and eager, which every architecture has.
-    base, final = (
-        load_model(end, device="cpu", attention="eager") for end in (ends.base, ends.final)
-    )
+    # On the CPU, where two models and their mean fit.
+    base, final = (load_whole(end, initial=ends.base) for end in (ends.base, ends.final))
     weights = interpolated_weights(base.state_dict(), final.state_dict(), weight)
     final.load_state_dict(weights)
     make_directory(path.parent)

@@ -227,7 +227,7 @@ class _Making:
             tokenizer_fingerprint=tokenizer_fingerprint(self.bench.tokenizer),
             prompts=self.store.prompts,
             prompts_fingerprint=problems_fingerprint(self.problems),
-            chat=recipe.data.chat,
+            chat=recipe.data.chat is True,
             system_prompt=recipe.data.system_prompt,
             answers=self.store.answers,
             top=self.store.top,

@@ -43,7 +43,13 @@ _PLACES = {
     "presample.seed",
 }
 """What lies there counts, not where it lies; and the seed that holds, whichever key named it."""
-_ADDED = {"train.final_rate": 1.0, "data.code_memory_mb": 1000}
+_ADDED = {
+    "train.final_rate": 1.0,
+    "data.code_memory_mb": 1000,
+    "data.template": {},
+    "model.weights": "float32",
+    "model.adapter": None,
+}
 _ADDED_TO_ANCHORS = {
     "distributions": None,
     "target": None,

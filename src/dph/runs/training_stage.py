@@ -7,6 +7,7 @@ from typing import NamedTuple
 from transformers import PreTrainedModel
 
 from dph.errors import CheckpointError, PoolError
+from dph.models.adapter import has_adapter, without_adapter
 from dph.presampling.base_counts import BaseCounts, read_base_counts
 from dph.presampling.diagnosis import require_usable
 from dph.presampling.pool import Pool, load_pool, require_fit
@@ -48,19 +49,19 @@ def train_stage(
     """
     recipe, digest = bench.recipe, digest or training_digest(bench, directory)
     checkpoint = latest_checkpoint(directory / "checkpoints")
-    done = steps_done(bench, directory, digest)
+    done, initial = steps_done(bench, directory, digest), checkpoint is None
     if checkpoint is not None and done == recipe.train.steps and is_measured(recipe, directory):
         return Trained(checkpoint=checkpoint, step=done, stopped=False)
     require_made(bench, directory)
-    policy = bench.load_model(checkpoint or bench.initial)
+    policy = bench.load_policy(checkpoint)
+    unadapted = without_adapter(policy)
     draw = bench.draw(policy)
-    pool = _fitting_pool(bench, directory, policy, draw, initial=checkpoint is None)
+    pool = _fitting_pool(bench, directory, unadapted, draw, initial=initial)
     problems = _problems(bench, pool)
     bench.require_prompts_fit(policy.config, problems, max_tokens=draw.parameters.max_tokens)
-    initial = checkpoint is None
-    source = bench.source(policy, draw)
+    source = bench.source(unadapted, draw)
     stored = stored_samples(recipe, directory, pool, source, initial=initial)
-    before = _initial_policy(bench)
+    before = _initial_policy(bench, unadapted if has_adapter(policy) else None)
     with (
         self_consistency(bench, directory, source, initial=initial) as unlabelled,
         evaluations(bench, directory, draw, policy, before.for_evaluations) as measuring,
@@ -95,13 +96,13 @@ def train_stage(
 
 
 class _InitialPolicy(NamedTuple):
-    """The initial policy, loaded once for whoever needs it."""
+    """The initial policy, loaded once for whoever needs it; with an adapter never."""
 
     for_training: PreTrainedModel | None
     for_evaluations: PreTrainedModel | None
 
 
-def _initial_policy(bench: Workbench) -> _InitialPolicy:
+def _initial_policy(bench: Workbench, unadapted: PreTrainedModel | None) -> _InitialPolicy:
     recipe = bench.recipe
     trains, compares = (
         recipe.objective.reads_reference(recipe.data.modules),
@@ -109,7 +110,7 @@ def _initial_policy(bench: Workbench) -> _InitialPolicy:
     )
     if not (trains or compares):
         return _InitialPolicy(None, None)
-    model = bench.load_model(bench.initial).requires_grad_(False)
+    model = unadapted or bench.load_model(bench.initial).requires_grad_(False)
     return _InitialPolicy(model if trains else None, model if compares else None)
 
 

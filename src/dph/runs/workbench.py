@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -12,8 +13,11 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 from dph.errors import DataError
 from dph.forward.scoring import score_completions
 from dph.hub import model_directory, problems_file, resolve_names
+from dph.models.adapter import is_adapter
+from dph.models.chat_template import set_template_variables, wants_chat
 from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
-from dph.models.loading import load_config, load_model, load_tokenizer
+from dph.models.loading import load_config, load_tokenizer
+from dph.models.policies import load_policy, load_whole
 from dph.models.prompts import encode_prompt, stop_token_ids
 from dph.models.usable import require_usable
 from dph.presampling.manifest import Rule, Source
@@ -51,20 +55,26 @@ class Workbench:
         return model_directory(self.recipe.model)
 
     def load_model(self, path: str | Path) -> PreTrainedModel:
-        """A model with the recipe's device, attention and checkpointing."""
-        model = self.recipe.model
-        return load_model(
-            path,
-            device=model.device,
-            attention=model.attention,
-            gradient_checkpointing=model.gradient_checkpointing,
+        """A model with the recipe's device, precision, attention and checkpointing.
+
+        A checkpoint that holds an adapter is the initial policy with that.
+        """
+        return load_policy(Path(path), self.recipe.model, initial=self.initial)
+
+    def load_policy(self, checkpoint: Path | None) -> PreTrainedModel:
+        """What is trained: a checkpoint, or the initial policy with a new adapter if need be."""
+        return load_policy(
+            checkpoint or self.initial,
+            self.recipe.model,
+            initial=self.initial,
+            seed=self.recipe.seed,
         )
 
     def encode(self, problem: Problem) -> tuple[int, ...]:
         """The prompt's tokens."""
         data = self.recipe.data
         return encode_prompt(
-            self.tokenizer, problem.prompt, chat=data.chat, system_prompt=data.system_prompt
+            self.tokenizer, problem.prompt, chat=data.chat is True, system_prompt=data.system_prompt
         )
 
     def require_prompts_fit(
@@ -125,8 +135,19 @@ class Workbench:
         if self.recipe.sampling.engine == "torch":
             yield draw
             return
-        with self._vllm(model, path) as sampler:
+        with self._on_disk(path) as whole, self._vllm(model, whole) as sampler:
             yield replace(draw, sampler=sampler)
+
+    @contextmanager
+    def _on_disk(self, path: str | Path) -> Iterator[Path]:
+        """A directory of whole weights, for an engine that reads its own: an adapter is merged."""
+        if not is_adapter(Path(path)):
+            yield Path(path)
+            return
+        with TemporaryDirectory() as temporary:
+            whole = load_whole(Path(path), initial=self.initial, weights=self.recipe.model.weights)
+            whole.save_pretrained(temporary)
+            yield Path(temporary)
 
     def require_engine(self) -> None:
         """Find out that the engine is not there before a model is loaded.
@@ -168,7 +189,7 @@ class Workbench:
             model_fingerprint=weight_fingerprint(model),
             tokenizer_fingerprint=tokenizer_fingerprint(self.tokenizer),
             problems_fingerprint=problems_fingerprint(self.problems),
-            chat=data.chat,
+            chat=data.chat is True,
             system_prompt=data.system_prompt,
             verifier=verifier["name"],
             verifier_version=verifier["version"],
@@ -216,6 +237,9 @@ def open_workbench(
         raise DataError(f"data.databases is no directory: {databases}")
     make_style(recipe.data.styles, recipe.data.modules)
     tokenizer = load_tokenizer(initial)
+    set_template_variables(tokenizer, data.template)
+    chat = wants_chat(tokenizer, data.chat)
+    recipe = recipe.model_copy(update={"data": data.model_copy(update={"chat": chat})})
     if recipe.model.threads:
         torch.set_num_threads(recipe.model.threads)
     verifier = verifier_maker(recipe)(recipe.data.verifier)

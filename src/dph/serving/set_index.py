@@ -31,7 +31,8 @@ class RunColumns:
 
     def value(self, column: np.ndarray, absent: int = 0) -> Int[np.ndarray, "problems"]:
         """A column of the counts, in the order of the set."""
-        return np.where(self.at >= 0, column[self.at], absent)
+        found: np.ndarray = np.where(self.at >= 0, column[self.at], absent)
+        return found
 
     def having(self, of: Mapping[str, np.ndarray], name: str) -> Bool[np.ndarray, "problems"]:
         """Which problems have an answer with that outcome, or of that style."""
@@ -136,7 +137,7 @@ class SetIndex:
         """The share of a run, or how far the shares of those that are shown lie apart."""
         if query.sort in self.runs:
             return self.runs[query.sort].share()
-        shares = np.array([self.runs[key].share() for key in shown] or [[-1.0] * len(self.ids)])
+        shares = np.array([self.runs[key].share() for key in shown] or [np.full(len(self.ids), -1.0)])
         highest = shares.max(axis=0)
         lowest = np.where(shares < 0, np.inf, shares).min(axis=0)
         return np.where(highest < 0, -1.0, highest - lowest)

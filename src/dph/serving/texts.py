@@ -49,7 +49,8 @@ class Texts:
             return None
         read = self.read if query.answers else 0
         found = (self._found(query.set, word.lower(), query.answers, read) for word in query.words)
-        return np.logical_and.reduce(list(found))
+        every: Bool[np.ndarray, "problems"] = np.logical_and.reduce(list(found))
+        return every
 
     def _look(
         self, name: str, word: str, answers: bool, _read: int

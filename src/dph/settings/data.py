@@ -1,6 +1,6 @@
 """The settings of ``[data]`` and its evaluation sets."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -8,6 +8,7 @@ from dph.settings.choices import SQLRuleName
 from dph.settings.hub_names import SPELLING, ProblemsPath
 from dph.settings.section import FilePath, Phrase, Positive, Section
 
+TemplateName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Columns = dict[str, Annotated[str, Field(min_length=1)]]
 
 
@@ -70,8 +71,13 @@ class DataSettings(Section):
         1000, ge=64, description="address space of a program, in units of 10^6 bytes (code)"
     )
     styles: str | None = Field(None, description="style classifier: sql, or module:function")
-    chat: bool = Field(
-        False, description="wrap a text prompt as a user message of the chat template"
+    chat: bool | Literal["auto"] = Field(
+        False,
+        description="wrap a text prompt as a user message of the chat template; auto: where the "
+        "tokenizer has one",
+    )
+    template: dict[TemplateName, bool | int | float | str] = Field(
+        {}, description="variables of the chat template, such as { enable_thinking = false }"
     )
     system_prompt: str = Field("", description="system message of the chat template")
 

@@ -20,7 +20,7 @@ from dph.settings.objective import (
 )
 from dph.settings.objective_shorthand import SHORTHAND
 from dph.settings.schema import Recipe
-from dph.settings.section import Section
+from dph.settings.section import Section, section_in
 from dph.settings.stores import StoreSettings
 from dph.settings.term import Term
 
@@ -49,11 +49,11 @@ def known_keys() -> Iterator[tuple[str, str]]:
 
 def _keys(section: type[Section], prefix: str) -> Iterator[tuple[str, str]]:
     for name, field in section.model_fields.items():
-        key, annotation = f"{prefix}{name}", field.annotation
+        key, inner = f"{prefix}{name}", section_in(field.annotation)
         if key in NAMED_TABLES:
             yield from _keys(NAMED_TABLES[key], f"{key}.*.")
-        elif isinstance(annotation, type) and issubclass(annotation, Section):
-            yield from _keys(annotation, f"{key}.")
+        elif inner is not None:
+            yield from _keys(inner, f"{key}.")
         else:
             yield key, field.description or ""
     if issubclass(section, TermSettings):
@@ -142,7 +142,8 @@ def _refused_keys(table: Mapping[str, Any]) -> Iterator[str]:
 def pattern_of(key: str) -> str:
     """``data.sets.dev.path`` -> ``data.sets.*.path``; a bare path is the same key.
 
-    So is a column of ``only`` and a field of ``columns``, whose names are anyone's:
+    So is a column of ``only``, a field of ``columns`` and a variable of ``template``, whose names
+    are anyone's:
     ``stores.s.only.part`` -> ``stores.*.only``.
     """
     parts = key.split(".")
@@ -150,7 +151,7 @@ def pattern_of(key: str) -> str:
     if named is not None and len(parts) > (depth := named.count(".") + 1):
         rest = parts[depth + 1 :] or (["path"] if named == "data.sets" else [])
         parts = [named, "*", *rest]
-    if len(parts) > 2 and parts[-2] in ("only", "columns"):
+    if len(parts) > 2 and parts[-2] in ("only", "columns", "template"):
         parts = parts[:-1]
     return ".".join(parts)
 

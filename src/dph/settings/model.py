@@ -1,9 +1,10 @@
 """The settings of ``[model]``."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from dph.settings.adapter import AdapterSettings
 from dph.settings.choices import Device, Precision
 from dph.settings.section import Count, Section
 
@@ -24,10 +25,27 @@ class ModelSettings(Section):
     )
     device: Device = Field("auto", description="auto takes the GPU if there is one")
     dtype: Precision = Field(
-        "float32", description="bfloat16 computes under autocast over float32 weights"
+        "float32", description="of the computation: bfloat16 multiplies matrices under autocast"
+    )
+    weights: Precision = Field(
+        "float32",
+        description="of the weights in memory: bfloat16 halves them, frozen under an adapter or "
+        "trained by 8-bit AdamW with stochastic rounding",
+    )
+    adapter: AdapterSettings | None = Field(
+        None, description="a table [model.adapter]: train an adapter and leave the weights alone"
     )
     attention: Literal["sdpa", "eager", "flash_attention_2"] = Field(
         "sdpa", description="attention implementation of transformers"
     )
     gradient_checkpointing: bool = Field(False, description="recompute activations to save memory")
     threads: Count = Field(0, description="CPU threads of torch; 0 leaves torch's own choice")
+
+    @model_validator(mode="after")
+    def _weights_fit_the_computation(self) -> Self:
+        if self.weights == "bfloat16" and self.dtype != "bfloat16":
+            raise ValueError(
+                'weights = "bfloat16" cannot be computed with in float32: set model.dtype = '
+                f'"bfloat16" too, got {self.dtype!r}'
+            )
+        return self

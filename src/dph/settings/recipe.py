@@ -31,7 +31,7 @@ from dph.settings.places import (
     start_paths_at,
 )
 from dph.settings.schema import Recipe
-from dph.settings.section import Section
+from dph.settings.section import section_in
 
 
 def load_recipe(
@@ -230,8 +230,8 @@ def _meaning(key: str) -> str:
     if key in meanings:
         return f" ({meanings[key]})"
     field = Recipe.model_fields.get(key)
-    section = field.annotation if field else None
-    if isinstance(section, type) and issubclass(section, Section):
+    section = section_in(field.annotation) if field else None
+    if section is not None:
         required = [f"{key}.{n}" for n, f in section.model_fields.items() if f.is_required()]
         return f" ({', '.join(required)})"
     return ""

@@ -129,6 +129,16 @@ class Recipe(Section):
         return self
 
     @model_validator(mode="after")
+    def _consolidation_has_weights_to_train(self) -> Self:
+        if self.consolidation.active and self.model.adapter is not None:
+            raise ValueError(
+                f"consolidation.updates={self.consolidation.updates} goes on from whole weights, "
+                "and [model.adapter] trains none: `dph export` the run and consolidate from there, "
+                "or train without an adapter"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _something_is_learnt_from(self) -> Self:
         if not self.train.problems_per_step and not self.objective.rehearses:
             raise ValueError(

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from types import NoneType
+from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -30,3 +31,14 @@ class Section(BaseModel):
     """A frozen table of settings; an unknown key or a wrong type is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+def section_in(annotation: Any) -> type[Section] | None:
+    """The table that a field holds, always or where there is one; None where it holds a value.
+
+    >>> section_in(Section | None) is Section, section_in(Section) is Section, section_in(int)
+    (True, True, None)
+    """
+    kinds = [kind for kind in get_args(annotation) if kind is not NoneType] or [annotation]
+    found = kinds[0] if len(kinds) == 1 else None
+    return found if isinstance(found, type) and issubclass(found, Section) else None

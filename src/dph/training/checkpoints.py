@@ -2,6 +2,7 @@
 
     checkpoints/step_000040/
       config.json model.safetensors tokenizer.json ...   AutoModelForCausalLM reads it
+      adapter_config.json adapter_model.safetensors ...  instead: a run with an adapter
       optimizer.safetensors                              "<parameter index>.<name>"
       trainer.json                                       step, position, digest, verifiers
       recent.parquet                                     of an anchor on recent answers alone
@@ -19,15 +20,15 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from dph.errors import CheckpointError, DataError, TrainingError
 from dph.files import atomic_path, make_directory, read_json, write_json
+from dph.models.adapter import save_policy
+from dph.training.optimizer_state import save_optimizer
 from dph.training.order import Position
 
 _NAME = re.compile(r"step_(\d{6,})")
-_ADAMW_STATE = {"step", "exp_avg", "exp_avg_sq"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +82,9 @@ def save_checkpoint(
     try:
         with atomic_path(path) as temporary:
             temporary.mkdir()
-            model.save_pretrained(temporary)
+            save_policy(model, temporary)
             tokenizer.save_pretrained(temporary)
-            save_file(_flat_state(optimizer), temporary / "optimizer.safetensors")
+            save_optimizer(optimizer, temporary)
             also(temporary)
             _write(temporary, _TrainerFile(digest, tuple(verifiers), progress))
     except SafetensorError as error:  # its way to say that the disk is full
@@ -149,33 +150,6 @@ def record_verifier(path: Path, *, name: str, version: str, first_step: int) -> 
     _write(path, replace(found, verifiers=verifiers))
 
 
-def load_optimizer(path: Path, optimizer: torch.optim.Optimizer) -> None:
-    """Put the optimizer back into the state that a checkpoint holds.
-
-    Raises:
-        CheckpointError: the file is missing, damaged, or of another model.
-    """
-    try:
-        state = _by_parameter(load_file(path / "optimizer.safetensors"))
-    except (OSError, SafetensorError, ValueError) as error:
-        raise CheckpointError(f"the checkpoint {path} is damaged: {error}") from error
-    parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    for number, values in state.items():
-        if lacking := sorted(_ADAMW_STATE - values.keys()):
-            raise CheckpointError(
-                f"the checkpoint {path} is damaged: the optimizer's state of parameter {number} "
-                f"lacks {', '.join(lacking)} (it has {', '.join(sorted(values))})"
-            )
-        shape = values["exp_avg"].shape
-        if not 0 <= number < len(parameters) or parameters[number].shape != shape:
-            raise CheckpointError(
-                f"the checkpoint {path} belongs to another model: parameter {number} has shape "
-                f"{tuple(shape)} there"
-            )
-    current = optimizer.state_dict()
-    optimizer.load_state_dict({"state": state, "param_groups": current["param_groups"]})
-
-
 @dataclass(frozen=True, slots=True)
 class _TrainerFile:
     digest: str
@@ -203,23 +177,6 @@ def _write(path: Path, content: _TrainerFile) -> None:
     write_json(path / "trainer.json", {**made_by, **progress})
 
 
-def _by_parameter(
-    tensors: Mapping[str, torch.Tensor],
-) -> dict[int, dict[str, torch.Tensor]]:
-    """The optimizer's state, from names ``<parameter index>.<name>``.
-
-    Raises:
-        ValueError: a name is not of that form.
-    """
-    state: dict[int, dict[str, torch.Tensor]] = {}
-    for key, tensor in tensors.items():
-        index, dot, name = key.partition(".")
-        if not (dot and index.isdecimal()):
-            raise ValueError(f"{key!r} is not the name of an optimizer's state")
-        state.setdefault(int(index), {})[name] = tensor
-    return state
-
-
 def _in_order(directory: Path) -> list[Path]:
     found = [path for path in directory.glob("step_*") if _NAME.fullmatch(path.name)]
     return sorted(found, key=_step_of)
@@ -227,11 +184,3 @@ def _in_order(directory: Path) -> list[Path]:
 
 def _step_of(checkpoint: Path) -> int:
     return int(checkpoint.name.removeprefix("step_"))
-
-
-def _flat_state(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
-    return {
-        f"{index}.{name}": value.detach().cpu().contiguous()
-        for index, values in optimizer.state_dict()["state"].items()
-        for name, value in values.items()
-    }

@@ -128,7 +128,7 @@ class _Run:
         if self.evaluations is not None:
             self.evaluations.require_same_settings()
         self.forward = training_forward(recipe, actors, self.objective)
-        self.optimizer = make_optimizer(actors.policy, recipe.train)
+        self.optimizer = make_optimizer(actors.policy, recipe.train, seed=recipe.seed)
         self.checkpoints = RunCheckpoints(
             directory / "checkpoints",
             recipe,

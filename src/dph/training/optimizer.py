@@ -5,15 +5,26 @@ from torch.optim.lr_scheduler import LambdaLR
 from transformers import PreTrainedModel
 
 from dph.settings import TrainingSettings
+from dph.training.bfloat16_adamw import bfloat16_adamw
 
 
-def make_optimizer(model: PreTrainedModel, train: TrainingSettings) -> torch.optim.AdamW:
-    """AdamW over every trainable parameter; biases and norms are not decayed."""
+def make_optimizer(
+    model: PreTrainedModel, train: TrainingSettings, *, seed: int = 0
+) -> torch.optim.Optimizer:
+    """AdamW over every trainable parameter; biases and norms are not decayed.
+
+    Weights in bfloat16 are rounded at random, as ``seed`` says.
+
+    Raises:
+        SettingsError: they are, and torchao is not installed.
+    """
     trainable = [p for p in model.parameters() if p.requires_grad]
     groups = [
         {"params": [p for p in trainable if p.dim() > 1], "weight_decay": train.weight_decay},
         {"params": [p for p in trainable if p.dim() <= 1], "weight_decay": 0.0},
     ]
+    if any(p.dtype == torch.bfloat16 for p in trainable):
+        return bfloat16_adamw([group for group in groups if group["params"]], train, seed=seed)
     return torch.optim.AdamW(groups, lr=train.learning_rate, betas=train.betas, eps=train.eps)
 
 

@@ -14,12 +14,12 @@ from dph.training.checkpoints import (
     Progress,
     followed_by,
     latest_checkpoint,
-    load_optimizer,
     read_progress,
     read_verifiers,
     remove_old,
     save_checkpoint,
 )
+from dph.training.optimizer_state import load_optimizer
 
 
 class RunCheckpoints:

@@ -15,6 +15,8 @@ _PARTS = {
     "vllm": "sampling with vLLM",
     "math": "graders of mathematics",
     "cce": "cut cross-entropy on CUDA",
+    "peft": "adapters",
+    "low-memory": "training weights in bfloat16",
     "tracking": "trackers",
     "tensorboard": "TensorBoard",
     "wandb": "Weights & Biases",

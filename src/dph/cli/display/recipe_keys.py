@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from dph.settings import Recipe
 from dph.settings.keys import NAMED_TABLES, term_parameters
 from dph.settings.objective import TermSettings
+from dph.settings.section import section_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +59,13 @@ def keys_of(recipe: Recipe) -> list[Key]:
 
 def _keys(section: type[BaseModel], prefix: str, values: dict[str, Any] | None) -> Iterator[Key]:
     for name, field in section.model_fields.items():
-        below = field.annotation
+        below = section_in(field.annotation)
         inside = None if values is None else values[name]
         if prefix + name in NAMED_TABLES:
             for own in ["*"] if inside is None else inside:
                 content = None if inside is None else inside[own]
                 yield from _keys(NAMED_TABLES[prefix + name], f"{prefix}{name}.{own}.", content)
-        elif isinstance(below, type) and issubclass(below, BaseModel):
+        elif below is not None and (values is None or inside is not None):
             yield from _keys(below, f"{prefix}{name}.", inside)
         else:
             default = None if field.is_required() else field.default

@@ -4,6 +4,7 @@ from dph.runs.preflight.data import NamedProblems, count_errors, read_data
 from dph.runs.preflight.databases import check_databases
 from dph.runs.preflight.findings import Findings
 from dph.runs.preflight.grading import check_styles, check_verifiers
+from dph.runs.preflight.memory import check_memory
 from dph.runs.preflight.model import check_model
 from dph.runs.preflight.objective import check_objective
 from dph.runs.preflight.prompts import check_prompts
@@ -29,6 +30,7 @@ def preflight(recipe: Recipe) -> Findings:
     check_styles(recipe, findings)
     check_verifiers(recipe, named, findings)
     check_prompts(recipe, config, prompts, findings)
+    check_memory(recipe, config, named, findings)
     check_objective(recipe, findings)
     return findings
 

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass, field
 
+from dph.runs.memory import Device, MemoryEstimate
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(slots=True, kw_only=True)
 class Findings:
     """Lines for people, collected by the checks."""
 
@@ -13,3 +15,7 @@ class Findings:
     """What the recipe names and is not there yet, and what is worth knowing."""
     unchecked: list[str] = field(default_factory=list)
     """What could not be looked at: because something is not there, or needs torch."""
+    memory: MemoryEstimate | None = None
+    """What training and sampling will take; None where it could not be told."""
+    device: Device | None = None
+    """Where they would run."""

@@ -67,16 +67,17 @@ def _check_chats(
     data = recipe.data
     messages = any(not isinstance(p.prompt, str) for part in named for p in part.problems)
     texts = any(isinstance(p.prompt, str) for part in named for p in part.problems)
-    if (data.chat or messages) and not tokenizer.has_template:
+    chat = tokenizer.has_template if data.chat == "auto" else data.chat
+    if (chat or messages or data.template) and not tokenizer.has_template:
         findings.errors.append(
             "model.path: the tokenizer has no chat template, which chat prompts need: "
             "use plain prompts (chat = false) or save a chat_template with the tokenizer"
         )
-    if data.system_prompt and texts and not data.chat:
+    if data.system_prompt and texts and not chat:
         findings.errors.append(
             "data.system_prompt needs data.chat = true: a plain prompt is taken as it is"
         )
-    return data.chat or messages
+    return chat or messages
 
 
 def _too_long(
@@ -86,13 +87,15 @@ def _too_long(
     if part.max_tokens >= context:
         limit = f"{part.max_tokens} tokens of an answer (sampling.max_tokens, evaluate.max_tokens)"
         return [f"{part.key}: {limit} and a prompt exceed the model's context of {context}"]
-    longest = sorted(part.problems, key=_bytes, reverse=True)[:_MEASURED]
+    longest = longest_first(part.problems)[:_MEASURED]
     found = []
     for problem in longest:
         if _bytes(problem) + part.max_tokens + 2 <= context:
             break  # a token is a byte at least, and two are added around
-        chat = recipe.data.chat or not isinstance(problem.prompt, str)
-        length = sum(tokenizer.length(text, special=not chat) for text in _texts(problem))
+        asked = recipe.data.chat
+        chat = tokenizer.has_template if asked == "auto" else asked
+        chat = chat or not isinstance(problem.prompt, str)
+        length = prompt_length(tokenizer, problem, chat=chat)
         if length + part.max_tokens > context:
             found.append((problem.problem_id, length, "at least " if chat else ""))
     if not found:
@@ -103,6 +106,16 @@ def _too_long(
         f"{part.key}: problem {problem_id!r}: a prompt of {least}{length} tokens and max_tokens = "
         f"{part.max_tokens} exceed the model's context of {context}{more}"
     ]
+
+
+def longest_first(problems: Sequence[Problem]) -> list[Problem]:
+    """Problems with the most text in their prompts first."""
+    return sorted(problems, key=_bytes, reverse=True)
+
+
+def prompt_length(tokenizer: TokenizerFiles, problem: Problem, *, chat: bool = False) -> int:
+    """Tokens of a problem's prompt, without those that a chat template adds."""
+    return sum(tokenizer.length(text, special=not chat) for text in _texts(problem))
 
 
 def _bytes(problem: Problem) -> int:

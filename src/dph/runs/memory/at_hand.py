@@ -1,0 +1,53 @@
+"""The memory of the device that a recipe would run on, asked of the system and not of torch."""
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from dph.settings.choices import Device as Wanted
+
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A GPU, or the machine's own memory, in bytes."""
+
+    name: str
+    cuda: bool
+    memory: float
+
+
+def device_at_hand(wanted: Wanted) -> Device | None:
+    """The device of ``model.device``; None where nothing is known of it."""
+    if wanted != "cpu" and (gpu := _gpu()) is not None:
+        return gpu
+    memory = None if wanted == "cuda" else _memory()
+    return None if memory is None else Device(name="this machine", cuda=False, memory=memory)
+
+
+def _gpu() -> Device | None:
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return None
+    query = [program, "--query-gpu=name,memory.total", "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(query, check=True, capture_output=True, text=True, timeout=20)
+        name, _, mib = done.stdout.splitlines()[0].rpartition(",")
+        return Device(name=name.strip(), cuda=True, memory=float(mib) * 2**20)
+    except (OSError, subprocess.SubprocessError, IndexError, ValueError):
+        return None  # a driver without a device
+
+
+def _memory() -> float | None:
+    """The machine's memory, or what of it this process may take."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    total = next((float(x.split()[1]) * 1024 for x in lines if x.startswith("MemTotal")), None)
+    for path in map(Path, _LIMITS):
+        if total is not None and path.is_file() and (text := path.read_text().strip()).isdigit():
+            total = min(total, float(text))
+    return total

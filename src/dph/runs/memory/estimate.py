@@ -1,0 +1,184 @@
+"""Peak memory of training and of sampling, part by part.
+
+What a forward pass keeps for its backward pass is counted layer by layer as transformers' decoders
+write it: two norms, queries, keys, values, attention, a gated or a plain inner layer. Peaks are
+measured beside this by ``make bench`` (benchmarks/README.md).
+"""
+
+from dataclasses import dataclass
+
+from dph.runs.memory.load import Load
+from dph.runs.memory.shape import ModelShape
+from dph.settings import Recipe
+
+_TABLE = 2**24
+"""Logits above which they are computed in blocks (`dph.forward.logprobs`)."""
+_BLOCKS = 4 * 2**20 * 4
+"""Bytes of the buffers of blocks."""
+_STATES_8_BIT = 2 * (1 + 4 / 256)
+"""Bytes of a number's state in 8-bit AdamW: two codes, and a scale for every 256 of each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryEstimate:
+    """Bytes. ``weights`` are those of the policy, of an adapter, and of a second model if need be.
+
+    ``activations`` belong to the largest micro-batch, logits among them, ``activations_apart``
+    is what they would be if no prompt was shared. ``step`` is what the optimizer's step takes for
+    a moment. ``vllm`` is what vLLM takes of a GPU while pre-sampling and evaluating.
+    """
+
+    weights: float
+    gradients: float
+    optimizer: float
+    activations: float
+    activations_apart: float
+    step: float
+    cache: float
+    logits: float
+    vllm: float
+    several: bool
+    head: float
+    """The gradient of the output layer, which is there before activations are gone."""
+
+    @property
+    def training(self) -> float:
+        """The peak of an update after the first: of its backward pass, or of its step."""
+        made = self.gradients if self.several else min(self.head, self.gradients)
+        backward = self.activations + made
+        return self.weights + self.optimizer + max(backward, self.gradients + self.step)
+
+    @property
+    def sampling(self) -> float:
+        """The peak of drawing a step's answers on torch."""
+        return self.weights + self.optimizer + self.cache + self.logits
+
+    @property
+    def peak(self) -> float:
+        """The most of both."""
+        return max(self.training, self.sampling)
+
+
+def estimate(
+    recipe: Recipe, shape: ModelShape, load: Load, *, cuda: bool = False, gpu: float = 0.0
+) -> MemoryEstimate:
+    """The memory of a recipe's training and sampling, without the libraries themselves.
+
+    ``cuda`` is where it runs, ``gpu`` the bytes of that device. Computed as: sizes of what is
+    there at once. Answers have their full length.
+    """
+    model = recipe.model
+    width = 2 if model.weights == "bfloat16" else 4
+    trained, gradient = shape.parameters, float(width)
+    extra = 0.0
+    if model.adapter is not None:
+        trained, gradient = shape.adapter_parameters(model.adapter), 4.0
+        extra = 4.0 * trained
+    states = _STATES_8_BIT if gradient == 2 else 8.0
+    head = 0.0 if model.adapter is not None else shape.head * 4.0
+    apart = _activations(recipe, shape, load.apart, load.scored_apart)
+    never = recipe.train.shared_prompts == "never"
+    return MemoryEstimate(
+        weights=shape.parameters * width * _models(recipe) + extra,
+        gradients=trained * gradient,
+        optimizer=trained * states,
+        activations=apart if never else _activations(recipe, shape, load.computed, load.scored),
+        activations_apart=apart,
+        step=_step(trained, shape, adapter=model.adapter is not None, states=states, cuda=cuda),
+        cache=load.cached * 2.0 * shape.layers * shape.keys * _products(recipe),
+        logits=_sampling(recipe, shape, load),
+        vllm=recipe.vllm.memory * gpu if recipe.sampling.engine == "vllm" else 0.0,
+        several=load.several,
+        head=head,
+    )
+
+
+def _models(recipe: Recipe) -> int:
+    """Sets of weights: one, and one of the initial policy where that is needed beside."""
+    if recipe.model.adapter is not None:
+        return 1
+    compared = bool(recipe.evaluate.every and recipe.evaluate.during.compared)
+    return 1 + (compared or recipe.objective.reads_reference(recipe.data.modules))
+
+
+def _products(recipe: Recipe) -> int:
+    """Bytes of a number in matrix products."""
+    return 2 if recipe.model.dtype == "bfloat16" else 4
+
+
+def _activations(recipe: Recipe, shape: ModelShape, tokens: int, scored: int) -> float:
+    layer = tokens * _layer(recipe, shape)
+    # What one layer's backward pass makes on its way; by then the logits are gone.
+    moving = tokens * _products(recipe) * (2 * shape.inner + 2 * shape.hidden)
+    kept = shape.layers * layer
+    if recipe.model.gradient_checkpointing:
+        residual = 2 if recipe.model.weights == "bfloat16" else 4
+        kept = shape.layers * tokens * shape.hidden * residual
+        moving += layer  # computed again
+    return kept + max(moving, _head(recipe, shape, scored)) + _copies(recipe, shape)
+
+
+def _layer(recipe: Recipe, shape: ModelShape) -> float:
+    """Bytes that a layer keeps of a token for its backward pass."""
+    b, h = _products(recipe), shape.hidden
+    adapter = recipe.model.adapter
+    if recipe.model.weights == "bfloat16":
+        norms = 2 * (4 + 2 + 2) * h  # widened to float32, narrowed, scaled
+    elif b == 2:
+        norms = 2 * (4 + 4 + 2) * h  # in float32, and once more for the product
+    else:
+        norms = 2 * 3 * 4 * h
+    if adapter is not None:  # a frozen norm keeps nothing for its own weight
+        norms -= 2 * h * (2 if recipe.model.weights == "bfloat16" else 4)
+    attention = b * (2 * shape.queries + 2 * shape.keys)
+    inner = b * (4 if shape.gated else 3) * shape.inner
+    return norms + attention + inner + _of_adapter(recipe, shape)
+
+
+def _of_adapter(recipe: Recipe, shape: ModelShape) -> float:
+    """Bytes that the adapters of a layer keep of a token beside that."""
+    adapter, b = recipe.model.adapter, _products(recipe)
+    if adapter is None:
+        return 0.0
+    kept = 0.0
+    for inputs, outputs in shape.targets(adapter):
+        kept += b * adapter.rank
+        if b == 2:  # widened for the adapter and narrowed again for its product
+            kept += b * inputs
+        if adapter.kind == "dora":  # its scale multiplies both outputs
+            kept += 2 * b * outputs
+    return kept / shape.layers
+
+
+def _head(recipe: Recipe, shape: ModelShape, scored: int) -> float:
+    """Logits of a training pass: the table, its softmax and its gradient, or blocks of it."""
+    numbers = scored * shape.vocabulary
+    if numbers > _TABLE:
+        return _BLOCKS
+    copies = 3 + (recipe.sampling.temperature != 1)
+    return 4.0 * copies * numbers
+
+
+def _copies(recipe: Recipe, shape: ModelShape) -> float:
+    """Copies of the weights, in the products' precision or for DoRA, until the backward pass."""
+    adapter = recipe.model.adapter
+    narrowed = recipe.model.dtype == "bfloat16" and recipe.model.weights == "float32"
+    copies = 2.0 * shape.parameters if narrowed else 0.0
+    if adapter is not None and adapter.kind == "dora":  # the product of the small matrices
+        copies += 1.4 * 4.0 * sum(inputs * outputs for inputs, outputs in shape.targets(adapter))
+    return copies
+
+
+def _step(trained: int, shape: ModelShape, *, adapter: bool, states: float, cuda: bool) -> float:
+    """What AdamW makes on its way: of one tensor on a CPU, of all of them on a GPU."""
+    largest = trained if adapter else shape.largest
+    if states < 8:  # one fused kernel a tensor
+        return 0.0 if cuda else 20.0 * largest
+    return 4.0 * trained if cuda else 8.0 * largest
+
+
+def _sampling(recipe: Recipe, shape: ModelShape, load: Load) -> float:
+    """The larger of a prefill's layer and a step's logits: of those come weights and sums."""
+    step = 4.0 * load.rows * shape.vocabulary * (3 + (_products(recipe) == 2))
+    prefill = load.prefilled * _products(recipe) * (3 * shape.inner + 4 * shape.hidden)
+    return max(step, prefill)

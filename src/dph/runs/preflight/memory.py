@@ -1,0 +1,80 @@
+"""How much memory the recipe will take, and whether the device at hand has it."""
+
+from collections.abc import Sequence
+
+from dph.errors import ModelError
+from dph.records import Problem
+from dph.runs.memory import Device, MemoryEstimate, device_at_hand, estimate, load_of, read_shape
+from dph.runs.preflight.data import NamedProblems
+from dph.runs.preflight.findings import Findings
+from dph.runs.preflight.model import ModelFiles
+from dph.runs.preflight.prompts import longest_first, prompt_length
+from dph.runs.preflight.tokenizer import read_tokenizer
+from dph.settings import Recipe
+
+_LOOKED_AT = 32
+"""Prompts of which the longest in tokens is taken, those of most bytes."""
+LIBRARIES = 0.6 * 2**30
+"""Bytes of Python, torch and transformers, or of a CUDA context."""
+
+
+def check_memory(
+    recipe: Recipe,
+    model: ModelFiles | None,
+    named: Sequence[NamedProblems],
+    findings: Findings,
+) -> None:
+    """Estimate the peaks of training and sampling; an error where no device here holds them."""
+    training = next((part for part in named if part.key == "data.train"), None)
+    if model is None or training is None or not training.problems:
+        findings.unchecked.append("the memory it takes: there is no model, or no training problem")
+        return
+    device = device_at_hand(recipe.model.device)
+    try:
+        shape = read_shape(model.directory)
+        longest = _longest(model, training.problems)
+    except ModelError as error:
+        findings.unchecked.append(f"the memory it takes: {error}")
+        return
+    if longest is None:
+        findings.unchecked.append("the memory it takes: the lengths of prompts need torch")
+        return
+    cuda = device is not None and device.cuda
+    found = estimate(
+        recipe,
+        shape,
+        load_of(recipe, prompt=longest),
+        cuda=cuda,
+        gpu=device.memory if device is not None and device.cuda else 0.0,
+    )
+    findings.memory = found
+    findings.device = device
+    if device is not None and (refusal := _too_much(found, device)):
+        findings.errors.append(refusal)
+
+
+def _longest(model: ModelFiles, problems: Sequence[Problem]) -> int | None:
+    """Tokens of the longest prompt."""
+    tokenizer = read_tokenizer(model.directory)
+    if tokenizer is None:
+        return None
+    return max(prompt_length(tokenizer, p) for p in longest_first(problems)[:_LOOKED_AT])
+
+
+def _too_much(found: MemoryEstimate, device: Device) -> str | None:
+    needed = found.peak + LIBRARIES
+    if needed <= device.memory:
+        return None
+    part = "training" if found.training >= found.sampling else "sampling"
+    fixed = found.weights + found.gradients + found.optimizer
+    advice = (
+        "train an adapter ([model.adapter]), or weights in bfloat16 (model.weights)"
+        if part == "training" and fixed > device.memory / 2
+        else "lower train.microbatch_tokens, or set model.gradient_checkpointing = true"
+        if part == "training"
+        else "lower sampling.max_rows or sampling.cache_tokens"
+    )
+    return (
+        f"{part} takes about {needed / 2**30:.1f} GiB, and {device.name} has "
+        f"{device.memory / 2**30:.1f}: {advice}"
+    )

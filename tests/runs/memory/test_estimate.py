@@ -1,0 +1,124 @@
+"""The arithmetic of the estimate; how near it is to what is held: benchmarks/memory.py."""
+
+import pytest
+
+from dph.models.adapter import add_adapter
+from dph.models.loading import load_model
+from dph.runs.memory import estimate, load_of, read_shape
+from dph.settings import resolve_recipe
+from dph.settings.adapter import AdapterSettings
+from tiny_models import FAMILIES, build_model
+
+ROWS = {"problems_per_step": 4, "samples_per_problem": 2, "minibatches": 1}
+
+
+def recipe_of(directory, *, train=None, **model):
+    return resolve_recipe(
+        {
+            "method": "grpo",
+            "model": {"path": str(directory), "device": "cpu", **model},
+            "data": {"train": "none.jsonl", "verifier": "exact"},
+            "sampling": {"max_tokens": 10},
+            "train": {**ROWS, **(train or {})},
+        }
+    )
+
+
+def found(directory, **settings):
+    recipe = recipe_of(directory, **settings)
+    return estimate(recipe, read_shape(directory), load_of(recipe, prompt=20))
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_a_models_sizes_are_those_of_its_files(tmp_path, family):
+    model = build_model(family)
+    model.save_pretrained(tmp_path)
+    shape = read_shape(tmp_path)
+    assert shape.parameters == sum(p.numel() for p in model.parameters())
+    assert (shape.vocabulary, shape.hidden, shape.layers) == (48, 32, 2)
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2", "gpt2"])
+@pytest.mark.parametrize("kind", ["lora", "dora"])
+@pytest.mark.parametrize("targets", ["all-linear", ["q_proj", "v_proj"]])
+def test_an_adapter_has_as_many_numbers_as_peft_makes(tmp_path, family, kind, targets):
+    if family == "gpt2":
+        targets = ["c_attn"] if targets != "all-linear" else targets
+    model = build_model(family)
+    model.save_pretrained(tmp_path)
+    settings = AdapterSettings(kind=kind, rank=4, targets=targets)
+    loaded = load_model(tmp_path, device="cpu")
+    add_adapter(loaded, settings, base="base", seed=0)
+    trained = sum(p.numel() for p in loaded.parameters() if p.requires_grad)
+    assert read_shape(tmp_path).adapter_parameters(settings) == trained
+
+
+def test_prompts_count_once_where_they_are_shared():
+    load = load_of(recipe_of("model"), prompt=20)
+    assert load.computed == 4 * 20 + 8 * 10
+    assert load.apart == 8 * 30
+    assert load.cached == 4 * 20 + 8 * 9
+    assert not load.several
+    small = load_of(recipe_of("model", train={"microbatch_tokens": 100}), prompt=20)
+    assert (small.computed, small.several) == (100, True)
+
+
+def test_weights_gradients_and_states_are_sixteen_six_and_few_bytes_a_number(tmp_path):
+    model = build_model("llama")
+    model.save_pretrained(tmp_path)
+    count = sum(p.numel() for p in model.parameters())
+    whole = found(tmp_path)
+    assert (whole.weights, whole.gradients, whole.optimizer) == (4 * count, 4 * count, 8 * count)
+    narrow = found(tmp_path, dtype="bfloat16", weights="bfloat16")
+    assert narrow.weights + narrow.gradients == 4 * count
+    assert narrow.optimizer == pytest.approx(2 * count, rel=0.02)
+    settings = {"kind": "lora", "rank": 1}
+    adapted = found(tmp_path, dtype="bfloat16", weights="bfloat16", adapter=settings)
+    small = read_shape(tmp_path).adapter_parameters(AdapterSettings(**settings))
+    assert adapted.weights == 2 * count + 4 * small
+    assert adapted.gradients + adapted.optimizer == 12 * small
+
+
+def test_an_initial_policy_beside_costs_its_weights_but_with_an_adapter_nothing(tmp_path):
+    build_model("llama").save_pretrained(tmp_path)
+    table = recipe_of(tmp_path)
+    kl = table.model_copy(
+        update={"objective": resolve_recipe({**_plain(tmp_path), "method": "rkl"}).objective}
+    )
+    shape, load = read_shape(tmp_path), load_of(kl, prompt=20)
+    assert estimate(kl, shape, load).weights == 2 * estimate(table, shape, load).weights
+
+
+def _plain(directory):
+    return {
+        "model": {"path": str(directory)},
+        "data": {"train": "none.jsonl", "verifier": "exact"},
+    }
+
+
+def test_eight_billion_numbers_fit_the_cards_that_they_should():
+    """Of Llama 3 8B's sizes: whole on 80 GB with recomputed layers, an adapter on 24 GB."""
+    from dph.runs.memory import ModelShape  # noqa: PLC0415
+
+    sizes = {"q": (4096, 4096), "k": (4096, 1024), "v": (4096, 1024), "o": (4096, 4096)}
+    sizes |= {"gate": (4096, 14336), "up": (4096, 14336), "down": (14336, 4096)}
+    shape = ModelShape(
+        parameters=8_030_261_248,
+        vocabulary=128256,
+        hidden=4096,
+        layers=32,
+        queries=4096,
+        keys=1024,
+        inner=14336,
+        gated=True,
+        linear={f"layers.{n}.{k}.weight": size for n in range(32) for k, size in sizes.items()},
+        largest=128256 * 4096,
+    )
+    narrow = {"dtype": "bfloat16", "weights": "bfloat16", "gradient_checkpointing": True}
+    whole = recipe_of("model", train={"microbatch_tokens": 8192}, **narrow)
+    adapted = recipe_of(
+        "model", train={"microbatch_tokens": 2048}, adapter={"kind": "lora"}, **narrow
+    )
+    for recipe, card in ((whole, 80e9), (adapted, 24e9)):
+        load = load_of(recipe, prompt=1000)
+        assert estimate(recipe, shape, load, cuda=True).peak < 0.95 * card

@@ -1,0 +1,184 @@
+"""Whole runs that train an adapter, on the letter task."""
+
+import shutil
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from dph.errors import ModelError, SettingsError
+from dph.forward.scoring import score_completions
+from dph.models.loading import load_model
+from dph.models.policies import load_policy
+from dph.runs.evaluation_stage import evaluate_stage
+from dph.runs.export import export
+from dph.runs.interpolation import interpolated
+from dph.runs.pool_need import needs_pool
+from dph.runs.presampling_stage import presample_stage
+from dph.runs.progress import Silent
+from dph.runs.training_digest import training_digest
+from dph.runs.training_stage import train_stage
+from dph.runs.workbench import open_workbench
+from dph.training.checkpoints import latest_checkpoint
+
+ADAPTER = {"adapter": {"kind": "lora", "rank": 4, "alpha": 8.0}}
+KINDS = ("lora", "dora")
+
+
+ROWS = [[3, 4, 5]] * 3, [[4, 5, 1], [3, 1], [5, 4, 3]]
+SCORING = {"temperature": 1.0, "pad_id": 0, "token_budget": 64, "dtype": "float32"}
+
+
+def largest_gap(ours, theirs):
+    pairs = zip(ours, theirs, strict=True)
+    return max(abs(a - b) for x, y in pairs for a, b in zip(x, y, strict=True))
+
+
+def with_adapter(kind):
+    return {"adapter": {"kind": kind, "rank": 4, "alpha": 8.0}}
+
+
+def train(recipe, run):
+    """Train, on a pool of the run's own where the method needs one."""
+    with open_workbench(recipe) as bench:
+        if needs_pool(recipe):
+            presample_stage(bench, run, Silent())
+        return train_stage(bench, run, Silent())
+
+
+def files(directory):
+    return {path.name: path.read_bytes() for path in directory.iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_that_goes_on_ends_with_the_weights_of_one_that_did_not_stop(
+    make_recipe, tmp_path, kind
+):
+    model, learns = with_adapter(kind), {"checkpoint_every": 2}
+    whole = make_recipe(model=model, train={"steps": 4, **learns})
+    half = make_recipe(model=model, train={"steps": 2, **learns})
+    stopped = train(half, tmp_path / "stopped")
+    before = files(stopped.checkpoint)
+    shutil.copytree(tmp_path / "stopped" / "pool", tmp_path / "straight" / "pool")
+    straight = train(whole, tmp_path / "straight")
+    resumed = train(whole, tmp_path / "stopped")
+    ours, theirs = files(resumed.checkpoint), files(straight.checkpoint)
+    for name in ("adapter_model.safetensors", "optimizer.safetensors", "adapter_config.json"):
+        assert ours[name] == theirs[name], name
+    assert before["adapter_model.safetensors"] != ours["adapter_model.safetensors"]
+
+
+def test_a_checkpoint_holds_the_adapter_and_no_weights_of_the_model(make_recipe, tmp_path):
+    found = files(train(make_recipe("grpo", model=ADAPTER), tmp_path / "run").checkpoint)
+    assert {"adapter_model.safetensors", "adapter_config.json", "adapter_base.json"} <= found.keys()
+    assert "model.safetensors" not in found
+    assert str(tmp_path).encode() not in b"".join(found.values())
+
+
+@pytest.mark.parametrize("method", ["rkl", "dph_js_definition"])
+def test_the_weights_are_loaded_once_for_policy_and_initial_policy(
+    make_recipe, tmp_path, monkeypatch, method
+):
+    loaded = []
+
+    def counted(path, **options):
+        loaded.append(path)
+        return load_model(path, **options)
+
+    recipe = make_recipe(method, model=ADAPTER, evaluate={"every": 1})
+    with open_workbench(recipe) as bench:
+        if needs_pool(recipe):
+            presample_stage(bench, tmp_path / "run", Silent())
+        monkeypatch.setattr("dph.models.policies.load_model", counted)
+        train_stage(bench, tmp_path / "run", Silent())
+    assert len(loaded) == 1
+    drift = pq.read_table(tmp_path / "run" / "progress.parquet").column("reverse_kl").to_pylist()
+    assert drift
+
+
+def test_the_initial_policy_of_an_adapter_is_that_of_a_run_without_one(make_recipe, tmp_path):
+    """The pool that a run without one made is taken, whose model is told by its weights."""
+    with open_workbench(make_recipe()) as bench:
+        presample_stage(bench, tmp_path / "plain", Silent())
+    recipe = make_recipe(model=ADAPTER, presample={"pool": str(tmp_path / "plain" / "pool")})
+    assert train(recipe, tmp_path / "adapted").step == 2
+    assert not (tmp_path / "adapted" / "pool").exists()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_exported_model_answers_as_the_run_does(make_recipe, tmp_path, kind):
+    recipe = make_recipe(model=with_adapter(kind), train={"learning_rate": 0.05})
+    run = tmp_path / "run"
+    trained = train(recipe, run)
+    with open_workbench(recipe) as bench:
+        out = export(run, tmp_path / "exported")
+        evaluate_stage(bench, run, Silent(), model=trained.checkpoint)
+        evaluate_stage(bench, tmp_path / "plain", Silent(), model=out)
+        adapted = load_policy(trained.checkpoint, recipe.model, initial=bench.initial)
+        assert not (out / "adapter_config.json").exists()
+        assert not (out / "optimizer.safetensors").exists()
+    tables = [pq.read_table(place / "samples.parquet") for place in (run, tmp_path / "plain")]
+    greedy = [[r["text"] for r in t.to_pylist() if r["sample_index"] < 0] for t in tables]
+    assert greedy[0] == greedy[1]
+    assert greedy[0]
+    base = score_completions(load_model(bench.initial, device="cpu"), *ROWS, **SCORING)
+    plain = load_model(out, device="cpu")
+    ours, theirs = (score_completions(m, *ROWS, **SCORING) for m in (adapted, plain))
+    assert largest_gap(ours, theirs) <= 1e-4
+    assert largest_gap(ours, base) > 1e-2  # it has learnt something
+
+
+def test_an_export_in_bfloat16_is_the_float32_one_rounded_once(make_recipe, tmp_path):
+    run = tmp_path / "run"
+    train(make_recipe("grpo", model=ADAPTER), run)
+    exact, rounded = export(run, tmp_path / "a"), export(run, tmp_path / "b", weights="bfloat16")
+    ours = load_model(rounded, device="cpu", weights="bfloat16").state_dict()
+    for name, tensor in load_model(exact, device="cpu").state_dict().items():
+        assert torch.equal(tensor.bfloat16(), ours[name])
+
+
+def test_a_run_without_an_adapter_is_exported_as_it_is(make_recipe, tmp_path):
+    run = tmp_path / "run"
+    trained = train(make_recipe("grpo"), run)
+    out = export(run, tmp_path / "out")
+    assert files(out)["model.safetensors"] == files(trained.checkpoint)["model.safetensors"]
+    with pytest.raises(SettingsError, match="is there already"):
+        export(run, out)
+
+
+def test_the_model_half_way_is_made_of_merged_weights(make_recipe, tmp_path):
+    run = tmp_path / "run"
+    train(make_recipe("grpo", model=ADAPTER), run)
+    final = load_model(export(run, tmp_path / "out"), device="cpu").state_dict()
+    base = load_model(tmp_path / "model", device="cpu").state_dict()
+    half = load_model(interpolated(run, 0.5), device="cpu").state_dict()
+    for name, tensor in half.items():
+        assert torch.allclose(tensor, (base[name] + final[name]) / 2, atol=1e-6)
+
+
+def test_weights_that_changed_under_an_adapter_are_refused(make_recipe, make_model, tmp_path):
+    run = tmp_path / "run"
+    train(make_recipe("grpo", model=ADAPTER), run)
+    make_model(seed=5).save_pretrained(tmp_path / "model")
+    with pytest.raises(ModelError, match="trained on other weights"):
+        export(run, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert latest_checkpoint(run / "checkpoints") is not None
+
+
+def test_the_adapter_and_the_weights_are_in_the_digest_only_where_they_are_set(make_recipe):
+    def digest(**model):
+        with open_workbench(make_recipe(model=model)) as bench:
+            return training_digest(bench)
+
+    plain, rounded = digest(), digest(dtype="bfloat16")
+    assert digest(weights="float32") == plain
+    narrow = digest(dtype="bfloat16", weights="bfloat16")
+    assert len({plain, rounded, narrow, digest(**ADAPTER)}) == 4
+
+
+def test_without_peft_the_run_says_how_to_install_it(make_recipe, tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "peft", None)
+    with pytest.raises(SettingsError, match=r"pip install 'dph-rl\[peft\]'"):
+        train(make_recipe("grpo", model=ADAPTER), tmp_path / "run")
+    assert not (tmp_path / "run" / "checkpoints").exists()
