@@ -31,14 +31,13 @@ class RunColumns:
 
     def value(self, column: np.ndarray, absent: int = 0) -> Int[np.ndarray, "problems"]:
         """A column of the counts, in the order of the set."""
-        found: np.ndarray = np.where(self.at >= 0, column[self.at], absent)
-        return found
+        return np.asarray(np.where(self.at >= 0, column[self.at], absent))
 
     def having(self, of: Mapping[str, np.ndarray], name: str) -> Bool[np.ndarray, "problems"]:
         """Which problems have an answer with that outcome, or of that style."""
         if name not in of:
             return np.zeros(len(self.at), dtype=bool)
-        return (self.at >= 0) & of[name][self.at]
+        return np.asarray((self.at >= 0) & of[name][self.at])
 
     def share(self) -> np.ndarray:
         """Shares of the samples that are correct; -1 where there are none."""
@@ -137,7 +136,8 @@ class SetIndex:
         """The share of a run, or how far the shares of those that are shown lie apart."""
         if query.sort in self.runs:
             return self.runs[query.sort].share()
-        shares = np.array([self.runs[key].share() for key in shown] or [np.full(len(self.ids), -1.0)])
+        nothing = np.full(len(self.ids), -1.0)
+        shares = np.array([self.runs[key].share() for key in shown] or [nothing])
         highest = shares.max(axis=0)
         lowest = np.where(shares < 0, np.inf, shares).min(axis=0)
         return np.where(highest < 0, -1.0, highest - lowest)

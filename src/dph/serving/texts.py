@@ -49,8 +49,7 @@ class Texts:
             return None
         read = self.read if query.answers else 0
         found = (self._found(query.set, word.lower(), query.answers, read) for word in query.words)
-        every: Bool[np.ndarray, "problems"] = np.logical_and.reduce(list(found))
-        return every
+        return np.asarray(np.logical_and.reduce(list(found)))
 
     def _look(
         self, name: str, word: str, answers: bool, _read: int

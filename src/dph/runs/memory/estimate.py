@@ -109,8 +109,8 @@ def _products(recipe: Recipe) -> int:
 def _activations(recipe: Recipe, shape: ModelShape, tokens: int, scored: int) -> float:
     layer = tokens * _layer(recipe, shape)
     # What one layer's backward pass makes on its way; by then the logits are gone.
-    moving = tokens * _products(recipe) * (2 * shape.inner + 2 * shape.hidden)
-    kept = shape.layers * layer
+    moving: float = tokens * _products(recipe) * (2 * shape.inner + 2 * shape.hidden)
+    kept: float = shape.layers * layer
     if recipe.model.gradient_checkpointing:
         residual = 2 if recipe.model.weights == "bfloat16" else 4
         kept = shape.layers * tokens * shape.hidden * residual
