@@ -5,7 +5,7 @@ that the assistant says is learnt.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -143,15 +143,3 @@ def _templated(
         [dict(turn) for turn in turns], tokenize=True, return_dict=False
     )
     return tuple(ids)
-
-
-def row_texts(row: Mapping[str, Any]) -> Iterator[str]:
-    """All that is said in a row, turn by turn."""
-    for key in ("messages", "prompt"):
-        value = row.get(key)
-        if isinstance(value, str):
-            yield value
-        elif value is not None:
-            yield from (str(turn.get("content", "")) for turn in value)
-    if row.get("response") is not None:
-        yield str(row["response"])

@@ -8,6 +8,7 @@ import typer
 from typer.main import get_command
 
 from dph import __version__
+from dph.cli.base import base, sft
 from dph.cli.compare import compare
 from dph.cli.convert import convert
 from dph.cli.corpus.app import corpus_app
@@ -37,7 +38,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _VERBS = (
-    *(quickstart, run, study, presample, train, evaluate),
+    *(quickstart, run, study, base, sft, presample, train, evaluate),
     *(compare, diagnose, report, show, interpolate, card, push, passk, convert, doctor),
 )
 for verb in _VERBS:
