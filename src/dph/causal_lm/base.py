@@ -101,7 +101,9 @@ class BaseTrainer(Trainer):
         """Warm-up, constant, exponential annealing, whatever the number of steps."""
         if self.lr_scheduler is None:
             if num_training_steps != self._rates.steps:
-                raise ValueError(f"{num_training_steps} steps, the schedule has {self._rates.steps}")
+                raise ValueError(
+                    f"{num_training_steps} steps, the schedule has {self._rates.steps}"
+                )
             rates = self._rates  # in a function: a checkpoint then holds no settings of it
             self.lr_scheduler = LambdaLR(optimizer or self.optimizer, lambda step: rates(step))
         return self.lr_scheduler

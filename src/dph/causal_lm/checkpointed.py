@@ -8,7 +8,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import (
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 
 from dph.errors import TrainingError
 from dph.files import write_text

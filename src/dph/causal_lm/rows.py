@@ -104,7 +104,8 @@ def encode_row(
 def _messages(value: Any, place: str) -> list[dict[str, str]]:
     good = isinstance(value, Sequence) and not isinstance(value, str) and value
     if not good or not all(
-        isinstance(m, Mapping) and isinstance(m.get("content"), str) and m.get("role") for m in value
+        isinstance(m, Mapping) and isinstance(m.get("content"), str) and m.get("role")
+        for m in value
     ):
         raise DataError(f"{place}: messages are a list of role and content, got {value!r:.80}")
     return [{"role": m["role"], "content": m["content"]} for m in value]

@@ -83,9 +83,7 @@ def mix_stage(kitchen: Kitchen) -> Digests:
         mixture = Mixture(budget=settings.budget, shares=settings.shares, caps=settings.caps)
         with kitchen.progress.task(f"mix {name}", len(parts), "parts") as advance:
             out = kitchen.directory / "mixtures" / name
-            made[name] = mix(
-                parts, out, mixture=mixture, workers=kitchen.workers
-            ).manifest.content
+            made[name] = mix(parts, out, mixture=mixture, workers=kitchen.workers).manifest.content
             advance(len(parts), "")
     return made
 

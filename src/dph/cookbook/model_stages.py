@@ -105,7 +105,9 @@ def evaluations(kitchen: Kitchen) -> dict[str, dict[str, Any]]:
     last = (kitchen.cookbook.sft or {})["stages"][-1]["name"]
     shown = {"pretrained": "base", BASE_POLICY: last}
     names = [*models_before_rl(kitchen), *(run_name(method) for method in rl.methods)]
-    return {shown.get(name, name): read_json(_rl(kitchen) / name / EVALUATION_FILE) for name in names}
+    return {
+        shown.get(name, name): read_json(_rl(kitchen) / name / EVALUATION_FILE) for name in names
+    }
 
 
 def check_methods(rl: RLSettings) -> None:

@@ -54,9 +54,9 @@ class InstructSettings(Section):
 
     parts: dict[str, str] = Field(min_length=1, description="files of rows, or world:annotators")
     rows: dict[str, Positive] = Field(description="how many of each part")
-    checks: Annotated[tuple[Literal["words", "entry_point", "prompt"], ...], Field(strict=False)] = (
-        Field(("words", "entry_point", "prompt"), description="by what tests are recognised")
-    )
+    checks: Annotated[
+        tuple[Literal["words", "entry_point", "prompt"], ...], Field(strict=False)
+    ] = Field(("words", "entry_point", "prompt"), description="by what tests are recognised")
 
 
 class RLSettings(Section):

@@ -30,7 +30,9 @@ class CookbookStage:
 
 
 STAGES: tuple[CookbookStage, ...] = (
-    CookbookStage("world", "dph.cookbook.world_stage:world_stage", "databases, questions, SQL files"),
+    CookbookStage(
+        "world", "dph.cookbook.world_stage:world_stage", "databases, questions, SQL files"
+    ),
     CookbookStage("ingest", f"{_CORPUS}:ingest_stage", "files to documents"),
     # `recall`, which finds more documents on the web, belongs here: before copies are looked for.
     CookbookStage("dedup", f"{_CORPUS}:dedup_stage", "copies go"),

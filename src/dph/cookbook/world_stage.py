@@ -37,10 +37,15 @@ def world_stage(kitchen: Kitchen) -> Digests:
         world = kitchen.world()
         advance(1, "")
     out = kitchen.directory / "sources"
-    key = digest([VERSION, settings.model_dump(mode="json"), kitchen.cookbook.seed, world.fingerprint])
+    key = digest(
+        [VERSION, settings.model_dump(mode="json"), kitchen.cookbook.seed, world.fingerprint]
+    )
     found = read_json(out / _MANIFEST) if (out / _MANIFEST).is_file() else {}
     if found.get("key") != key or _digests(out) != found.get("digests"):
-        with kitchen.progress.task("sources", 3, "sources") as advance, atomic_path(out) as temporary:
+        with (
+            kitchen.progress.task("sources", 3, "sources") as advance,
+            atomic_path(out) as temporary,
+        ):
             make_directory(temporary)
             _write_sql(world, settings, temporary / "sql")
             advance(1, "sql")
@@ -58,7 +63,9 @@ def _write_sql(world: World, settings: WorldSettings, directory: Path) -> None:
     for number in range(settings.files):
         database = world.in_domain[number % len(world.in_domain)]
         with closing(sqlite3.connect(world.databases_directory / database.relative_path)) as source:
-            tables = [row[0] for row in source.execute("SELECT sql FROM sqlite_master ORDER BY name")]
+            tables = [
+                row[0] for row in source.execute("SELECT sql FROM sqlite_master ORDER BY name")
+            ]
         lines = [f"-- Report {number}", "", *(f"{table};" for table in tables), ""]
         for question in draw_any_questions([database], settings.queries_per_file, rng):
             lines += [f"-- {question.text}", f"{gold_sql(question)};", ""]

@@ -12,7 +12,9 @@ def run(
     cookbook: Annotated[Path, typer.Argument(metavar="COOKBOOK", help="cookbook.toml.")],
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="Where everything is written [default: its name]."),
+        typer.Option(
+            "--out", metavar="DIR", help="Where everything is written [default: its name]."
+        ),
     ] = None,
     overrides: SetOption = None,
     workers: WorkersOption = None,
@@ -36,9 +38,7 @@ def run(
     quiet_libraries()
     from dph.cookbook.run import run_cookbook
 
-    made = run_cookbook(
-        settings, directory, open_progress(), workers=workers or default_workers()
-    )
+    made = run_cookbook(settings, directory, open_progress(), workers=workers or default_workers())
     if as_json:
         typer.echo(json_text(dict(made)))
         return
