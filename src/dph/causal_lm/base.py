@@ -40,8 +40,8 @@ def train_base(
 ) -> Path:
     """Train a base model and return its directory, ``directory/model``.
 
-    A finished one that was made from the same is kept; a run that was killed goes on from its newest
-    checkpoint. The same recipe, corpora and number of threads give the same weights.
+    A finished one that was made from the same is kept; a run that was killed goes on from its
+    newest checkpoint. The same recipe, corpora and number of threads give the same weights.
 
     Args:
         recipe: what is trained.

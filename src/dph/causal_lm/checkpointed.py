@@ -54,7 +54,7 @@ def newest_checkpoint(directory: Path) -> Path | None:
     return whole[-1] if whole else None
 
 
-class _Mark(TrainerCallback):
+class _Mark(TrainerCallback):  # type: ignore[misc]  # transformers is untyped
     """Marks a checkpoint once all its files are written."""
 
     def on_save(
@@ -67,7 +67,7 @@ class _Mark(TrainerCallback):
         write_text(Path(args.output_dir) / f"checkpoint-{state.global_step}" / _WHOLE, "")
 
 
-class _Tell(TrainerCallback):
+class _Tell(TrainerCallback):  # type: ignore[misc]  # likewise
     """Tells progress and the loss, and ends a run that has lost its numbers."""
 
     def __init__(self, advance: Any) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from dph.errors import DataError, ModelError
@@ -122,25 +123,43 @@ def _conversation(
     answers = [i for i, turn in enumerate(turns) if turn["role"] == "assistant" and i]
     if not answers:
         raise DataError(f"{place}: nothing is said by the assistant after a prompt")
-    ids: tuple[int, ...] = ()
+    ids: list[int] = []
     labels: list[int] = []
+    before = ""
     for index in answers[-1:] if last_only else answers:
-        read = encode_prompt(tokenizer, turns[:index])
-        whole = _templated(tokenizer, turns[: index + 1])
-        if whole[: len(read)] != read or read[: len(ids)] != ids:
+        asked = _text(tokenizer, turns[:index], ask=True)
+        whole = _text(tokenizer, turns[: index + 1], ask=False)
+        if not asked.startswith(before) or not whole.startswith(asked):
             raise ModelError(
                 f"{place}: the chat template writes earlier turns anew when another follows, so "
                 "what the assistant said cannot be told from the rest: give rows of one answer each"
             )
-        labels += [IGNORED] * (len(read) - len(ids)) + list(whole[len(read) :])
-        ids = whole
-    return EncodedRow(ids, tuple(labels))
+        # Apart, as in RL: a prompt has the same tokens whatever is answered.
+        read = tokenizer.encode(asked[len(before) :], add_special_tokens=False)
+        said = tokenizer.encode(whole[len(asked) :], add_special_tokens=False)
+        ids += [*read, *said]
+        labels += [*[IGNORED] * len(read), *said]
+        before = whole
+    return EncodedRow(tuple(ids), tuple(labels))
 
 
-def _templated(
-    tokenizer: PreTrainedTokenizerBase, turns: Sequence[Mapping[str, str]]
-) -> tuple[int, ...]:
-    ids = tokenizer.apply_chat_template(
-        [dict(turn) for turn in turns], tokenize=True, return_dict=False
-    )
-    return tuple(ids)
+def _text(
+    tokenizer: PreTrainedTokenizerBase, turns: Sequence[Mapping[str, str]], *, ask: bool
+) -> str:
+    """The turns in the chat template's words; ``ask``: up to where the assistant speaks.
+
+    Raises:
+        ModelError: there is no template, or it refuses the turns.
+    """
+    if tokenizer.chat_template is None:
+        raise ModelError(
+            "the tokenizer has no chat template, which rows of messages need: give rows of prompt "
+            "and response as text (chat = false), or save a chat_template with the tokenizer"
+        )
+    try:
+        text = tokenizer.apply_chat_template(
+            [dict(turn) for turn in turns], tokenize=False, add_generation_prompt=ask
+        )
+    except TemplateError as error:
+        raise ModelError(f"the chat template refuses a row: {error}") from error
+    return str(text)

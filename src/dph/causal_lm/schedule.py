@@ -12,7 +12,7 @@ class WarmupStableDecay:
     Equation: (t + 1) / warmup for t < warmup; 1 for warmup <= t < warmup + stable; then
     final ** ((t - warmup - stable + 1) / decay), so that the last step has exactly ``final``.
     Source: MiniCPM (arXiv:2404.06395), with OpenCoder's exponential decay from 3e-4 to 1e-5
-    (arXiv:2411.04905). transformers' ``get_wsd_schedule`` has linear, cosine and 1-sqrt decays alone.
+    (arXiv:2411.04905). transformers' ``get_wsd_schedule`` decays by line, cosine or 1-sqrt alone.
 
     Args:
         warmup: steps of linear warm-up.

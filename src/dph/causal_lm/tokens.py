@@ -30,7 +30,7 @@ def corpus_tokens(
     """The documents' ids, shard by shard, each document followed by the end-of-sequence token.
 
     Shards are taken in order until they have ``most`` tokens. A file names the shard and the
-    tokenizer that it was made from, so that a kill costs one shard and no file is taken for another.
+    tokenizer that it was made from, so a kill costs one shard and no file is taken for another.
 
     Raises:
         DataError: a shard cannot be read, or there is no document.

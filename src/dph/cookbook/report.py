@@ -98,9 +98,8 @@ def _models(kitchen: Kitchen) -> Iterator[str]:
         first = next(iter(summaries.values()))
         ks = sorted(first["pass_at_k"], key=int)
         rows = [
-            (name, percent(one["greedy"], one["ci95"].get("greedy")))
-            + tuple(percent(one["pass_at_k"][k], one["ci95"].get(f"pass_at_{k}")) for k in ks)
-            for name, one in summaries.items()
+            (name, *(percent(one, interval) for one, interval in _scores(summary, ks)))
+            for name, summary in summaries.items()
         ]
         yield f"## Pass@k on {set_name}"
         yield (
@@ -108,6 +107,15 @@ def _models(kitchen: Kitchen) -> Iterator[str]:
             "in per cent with 95% intervals over problems."
         )
         yield _table(("model", "greedy", *(f"pass@{k}" for k in ks)), rows)
+
+
+def _scores(
+    summary: Mapping[str, Any], ks: Sequence[str]
+) -> Iterator[tuple[float, Sequence[float] | None]]:
+    """Greedy and Pass@k, each with its interval."""
+    intervals = summary["ci95"]
+    yield summary["greedy"], intervals.get("greedy")
+    yield from ((summary["pass_at_k"][k], intervals.get(f"pass_at_{k}")) for k in ks)
 
 
 def _cost_rows(costs: Mapping[str, Mapping[str, float]]) -> Iterator[Sequence[Any]]:

@@ -57,7 +57,7 @@ def world_stage(kitchen: Kitchen) -> Digests:
 
 
 def _write_sql(world: World, settings: WorldSettings, directory: Path) -> None:
-    """Files as people keep them: a schema, and queries under a comment that says what they answer."""
+    """Files as people keep them: a schema, and queries under comments that say what they answer."""
     make_directory(directory)
     rng = _stream(world, "SQL files")
     for number in range(settings.files):

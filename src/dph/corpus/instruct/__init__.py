@@ -1,1 +1,1 @@
-"""Rows of questions and answers for supervised fine-tuning: so many of each part, none of a test."""
+"""Rows of supervised fine-tuning: so many of each part, none of a test."""
