@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from dph.errors import DataError
 def blocks(*lengths, name="corpus", length=4):
     """Shards whose tokens are 0, 1, 2, ... over all of them."""
     bounds = np.cumsum([0, *lengths])
-    shards = [np.arange(a, b, dtype=np.uint32) for a, b in zip(bounds, bounds[1:], strict=False)]
+    shards = [np.arange(a, b, dtype=np.uint32) for a, b in pairwise(bounds)]
     return Blocks(shards, length, seed=0, name=name)
 
 

@@ -63,7 +63,7 @@ def test_without_a_template_a_chat_is_refused():
         encode_row({"prompt": "a", "response": "b"}, plain, chat=True, place="r")
 
 
-def test_a_template_that_rewrites_earlier_turns_is_refused(tokenizer):
+def test_a_template_that_rewrites_earlier_turns_is_refused():
     other = train_tokenizer(iter(["a b"]), vocabulary=300)
     other.chat_template = "{{ messages | length }}{{ messages[-1].content }}"
     with pytest.raises(ModelError, match="line 3: the chat template writes earlier turns anew"):
@@ -92,5 +92,5 @@ def test_rows_that_do_not_fit_are_left_out_and_counted(tokenizer, tmp_path):
     found = read_sft_rows([path], tokenizer, chat=False, max_tokens=20)
     assert len(found.rows) == 1
     assert found.left_out == {"too_long": 1}
-    with pytest.raises(DataError, match="no row is left .* 2 are longer than max_tokens=2"):
+    with pytest.raises(DataError, match=r"no row is left .* 2 are longer than max_tokens=2"):
         read_sft_rows([path], tokenizer, chat=False, max_tokens=2)

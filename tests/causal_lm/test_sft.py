@@ -1,4 +1,5 @@
 import json
+from itertools import pairwise
 
 import pytest
 import torch
@@ -61,7 +62,7 @@ def test_the_gradient_of_packed_rows_is_that_of_each_row_alone(start, tmp_path):
     starts = [*(batch["position_ids"][0] == 0).nonzero().flatten().tolist(), len(ids)]
     total = 0.0
     learnt = int((labels != IGNORED).sum())
-    for begin, end in zip(starts, starts[1:], strict=False):
+    for begin, end in pairwise(starts):
         logits = alone(ids[begin:end][None]).logits[0, :-1]
         total = total + torch.nn.functional.cross_entropy(
             logits, labels[begin + 1 : end], ignore_index=IGNORED, reduction="sum"

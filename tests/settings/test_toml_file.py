@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+from pydantic import Field
 
 from dph.errors import SettingsError
 from dph.settings.section import Section
@@ -14,7 +15,7 @@ class Inner(Section):
 class Outer(Section):
     place: PlacedPath | None = None
     inner: Inner = Inner()
-    parts: dict[str, Inner] = {}
+    parts: dict[str, Inner] = Field({})
 
 
 def load(tmp_path, text, overrides=()):
