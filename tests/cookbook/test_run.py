@@ -1,4 +1,4 @@
-"""A cookbook without models: the stages of its corpora, from files to rows, twice and after a kill."""
+"""A cookbook without models: its corpora from files to mixtures and rows, twice and after a kill."""
 
 import json
 

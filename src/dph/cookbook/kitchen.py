@@ -7,8 +7,8 @@ from pathlib import Path
 from dph.cookbook.settings import SETS, WORLD, Cookbook
 from dph.corpus import Corpus, open_corpus
 from dph.runs.progress import ProgressDisplay
-from dph.worlds.sql.second_edition import SECOND_EDITION, WorldSizes
-from dph.worlds.sql.world import World
+from dph.worlds.sql.second_edition import SECOND_EDITION
+from dph.worlds.sql.world import World, WorldSizes
 
 Digests = Mapping[str, str]
 """What a stage made, by name: digests that are the same wherever and whenever it is made again."""
