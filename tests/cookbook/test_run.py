@@ -1,4 +1,4 @@
-"""A cookbook without models: its corpora from files to mixtures and rows, twice and after a kill."""
+"""A cookbook without models: its corpora from files to mixtures and rows, again after a kill."""
 
 import json
 

@@ -88,12 +88,13 @@ def train_base(
         return finish(directory, model, tokenizer, log=log, card=card)
 
 
-class BaseTrainer(Trainer):
+class BaseTrainer(Trainer):  # type: ignore[misc]  # transformers is untyped
     """transformers' Trainer with the schedule that it lacks."""
 
     def __init__(self, *, rates: WarmupStableDecay, **arguments: Any) -> None:
         super().__init__(**arguments)
         self._rates = rates
+        self.lr_scheduler: LRScheduler | None
 
     def create_scheduler(
         self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None
