@@ -11,7 +11,7 @@ from dph.cookbook.kitchen import Digests, Kitchen
 from dph.cookbook.settings import SETS, RLSettings
 from dph.corpus.shards import digest
 from dph.errors import SettingsError
-from dph.files import make_directory, read_json
+from dph.files import make_directory, read_json, sha256
 from dph.models.fingerprint import directory_fingerprint
 from dph.quickstart.recipes import THREADS, Size, parse_contender, quickstart_recipe, run_name
 from dph.quickstart.stages import Stage, run_stages
@@ -50,12 +50,12 @@ def pool_stage(kitchen: Kitchen) -> Digests:
     """The pool of the fine-tuned model, which all methods share."""
     if (rl := kitchen.cookbook.rl) is None:
         return {}
-    recipe = _recipes(kitchen, rl)[0]
-    if recipe.needs_pool or any(one.needs_pool for one in _recipes(kitchen, rl)):
-        run_stages([Stage("presample", recipe)], _rl(kitchen), kitchen.progress, jobs=1)
-        manifest = read_json(_rl(kitchen) / "pool" / "manifest.json")
-        return {"pool": digest(manifest["sha256"])} if "sha256" in manifest else {}
-    return {}
+    recipes = _recipes(kitchen, rl)
+    if not any(recipe.needs_pool for recipe in recipes):
+        return {}
+    torch.set_num_threads(THREADS)
+    run_stages([Stage("presample", recipes[0])], _rl(kitchen), kitchen.progress, jobs=1)
+    return {"pool": sha256(_rl(kitchen) / "pool" / "manifest.json")}
 
 
 def evaluate_stage_of_models(kitchen: Kitchen) -> Digests:
