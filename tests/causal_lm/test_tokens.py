@@ -31,7 +31,7 @@ def test_no_more_shards_are_read_than_are_needed(tmp_path, tokenizer):
 
 def test_another_tokenizer_makes_files_of_its_own(tmp_path, tokenizer):
     corpus = small_corpus(tmp_path / "c", numbered(20))
-    other = train_tokenizer(iter(["text text text text"]), vocabulary=300)
+    other = train_tokenizer(iter(["tetete tetete xtxtxt xtxtxt"]), vocabulary=300)
     first = corpus_tokens(corpus, tokenizer, tmp_path / "tokens", most=1)[0]
     second = corpus_tokens(corpus, other, tmp_path / "tokens", most=1)[0]
     assert first.tolist() != second.tolist()

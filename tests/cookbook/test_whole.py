@@ -57,6 +57,7 @@ checkpoint_every = 2
 device = { device = "cpu", threads = 1 }
 [[sft.stages]]
 name = "only"
+epochs = 3
 learning_rate = 1e-2
 max_tokens = 256
 sequences_per_step = 2
@@ -67,8 +68,12 @@ checkpoint_every = 2
 steps = 2
 problems_per_step = 2
 samples = 2
-max_tokens = 8
+max_tokens = 24
 checkpoint_every = 1
+
+[rl.settings]
+data = { verifier = "length_grader:grade", modules = ["MODULES"] }
+presample = { samples = 4, threshold = 1 }
 """
 AFTER = (
     "base/checkpoints/checkpoint-2/whole",
@@ -91,7 +96,8 @@ def begin(tmp_path, name):
 
 
 def test_killed_three_times_it_ends_with_the_digests_of_a_run_that_was_not(tmp_path):
-    (tmp_path / "cookbook.toml").write_text(TOML)
+    text = TOML.replace("MODULES", str(Path(__file__).parents[1]))
+    (tmp_path / "cookbook.toml").write_text(text)
     whole = begin(tmp_path, "whole")
     made, said = whole.communicate()
     assert whole.returncode == 0, said

@@ -1,5 +1,6 @@
 """The stages of models: base, fine-tuning, pool and RL, and what is measured of each."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from dph.cookbook.kitchen import Digests, Kitchen
 from dph.cookbook.settings import SETS, RLSettings
 from dph.corpus.shards import digest
 from dph.errors import SettingsError
-from dph.files import make_directory, read_json, sha256
+from dph.files import make_directory, read_json, write_json
 from dph.models.fingerprint import directory_fingerprint
 from dph.quickstart.recipes import THREADS, Size, parse_contender, quickstart_recipe, run_name
 from dph.quickstart.stages import Stage, run_stages
@@ -55,7 +56,8 @@ def pool_stage(kitchen: Kitchen) -> Digests:
         return {}
     torch.set_num_threads(THREADS)
     run_stages([Stage("presample", recipes[0])], _rl(kitchen), kitchen.progress, jobs=1)
-    return {"pool": sha256(_rl(kitchen) / "pool" / "manifest.json")}
+    manifest = read_json(_rl(kitchen) / "pool" / "manifest.json")  # it also names directories
+    return {"pool": digest(manifest["files"])}
 
 
 def evaluate_stage_of_models(kitchen: Kitchen) -> Digests:
@@ -63,6 +65,7 @@ def evaluate_stage_of_models(kitchen: Kitchen) -> Digests:
     if (rl := kitchen.cookbook.rl) is None:
         return {}
     torch.set_num_threads(THREADS)
+    _begin_rl(kitchen, rl)
     made = {}
     for name, model in models_before_rl(kitchen).items():
         recipe = _recipes(kitchen, rl, model=model)[0]
@@ -149,6 +152,21 @@ def _recipes(kitchen: Kitchen, rl: RLSettings, *, model: Path | None = None) -> 
         )
         for label in rl.methods
     ]
+
+
+def _begin_rl(kitchen: Kitchen, rl: RLSettings) -> None:
+    """Remove runs, pool and evaluations of other models or settings: a run refuses to go on so."""
+    made_from = {
+        "models": {k: directory_fingerprint(v) for k, v in models_before_rl(kitchen).items()},
+        "settings": rl.model_dump(mode="json"),
+        "seed": kitchen.cookbook.seed,
+        "world": kitchen.world().fingerprint,
+    }
+    marker = _rl(kitchen) / "made_from.json"
+    if not marker.is_file() or read_json(marker) != made_from:
+        shutil.rmtree(_rl(kitchen), ignore_errors=True)
+        make_directory(_rl(kitchen))
+        write_json(marker, made_from)
 
 
 def _rl(kitchen: Kitchen) -> Path:
