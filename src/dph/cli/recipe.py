@@ -43,7 +43,10 @@ def _looked_at(recipe: Path, overrides: list[str]) -> tuple[str, list[str], "Fin
     """What a recipe of any kind is, what it would run, and what was found."""
     from dph.causal_lm.recipes import load_lm_recipe, recipe_kind
 
-    if recipe_kind(recipe):
+    kind = recipe_kind(recipe)
+    if kind == "cookbook":
+        return f"kind {kind}", *_cookbook(recipe, overrides)
+    if kind:
         from dph.causal_lm.preflight import plan, preflight
 
         of_model = load_lm_recipe(recipe, overrides)
@@ -54,6 +57,16 @@ def _looked_at(recipe: Path, overrides: list[str]) -> tuple[str, list[str], "Fin
 
     settings = load_recipe(recipe, overrides=overrides)
     return f"method {settings.method}", stages(settings), preflight_run(settings)
+
+
+def _cookbook(recipe: Path, overrides: list[str]) -> tuple[list[str], "Findings"]:
+    """The stages of a cookbook; those without a table do nothing."""
+    from dph.cookbook.settings import load_cookbook
+    from dph.cookbook.stages import STAGES
+    from dph.runs.preflight.findings import Findings
+
+    load_cookbook(recipe, overrides)
+    return [f"{stage.name}: {stage.summary}" for stage in STAGES], Findings()
 
 
 def _print_json(recipe: Path, plan: list[str], found: "Findings") -> None:

@@ -74,6 +74,7 @@ class RLSettings(Section):
 class Cookbook(Section):
     """A whole cookbook."""
 
+    kind: Literal["cookbook"] = "cookbook"
     name: Name = "cookbook"
     seed: Count = 0
     world: WorldSettings | None = None

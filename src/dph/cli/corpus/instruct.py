@@ -1,12 +1,15 @@
 """``dph corpus instruct``: the rows of one stage of fine-tuning."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dph.cli.corpus.options import OutOption, named_values
 from dph.cli.options import ROW_FILES, JsonOption
+
+if TYPE_CHECKING:
+    from dph.corpus.instruct.run import InstructFile
 
 
 def instruct(
@@ -50,8 +53,7 @@ def instruct(
 ) -> None:
     """Write DIR/rows.jsonl for `dph sft`: so many rows of each part, no copies, none of a test.
 
-    Rows come in the order of a hash, so what is taken is a uniform sample. A part that is too small
-    leaves a shortfall, which is told and not filled up.
+    What is taken is a uniform sample. A part that is too small leaves a shortfall, which is told.
     """
     from dph.cli.display.output import json_text
     from dph.cli.display.progress import open_progress
@@ -69,15 +71,18 @@ def instruct(
             checks=checks or DEFAULT_CHECKS,
             on_progress=advance,
         )
-    if as_json:
-        typer.echo(json_text(dict(made.manifest)))
-        return
+    typer.echo(json_text(dict(made.manifest)) if as_json else _told(made))
+
+
+def _told(made: "InstructFile") -> str:
+    """What was taken, left out and written, for people."""
+    lines = []
     for name, count in made.manifest["taken"].items():
         read, short = made.manifest["read"].get(name, 0), made.manifest["short"][name]
-        typer.echo(f"{name}: {count} of {read} rows" + (f", {short} short" if short else ""))
+        lines.append(f"{name}: {count} of {read} rows" + (f", {short} short" if short else ""))
     for reason, count in made.manifest["left_out"].items():
-        typer.echo(f"left out for {reason}: {count}")
-    typer.echo(f"{made.manifest['rows']} rows -> {made.path}")
+        lines.append(f"left out for {reason}: {count}")
+    return "\n".join([*lines, f"{made.manifest['rows']} rows -> {made.path}"])
 
 
 def _quotas(rows: list[str] | None, stage: str | None) -> dict[str, int]:

@@ -57,13 +57,7 @@ def instruct(
         SettingsError: quotas are not those of the parts, or a check is unknown.
         DataError: a file cannot be read, a row is malformed, or no row is left.
     """
-    if set(parts) != set(quotas) or not parts:
-        raise SettingsError(
-            "each part needs a number of rows and the other way round: parts "
-            f"{', '.join(sorted(parts))}; rows {', '.join(sorted(quotas))}"
-        )
-    if short := [name for name, count in quotas.items() if count < 1]:
-        raise SettingsError(f"rows of {short[0]} must be at least 1, got {quotas[short[0]]}")
+    _require_quotas(parts, quotas)
     sets = sets or {}
     made_from = {
         "version": VERSION,
@@ -155,6 +149,16 @@ def _finished(out: Path, made_from: Mapping[str, Any]) -> InstructFile | None:
     same = digest(manifest.get("made_from")) == digest(dict(made_from))
     whole = manifest.get("sha256") == sha256(out / ROWS)
     return InstructFile(out / ROWS, manifest) if same and whole else None
+
+
+def _require_quotas(parts: Mapping[str, Path], quotas: Mapping[str, int]) -> None:
+    if set(parts) != set(quotas) or not parts:
+        raise SettingsError(
+            "each part needs a number of rows and the other way round: parts "
+            f"{', '.join(sorted(parts))}; rows {', '.join(sorted(quotas))}"
+        )
+    if short := [name for name, count in quotas.items() if count < 1]:
+        raise SettingsError(f"rows of {short[0]} must be at least 1, got {quotas[short[0]]}")
 
 
 def _file(path: Path) -> Path:
