@@ -87,8 +87,6 @@ def test_killed_in_the_middle_it_goes_on_and_ends_with_the_same_weights(corpora,
     assert not (tmp_path / "checkpoints" / "checkpoint-6").exists(), "the unmarked one is removed"
     train_base(base_recipe(*corpora), tmp_path, Silent())
     assert weights(tmp_path) == weights(trained)
-    log = [(directory / METRICS).read_text() for directory in (tmp_path, trained)]
-    assert log[0] == log[1]
 
 
 def test_the_annealing_mixture_is_what_the_last_steps_learn_from(corpora, trained, tmp_path):

@@ -63,8 +63,8 @@ def finish(
     return directory / MODEL
 
 
-_TIMES = ("train_runtime", "train_samples_per_second", "train_steps_per_second")
-"""What no two runs share."""
+_TIMES = ("train_runtime", "train_samples_per_second", "train_steps_per_second", "train_loss")
+"""What no two runs share; the trainer's own mean loss counts from the last start alone."""
 
 
 def last_loss(log: Sequence[Mapping[str, Any]]) -> float | None:

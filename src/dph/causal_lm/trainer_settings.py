@@ -1,5 +1,6 @@
 """What recipes say in the words of transformers' TrainingArguments."""
 
+from math import gcd
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,8 @@ def trainer_settings(
         "save_steps": checkpoint_every,
         # A checkpoint is marked as whole after older ones are removed: two, so that one always is.
         "save_total_limit": 2,
-        "logging_steps": 10,
+        # A mean over steps never spans a checkpoint: after a kill it is that of the same steps.
+        "logging_steps": gcd(10, checkpoint_every),
         "report_to": "none",
         "disable_tqdm": True,
         "dataloader_pin_memory": False,
