@@ -12,10 +12,19 @@ export OMP_NUM_THREADS ?= 1
 
 CORPUS_DATA ?= $(or $(DPH_DATA),../shared/data)/opencoder
 
-.PHONY: quickstart corpus-data docs screenshots test test-trl test-verl test-inspect fuzz bench lint check format clean
+.PHONY: quickstart cookbook corpus-data docs screenshots test test-trl test-verl test-inspect fuzz bench lint check format clean
 
 quickstart: $(STAMP)
 	$(BIN)/dph quickstart
+
+# From source distributions and SQL files to Pass@k: the files by pip, by their digests, then every
+# stage. Killed anywhere, it goes on. COOKBOOK=DIR says where.
+COOKBOOK ?= cookbook
+cookbook: $(STAMP)
+	test -f .cookbook/.obtained || { $(BIN)/python -m pip download --quiet --disable-pip-version-check \
+		--no-deps --require-hashes --dest .cookbook/sdists --requirement recipes/cookbook/sdists.txt \
+		&& touch .cookbook/.obtained; }
+	$(BIN)/dph corpus run recipes/cookbook/cookbook.toml --out $(COOKBOOK)
 
 # A file of tests stays in one process, so that what its module makes is made once.
 test: $(STAMP)
@@ -34,7 +43,7 @@ corpus-data: $(STAMP)
 # DPHTrainer inside released TRL, in an environment of its own. Without TRL nothing is collected,
 # which pytest counts as a failure; the package's own coverage settings leave this part out.
 test-trl: $(TRL_STAMP)
-	.venv-trl/bin/python -m pytest tests/integrations/trl --durations=5 --cov=dph.integrations.trl \
+	DPH_TEST_TRL=1 .venv-trl/bin/python -m pytest tests/integrations/trl --durations=5 --cov=dph.integrations.trl \
 		--cov-branch --cov-config=/dev/null --cov-report=term-missing --cov-fail-under=90
 
 # Rehearsal inside released verl, in an environment of its own, likewise. What runs in processes of

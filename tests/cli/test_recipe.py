@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from dph.causal_lm.recipes import recipe_kind
 from dph.settings.keys import known_keys
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").rglob("*.toml"))
@@ -12,7 +13,8 @@ RECIPES = sorted((Path(__file__).parents[2] / "recipes").rglob("*.toml"))
 def test_the_recipes_of_the_repository_pass_the_check(dph, path):
     code, out, _ = dph("recipe", "check", path)
     assert code == 0
-    assert "valid, method dph_f" in out
+    kind = recipe_kind(path)
+    assert f"valid, {f'kind {kind}' if kind else 'method dph_f'}" in out
 
 
 def test_the_check_says_what_would_run_and_what_is_not_there(dph, example):

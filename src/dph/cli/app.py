@@ -8,6 +8,7 @@ import typer
 from typer.main import get_command
 
 from dph import __version__
+from dph.cli.base import base, sft
 from dph.cli.compare import compare
 from dph.cli.convert import convert
 from dph.cli.corpus.app import corpus_app
@@ -40,7 +41,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _VERBS = (
-    *(quickstart, run, study, presample, train, evaluate),
+    *(quickstart, run, study, base, sft, presample, train, evaluate),
     *(compare, diagnose, report, view, figure, table, show, interpolate, export, card, push),
     *(passk, convert, doctor),
 )

@@ -1,11 +1,14 @@
 """``dph recipe check|show``: what a recipe says, without running anything."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dph.cli.options import JsonOption, RecipeArgument, SetOption
+
+if TYPE_CHECKING:
+    from dph.runs.preflight.findings import Findings
 
 recipe_app = typer.Typer(
     name="recipe", help="Check or show a recipe.", no_args_is_help=True, rich_markup_mode=None
@@ -18,29 +21,15 @@ def check(recipe: RecipeArgument, overrides: SetOption = None, as_json: JsonOpti
 
     All that the recipe names is opened, but for the weights. What is not there yet is a note.
     """
-    from dph.cli.display.memory import memory_json, memory_lines
-    from dph.cli.display.output import json_text
-    from dph.cli.display.recipe_plan import stages
+    from dph.cli.display.memory import memory_lines
     from dph.cli.failure import BAD_INPUT, say_errors
-    from dph.runs.preflight import preflight
-    from dph.settings import load_recipe
 
-    settings = load_recipe(recipe, overrides=overrides or ())
-    plan, found = stages(settings), preflight(settings)
+    described, plan, found = _looked_at(recipe, overrides or [])
     say_errors(found.errors)
     if as_json:
-        content = {
-            "valid": not found.errors,
-            "recipe": str(recipe),
-            "stages": plan,
-            "errors": found.errors,
-            "notes": found.notes,
-            "unchecked": found.unchecked,
-            "memory": memory_json(found.memory, found.device) if found.memory else None,
-        }
-        typer.echo(json_text(content))
+        _print_json(recipe, plan, found)
     elif not found.errors:
-        typer.echo(f"{recipe}: valid, method {settings.method}")
+        typer.echo(f"{recipe}: valid, {described}")
         for line in plan:
             typer.echo(f"  {line}")
         for line in memory_lines(found.memory, found.device) if found.memory else ():
@@ -51,6 +40,52 @@ def check(recipe: RecipeArgument, overrides: SetOption = None, as_json: JsonOpti
             typer.echo(f"  not checked: {line}")
     if found.errors:
         raise typer.Exit(BAD_INPUT)
+
+
+def _looked_at(recipe: Path, overrides: list[str]) -> tuple[str, list[str], "Findings"]:
+    """What a recipe of any kind is, what it would run, and what was found."""
+    from dph.causal_lm.recipes import load_lm_recipe, recipe_kind
+
+    kind = recipe_kind(recipe)
+    if kind == "cookbook":
+        return f"kind {kind}", *_cookbook(recipe, overrides)
+    if kind:
+        from dph.causal_lm.preflight import plan, preflight
+
+        of_model = load_lm_recipe(recipe, overrides)
+        return f"kind {of_model.kind}", plan(of_model), preflight(of_model)
+    from dph.cli.display.recipe_plan import stages
+    from dph.runs.preflight import preflight as preflight_run
+    from dph.settings import load_recipe
+
+    settings = load_recipe(recipe, overrides=overrides)
+    return f"method {settings.method}", stages(settings), preflight_run(settings)
+
+
+def _cookbook(recipe: Path, overrides: list[str]) -> tuple[list[str], "Findings"]:
+    """The stages of a cookbook; those without a table do nothing."""
+    from dph.cookbook.settings import load_cookbook
+    from dph.cookbook.stages import STAGES
+    from dph.runs.preflight.findings import Findings
+
+    load_cookbook(recipe, overrides)
+    return [f"{stage.name}: {stage.summary}" for stage in STAGES], Findings()
+
+
+def _print_json(recipe: Path, plan: list[str], found: "Findings") -> None:
+    from dph.cli.display.memory import memory_json
+    from dph.cli.display.output import json_text
+
+    content = {
+        "valid": not found.errors,
+        "recipe": str(recipe),
+        "stages": plan,
+        "errors": found.errors,
+        "notes": found.notes,
+        "unchecked": found.unchecked,
+        "memory": memory_json(found.memory, found.device) if found.memory else None,
+    }
+    typer.echo(json_text(content))
 
 
 @recipe_app.command("show")

@@ -1,4 +1,4 @@
-"""These tests need TRL; without it they are not collected (`make test-trl` has it)."""
+"""These tests need TRL, peft and minutes: `make test-trl` asks for them, by DPH_TEST_TRL."""
 
 import importlib.util
 import os
@@ -8,7 +8,7 @@ import pytest
 
 HERE = Path(__file__).parent
 
-if importlib.util.find_spec("trl") is None:
+if importlib.util.find_spec("trl") is None or not os.environ.get("DPH_TEST_TRL"):
     collect_ignore_glob = ["*.py"]
 else:
     # Before trl is imported: it then neither asks the hub nor reports to it.

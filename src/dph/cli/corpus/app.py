@@ -7,9 +7,11 @@ from dph.cli.corpus.dedup import dedup
 from dph.cli.corpus.explain import explain
 from dph.cli.corpus.filter import filter_documents
 from dph.cli.corpus.ingest import ingest
+from dph.cli.corpus.instruct import instruct
 from dph.cli.corpus.mix import mix
 from dph.cli.corpus.recall import recall
 from dph.cli.corpus.rules import rules
+from dph.cli.corpus.run import run
 from dph.cli.corpus.show import show
 from dph.cli.corpus.synth import synth
 from dph.cli.corpus.transform import transform
@@ -20,7 +22,10 @@ corpus_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-VERBS = (ingest, dedup, transform, recall, synth, decontaminate, mix, show, explain, rules)
+VERBS = (
+    *(ingest, dedup, transform, recall, synth, decontaminate, mix, instruct, run),
+    *(show, explain, rules),
+)
 for verb in VERBS:
     corpus_app.command(verb.__name__)(verb)
 corpus_app.command("filter")(filter_documents)

@@ -1,0 +1,99 @@
+"""Running a trainer of transformers so that a kill costs no more than the steps since a checkpoint.
+
+The trainer writes a checkpoint file by file, and one that a kill cut off looks like any other. So
+each is marked when it is whole, and only marked ones are gone on from.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from transformers import (
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+
+from dph.errors import TrainingError
+from dph.files import write_text
+from dph.runs.progress import ProgressDisplay
+
+_WHOLE = "whole"
+
+
+def train_on(trainer: Trainer, directory: Path, progress: ProgressDisplay, *, title: str) -> None:
+    """Train from the newest whole checkpoint in ``directory``, or from the beginning, to the end.
+
+    Raises:
+        TrainingError: a loss is not finite.
+    """
+    newest = newest_checkpoint(directory)
+    trainer.remove_callback(PrinterCallback)
+    trainer.add_callback(_Mark())
+    with progress.task(title, _steps(trainer), "steps") as advance:
+        trainer.add_callback(_Tell(advance))
+        trainer.train(resume_from_checkpoint=str(newest) if newest else None)
+
+
+def _steps(trainer: Trainer) -> int:
+    if trainer.args.max_steps > 0:
+        return int(trainer.args.max_steps)
+    batch = trainer.args.train_batch_size * trainer.args.gradient_accumulation_steps
+    return int(-(-len(trainer.train_dataset) // batch) * trainer.args.num_train_epochs)
+
+
+def newest_checkpoint(directory: Path) -> Path | None:
+    """The newest whole checkpoint; those that a kill cut off are removed."""
+    found = sorted(directory.glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
+    whole = [path for path in found if (path / _WHOLE).is_file()]
+    for path in set(found) - set(whole):
+        shutil.rmtree(path)
+    return whole[-1] if whole else None
+
+
+class _Mark(TrainerCallback):  # type: ignore[misc]  # transformers is untyped
+    """Marks a checkpoint once all its files are written."""
+
+    def on_save(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,  # noqa: ARG002
+        **_: Any,
+    ) -> None:
+        write_text(Path(args.output_dir) / f"checkpoint-{state.global_step}" / _WHOLE, "")
+
+
+class _Tell(TrainerCallback):  # type: ignore[misc]  # likewise
+    """Tells progress and the loss, and ends a run that has lost its numbers."""
+
+    def __init__(self, advance: Any) -> None:
+        self._advance, self._told = advance, 0
+
+    def on_step_end(
+        self,
+        args: TrainingArguments,  # noqa: ARG002
+        state: TrainerState,
+        control: TrainerControl,  # noqa: ARG002
+        **_: Any,
+    ) -> None:
+        self._advance(state.global_step - self._told, "")
+        self._told = state.global_step
+
+    def on_log(
+        self,
+        args: TrainingArguments,  # noqa: ARG002
+        state: TrainerState,
+        control: TrainerControl,  # noqa: ARG002
+        logs: dict[str, float] | None = None,
+        **_: Any,
+    ) -> None:
+        loss = (logs or {}).get("loss")
+        if loss is None:
+            return
+        if not abs(loss) < float("inf"):
+            raise TrainingError(f"the loss is {loss} after step {state.global_step}")
+        self._advance(0, f"loss {loss:.3f}")
