@@ -39,10 +39,13 @@ PACKAGES = (
     "dph.reporting",
     "dph.pages",
     "dph.paper",
+    "dph.serving",
     "dph.publishing",
     "dph.worlds",
     "dph.quickstart",
     "dph.corpus",
+    "dph.causal_lm",
+    "dph.cookbook",
 )
 """What a user may import."""
 EXAMPLE = Path("build/example-report.html")
