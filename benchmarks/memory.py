@@ -35,7 +35,7 @@ from dph.settings import resolve_recipe
 from dph.training.loss_batch import TrainingForward
 from dph.training.optimizer import make_optimizer
 from dph.training.rows import Minibatch, PolicyRow
-from dph.training.update import update
+from dph.training.updating import update
 
 ROOT = Path(__file__).parents[1]
 MIB = 2**20

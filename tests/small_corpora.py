@@ -9,9 +9,9 @@ import pyarrow as pa
 from dph.corpus.content import ContentDigest
 from dph.corpus.documents import Document, position
 from dph.corpus.flow import Flow
-from dph.corpus.run_stage import write_manifest
 from dph.corpus.shards import KEPT, Manifest, Shard, open_corpus, shard_name, shard_of
 from dph.corpus.stage import Drop, Outcome
+from dph.corpus.stage_run import write_manifest
 from dph.corpus.tables import DocumentWriter
 from dph.files import make_directory, sha256
 

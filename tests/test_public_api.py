@@ -1,8 +1,10 @@
 import importlib
 import pydoc
+import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -119,3 +121,14 @@ def test_help_answers_at_once():
 def test_a_reward_lies_between_zero_and_one():
     with pytest.raises(ValueError, match="a reward lies in"):
         dph.Verdict(outcome=dph.Outcome.CORRECT, reward=1.5)
+
+
+def test_no_name_that_is_loaded_late_is_that_of_a_file_in_its_package():
+    # Importing the file would put the module in the name's place.
+    clashes = [
+        f"{package.parent.name}.{name}"
+        for package in (Path(dph.__file__).parent).rglob("__init__.py")
+        for name in re.findall(r'^ +"(\w+)": "dph\.', package.read_text(), re.MULTILINE)
+        if (package.parent / f"{name}.py").exists() or (package.parent / name).is_dir()
+    ]
+    assert clashes == []

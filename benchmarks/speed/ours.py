@@ -36,7 +36,7 @@ from dph.training.optimizer import make_optimizer
 from dph.training.order import Position
 from dph.training.policy_rows import Scorers, policy_rows
 from dph.training.rows import Minibatch, PolicyRow, StoredRow, split_minibatches
-from dph.training.update import TrainingForward, update
+from dph.training.updating import TrainingForward, update
 
 GRPO = ObjectiveSettings()
 

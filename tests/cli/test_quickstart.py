@@ -62,7 +62,7 @@ def test_the_default_is_three_methods_and_the_first_seed(dph, called, tmp_path, 
     assert (
         "seed 0, 1 min 2 s\npicture: quickstart/quickstart.png\nreport: quickstart/report.html\n\n"
     ) in out
-    assert out.splitlines()[-1].startswith("There is no table over seeds of this world yet")
+    assert out.splitlines()[-1].startswith("One seed is one draw of many")
     assert (tmp_path / "quickstart" / "report.html").read_text().startswith("<!doctype html>")
     assert (tmp_path / "quickstart" / "quickstart.png").read_bytes().startswith(b"\x89PNG")
     assert [(str(d), *rest) for d, *rest in called] == [

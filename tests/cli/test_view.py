@@ -23,7 +23,14 @@ def runs(tmp_path):
 def test_it_prints_the_address_answers_there_and_ends_when_it_is_interrupted(runs):
     command = [sys.executable, "-c", PROGRAM, "view", str(runs), "--port", "0", "--token"]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as process:
+    with subprocess.Popen(
+        command,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        # As in a terminal: a shell's background jobs, tests among them, ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
         try:
             line = process.stdout.readline()
             address, token = re.fullmatch(

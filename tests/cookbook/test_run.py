@@ -36,6 +36,14 @@ FUNCTION = """def area_{0}(width, height, *, margin={0}):
 """
 
 
+def function(n):
+    """A function whose words are its own, so that no two share ten in a row."""
+    text = FUNCTION.format(n)
+    for word in ("width", "height", "margin", "inner", "total", "step"):
+        text = text.replace(word, f"{word}{n}")
+    return text
+
+
 def lines(path, rows):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
@@ -43,13 +51,13 @@ def lines(path, rows):
 @pytest.fixture
 def cookbook(tmp_path):
     (tmp_path / "files").mkdir()
-    rows = [{"path": f"{n}.py", "text": FUNCTION.format(n)} for n in range(12)]
+    rows = [{"path": f"{n}.py", "text": function(n)} for n in range(12)]
     rows += [
-        {"path": "copy.py", "text": FUNCTION.format(0)},
+        {"path": "copy.py", "text": function(0)},
         {"path": "tiny.py", "text": "x = 1\n"},
     ]
     lines(tmp_path / "files" / "code.jsonl", rows)
-    lines(tmp_path / "tests.jsonl", [{"prompt": FUNCTION.format(7)}])
+    lines(tmp_path / "tests.jsonl", [{"prompt": function(7)}])
     lines(tmp_path / "rows.jsonl", [{"prompt": f"p{n}", "response": f"r{n}"} for n in range(9)])
     (tmp_path / "cookbook.toml").write_text(TOML)
     return load_cookbook(tmp_path / "cookbook.toml")

@@ -25,7 +25,7 @@ from dph.training.checks import mean_reference_gap
 from dph.training.collect import collect
 from dph.training.loop import Actors, train
 from dph.training.tracking import read_metrics
-from dph.training.update import TrainingForward
+from dph.training.updating import TrainingForward
 
 METHODS = ["grpo", "dapo", "rkl", "alpha", "dph_f", "dph_js", "dph_js_definition", "dyjr"]
 ADVANTAGES = ["maxrl", "f_grpo", "ucpo", "pass_at_k", "pkpo", "differential_smoothing", "bbg"]
@@ -305,7 +305,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_leaves_its_rows(start, tmp_
     def poison(lengths, **_):
         return torch.full(lengths.shape, math.nan)
 
-    monkeypatch.setattr("dph.training.update.row_weights", poison)
+    monkeypatch.setattr("dph.training.updating.row_weights", poison)
     with pytest.raises(TrainingError, match="step 1: the loss is not finite"):
         start(make_recipe("grpo"), tmp_path)
     saved = json.loads((tmp_path / "failed_batch_step_000001.json").read_text())
@@ -449,7 +449,7 @@ def test_a_checkpoint_on_a_full_disk_is_an_error_and_leaves_nothing(
     def fail(*_args, **_kwargs):
         raise SafetensorError("No space left on device")
 
-    monkeypatch.setattr("dph.training.checkpoints.save_file", fail)
+    monkeypatch.setattr("dph.training.optimizer_state.save_file", fail)
     model = make_model()
     optimizer = torch.optim.AdamW(model.parameters())
     with pytest.raises(TrainingError, match="step_000000: No space left on device"):

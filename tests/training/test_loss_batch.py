@@ -14,7 +14,7 @@ from dph.objectives import make_objective
 from dph.settings import ObjectiveSettings
 from dph.training.loss_batch import TrainingForward
 from dph.training.rows import Minibatch, PolicyRow
-from dph.training.update import update
+from dph.training.updating import update
 from stored_distributions import distribution_sample
 
 ANSWERS = ((3, 4, 5, 6, 1), (3, 4, 7, 1), (3, 5, 5, 1), (3, 5, 8, 8, 8, 1))

@@ -9,7 +9,7 @@ from dph.settings import resolve_recipe
 from dph.training.collect import Group
 from dph.training.policy_rows import Scorers, policy_rows
 from dph.training.rows import split_minibatches
-from dph.training.update import TrainingForward, update
+from dph.training.updating import TrainingForward, update
 from own_advantage import RELATIVE
 
 ANSWERS = [((5, 6, 1), 1.0), ((7, 1), 0.0), ((8, 8, 1), 0.0), ((9, 1), None)]

@@ -11,7 +11,7 @@ from dph.settings import ObjectiveSettings
 from dph.training import policy_rows as module
 from dph.training.collect import Group
 from dph.training.policy_rows import Scorers, policy_rows
-from dph.training.update import TrainingForward
+from dph.training.updating import TrainingForward
 
 NOBODY = Scorers(old=None, reference=None)
 

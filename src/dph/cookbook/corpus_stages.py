@@ -16,7 +16,7 @@ from dph.corpus.instruct.run import instruct
 from dph.corpus.mix.run import mix
 from dph.corpus.mix.shares import Mixture
 from dph.corpus.rules.spec import filter_spec
-from dph.corpus.run_stage import OnProgress
+from dph.corpus.stage_run import OnProgress
 from dph.corpus.transform.stage import transform_spec
 from dph.errors import DataError
 

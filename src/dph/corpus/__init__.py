@@ -10,9 +10,9 @@ from dph.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.corpus.documents import DocType, Document
-    from dph.corpus.run_stage import run_stage
     from dph.corpus.shards import Corpus, open_corpus
     from dph.corpus.stage import DocumentStage, Drop, Outcome, StageSpec
+    from dph.corpus.stage_run import run_stage
 
 __all__ = [
     "Corpus",
@@ -37,6 +37,6 @@ __getattr__, __dir__ = lazy_names(
         "Outcome": "dph.corpus.stage",
         "StageSpec": "dph.corpus.stage",
         "open_corpus": "dph.corpus.shards",
-        "run_stage": "dph.corpus.run_stage",
+        "run_stage": "dph.corpus.stage_run",
     },
 )

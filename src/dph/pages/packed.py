@@ -23,7 +23,7 @@ def json_bytes(value: Any) -> bytes:
     r"""``value`` as JSON without spaces, in UTF-8. NaN is refused.
 
     >>> json_bytes(["\xe9", "\ud800"])
-    b'["\\xc3\\xa9","\\\\ud800"]'
+    b'["\xc3\xa9","\\ud800"]'
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # A lone surrogate can come out of a tokenizer: JSON's own escape carries it.

@@ -129,6 +129,8 @@ def _refused_keys(table: Mapping[str, Any]) -> Iterator[str]:
         pattern = pattern_of(key)
         if pattern in known or _is_own_parameter(table, key):
             continue
+        if value is None and pattern in sections:
+            continue  # a table that is left out, as records are dumped
         if pattern in sections or pattern in NAMED_TABLES:
             yield f"{key} is a table of settings, got {value!r}"
             continue

@@ -10,7 +10,7 @@ from dph.lazy import lazy_names
 if TYPE_CHECKING:
     from dph.training.checkpoints import latest_checkpoint
     from dph.training.loop import Actors, Trained, train
-    from dph.training.update import UpdateReport, update
+    from dph.training.updating import UpdateReport, update
 
 __all__ = [
     "Actors",
@@ -26,9 +26,9 @@ __getattr__, __dir__ = lazy_names(
     {
         "Actors": "dph.training.loop",
         "Trained": "dph.training.loop",
-        "UpdateReport": "dph.training.update",
+        "UpdateReport": "dph.training.updating",
         "latest_checkpoint": "dph.training.checkpoints",
         "train": "dph.training.loop",
-        "update": "dph.training.update",
+        "update": "dph.training.updating",
     },
 )

@@ -7,7 +7,7 @@ from typing import Any
 from dph.files import write_json
 from dph.presampling.distributions import DistributionSample
 from dph.training.rows import PolicyRow, WeightedRow
-from dph.training.update import NonFiniteLossError
+from dph.training.updating import NonFiniteLossError
 
 
 def save_failed_batch(path: Path, error: NonFiniteLossError, *, step: int) -> None:

@@ -47,7 +47,7 @@ from dph.training.rows import Minibatch, StoredRow, split_minibatches
 from dph.training.run_checkpoints import RunCheckpoints
 from dph.training.tracking import MetricsLog, Trackers, open_trackers
 from dph.training.uniform_outcomes import uniform_outcomes
-from dph.training.update import NonFiniteLossError, UpdateReport, update
+from dph.training.updating import NonFiniteLossError, UpdateReport, update
 
 __all__ = ["Actors", "Trained", "train"]
 

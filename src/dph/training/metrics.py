@@ -9,7 +9,7 @@ from dph.evaluation.styles import effective_styles, style_shares
 from dph.records import GradedCompletion, Outcome
 from dph.training.collect import Collected, Group
 from dph.training.logprob_gap import LogprobGap
-from dph.training.update import UpdateReport
+from dph.training.updating import UpdateReport
 
 Metrics = Mapping[str, float | int | None]
 

@@ -18,7 +18,7 @@ from dph.training.group_samples import group_samples
 from dph.training.logprob_gap import LogprobGap, logprob_gap
 from dph.training.loss_batch import TrainingForward
 from dph.training.rows import PolicyRow
-from dph.training.update import moves_the_loss
+from dph.training.updating import moves_the_loss
 
 CHECKED = 16
 """Rows whose sampler log-probs are compared with the trainer's at the start of a run."""

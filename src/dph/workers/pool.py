@@ -242,7 +242,7 @@ class _Work:
         """Deliver the replies; jobs that were not answered go back to the front of the queue."""
         with self._changed:
             for job, reply in zip(jobs, replies, strict=False):
-                ended = self._closed and reply.kind is ReplyKind.CRASHED
+                ended = self._closed and reply.kind in (ReplyKind.CRASHED, ReplyKind.FAILED)
                 if self._is_loss(reply) and job.key is not None:
                     self._lost.put(job.key, replace(reply, seconds=0.0))
                 _deliver(job, _CLOSED if ended else reply)

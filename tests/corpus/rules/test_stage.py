@@ -4,7 +4,7 @@ import pytest
 from dph.corpus.documents import DocType, Document
 from dph.corpus.rules.spec import filter_spec
 from dph.corpus.rules.stage import make_filter
-from dph.corpus.run_stage import run_stage
+from dph.corpus.stage_run import run_stage
 from dph.errors import SettingsError
 from opencoder_files import opencoder_files
 from shared_data import shared_data

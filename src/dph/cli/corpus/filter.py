@@ -43,7 +43,7 @@ def filter_documents(
     from dph.cli.grade_run import default_workers
     from dph.corpus.opening import open_input
     from dph.corpus.rules.spec import filter_spec
-    from dph.corpus.run_stage import run_stage
+    from dph.corpus.stage_run import run_stage
 
     spec, number = filter_spec(preset), workers or default_workers()
     corpus = open_input(source, out, workers=number)

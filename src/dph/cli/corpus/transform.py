@@ -16,7 +16,7 @@ def transform(
     from dph.cli.display.progress import open_progress
     from dph.cli.grade_run import default_workers
     from dph.corpus.opening import open_input
-    from dph.corpus.run_stage import run_stage
+    from dph.corpus.stage_run import run_stage
     from dph.corpus.transform.stage import transform_spec
 
     number = workers or default_workers()

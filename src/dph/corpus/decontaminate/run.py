@@ -5,9 +5,9 @@ from pathlib import Path
 
 from dph.corpus.decontaminate.stage import CHECKS
 from dph.corpus.decontaminate.test_sets import ENTRY_POINT, write_index
-from dph.corpus.run_stage import OnProgress, run_stage
 from dph.corpus.shards import Corpus
 from dph.corpus.stage import StageSpec
+from dph.corpus.stage_run import OnProgress, run_stage
 from dph.errors import SettingsError
 from dph.files import make_directory, sha256
 

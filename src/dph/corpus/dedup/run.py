@@ -16,7 +16,6 @@ from dph.corpus.dedup.marks import Marks, read_marks
 from dph.corpus.dedup.presets import Nearness
 from dph.corpus.dedup.signatures import algorithm_version
 from dph.corpus.dedup.work import COPIES, MEMBERS
-from dph.corpus.run_stage import OnProgress, finish_stage, unchanged
 from dph.corpus.shard_work import part_path
 from dph.corpus.shards import (
     DROPPED,
@@ -29,6 +28,7 @@ from dph.corpus.shards import (
     shard_of,
     shards_for,
 )
+from dph.corpus.stage_run import OnProgress, finish_stage, unchanged
 from dph.corpus.tables import TableWriter, read_table
 from dph.corpus.tasks import Notes, Task, run_tasks
 from dph.errors import DataError

@@ -9,7 +9,6 @@ from dph.corpus.flow import Flow
 from dph.corpus.ingest.sources import Unit
 from dph.corpus.ingest.spill import SKIPPED, SKIPPED_FILE
 from dph.corpus.joining import join_parts
-from dph.corpus.run_stage import OnProgress, finish_stage, whole
 from dph.corpus.shard_work import part_path
 from dph.corpus.shards import (
     DROPPED,
@@ -22,6 +21,7 @@ from dph.corpus.shards import (
     shard_name,
     shards_for,
 )
+from dph.corpus.stage_run import OnProgress, finish_stage, whole
 from dph.corpus.tasks import Notes, Task, run_tasks
 from dph.errors import DataError, SettingsError
 from dph.files import only_writer, read_json, write_json

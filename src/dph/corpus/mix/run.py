@@ -10,7 +10,6 @@ from dph.corpus.flow import Flow
 from dph.corpus.mix.selection import Candidate, Selection
 from dph.corpus.mix.shares import Mixture
 from dph.corpus.mix.work import LEFT_OUT
-from dph.corpus.run_stage import OnProgress, finish_stage, unchanged
 from dph.corpus.shard_work import part_path
 from dph.corpus.shards import (
     DROPPED,
@@ -23,6 +22,7 @@ from dph.corpus.shards import (
     shard_of,
     shards_for,
 )
+from dph.corpus.stage_run import OnProgress, finish_stage, unchanged
 from dph.corpus.tables import TableWriter, read_table
 from dph.corpus.tasks import Notes, Task, run_tasks
 from dph.errors import DataError, SettingsError

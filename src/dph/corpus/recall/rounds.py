@@ -18,8 +18,8 @@ from dph.corpus.recall.review import Section, sections
 from dph.corpus.recall.settings import RecallSettings
 from dph.corpus.recall.urls import Patterns, domain_of
 from dph.corpus.recall.work import EXAMPLES
-from dph.corpus.run_stage import OnProgress
 from dph.corpus.shards import Corpus, digest
+from dph.corpus.stage_run import OnProgress
 from dph.corpus.tables import TableWriter, read_table
 from dph.corpus.tasks import Notes, Task, run_tasks
 from dph.errors import DataError

@@ -19,9 +19,9 @@ from dph.corpus.recall.review import accepted, read_review, write_review
 from dph.corpus.recall.rounds import Learnt, Rounds
 from dph.corpus.recall.settings import RecallSettings
 from dph.corpus.recall.urls import Patterns
-from dph.corpus.run_stage import OnProgress, run_stage
 from dph.corpus.shards import Corpus, digest
 from dph.corpus.stage import StageSpec
+from dph.corpus.stage_run import OnProgress, run_stage
 from dph.corpus.tables import TableWriter
 from dph.errors import DataError
 from dph.files import atomic_file, make_directory, only_writer, read_json, sha256, write_json

@@ -20,7 +20,7 @@ def bare_url(url: str) -> str:
     'example.com/a/b?c=1'
     """
     host = domain_of(url)
-    rest = _SCHEME.sub("", url)
+    rest = _SCHEME.sub("", url).removeprefix("//")
     place = re.search(r"[/?#]", rest)
     return host + (rest[place.start() :].lower() if place else "")
 
@@ -31,7 +31,7 @@ def domain_of(url: str) -> str:
     >>> domain_of("http://www.example.com/a"), domain_of("docs.example.com/a"), domain_of("")
     ('example.com', 'docs.example.com', '')
     """
-    text = url if _SCHEME.match(url) else f"//{url}"
+    text = url if _SCHEME.match(url) else f"//{url.removeprefix('//')}"
     try:
         host = urlsplit(text).hostname or ""
     except ValueError:  # such as http://[

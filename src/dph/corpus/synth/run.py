@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 
 from dph.corpus.documents import DocType, Document, position
-from dph.corpus.run_stage import OnProgress, finish_stage, unchanged
 from dph.corpus.shard_work import write_shard
 from dph.corpus.shards import MANIFEST, Corpus, digest, shard_name
 from dph.corpus.stage import Drop, Outcome
+from dph.corpus.stage_run import OnProgress, finish_stage, unchanged
 from dph.corpus.synth.prompts import SQL, VERSION
 from dph.corpus.synth.seeds import Seed, seeds_digest
 from dph.corpus.synth.writing import Writer, Written

@@ -10,7 +10,7 @@ from dph.forward import microbatches, packing, prefix_tree, sharing
 from dph.forward.scoring import score_completions
 from dph.presampling.pool import RehearsalSample
 from dph.training.rows import Minibatch, PolicyRow
-from dph.training.update import TrainingForward, update, weigh
+from dph.training.updating import TrainingForward, update, weigh
 from short_objective import from_settings
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from dph.corpus.documents import Document
-from dph.corpus.run_stage import run_stage
 from dph.corpus.shards import open_corpus
 from dph.corpus.stage import StageSpec
+from dph.corpus.stage_run import run_stage
 from dph.corpus.tables import read_table
 from dph.errors import DataError, StageError
 from small_corpora import numbered, small_corpus
@@ -102,7 +102,7 @@ def test_a_document_that_hangs_or_kills_its_worker_costs_itself_alone(tmp_path):
         Document.of("die", id="deadly", path="d"),
     ]
     source = small_corpus(tmp_path / "in", documents, shards=2)
-    made = run_stage(lengths(9, seconds=1.0), source, tmp_path / "out", workers=2)
+    made = run_stage(lengths(9, seconds=4.0), source, tmp_path / "out", workers=2)
     assert {d.id for d in made.documents()} == {f"d{n}" for n in range(20)}
     reasons = made.manifest.flow.reasons
     assert reasons["time"].examples == ["slow"]
@@ -129,7 +129,7 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
     run_stage(lengths(7), source, tmp_path / "whole", workers=2)
     script = (
         "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1])\n"
-        "from test_run_stage import lengths, run_stage, open_corpus\n"
+        "from test_stage_run import lengths, run_stage, open_corpus\n"
         "run_stage(lengths(7), open_corpus(Path(sys.argv[2])), Path(sys.argv[3]), workers=2)\n"
     )
     paths = os.pathsep.join([*sys.path, str(tmp_path)])
