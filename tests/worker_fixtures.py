@@ -2,6 +2,7 @@
 
 import hashlib
 import textwrap
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -27,5 +28,6 @@ def children_of(pid: int) -> set[int]:
     """The process ids of a process's living children, zombies included."""
     children = set()
     for task in Path(f"/proc/{pid}/task").iterdir():
-        children |= {int(child) for child in (task / "children").read_text().split()}
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
+            children |= {int(child) for child in (task / "children").read_text().split()}
     return children
