@@ -11,10 +11,10 @@ In this order a draft is dropped for
 
 import ast
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
 from dph.corpus.synth.draft import Draft, NoDraft, parsed, read_draft
 from dph.corpus.synth.hard_coded import probe, spells_out_its_tests, wanted_values
+from dph.corpus.synth.judged import Judged
 from dph.corpus.synth.mutants import mutants, stubs
 from dph.corpus.synth.purity import PURE_MODULES, impurity
 from dph.records import Outcome
@@ -24,20 +24,6 @@ from dph.verifiers.code.verifier import CodePair, CodeVerifier
 MOST_MUTANTS = 12
 _AGAIN = 2
 """How often a program has to pass its tests."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """What became of an answer; ``reason`` is '' if it is kept.
-
-    ``killed`` of ``mutants`` are the wrong programs that the tests found out.
-    """
-
-    draft: Draft | None
-    reason: str = ""
-    note: str = ""
-    killed: int = 0
-    mutants: int = 0
 
 
 class FunctionJudge:
@@ -58,21 +44,21 @@ class FunctionJudge:
     ) -> None:
         self._verifier, self._survivors, self._modules = verifier, survivors, modules
 
-    def __call__(self, answers: Sequence[str], uses: Sequence[str]) -> list[Judged]:
+    def __call__(self, answers: Sequence[str], uses: Sequence[str]) -> list[Judged[Draft]]:
         """What becomes of each answer; each has to call the name of ``uses`` ('': anything)."""
         found = [self._read(answer, name) for answer, name in zip(answers, uses, strict=True)]
         found = self._where_kept(found, self._run)
         return self._where_kept(found, self._test_tests)
 
     def _where_kept(
-        self, found: list[Judged], judge: Callable[[Sequence[Draft]], list[Judged]]
-    ) -> list[Judged]:
+        self, found: list[Judged[Draft]], judge: Callable[[Sequence[Draft]], list[Judged[Draft]]]
+    ) -> list[Judged[Draft]]:
         kept = {p: one.draft for p, one in enumerate(found) if one.draft and not one.reason}
         for place, one in zip(kept, judge(list(kept.values())), strict=True):
             found[place] = one
         return found
 
-    def _read(self, answer: str, uses: str) -> Judged:
+    def _read(self, answer: str, uses: str) -> Judged[Draft]:
         try:
             draft = read_draft(answer)
         except NoDraft as error:
@@ -90,7 +76,7 @@ class FunctionJudge:
             return Judged(draft=draft, reason="weak", note="all tests want the same value")
         return Judged(draft=draft)
 
-    def _run(self, drafts: Sequence[Draft]) -> list[Judged]:
+    def _run(self, drafts: Sequence[Draft]) -> list[Judged[Draft]]:
         pairs = [_pair(draft, draft.program) for draft in drafts for _ in range(_AGAIN)]
         verdicts = iter([one.verdict for one in self._verifier.judge(pairs)])
         judged = []
@@ -103,7 +89,7 @@ class FunctionJudge:
                 judged.append(Judged(draft=draft))
         return judged
 
-    def _test_tests(self, drafts: Sequence[Draft]) -> list[Judged]:
+    def _test_tests(self, drafts: Sequence[Draft]) -> list[Judged[Draft]]:
         wrong = [mutants(draft.program, most=MOST_MUTANTS) for draft in drafts]
         idle = [stubs(draft.program, draft.entry_point) for draft in drafts]
         probes = [probe(draft) for draft in drafts]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from dph.corpus.synth.judged import Judged
 from dph.corpus.synth.mutants import spread
 from dph.records import Outcome
 from dph.verifiers.sql.verifier import SQLPair, SQLVerifier
@@ -34,17 +35,6 @@ class Query:
     database: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedQuery:
-    """What became of an answer; ``reason`` is '' if it is kept."""
-
-    draft: Query | None
-    reason: str = ""
-    note: str = ""
-    killed: int = 0
-    mutants: int = 0
-
-
 class QueryJudge:
     """Judges answers by running their queries on the databases, which can only be read.
 
@@ -56,7 +46,7 @@ class QueryJudge:
     def __init__(self, verifier: SQLVerifier, *, survivors: float = 0.5) -> None:
         self._verifier, self._survivors = verifier, survivors
 
-    def __call__(self, answers: Sequence[str], databases: Sequence[str]) -> list[JudgedQuery]:
+    def __call__(self, answers: Sequence[str], databases: Sequence[str]) -> list[Judged[Query]]:
         """What becomes of each answer about the database beside it."""
         found = [_read(*each) for each in zip(answers, databases, strict=True)]
         wrong = [query_mutants(one.draft.query) if one.draft else [] for one in found]
@@ -80,7 +70,7 @@ class QueryJudge:
                     reason, note = "empty", "the query returns no row"
                 else:
                     reason, note = self._weakness(alive, len(queries))
-                one = JudgedQuery(
+                one = Judged(
                     draft=one.draft,
                     reason=reason,
                     note=note,
@@ -166,12 +156,12 @@ def _more(number: str) -> str:
     return str(int(number) + 1) if number.isdecimal() else f"{float(number) + 1}"
 
 
-def _read(answer: str, database: str) -> JudgedQuery:
+def _read(answer: str, database: str) -> Judged[Query]:
     block = _FENCE.search(answer)
     if block is None or not block[1].strip():
-        return JudgedQuery(draft=None, reason="query", note="no block of SQL")
+        return Judged(draft=None, reason="query", note="no block of SQL")
     question = _MARK.sub("", answer[: block.start()].strip()).strip()
     if not question:
-        return JudgedQuery(draft=None, reason="question", note="nothing stands before the query")
+        return Judged(draft=None, reason="question", note="nothing stands before the query")
     query = block[1].strip().rstrip(";").strip()
-    return JudgedQuery(draft=Query(question=question, query=query, database=database))
+    return Judged(draft=Query(question=question, query=query, database=database))
