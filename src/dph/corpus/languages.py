@@ -32,7 +32,7 @@ def language_of_path(path: str) -> Language:
 
     Case counts where the table says so (``.C`` is C++, ``.c`` is C), and is passed over elsewhere.
 
-    >>> language_of_path("src/CMakeLists.txt").name, language_of_path("notes/TODO.TXT").name
+    >>> language_of_path("src/CMakeLists.txt").name, language_of_path("notes/PLAN.TXT").name
     ('cmake', 'text')
     """
     name = path.rpartition("/")[2]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, ValidationInfo
+from pydantic_core import ErrorDetails
 
 from dph.errors import SettingsError
 from dph.settings.section import Section
@@ -30,8 +31,8 @@ PlacedPath = Annotated[Path, BeforeValidator(_beside), Field(strict=False)]
 """A path that starts at the directory of the file that names it."""
 
 
-def read_table(path: Path) -> dict[str, Any]:
-    """The file as TOML has it.
+def read_table(path: Path, what: str = "recipe") -> dict[str, Any]:
+    """The file as TOML has it; a message calls it ``what``.
 
     Raises:
         SettingsError: it is missing or not TOML.
@@ -39,7 +40,7 @@ def read_table(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise SettingsError(f"cannot read the recipe {path}: {error.strerror}") from error
+        raise SettingsError(f"cannot read the {what} {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} is not valid TOML: {error}") from error
 
@@ -68,7 +69,8 @@ def checked(kind: type[Table], table: Mapping[str, Any], *, beside: Path, place:
     try:
         return kind.model_validate(table, context={"beside": str(beside)})
     except ValidationError as error:
-        raise SettingsError(f"{place}: {'; '.join(_faults(error, kind))}") from error
+        faults = [fault(item, item["loc"], kind) for item in error.errors(include_url=False)]
+        raise SettingsError(f"{place}: {'; '.join(faults)}") from error
 
 
 def _override(table: dict[str, Any], text: str) -> None:
@@ -86,19 +88,20 @@ def _override(table: dict[str, Any], text: str) -> None:
         table[name] = value.strip()
 
 
-def _faults(error: ValidationError, kind: type[BaseModel]) -> Iterator[str]:
-    for item in error.errors(include_url=False):
-        key = ".".join(str(part) for part in item["loc"])
-        message = item["msg"].removeprefix("Value error, ")
-        if item["type"] == "missing":
-            yield f"{key} is missing"
-        elif item["type"] == "extra_forbidden":
-            near = get_close_matches(str(item["loc"][-1]), sorted(_names(kind)), n=1)
-            yield f"unknown key {key}" + (f"; did you mean {near[0]}?" if near else "")
-        elif item["type"] == "value_error":
-            yield f"{key}: {message}" if key else message
-        else:
-            yield f"{key}: {message}, got {item['input']!r:.80}"
+def fault(item: ErrorDetails, place: Sequence[str | int], kind: type[BaseModel]) -> str:
+    """What is wrong at ``place`` of a file of ``kind``: the key, the value and what is allowed."""
+    key = ".".join(map(str, place))
+    message = item["msg"].removeprefix("Value error, ")
+    match item["type"]:
+        case "missing":
+            return f"{key} is missing"
+        case "extra_forbidden":
+            near = get_close_matches(str(place[-1]), sorted(_names(kind)), n=1)
+            return f"unknown key {key}" + (f"; did you mean {near[0]}?" if near else "")
+        case "value_error":
+            return f"{key}: {message}" if key else message
+        case _:
+            return f"{key}: {message}, got {item['input']!r:.80}"
 
 
 def _names(kind: type[BaseModel]) -> Iterator[str]:

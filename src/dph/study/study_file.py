@@ -2,16 +2,15 @@
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from dph.errors import SettingsError
+from dph.settings.toml_file import fault, read_table
 from dph.study.rule import RuleSettings
 from dph.study.settings import BASE, StudyFile
 
@@ -42,10 +41,10 @@ def load_study(path: Path) -> Study:
             value has the wrong type or is out of range, or the rule names a method that the study
             does not have.
     """
-    file = _valid(StudyFile, _read(path, "study"), f"{path}")
+    file = _valid(StudyFile, read_table(path, "study"), f"{path}")
     if isinstance(file.rule, str):
         place = path.parent / file.rule
-        rule = _valid(RuleSettings, _read(place, "rule"), f"{place}")
+        rule = _valid(RuleSettings, read_table(place, "rule"), f"{place}")
         digest = hashlib.sha256(place.read_bytes()).hexdigest()
     else:
         rule = file.rule
@@ -64,15 +63,6 @@ def with_settings(study: Study, settings: Mapping[str, Any]) -> Study:
     return replace(study, file=study.file.model_copy(update={"study": table}))
 
 
-def _read(path: Path, what: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(f"cannot read the {what} {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} is not valid TOML: {error}") from error
-
-
 def _valid(kind: type[Table], table: Mapping[str, Any], place: str) -> Table:
     try:
         return kind.model_validate(table)
@@ -88,33 +78,8 @@ def _messages(error: ValidationError, kind: type[BaseModel]) -> Iterator[str]:
     for item in details:
         if ".".join(map(str, item["loc"][:2])) == "rule.str" and whole:
             continue
-        parts = [str(part) for part in item["loc"] if f"rule.{part}" not in unions]
-        key = ".".join(parts)
-        message = item["msg"].removeprefix("Value error, ")
-        if item["type"] == "missing":
-            yield f"{key} is missing"
-        elif item["type"] == "extra_forbidden":
-            near = get_close_matches(parts[-1], sorted(_fields(kind)), n=1)
-            yield f"unknown key {key}" + (f"; did you mean {near[0]}?" if near else "")
-        elif item["type"] == "value_error":
-            yield f"{key}: {message}" if key else message
-        else:
-            yield f"{key}: {message}, got {item['input']!r:.80}"
-
-
-def _fields(kind: type[BaseModel]) -> Iterator[str]:
-    """The names of all keys of a table and of the tables in it."""
-    for name, field in kind.model_fields.items():
-        yield name
-        for inner in _tables_in(field.annotation):
-            yield from _fields(inner)
-
-
-def _tables_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for argument in getattr(annotation, "__args__", ()):
-        yield from _tables_in(argument)
+        place = [part for part in item["loc"] if f"rule.{part}" not in unions]
+        yield fault(item, place, kind)
 
 
 def _require_known_labels(study: Study) -> None:

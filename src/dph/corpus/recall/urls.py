@@ -7,7 +7,6 @@ scheme and without ``www.``, whatever the case: ``stackoverflow.com/questions%``
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from urllib.parse import urlsplit
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://", re.IGNORECASE)
@@ -58,15 +57,14 @@ class Patterns:
     """
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        self._expression = _expression(tuple(patterns))
+        self._expression = _expression(patterns)
 
     def matches(self, url: str) -> bool:
         """Whether one of them matches all of the URL."""
         return self._expression is not None and bool(self._expression.fullmatch(bare_url(url)))
 
 
-@lru_cache(maxsize=8)
-def _expression(patterns: tuple[str, ...]) -> re.Pattern[str] | None:
+def _expression(patterns: Sequence[str]) -> re.Pattern[str] | None:
     alternatives = [
         ".*".join(re.escape(part) for part in re.split("%+", pattern.lower()))
         for pattern in patterns

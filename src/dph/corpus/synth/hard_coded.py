@@ -26,7 +26,7 @@ def probe(draft: Draft) -> str | None:
     if len({value for _, value in calls}) < 2:
         return None
     near = [text for call, _ in calls for text in _beside(call)]
-    chosen = sorted(dict.fromkeys(near), key=near.index)[:: max(1, len(near) // _PROBES)]
+    chosen = list(dict.fromkeys(near))[:: max(1, len(near) // _PROBES)]
     if not chosen:
         return None
     functions = ", ".join(f"lambda: {call}" for call in chosen[:_PROBES])

@@ -44,12 +44,13 @@ def mutants(program: str, *, most: int) -> list[str]:
     """
     tree = ast.parse(program)
     original = ast.unparse(tree)
-    places = sum(1 for _ in ast.walk(tree))
+    doc_strings, places = _doc_strings(tree), sum(1 for _ in ast.walk(tree))
     found: dict[str, None] = {}
     for place in range(places):
+        if place in doc_strings:
+            continue
         changed = copy.deepcopy(tree)
-        node = list(ast.walk(changed))[place]
-        if place not in _doc_strings(tree) and _change(node):
+        if _change(list(ast.walk(changed))[place]):
             text = ast.unparse(ast.fix_missing_locations(changed))
             if text != original:
                 found.setdefault(text)
