@@ -1,16 +1,18 @@
-"""A process that ends with another one, which need not be its parent but started it.
+"""A process that ends with another one, which started it but need not be its parent.
 
 For commands that launchers start, whose standard input is not theirs alone (``dph.jobs.child``
 waits for the end of it).
 """
 
 import os
+import signal
 import threading
 import time
 
 PARENT = "DPH_PARENT_PID"
 """The variable of the environment that names the process to end with."""
-_EVERY = 1.0
+_EVERY, _PATIENCE = 1.0, 20.0
+"""Seconds between looks, and that the process has to end in order."""
 
 
 def end_with_parent() -> None:
@@ -23,6 +25,8 @@ def end_with_parent() -> None:
 def _wait_and_end(parent: int) -> None:
     while _is_there(parent):
         time.sleep(_EVERY)
+    os.kill(os.getpid(), signal.SIGTERM)  # so that Ray and others end what they started
+    time.sleep(_PATIENCE)
     os._exit(1)
 
 

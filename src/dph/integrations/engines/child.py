@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import time
@@ -19,6 +20,8 @@ _PATIENCE = 10.0
 """Seconds that a child has to end after it was asked to."""
 _TAIL = 20000
 """Characters at the end of a log in which the reason of a failure is looked for."""
+_RAISED = re.compile(r"(?:[(\[][^)\]]*[)\]]:? *)*((?:\w+\.)*\w*(?:Error|Exception)\b.*)")
+"""The last line of a traceback, whatever process a launcher puts before it."""
 
 
 def run_command(
@@ -75,9 +78,13 @@ def _signal(process: "subprocess.Popen[bytes]", which: signal.Signals) -> None:
 
 
 def _reason(log: Path, code: int) -> str:
-    """The line that says why, or else the last one."""
+    """What a child of this package said; or else the first error of a traceback, or the last line.
+
+    Of several processes one fails first and the launcher last.
+    """
     text = log.read_text(encoding="utf-8", errors="replace")[-_TAIL:]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     said = [line.partition(ERROR)[2] for line in lines if line.startswith(ERROR)]
-    last = (said or lines or ["it said nothing"])[-1]
+    errors = [found[1] for line in lines if (found := _RAISED.match(line))]
+    last = [*said[:1], *errors[:1], *lines[-1:], "it said nothing"][0]
     return last if code > 0 else f"ended by signal {-code}: {last}"

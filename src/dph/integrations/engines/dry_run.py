@@ -5,9 +5,10 @@ from pathlib import Path
 
 import torch
 
-from dph.integrations.engines import trl_stage
+from dph.integrations.engines import trl_stage, verl_stage
 from dph.integrations.engines.prompts import longest_prompt
 from dph.integrations.engines.trl_arguments import trl_arguments
+from dph.integrations.engines.verl_overrides import PROBLEMS
 from dph.runs.workbench import Workbench
 
 
@@ -17,7 +18,8 @@ def commands_text(bench: Workbench, directory: Path) -> str:
     Raises:
         DphError: the engine is not installed, or cannot have the recipe.
     """
-    return _of_trl(bench, directory)
+    engine = bench.recipe.train.engine
+    return {"trl": _of_trl, "verl": _of_verl}[engine](bench, directory)
 
 
 def _of_trl(bench: Workbench, directory: Path) -> str:
@@ -31,3 +33,17 @@ def _of_trl(bench: Workbench, directory: Path) -> str:
             shlex.join(trl_stage.trl_command(bench.recipe, directory)),
         ]
     )
+
+
+def _of_verl(bench: Workbench, directory: Path) -> str:
+    verl_stage.check(bench)
+    run = verl_stage.run_of(bench, directory)
+    problems = run.place / PROBLEMS
+    plain = shlex.quote(str(problems.with_suffix(".jsonl")))
+    convert = f"dph convert --to verl --input {plain} --out {shlex.quote(str(problems))}"
+    parts = [f"# the problems of {bench.recipe.data.train}, of any format, as {plain}\n{convert}"]
+    for command in verl_stage.commands(run, pool=verl_stage.pool_is_missing(bench, directory)):
+        variables = [f"{name}={shlex.quote(v)}" for name, v in command.environment.items()]
+        words = [*variables, *map(shlex.quote, command.words)]
+        parts.append(f"# {command.what}\n" + " \\\n  ".join(words))
+    return "\n\n".join(parts)

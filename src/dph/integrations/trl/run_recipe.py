@@ -18,7 +18,6 @@ from transformers import PreTrainedModel, TrainerCallback
 from transformers.trainer_utils import get_last_checkpoint
 
 from dph.errors import DphError
-from dph.files import atomic_path
 from dph.integrations.engines.child import ERROR
 from dph.integrations.engines.prompts import longest_prompt, problems_to_explore
 from dph.integrations.engines.trl_arguments import trl_arguments
@@ -48,9 +47,7 @@ def train(directory: Path) -> None:
         trainer = make_trainer(bench, directory)
         output = Path(trainer.args.output_dir)
         trainer.train(resume_from_checkpoint=get_last_checkpoint(str(output)))
-        with atomic_path(output / MODEL) as temporary:
-            trainer.save_model(str(temporary))
-            trainer.accelerator.wait_for_everyone()
+        trainer.save_model(str(output / MODEL))  # whole once every process has ended well
 
 
 def make_trainer(bench: Workbench, directory: Path) -> DPHTrainer:
