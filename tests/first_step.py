@@ -72,7 +72,8 @@ def scored(prompts, completions):
 
 def stored_rows():
     rng = random.Random(13)
-    prompts, completions = zip(*((_tokens(rng, 6), _tokens(rng, 8)) for _ in range(STORED)))
+    pairs = [(_tokens(rng, 6), _tokens(rng, 8)) for _ in range(STORED)]
+    prompts, completions = zip(*pairs, strict=True)
     return [
         RehearsalSample(
             problem_id=f"s{i}",

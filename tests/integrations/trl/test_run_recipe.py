@@ -18,6 +18,7 @@ from dph.runs.workbench import open_workbench
 from dph.settings import load_recipe
 from dph.settings.trl_rows import TRL_ROWS
 from dph.tasks.problems import save_problems
+from dph.training.metrics_file import read_metrics
 from small_pools import write_pool_of
 from tiny_models import build_tokenizer
 
@@ -177,7 +178,7 @@ def test_dph_run_trains_by_trl_evaluates_and_keeps_what_is_done(run, processes):
     checkpoint = run / "out" / "checkpoints" / "step_000002"
     assert {path.name for path in checkpoint.iterdir()} >= {"model.safetensors", "trainer.json"}
     assert not list(checkpoint.glob("*.bin"))
-    lines = [json.loads(line) for line in (run / "out" / "metrics.jsonl").open()]
+    lines = read_metrics(run / "out" / "metrics.jsonl")
     assert [line["step"] for line in lines] == [1, 2]
     for line in lines:
         assert line["grad_norm"] > 0

@@ -20,7 +20,7 @@ _PATIENCE = 10.0
 """Seconds that a child has to end after it was asked to."""
 _TAIL = 20000
 """Characters at the end of a log in which the reason of a failure is looked for."""
-_RAISED = re.compile(r"(?:[(\[][^)\]]*[)\]]:? *)*((?:\w+\.)*\w*(?:Error|Exception)\b.*)")
+_RAISED = re.compile(r"(?:[(\[][^)\]]*[)\]]:? *)*((?:\w+\.)*\w*(?:Error|Exception)(?:: .*)?)$")
 """The last line of a traceback, whatever process a launcher puts before it."""
 
 
