@@ -4,6 +4,16 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from dph.cli.engine_options import (
+    AddressOption,
+    DryRunOption,
+    EngineOption,
+    GpusOption,
+    NodesOption,
+    ProcessesOption,
+    engine_overrides,
+    require_engine_of_options,
+)
 from dph.cli.options import (
     AcceptVerifierOption,
     JsonOption,
@@ -25,16 +35,31 @@ def run(
     out: OutOption = None,
     accept_verifier: AcceptVerifierOption = False,
     as_json: JsonOption = False,
+    engine: EngineOption = None,
+    processes: ProcessesOption = None,
+    nodes: NodesOption = None,
+    gpus: GpusOption = None,
+    address: AddressOption = None,
+    dry_run: DryRunOption = False,
 ) -> None:
-    """Pre-sample (where the method needs it), train and evaluate; what is done is kept."""
+    """Pre-sample (where the method needs it), train and evaluate; what is done is kept.
+
+    Training is this package's own on one device, or that of TRL or verl.
+    """
     from dph.cli.display.output import json_text
     from dph.cli.display.progress import open_progress
     from dph.cli.display.quiet import quiet_libraries
     from dph.cli.request import read_request
     from dph.cli.train import end_interrupted
 
+    options = {"processes": processes, "nodes": nodes, "gpus": gpus, "address": address}
+    overrides = [*(overrides or ()), *engine_overrides(engine, **options)]
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
+    require_engine_of_options(request.recipe.train.engine, **options)
     quiet_libraries()
+    if dry_run:
+        typer.echo(_dry_run(request))
+        return
     from dph.runs.pipeline import run_stages
     from dph.runs.set_problems import SetProblems
     from dph.runs.workbench import open_workbench
@@ -46,6 +71,21 @@ def run(
     typer.echo(json_text(_json(request, result)) if as_json else _text(request, result))
     if result.trained.stopped:
         end_interrupted(result.trained)
+
+
+def _dry_run(request: "Request") -> str:
+    """What the engine would be started with."""
+    from dph.errors import SettingsError
+    from dph.integrations.engines.dry_run import commands_text
+    from dph.runs.workbench import open_workbench
+
+    if request.recipe.train.engine == "own":
+        raise SettingsError(
+            '--dry-run prints the commands of another engine, and train.engine is "own": name one '
+            "(--engine trl, --engine verl); `dph recipe check` says what would run here"
+        )
+    with open_workbench(request.recipe) as bench:
+        return commands_text(bench, request.directory)
 
 
 def _json(request: "Request", result: "RunResult") -> dict[str, Any]:

@@ -13,6 +13,7 @@ nothing. So it can be killed and continued like every run.
 from dataclasses import replace
 from pathlib import Path
 
+from dph.runs.engines import stages_of
 from dph.runs.layout import CONSOLIDATION
 from dph.runs.progress import ProgressDisplay
 from dph.runs.store_stage import require_prompts, store_stage
@@ -38,7 +39,7 @@ def trained_policy(
     if bench.recipe.consolidation.active:
         require_files(bench.recipe.used_stores, bench.recipe.self_consistency)
         require_prompts(bench, str(bench.recipe.consolidation.store))  # not after hours of RL
-    trained = train_stage(bench, directory, progress, digest=digest)
+    trained = stages_of(bench.recipe).train(bench, directory, progress, digest=digest)
     if trained.stopped or not bench.recipe.consolidation.active:
         return trained
     own = replace(bench, recipe=consolidation_recipe(bench.recipe, trained.checkpoint))
@@ -58,6 +59,7 @@ def consolidation_recipe(recipe: Recipe, checkpoint: Path) -> Recipe:
         "whole_prompts": True,
     }
     train = {
+        "engine": "own",
         "steps": settings.updates,
         "problems": "all",
         "problems_per_step": 0,

@@ -8,10 +8,10 @@ from typing import Any
 from dph.presampling.manifest import Manifest
 from dph.presampling.stores.manifest import StoreManifest
 from dph.runs.consolidation_stage import trained_policy
+from dph.runs.engines import stages_of
 from dph.runs.evaluation_stage import evaluate_stage, require_evaluable
 from dph.runs.layout import pool_directory
 from dph.runs.pool_need import needs_pool
-from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import ProgressDisplay
 from dph.runs.store_stage import store_stage
 from dph.runs.stores import require_stores
@@ -39,6 +39,7 @@ def run_stages(bench: Workbench, directory: Path, progress: ProgressDisplay) -> 
         DphError: as the stages do.
     """
     recipe = bench.recipe
+    stages_of(recipe).check(bench)
     require_evaluable(bench)
     require_stores(recipe, pool_directory(recipe, directory))
     digest = training_digest(bench, directory)
@@ -46,7 +47,8 @@ def run_stages(bench: Workbench, directory: Path, progress: ProgressDisplay) -> 
     pool = None
     if needs_pool(recipe):  # other runs may share a pool that has a place of its own
         own = recipe.presample.pool is None
-        pool = presample_stage(bench, directory, progress, may_split_again=own)
+        presample = stages_of(recipe).presample
+        pool = presample(bench, directory, progress, may_split_again=own)
         if any(anchor.store for anchor in recipe.objective.anchors.values()):
             digest = training_digest(bench, directory)  # it may be the pool that was just made
     stores = store_stage(bench, directory, progress)

@@ -48,6 +48,7 @@ _ADDED = {
     "data.code_memory_mb": 1000,
     "data.template": {},
     "model.weights": "float32",
+    "train.engine": "own",
     "model.adapter": None,
 }
 _ADDED_TO_ANCHORS = {
@@ -92,7 +93,14 @@ def training_digest(bench: Workbench, directory: Path | None = None) -> str:
         recipe.seed,
         *_named_stores(recipe, directory or Path()),
         *_unlabelled(recipe),
+        *_overrides(recipe),
     )
+
+
+def _overrides(recipe: Recipe) -> Iterator[dict[str, Any]]:
+    """What verl was told beside the recipe; nothing where it does not train."""
+    if recipe.train.engine == "verl" and recipe.verl.overrides:
+        yield {"verl": list(recipe.verl.overrides)}
 
 
 def _unlabelled(recipe: Recipe) -> Iterator[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+Engine = Literal["own", "trl", "verl"]
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["float32", "bfloat16"]
 SharedPrompts = Literal["auto", "always", "never"]

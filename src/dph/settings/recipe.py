@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from dph.errors import SettingsError
 from dph.files import write_text
+from dph.settings.engine_refusals import require_engine_can
 from dph.settings.keys import (
     FIELDS_OF_ALL_TERMS,
     SELECTORS,
@@ -73,9 +74,11 @@ def resolve_recipe(table: Mapping[str, Any]) -> Recipe:
     table = _with_terms(table)
     refuse_unknown_keys(table)
     try:
-        return Recipe.model_validate(_with_method(table))
+        recipe = Recipe.model_validate(_with_method(table))
     except ValidationError as error:
         raise SettingsError("; ".join(messages(error))) from error
+    require_engine_can(recipe)
+    return recipe
 
 
 def recipe_toml(recipe: Recipe) -> str:

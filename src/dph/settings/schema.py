@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from dph.settings.consolidation import ConsolidationSettings
 from dph.settings.data import DataSettings
+from dph.settings.engines import TRLSettings, VerlSettings
 from dph.settings.evaluation import EvaluationSettings, wrong_during
 from dph.settings.methods import METHODS
 from dph.settings.model import ModelSettings
@@ -54,6 +55,8 @@ class Recipe(Section):
     consolidation: ConsolidationSettings = ConsolidationSettings()
     evaluate: EvaluationSettings = EvaluationSettings()
     track: TrackingSettings = TrackingSettings()
+    trl: TRLSettings = TRLSettings()
+    verl: VerlSettings = VerlSettings()
 
     @model_validator(mode="before")
     @classmethod

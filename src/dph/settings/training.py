@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from dph.settings.choices import SharedPrompts
+from dph.settings.choices import Engine, SharedPrompts
 from dph.settings.section import Count, Positive, Section
 
 
@@ -20,6 +20,9 @@ KeptSamples = Annotated[Literal["all", "none"] | int, BeforeValidator(_kept)]
 class TrainingSettings(Section):
     """The loop, the optimizer and the checkpoints."""
 
+    engine: Engine = Field(
+        "own", description="who trains: own (this package's loop, one device), trl or verl"
+    )
     problems: Literal["all", "exploration"] = Field(
         "all", description="which problems are explored: all, or those that pre-sampling left open"
     )

@@ -86,11 +86,22 @@ def save_checkpoint(
             tokenizer.save_pretrained(temporary)
             save_optimizer(optimizer, temporary)
             also(temporary)
-            _write(temporary, _TrainerFile(digest, tuple(verifiers), progress))
+            write_progress(temporary, progress, digest=digest, verifiers=verifiers)
     except SafetensorError as error:  # its way to say that the disk is full
         raise TrainingError(f"cannot write the checkpoint {path}: {error}") from error
     remove_old(directory, keep=keep, spare=spare)
     return path
+
+
+def write_progress(
+    directory: Path,
+    progress: Progress,
+    *,
+    digest: str,
+    verifiers: Sequence[VerifierVersion] = (),
+) -> None:
+    """Write ``trainer.json``, which says what a checkpoint is of."""
+    _write(directory, _TrainerFile(digest, tuple(verifiers), progress))
 
 
 def remove_old(directory: Path, *, keep: int, spare: int | None = None) -> None:

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import torch
 from tensordict import TensorDict
@@ -20,6 +21,7 @@ from verl.workers.config import (
 from verl.workers.engine_workers import TrainingWorker
 from verl.workers.utils.losses import ppo_loss
 
+import first_step
 from dph.integrations.verl.distributions import SWITCH, no_targets, target_rows
 from dph.integrations.verl.layout import (
     Cells,
@@ -112,9 +114,25 @@ def all_rows(policy, stores, *, with_reference):
     }
 
 
+def first_step_rows():
+    """The rollout of which all engines take the same first step."""
+    return [
+        SimpleNamespace(
+            prompt_ids=row.prompt_ids,
+            completion_ids=row.completion_ids,
+            old=row.old_logprobs,
+            advantage=row.advantage,
+        )
+        for group in first_step.policy_groups()
+        for row in group
+    ]
+
+
 def batch_of_rank(case, rank, ranks):
-    policy = policy_rows(case["policy"])
+    policy = first_step_rows() if case.get("first_step") else policy_rows(case["policy"])
     stores = [stored_samples(case["stored"])] if case["stored"] else []
+    if case.get("first_step"):
+        stores = [first_step.stored_rows()]
     if "broad" in case:
         stores.append(broad_samples(prompts=case["broad"]))
     if "far" in case:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import first_step
 from integrations.verl import rows
 from own_terms import CONFIDENT, PLAIN
 
@@ -95,6 +96,19 @@ CASES |= {
     for shape, changes in SHAPES.items()
 }
 
+CASES |= {
+    f"first_step-{shape}": {
+        **BASE,
+        "stored": 0,
+        "divergence": "forward_kl",
+        "eta": first_step.ETA,
+        "first_step": True,
+        "objective": first_step.OBJECTIVE,
+        **changes,
+    }
+    for shape, changes in SHAPES.items()
+}
+
 
 def run_ranks(ranks, directory):
     (directory / "cases.json").write_text(json.dumps(CASES))
@@ -142,6 +156,14 @@ def test_loss_and_gradient_norm_are_those_of_plain_autograd(found, divergence, s
     result = found[f"{divergence}-{shape}"]
     assert result["loss"] == pytest.approx([loss], rel=1e-5)
     assert result["grad_norm"] == pytest.approx([norm], rel=1e-5)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_first_step_has_the_loss_and_the_gradient_norm_of_our_own_engine(found, shape):
+    loss, norm = first_step.own_step()
+    result = found[f"first_step-{shape}"]
+    assert result["loss"] == pytest.approx([loss], rel=first_step.AGREE)
+    assert result["grad_norm"] == pytest.approx([norm], rel=first_step.AGREE)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

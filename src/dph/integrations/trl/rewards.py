@@ -12,7 +12,16 @@ from dph.verifiers.base import Verifier
 RewardFunction = Callable[..., list[float | None]]
 
 
-def reward_function(verifier: Verifier, *, stop_token_ids: Collection[int] = ()) -> RewardFunction:
+LogMetric = Callable[[str, float], None]
+"""TRL's ``log_metric``: a number under a name, averaged over a step and all processes."""
+
+
+def reward_function(
+    verifier: Verifier,
+    *,
+    stop_token_ids: Collection[int] = (),
+    observe: Callable[[LogMetric, Sequence[Verdict]], None] | None = None,
+) -> RewardFunction:
     """Rewards of ``verifier`` for ``GRPOTrainer(reward_funcs=...)``, under the verifier's name.
 
     The data set needs the columns of ``problems_dataset``. A completion that could not be graded
@@ -23,7 +32,8 @@ def reward_function(verifier: Verifier, *, stop_token_ids: Collection[int] = ())
     With ``stop_token_ids`` a completion that does not end in one of them was cut off: it gets 0
     without being graded, as in the package's own loop. Without them it is graded as it is.
 
-    The caller closes the verifier.
+    ``observe`` is told the verdict of every completion, with TRL's function for numbers to be
+    logged. The caller closes the verifier.
     """
 
     def reward(
@@ -33,6 +43,7 @@ def reward_function(verifier: Verifier, *, stop_token_ids: Collection[int] = ())
         problem_id: Sequence[str] | None = None,
         answer: Sequence[str] | None = None,
         completion_ids: Sequence[Sequence[int]] | None = None,
+        log_metric: LogMetric = lambda _name, _value: None,
         **_: Any,
     ) -> list[float | None]:
         if problem_id is None or answer is None:
@@ -50,6 +61,8 @@ def reward_function(verifier: Verifier, *, stop_token_ids: Collection[int] = ())
             [_text(completions[i]) for i in chosen],
         )
         verdicts = dict(zip(chosen, graded, strict=True))
+        if observe is not None:
+            observe(log_metric, [verdicts.get(i, CUT_OFF) for i in range(len(completions))])
         bad = {problem_id[i] for i, v in verdicts.items() if v.outcome is Outcome.BAD_GOLD}
         return [
             None if problem_id[i] in bad else _reward(verdicts.get(i, CUT_OFF))

@@ -73,7 +73,7 @@ def replace_advantages(
         everywhere: in all groups, or only in those that were not graded whole.
     """
     pairs = zip(batch.keys, batch.tags, strict=True)
-    keys = [key for key, tag in pairs if not tag.get("is_padding", False)]
+    keys = [key for key, tag in pairs if not is_padding(tag)]
     reads = LOGPROBS in reads_of(advantage)
     fields = [rewards, "response_mask", "extra_fields", *(["old_log_probs"] if reads else [])]
     data = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=fields)
@@ -83,10 +83,10 @@ def replace_advantages(
     ungraded = [answer for answer in answers.values() if answer.outcome in UNGRADED]
     groups = {answer.group for answer in (answers.values() if everywhere else ungraded)}
     values = dict(zip(answers, group_values(advantage, list(answers.values())), strict=True))
-    rows = [i for i, key in enumerate(keys) if answers[_session(key)].group in groups]
+    rows = [i for i, key in enumerate(keys) if answers[session_of(key)].group in groups]
     if rows:
         masks = list(data["response_mask"].unbind())
-        new = jagged([values[_session(keys[i])] * masks[i].float() for i in rows])
+        new = jagged([values[session_of(keys[i])] * masks[i].float() for i in rows])
         tq.kv_batch_put(
             keys=[keys[i] for i in rows],
             partition_id=batch.partition_id,
@@ -99,7 +99,7 @@ def _answers(keys: Sequence[str], data: TensorDict, rewards: str) -> dict[str, S
     """The answer of every session; of one with several rows, the last has it."""
     last: dict[str, int] = {}
     for place, key in enumerate(keys):
-        session = _session(key)
+        session = session_of(key)
         if session not in last or _index(keys[last[session]]) < _index(key):
             last[session] = place
     scores, extra = list(data[rewards].unbind()), list(data["extra_fields"])
@@ -122,15 +122,15 @@ def _with_logprobs(
     masks, old = data["response_mask"].unbind(), data["old_log_probs"].unbind()
     for key, mask, values in zip(keys, masks, old, strict=True):
         drawn = mask.bool()
-        logprobs[_session(key)] += float(torch.where(drawn, values, 0.0).double().sum())
-        lengths[_session(key)] += int(drawn.sum())
+        logprobs[session_of(key)] += float(torch.where(drawn, values, 0.0).double().sum())
+        lengths[session_of(key)] += int(drawn.sum())
     return {
         session: replace(answer, logprob=logprobs[session], length=max(1, lengths[session]))
         for session, answer in answers.items()
     }
 
 
-def _session(key: str) -> str:
+def session_of(key: str) -> str:
     """``<uid>_<session>`` of verl's key ``<uid>_<session>_<index>``."""
     return key.rpartition("_")[0]
 
@@ -139,8 +139,19 @@ def _index(key: str) -> int:
     return int(key.rpartition("_")[2])
 
 
-def _outcome(extra_fields: Any) -> Outcome | None:
-    """What our reward manager said; another one says nothing, and its rewards are taken."""
+def is_padding(tag: Mapping[str, Any]) -> bool:
+    """Whether a row of verl only fills a batch up."""
+    return bool(tag.get("is_padding", False))
+
+
+def reward_info(extra_fields: Any) -> Mapping[str, Any]:
+    """What our reward manager said of a row's answer; another one says nothing."""
     fields = getattr(extra_fields, "data", extra_fields)
     said: Mapping[str, Any] = fields.get("reward_extra_info", {})
+    return said
+
+
+def _outcome(extra_fields: Any) -> Outcome | None:
+    """The outcome, where our reward manager said it; another one's rewards are taken."""
+    said = reward_info(extra_fields)
     return Outcome(str(said["outcome"])) if "outcome" in said else None

@@ -57,14 +57,15 @@ def open_stores(
 ) -> dict[str, Sequence[StoredRow]]:
     """The stored answers of every anchor that weighs anything, by its name.
 
-    The pool of the run is looked at in any case; it says which problems to explore.
+    The pool of the run is looked at where it is rehearsed or says which problems to explore.
 
     Raises:
         PoolError: a store is missing, damaged, or was made from something else.
     """
-    manifest, stored = open_stored(settings.pool)
-    require_fitting_pool(settings, config, manifest, tokenizer)
-    opened: dict[Path | EngineStore, Sequence[StoredRow]] = {settings.pool: stored}
+    opened: dict[Path | EngineStore, Sequence[StoredRow]] = {}
+    if settings.reads_pool:
+        manifest, opened[settings.pool] = open_stored(settings.pool)
+        require_fitting_pool(settings, config, manifest, tokenizer)
     stores = {}
     for name, anchor in settings.objective.active_anchors.items():
         if anchor.distributions is not None:

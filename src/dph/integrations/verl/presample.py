@@ -5,6 +5,7 @@ from omegaconf import DictConfig
 
 from dph.integrations.verl.launch import launch
 from dph.integrations.verl.settings import presample_settings
+from dph.jobs.parent import end_with_parent
 from dph.presampling.pool import require_free
 
 
@@ -22,4 +23,5 @@ def presample(config: DictConfig) -> None:
 main = hydra.main(config_path="config", config_name="dph_presample", version_base=None)(presample)
 
 if __name__ == "__main__":
+    end_with_parent()
     main()

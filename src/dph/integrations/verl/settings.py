@@ -130,6 +130,11 @@ class TrainSettings(LossSettings):
         _checked(TrainingSettings, self, ("problems", "rehearsal_per_step"))
         return self
 
+    @property
+    def reads_pool(self) -> bool:
+        """Whether anything of the pool is trained on."""
+        return self.problems == "exploration" or self.objective.rehearses_pool
+
 
 class PresampleSettings(SharedSettings):
     """The group ``dph`` of ``dph.integrations.verl.presample``."""

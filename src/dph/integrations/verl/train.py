@@ -7,6 +7,7 @@ from dph.errors import SettingsError
 from dph.integrations.verl.launch import launch
 from dph.integrations.verl.settings import train_settings
 from dph.integrations.verl.terms import apply_terms
+from dph.jobs.parent import end_with_parent
 from dph.presampling.manifest import read_manifest
 
 MODES = ("sync", "colocate_async")
@@ -20,7 +21,8 @@ def train(config: DictConfig) -> None:
         PoolError: there is no pool.
     """
     settings = train_settings(config)
-    read_manifest(settings.pool / "manifest.json")
+    if settings.reads_pool:
+        read_manifest(settings.pool / "manifest.json")
     mode = config.trainer.v1.trainer_mode
     if mode not in MODES:
         raise SettingsError(f"trainer.v1.trainer_mode must be {' or '.join(MODES)}, got {mode!r}")
@@ -31,4 +33,5 @@ def train(config: DictConfig) -> None:
 main = hydra.main(config_path="config", config_name="dph_train", version_base=None)(train)
 
 if __name__ == "__main__":
+    end_with_parent()
     main()

@@ -13,6 +13,7 @@ from verl.utils.config import omega_conf_to_dataclass
 from dph.errors import SettingsError
 from dph.files import make_directory
 from dph.integrations.verl.advantages import replace_advantages
+from dph.integrations.verl.answer_metrics import answer_metrics
 from dph.integrations.verl.fitting import open_stores, require_prompts_fit
 from dph.integrations.verl.loss import PolicyLoss, WorkerLoss
 from dph.integrations.verl.mixing import MixingActors
@@ -87,6 +88,7 @@ class _Rehearsing:
                 rewards="token_level_rewards" if algorithm.use_kl_in_reward else "rm_scores",
                 everywhere=own,
             )
+        metrics.update(answer_metrics(batch))
         return batch
 
     def _update(self) -> int:

@@ -1,0 +1,140 @@
+"""The training stage in TRL: ``DPHTrainer`` in a process of its own, or several by accelerate."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+from dph.errors import DataError, SettingsError
+from dph.files import make_directory, only_writer
+from dph.integrations.engines.adopted import adopt
+from dph.integrations.engines.child import run_command
+from dph.integrations.engines.engine_log import LogReader, StepLog
+from dph.integrations.engines.made_from import require_made_from
+from dph.integrations.engines.prompts import longest_prompt, problems_to_explore
+from dph.integrations.engines.trl_arguments import (
+    ENGINE_DIRECTORY,
+    trl_arguments,
+    updates_per_step,
+)
+from dph.integrations.engines.trl_names import step_of_trl
+from dph.runs.progress import ProgressDisplay
+from dph.runs.store_stage import require_made
+from dph.runs.training_digest import training_digest
+from dph.runs.training_stage import steps_done
+from dph.runs.workbench import Workbench
+from dph.settings import Recipe, save_recipe
+from dph.settings.engine_refusals import require_engine_can
+from dph.training.actors import Trained
+from dph.training.checkpoints import latest_checkpoint
+from dph.training.tracking import MetricsLog, open_trackers
+
+MODULE = "dph.integrations.trl.run_recipe"
+LOG, PRINTED, MODEL = "log.jsonl", "printed.log", "model"
+"""In the engine's directory: what TRL logged, what its process printed, the weights at the end."""
+
+
+def check(bench: Workbench) -> None:
+    """Refuse what TRL cannot do, or its absence, before anything is written.
+
+    Raises:
+        SettingsError: TRL is not installed, or cannot have a setting.
+        DataError: there are fewer problems than a rollout has.
+    """
+    recipe = bench.recipe
+    require_engine_can(recipe)
+    if find_spec("trl") is None:
+        raise SettingsError(
+            'train.engine = "trl" needs TRL in this environment: pip install "dph-rl[trl]"'
+        )
+    trl_arguments(recipe, Path(), longest_prompt=longest_prompt(bench), cuda=False)
+    if len(bench.problems) < recipe.train.problems_per_step:
+        raise DataError(
+            f"train.problems_per_step = {recipe.train.problems_per_step}, and {recipe.data.train} "
+            f"has {len(bench.problems)} problems: TRL draws no problem twice for a rollout"
+        )
+
+
+def train_stage(
+    bench: Workbench, directory: Path, progress: ProgressDisplay, *, digest: str | None = None
+) -> Trained:
+    """Train in TRL, or go on from TRL's newest checkpoint.
+
+    Raises:
+        CheckpointError: the directory holds a run with other settings.
+        TrainingError: TRL's process failed.
+    """
+    recipe, digest = bench.recipe, digest or training_digest(bench, directory)
+    steps, place = recipe.train.steps, directory / ENGINE_DIRECTORY
+    done = steps_done(bench, directory, digest)
+    newest = latest_checkpoint(directory / "checkpoints")
+    if newest is not None and done == steps:
+        return Trained(checkpoint=newest, step=done, stopped=False)
+    require_made(bench, directory)
+    problems_to_explore(bench, directory)
+    require_made_from(place, digest)
+    with only_writer(directory):
+        save_recipe(recipe, directory / "recipe.toml")
+        (place / LOG).unlink(missing_ok=True)
+        shutil.rmtree(place / MODEL, ignore_errors=True)
+        resumed = newest_step(place) // updates_per_step(recipe)
+        with _log(bench, directory, progress, resumed) as log:
+            run_command(
+                trl_command(recipe, directory),
+                environment=trl_environment(recipe),
+                log=place / PRINTED,
+                watch=log.follow,
+            )
+        return adopt(bench, directory, place / MODEL, step=steps, digest=digest)
+
+
+@contextmanager
+def _log(
+    bench: Workbench, directory: Path, progress: ProgressDisplay, done: int
+) -> Iterator[StepLog]:
+    recipe = bench.recipe
+    trackers = open_trackers(recipe.track, recipe, directory)
+    title = f"training {recipe.method} in TRL"
+    try:
+        with progress.task(title, recipe.train.steps, "steps") as advance:
+            advance(done, "")
+            yield StepLog(
+                reader=LogReader(directory / ENGINE_DIRECTORY / LOG),
+                metrics=MetricsLog(directory / "metrics.jsonl", step=done),
+                trackers=trackers,
+                convert=lambda logged: step_of_trl(logged, recipe),
+                updates=updates_per_step(recipe),
+                on_step=lambda metrics: advance(1, f"reward {metrics['reward']:.2f}"),
+            )
+    finally:
+        trackers.close()
+
+
+def trl_command(recipe: Recipe, directory: Path) -> list[str]:
+    """The command that trains the recipe which lies in ``directory``."""
+    what = [MODULE, str(directory.absolute())]
+    if recipe.trl.processes == 1:
+        return [sys.executable, "-P", "-m", *what]
+    # --multi_gpu is how accelerate says "several processes"; on CPUs they talk by gloo.
+    launch = ["--multi_gpu", "--num_machines", "1", "--num_processes", str(recipe.trl.processes)]
+    more = ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
+    return [
+        *(sys.executable, "-m", "accelerate.commands.launch", *launch, *more),
+        *("--module", *what),
+    ]
+
+
+def trl_environment(recipe: Recipe) -> dict[str, str]:
+    """What TRL's processes need: the user's own modules, and no telemetry."""
+    search = [*map(str, recipe.data.modules), *(entry or str(Path.cwd()) for entry in sys.path)]
+    return {"PYTHONPATH": os.pathsep.join(search), "HF_HUB_DISABLE_TELEMETRY": "1"}
+
+
+def newest_step(place: Path) -> int:
+    """The optimizer step of TRL's newest checkpoint in ``place``; 0 where there is none."""
+    numbers = [path.name.rpartition("-")[2] for path in place.glob("checkpoint-*")]
+    make_directory(place)
+    return max((int(number) for number in numbers if number.isdecimal()), default=0)

@@ -1,0 +1,222 @@
+"""The stages in verl: problems as parquet, a pool on the cluster, training, weights merged back."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from dph.errors import DataError, SettingsError, TrainingError
+from dph.files import make_directory, only_writer
+from dph.integrations.engines.adopted import adopt
+from dph.integrations.engines.child import run_command
+from dph.integrations.engines.engine_log import LogReader, StepLog
+from dph.integrations.engines.made_from import require_made_from
+from dph.integrations.engines.prompts import longest_prompt, problems_to_explore
+from dph.integrations.engines.verl_names import step_of_verl
+from dph.integrations.engines.verl_overrides import (
+    CHECKPOINTS,
+    PROBLEMS,
+    VerlRun,
+    environment,
+    presample_overrides,
+    require_cluster,
+    train_overrides,
+)
+from dph.presampling.manifest import Manifest
+from dph.runs.layout import pool_directory
+from dph.runs.pool_need import needs_pool
+from dph.runs.presampling_stage import presample_stage as own_presample_stage
+from dph.runs.progress import ProgressDisplay
+from dph.runs.store_stage import require_made
+from dph.runs.training_digest import training_digest
+from dph.runs.training_stage import steps_done
+from dph.runs.workbench import Workbench
+from dph.settings import save_recipe
+from dph.settings.engine_refusals import require_engine_can
+from dph.tasks.problems import save_problems
+from dph.tasks.verl.files import problems_to_verl
+from dph.training.actors import Trained
+from dph.training.checkpoints import latest_checkpoint
+from dph.training.tracking import MetricsLog, open_trackers
+
+LOG, MODEL, LATEST = "log.jsonl", "model", "latest_checkpointed_iteration.txt"
+_OURS = "dph.integrations.verl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One process of verl: what it is for, its words, and what its environment says beside ours."""
+
+    what: str
+    words: Sequence[str]
+    environment: dict[str, str]
+
+
+def check(bench: Workbench) -> None:
+    """Refuse what verl cannot do, or its absence, before anything is written.
+
+    Raises:
+        SettingsError: verl is not installed, or cannot have a setting.
+        DataError: there are fewer problems than a rollout has.
+    """
+    recipe = bench.recipe
+    require_engine_can(recipe)
+    require_cluster(recipe)
+    if find_spec("verl") is None:
+        raise SettingsError(
+            'train.engine = "verl" needs verl in this environment: pip install "dph-rl[verl]"'
+        )
+    train_overrides(run_of(bench, Path()))
+    if len(bench.problems) < recipe.train.problems_per_step:
+        raise DataError(
+            f"train.problems_per_step = {recipe.train.problems_per_step}, and {recipe.data.train} "
+            f"has {len(bench.problems)} problems: verl drops the rest of an epoch that fills no "
+            "rollout"
+        )
+
+
+def presample_stage(
+    bench: Workbench, directory: Path, progress: ProgressDisplay, *, may_split_again: bool = True
+) -> Manifest:
+    """Make the pool on verl's engines unless there is one, and check it as our own stage does.
+
+    Raises:
+        PoolError: there is a pool that was made from something else.
+        TrainingError: verl failed.
+    """
+    if pool_is_missing(bench, directory):
+        run = run_of(bench, directory)
+        _write_problems(bench, run)
+        (command, *_) = commands(run, pool=True)
+        total = len(bench.problems)
+        with progress.task("pre-sampling in verl", total, "problems") as advance:
+            _run(command, run.place / "presample.log")
+            advance(total, "")
+    return own_presample_stage(bench, directory, progress, may_split_again=may_split_again)
+
+
+def train_stage(
+    bench: Workbench, directory: Path, progress: ProgressDisplay, *, digest: str | None = None
+) -> Trained:
+    """Train in verl, or go on from verl's newest checkpoint.
+
+    Raises:
+        CheckpointError: the directory holds a run with other settings.
+        TrainingError: verl failed.
+    """
+    recipe, digest = bench.recipe, digest or training_digest(bench, directory)
+    steps, run = recipe.train.steps, run_of(bench, directory)
+    done = steps_done(bench, directory, digest)
+    newest = latest_checkpoint(directory / "checkpoints")
+    if newest is not None and done == steps:
+        return Trained(checkpoint=newest, step=done, stopped=False)
+    require_made(bench, directory)
+    problems_to_explore(bench, directory)
+    require_made_from(run.place, digest)
+    *_, train, merge = commands(run, pool=False)
+    with only_writer(directory):
+        save_recipe(recipe, directory / "recipe.toml")
+        _write_problems(bench, run)
+        if newest_step(run) < steps:
+            with _log(bench, directory, progress, newest_step(run)) as log:
+                _run(train, run.place / "train.log", log)
+        if newest_step(run) != steps:
+            raise TrainingError(
+                f"verl ended after step {newest_step(run)} of {steps}; its log: "
+                f"{run.place / 'train.log'}"
+            )
+        shutil.rmtree(run.place / MODEL, ignore_errors=True)
+        _run(merge, run.place / "merge.log")
+        return adopt(bench, directory, run.place / MODEL, step=steps, digest=digest)
+
+
+def run_of(bench: Workbench, directory: Path) -> VerlRun:
+    """The recipe with what verl has to be told of its model and prompts."""
+    return VerlRun(
+        recipe=bench.recipe,
+        directory=directory,
+        model=bench.initial,
+        longest_prompt=longest_prompt(bench),
+    )
+
+
+def pool_is_missing(bench: Workbench, directory: Path) -> bool:
+    """Whether the recipe reads a pool that has not been made."""
+    place = pool_directory(bench.recipe, directory)
+    return needs_pool(bench.recipe) and not (place / "manifest.json").exists()
+
+
+def commands(run: VerlRun, *, pool: bool) -> list[Command]:
+    """What is run, in order: pre-sampling where a ``pool`` is to be made, training, merging."""
+    python = [sys.executable, "-P", "-m"]
+    search = [
+        *map(str, run.recipe.data.modules),
+        *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)),
+    ]
+    modules = {"PYTHONPATH": os.pathsep.join(search)} if search else {}
+    shared = {**environment(run, log=run.place / LOG), **modules}
+    steps = run.recipe.train.steps
+    source = run.place / CHECKPOINTS / f"global_step_{steps}" / "actor"
+    merge = ["verl.model_merger", "merge", "--backend", "fsdp", "--local_dir", str(source)]
+    found = [
+        Command(
+            what="training",
+            words=[*python, f"{_OURS}.train", *train_overrides(run)],
+            environment=shared,
+        ),
+        Command(
+            what="the checkpoint as a transformers directory",
+            words=[*python, *merge, "--target_dir", str(run.place / MODEL)],
+            environment=modules,
+        ),
+    ]
+    if pool:
+        words = [*python, f"{_OURS}.presample", *presample_overrides(run)]
+        found.insert(0, Command(what="pre-sampling", words=words, environment=shared))
+    return found
+
+
+def newest_step(run: VerlRun) -> int:
+    """The step of verl's newest checkpoint; 0 where there is none."""
+    path = run.place / CHECKPOINTS / LATEST
+    said = path.read_text(encoding="utf-8").strip() if path.exists() else "0"
+    return int(said) if said.isdecimal() else 0
+
+
+@contextmanager
+def _log(
+    bench: Workbench, directory: Path, progress: ProgressDisplay, done: int
+) -> Iterator[StepLog]:
+    recipe, log = bench.recipe, run_of(bench, directory).place / LOG
+    log.unlink(missing_ok=True)
+    trackers = open_trackers(recipe.track, recipe, directory)
+    title = f"training {recipe.method} in verl"
+    try:
+        with progress.task(title, recipe.train.steps, "steps") as advance:
+            advance(done, "")
+            yield StepLog(
+                reader=LogReader(log),
+                metrics=MetricsLog(directory / "metrics.jsonl", step=done),
+                trackers=trackers,
+                convert=lambda logged: step_of_verl(logged, recipe),
+                updates=1,
+                on_step=lambda metrics: advance(1, f"reward {metrics['reward']:.2f}"),
+            )
+    finally:
+        trackers.close()
+
+
+def _run(command: Command, log: Path, steps: StepLog | None = None) -> None:
+    watch = steps.follow if steps is not None else lambda: None
+    run_command(command.words, environment=command.environment, log=log, watch=watch)
+
+
+def _write_problems(bench: Workbench, run: VerlRun) -> None:
+    """The training problems as verl's parquet, from whatever file and columns they came."""
+    plain = make_directory(run.place) / "problems.jsonl"
+    save_problems(plain, bench.problems)
+    problems_to_verl(plain, run.place / PROBLEMS)

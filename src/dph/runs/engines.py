@@ -1,0 +1,97 @@
+"""Which functions check, pre-sample and train: this package's own, or those of another engine.
+
+The others are named by their import paths, because they lie above this package and are loaded
+where a recipe asks for them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Protocol
+
+from dph.import_path import load_callable
+from dph.presampling.manifest import Manifest
+from dph.runs.progress import ProgressDisplay
+from dph.runs.workbench import Workbench
+from dph.settings import Recipe
+from dph.settings.choices import Engine
+from dph.training.actors import Trained
+
+
+class Check(Protocol):
+    """Refuses what the engine cannot do, before anything is written."""
+
+    def __call__(self, bench: Workbench) -> None:
+        """Raise DphError where the engine is missing or cannot have the recipe."""
+        ...
+
+
+class Presample(Protocol):
+    """Makes the pool, or takes the one that is there."""
+
+    def __call__(
+        self,
+        bench: Workbench,
+        directory: Path,
+        progress: ProgressDisplay,
+        *,
+        may_split_again: bool = True,
+    ) -> Manifest:
+        """Return the pool's manifest."""
+        ...
+
+
+class Train(Protocol):
+    """Trains, or goes on where a run was stopped."""
+
+    def __call__(
+        self,
+        bench: Workbench,
+        directory: Path,
+        progress: ProgressDisplay,
+        *,
+        digest: str | None = None,
+    ) -> Trained:
+        """Return where the checkpoint is."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stages:
+    """The stages that an engine does in its own way."""
+
+    check: Check
+    presample: Presample
+    train: Train
+
+
+_OWN = {
+    "check": "dph.runs.engines:nothing_to_check",
+    "presample": "dph.runs.presampling_stage:presample_stage",
+    "train": "dph.runs.training_stage:train_stage",
+}
+_PATHS: Mapping[Engine, Mapping[str, str]] = MappingProxyType(
+    {
+        "own": _OWN,
+        "trl": {
+            "check": "dph.integrations.engines.trl_stage:check",
+            "presample": _OWN["presample"],
+            "train": "dph.integrations.engines.trl_stage:train_stage",
+        },
+        "verl": {
+            "check": "dph.integrations.engines.verl_stage:check",
+            "presample": "dph.integrations.engines.verl_stage:presample_stage",
+            "train": "dph.integrations.engines.verl_stage:train_stage",
+        },
+    }
+)
+
+
+def stages_of(recipe: Recipe) -> Stages:
+    """The stages of the engine that ``train.engine`` names."""
+    return Stages(**{name: load_callable(p) for name, p in _PATHS[recipe.train.engine].items()})
+
+
+def nothing_to_check(bench: Workbench) -> None:
+    """Our own engine can do whatever a recipe can say."""

@@ -1,0 +1,128 @@
+"""One rollout for all engines: answers with rewards, stored answers, and what our own step is.
+
+Policy and initial policy are the same, as at the first step of every run. There the stored answers'
+term has the value 0, and in the form of the negative log-likelihood a gradient that is not.
+Advantages are not divided by the deviation of their group: TRL adds 1e-4 to it where we and verl
+add 1e-6.
+"""
+
+import random
+from functools import cache
+
+import torch
+
+from dph.forward.scoring import score_completions
+from dph.objectives import make_objective
+from dph.presampling.pool import RehearsalSample
+from dph.records import Problem
+from dph.settings import ObjectiveSettings
+from dph.training.loss_batch import TrainingForward
+from dph.training.rows import Minibatch, PolicyRow
+from dph.training.updating import update
+from tiny_models import VOCABULARY, build_model, build_tokenizer
+
+TEMPERATURE, MAX_TOKENS, ETA = 0.9, 8, 0.5
+PROBLEMS, SAMPLES, STORED = 4, 4, 8
+OBJECTIVE = {
+    "advantage": {"kind": "group", "scale": "none"},
+    "surrogate": {"clip_low": 0.2, "clip_high": 0.28},
+    "anchors": {"rehearsal": {"divergence": "forward_kl", "form": "nll", "weight": ETA}},
+}
+AGREE = 1e-5
+
+
+def make_model():
+    return build_model(initializer_range=0.1)
+
+
+def _tokens(rng, longest):
+    return tuple(rng.randrange(3, VOCABULARY) for _ in range(rng.randint(2, longest)))
+
+
+def problems():
+    rng = random.Random(11)
+    texts = [" ".join(f"w{t}" for t in _tokens(rng, 6)) for _ in range(PROBLEMS)]
+    return [
+        Problem(problem_id=f"p{i}", prompt=text, answer={"answer": str(i)})
+        for i, text in enumerate(texts)
+    ]
+
+
+@cache
+def groups():
+    """For every prompt its answers (tokens without an end, rewards in quarters)."""
+    rng = random.Random(12)
+    return {
+        p.prompt: tuple((_tokens(rng, MAX_TOKENS), rng.randrange(5) / 4) for _ in range(SAMPLES))
+        for p in problems()
+    }
+
+
+def scored(prompts, completions):
+    return score_completions(
+        make_model(),
+        prompts,
+        completions,
+        temperature=TEMPERATURE,
+        pad_id=0,
+        token_budget=4096,
+        dtype="float32",
+    )
+
+
+def stored_rows():
+    rng = random.Random(13)
+    pairs = [(_tokens(rng, 6), _tokens(rng, 8)) for _ in range(STORED)]
+    prompts, completions = zip(*pairs, strict=True)
+    return [
+        RehearsalSample(
+            problem_id=f"s{i}",
+            sample_index=8,
+            prompt_ids=prompts[i],
+            completion_ids=completions[i],
+            ref_logprobs=tuple(values),
+            correct=8,
+        )
+        for i, values in enumerate(scored(prompts, completions))
+    ]
+
+
+def policy_groups():
+    tokenizer, found = build_tokenizer(), []
+    for prompt, answers in groups().items():
+        ids = tuple(tokenizer.encode(prompt))
+        mean = sum(reward for _, reward in answers) / len(answers)
+        old = scored([ids] * len(answers), [tokens for tokens, _ in answers])
+        found.append(
+            tuple(
+                PolicyRow(
+                    prompt_ids=ids,
+                    completion_ids=tokens,
+                    advantage=reward - mean,
+                    old_logprobs=tuple(values),
+                )
+                for (tokens, reward), values in zip(answers, old, strict=True)
+            )
+        )
+    return tuple(found)
+
+
+def own_step():
+    """Loss and gradient norm of the first step in this package's own engine."""
+    model = make_model()
+    forward = TrainingForward(
+        model=model,
+        pad_id=0,
+        temperature=TEMPERATURE,
+        dtype="float32",
+        token_budget=4096,
+        max_tokens=MAX_TOKENS,
+    )
+    report = update(
+        Minibatch(groups=policy_groups(), stored={"rehearsal": tuple(stored_rows())}),
+        forward,
+        torch.optim.AdamW(model.parameters(), lr=0.0),
+        objective=make_objective(ObjectiveSettings(**OBJECTIVE)),
+        max_grad_norm=1e9,
+    )
+    return report.policy + ETA * report.anchors["rehearsal"], report.grad_norm
