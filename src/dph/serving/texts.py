@@ -60,7 +60,10 @@ class Texts:
         for key, run in self._sets[name].runs.items():
             stack = self._answers.get((name, key))
             if stack is not None:
-                found = found | ((run.at >= 0) & stack.having(word)[run.at])
+                there = run.at >= 0
+                known = np.zeros(len(stack), dtype=bool)
+                known[run.at[there]] = found[there]
+                found = found | (there & stack.having(word, known)[run.at])
         return found
 
 
