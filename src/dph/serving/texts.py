@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 from jaxtyping import Bool
 
 from dph.errors import DataError
-from dph.pages.prompts import prompt_text
 from dph.serving.haystack import Haystack
 from dph.serving.query import Query
 from dph.serving.set_index import SetIndex
+from dph.tasks.prompt_text import prompt_text
 
 _BATCH = 8192
 
