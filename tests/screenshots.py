@@ -2,8 +2,8 @@
 
     python tests/screenshots.py OUT [RUN...]
 
-At two widths, in light and dark; the pages of a server are called ``view-...``. Without runs, of made
-ones (tests/report_runs.py).
+At two widths, in light and dark; the pages of a server are called ``view-...``. Without runs, of
+made ones (tests/report_runs.py).
 """
 
 import sys

@@ -108,10 +108,8 @@ def test_outcomes_styles_and_counts_filter_and_the_address_holds_them(server, op
     page.select_option("#by-style", "cte")
     counted(page, "9 of 9 problems")
     page.fill("#by-from", "8")
-    all_right = (
-        "[...document.querySelectorAll('#list .rows .of-r2 .count')].map(e => e.textContent)"
-    )
-    wait_until(page, f"{all_right}.every(count => count === '8/8')")
+    counts = "[...document.querySelectorAll('#list .rows .of-r2 .count')]"
+    wait_until(page, f"{counts}.every(count => count.textContent === '8/8')")
     found = shown_ids(page)
     assert 0 < len(found) < 9
     again = open_page(server, "#" + page.url.partition("#")[2])
