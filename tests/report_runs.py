@@ -119,7 +119,7 @@ def write_tokens(run):
             "pieces": pieces,
             "logprobs": [-float(i) for i in range(len(pieces))],
             "ref_logprobs": [-float(i) - (1 if i % 2 else -1) for i in range(len(pieces))],
-            "entropy": [0.5 * i for i in range(len(pieces))],
+            "entropy": [0.25 * i for i in range(len(pieces))],
         }
         for row in pq.read_table(run / "samples.parquet").to_pylist()
         if row["sample_index"] == -1 and row["problem_id"] != HOSTILE_ID

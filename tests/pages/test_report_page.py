@@ -176,7 +176,7 @@ def test_tokens_are_coloured_by_what_is_chosen_and_say_their_numbers(open_report
     pieces = texts(page, tokens)
     assert "".join(pieces).startswith("WITH c AS ( SELECT * FROM hotel")
     said = page.get_attribute(f"{tokens} >> nth=2", "title")
-    assert said == "log-prob -2, entropy 1, log-ratio -1 (nats)"
+    assert said == "log-prob -2, entropy 0.5, log-ratio -1 (nats)"
     colours = {}
     for by in ("logprob", "entropy", "ratio"):
         page.select_option("#colouring", by)
@@ -270,7 +270,7 @@ def test_the_numbers_of_the_diagnosis_lead_to_their_problems(open_report):
 def test_runs_of_several_seeds_have_means_over_seeds(tmp_path, browser):
     place = make_runs(tmp_path / "runs", sets={"dev": 6}, seeds=(0, 1, 2))
     path = write_report(read_report([place]), tmp_path / "seeds.html")
-    page, said = opened(browser, path)
+    page, said = opened(browser, path.path)
     groups = texts(page, "#overview [aria-label^='Over seeds'] caption")
     assert [group.split("  ")[0].split(" 3 seeds")[0] for group in groups] == ["DPH-F", "GRPO"]
     assert said == []

@@ -122,7 +122,7 @@ def test_tokens_are_coloured_and_a_problem_is_copied(server, open_page, browser)
     tokens = "#problem .column.of-r2 pre.tokens .token"
     page.wait_for_selector(tokens)
     page.select_option("#colouring", "entropy")
-    assert page.get_attribute(f"{tokens} >> nth=1", "title").startswith("log-prob -1, entropy 0.5")
+    assert page.get_attribute(f"{tokens} >> nth=1", "title").startswith("log-prob -1, entropy 0.25")
     page.keyboard.press("c")
     wait_until(page, "document.getElementById('said').textContent === 'copied as JSON'")
     copied = json.loads(page.evaluate("navigator.clipboard.readText()"))

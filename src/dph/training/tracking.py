@@ -56,9 +56,8 @@ class Trackers:
     def log_tables(self, tables: Sequence[SampleTable], *, step: int) -> None:
         """Send answers to the trackers that show tables."""
         for tracker in self._trackers:
-            send = _TABLES.get(tracker.name)
-            for table in tables if send else ():
-                send(tracker, table, step)
+            for table in tables if tracker.name in _TABLES else ():
+                _TABLES[tracker.name](tracker, table, step)
 
     def close(self) -> None:
         """Flush and end."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dph.evaluation.shown_problems import AnswerGroup, Counted, ShownProblem
 from dph.reporting.plain_text import shortened, visible
+from dph.tasks.prompt_text import prompt_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
