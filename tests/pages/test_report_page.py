@@ -177,6 +177,10 @@ def test_tokens_are_coloured_by_what_is_chosen_and_say_their_numbers(open_report
     assert "".join(pieces).startswith("WITH c AS ( SELECT * FROM hotel")
     said = page.get_attribute(f"{tokens} >> nth=2", "title")
     assert said == "log-prob -2, entropy 0.5, log-ratio -1 (nats)"
+    page.click(f"{tokens} >> nth=2")
+    assert page.inner_text("#token-values") == f'" AS": {said}'
+    page.keyboard.press("ArrowRight")  # a click put the focus there
+    assert page.inner_text("#token-values").startswith('" (": log-prob -3')
     colours = {}
     for by in ("logprob", "entropy", "ratio"):
         page.select_option("#colouring", by)
@@ -306,6 +310,11 @@ def test_light_and_dark_and_a_phone_and_paper(browser, written):
         page.evaluate("address => { location.hash = address }", address)
         page.wait_for_selector(f"html[data-shown='{address}']")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, address
+        if address == "#/problems":
+            sign = (
+                "getComputedStyle(document.querySelector('#list .change.lost'), '::after').content"
+            )
+            assert "▼" in page.evaluate(sign)
     page.emulate_media(media="print")
     assert page.is_hidden("nav")
     assert said == []
