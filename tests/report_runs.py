@@ -5,12 +5,16 @@ times before, never after) and answers in one style; DPH-F loses nothing.
 """
 
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from dph.evaluation.document import evaluation_document
 from dph.evaluation.samples_file import comparable_scores, samples_table, write_samples
+from dph.evaluation.token_details import TOKENS
+from dph.evaluation.tokens_file import SCHEMA, TOKENS_FILE, VERSION
 from dph.files import write_json, write_text
 from dph.records import Completion, GradedCompletion, Outcome, Verdict
 from dph.settings import resolve_recipe, save_recipe
@@ -25,11 +29,15 @@ HOSTILE = (
     "[click](javascript:window.hit=1) </script></pre><svg onload=window.hit=1>",
     "left \u202e right \u200b zero \x1b[31m bell \x07 \u2066 end",
     "A" * 1_000_000,
+    "$\\frac{<b>1</b>}{2}$ of $4 is \\[ \\boxed{\\frac{4}{2}} \\]",
 )
 
 
-def make_runs(directory, *, sets=SETS, samples=SAMPLES, hostile=False, seeds=(0,)):
-    """``base``, ``dph_f`` and ``grpo`` in ``directory``, as a quickstart leaves them."""
+def make_runs(directory, *, sets=SETS, samples=SAMPLES, hostile=False, seeds=(0,), details=False):
+    """``base``, ``dph_f`` and ``grpo`` in ``directory``, as a quickstart leaves them.
+
+    With ``details`` the greedy answers of GRPO are kept token by token.
+    """
     problems = {name: make_problems(name, count) for name, count in sets.items()}
     if hostile:
         row = {"problem_id": HOSTILE_ID, "prompt": HOSTILE[0], "gold_sql": HOSTILE[1]}
@@ -45,6 +53,8 @@ def make_runs(directory, *, sets=SETS, samples=SAMPLES, hostile=False, seeds=(0,
             write_evaluation(run, method, problems, samples, base, seed)
             save_recipe(recipe(directory, run.name, method, sets, seed), run / "recipe.toml")
             write_log(run / "metrics.jsonl", method, seed)
+    if details:
+        write_tokens(directory / "grpo")
     return directory
 
 
@@ -96,6 +106,27 @@ def write_evaluation(run, method, problems, samples, base, seed=0):
     )
     write_json(run / "evaluation.json", document)
     return scores
+
+
+def write_tokens(run):
+    """Log-probs 0, -1, -2 ...; the initial policy is 1 nat below in every second token."""
+    rows = [
+        {
+            "set": row["set"],
+            "problem_id": row["problem_id"],
+            "sample_index": -1,
+            "token_ids": list(range(len(pieces))),
+            "pieces": pieces,
+            "logprobs": [-float(i) for i in range(len(pieces))],
+            "ref_logprobs": [-float(i) - (1 if i % 2 else -1) for i in range(len(pieces))],
+            "entropy": [0.25 * i for i in range(len(pieces))],
+        }
+        for row in pq.read_table(run / "samples.parquet").to_pylist()
+        if row["sample_index"] == -1 and row["problem_id"] != HOSTILE_ID
+        for pieces in [re.findall(r"\s*\S+", row["text"])]
+    ]
+    schema = TOKENS.with_metadata({VERSION: str(SCHEMA).encode()})
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), run / TOKENS_FILE)
 
 
 def answers(name, problem_id, method, samples, seed):

@@ -1,16 +1,18 @@
-"""``make screenshots``: every page of a report at two widths, in light and dark, to be looked at.
+"""``make screenshots``: every page of a report and of ``dph view``, to be looked at.
 
     python tests/screenshots.py OUT [RUN...]
 
-Without runs, of made ones (tests/report_runs.py).
+At two widths, in light and dark; the pages of a server are called ``view-...``. Without runs, of
+made ones (tests/report_runs.py).
 """
 
 import sys
 import tempfile
 from pathlib import Path
 
-from browser import open_browser, opened, wait_until, why_no_browser
+from browser import open_browser, wait_until, why_no_browser
 from dph.pages import read_report, write_report
+from live_server import serving, wait_for
 from report_runs import make_runs
 
 WIDTHS = (1440, 390)
@@ -27,26 +29,37 @@ def main(out, runs):
     if (missing := why_no_browser()) is not None:
         sys.exit(missing)
     with tempfile.TemporaryDirectory() as directory:
-        places = runs or [make_runs(Path(directory))]
+        places = runs or [make_runs(Path(directory) / "runs", details=True)]
         report = out / "report.html"
         write_report(read_report(places), report)
-        for width in WIDTHS:
-            for scheme in ("light", "dark"):
-                shoot(report, out, width, scheme)
+        shoot_all(out, report.as_uri(), "", offline=True)
+        with serving(places) as server:
+            wait_for(lambda: server.get("state")["answers"].endswith("-analysed"), seconds=600)
+            shoot_all(out, server.address, "view-", offline=False)
 
 
-def shoot(report, out, width, scheme):
-    size = {"width": width, "height": 900 if width > 600 else 844}
-    with open_browser(viewport=size, color_scheme=scheme) as context:
-        page, said = opened(context, report)
-        for name, address in PAGES.items():
-            visit(page, address)
-            page.screenshot(path=out / f"{name}-{width}-{scheme}.png", full_page=True)
-        address = page.get_attribute("#list .row a", "href")
-        visit(page, address)
-        page.screenshot(path=out / f"problem-{width}-{scheme}.png", full_page=True)
-        if said:
-            sys.exit("\n".join(said))
+def shoot_all(out, address, prefix, *, offline):
+    for width in WIDTHS:
+        for scheme in ("light", "dark"):
+            size = {"width": width, "height": 900 if width > 600 else 844}
+            with open_browser(offline=offline, viewport=size, color_scheme=scheme) as context:
+                shoot(context, out, address, f"{prefix}{{}}-{width}-{scheme}.png")
+
+
+def shoot(context, out, address, name):
+    page, said = context.new_page(), []
+    page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: said.append(f"error: {error}"))
+    page.goto(address)
+    page.wait_for_selector("html[data-ready=yes]")
+    for title, place in PAGES.items():
+        visit(page, place)
+        page.screenshot(path=out / name.format(title), full_page=True)
+    visit(page, page.get_attribute("#list .row a", "href"))
+    page.wait_for_selector("#problem .answer")
+    page.screenshot(path=out / name.format("problem"), full_page=True)
+    if said:
+        sys.exit("\n".join(said))
 
 
 SCROLLED = """async () => {

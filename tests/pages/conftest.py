@@ -9,7 +9,7 @@ from report_runs import make_runs
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory):
-    return make_runs(tmp_path_factory.mktemp("runs"), hostile=True)
+    return make_runs(tmp_path_factory.mktemp("runs"), hostile=True, details=True)
 
 
 @pytest.fixture(scope="session")

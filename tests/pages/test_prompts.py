@@ -1,4 +1,4 @@
-from dph.pages.prompts import excerpts, prompt_text
+from dph.pages.prompts import excerpts
 from dph.records import Problem
 
 
@@ -18,7 +18,6 @@ def test_of_a_long_prompt_the_end_is_shown_from_a_word_on():
     assert len(line) <= 98
 
 
-def test_a_chat_is_told_by_its_roles_and_excerpted_by_its_last_message():
+def test_a_chat_is_excerpted_by_its_last_message():
     chat = asked(({"role": "system", "content": "be brief"}, {"role": "user", "content": "2 + 2?"}))
-    assert prompt_text(chat) == "[system]\nbe brief\n\n[user]\n2 + 2?"
     assert excerpts([chat]) == ["2 + 2?"]

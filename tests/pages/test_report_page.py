@@ -7,7 +7,9 @@ from urllib.parse import quote
 import pytest
 
 from browser import MISSING, needs_browser, opened, wait_until
-from report_runs import HOSTILE, HOSTILE_ID, LOST, SETS
+from dph.pages import read_report, write_report
+from dph.pages.answers import Limits
+from report_runs import HOSTILE, HOSTILE_ID, LOST, SETS, make_runs
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason=MISSING)
@@ -103,6 +105,22 @@ def test_correct_of_n_can_be_bounded(open_report):
     assert all(c.startswith("0/") for c in texts(page, "#list .rows .of-r2 .count"))
 
 
+def test_outcomes_and_styles_filter_by_what_some_answer_has(open_report):
+    page = open_report("#/problems?set=cross_domain")
+    page.select_option("#by-run", "r2")
+    page.select_option("#by-style", "nested")
+    assert listed_ids(page) == []  # GRPO answers in one style
+    page.select_option("#by-style", "cte")
+    assert len(listed_ids(page)) == SETS["cross_domain"]
+    page.select_option("#by-outcome", "WRONG")
+    counts = texts(page, "#list .rows .of-r2 .count")
+    assert counts
+    assert "8/8" not in counts
+    assert len(counts) == len(listed_ids(page)) < SETS["cross_domain"]
+    page.select_option("#by-set", "in_domain")
+    assert page.inner_text("#counted").endswith("of 25 problems")
+
+
 def test_keys_walk_the_list_open_a_problem_and_come_back(open_report):
     page = open_report("#/problems")
     page.keyboard.press("j")
@@ -151,6 +169,58 @@ def test_equal_answers_have_one_letter_and_are_marked_together(open_report):
     assert page.locator("#problem .answer.same").count() == len(marked)
 
 
+def test_tokens_are_coloured_by_what_is_chosen_and_say_their_numbers(open_report):
+    page = open_report(f"#/problem/in_domain/{LOST}")
+    tokens = "#problem .column.of-r2 pre.tokens .token"
+    page.wait_for_selector(tokens)
+    pieces = texts(page, tokens)
+    assert "".join(pieces).startswith("WITH c AS ( SELECT * FROM hotel")
+    said = page.get_attribute(f"{tokens} >> nth=2", "title")
+    assert said == "log-prob -2, entropy 0.5, log-ratio -1 (nats)"
+    page.click(f"{tokens} >> nth=2")
+    assert page.inner_text("#token-values") == f'" AS": {said}'
+    page.keyboard.press("ArrowRight")  # a click put the focus there
+    assert page.inner_text("#token-values").startswith('" (": log-prob -3')
+    colours = {}
+    for by in ("logprob", "entropy", "ratio"):
+        page.select_option("#colouring", by)
+        colours[by] = page.eval_on_selector_all(
+            tokens, "found => found.map(e => getComputedStyle(e).backgroundColor)"
+        )
+    assert len({tuple(of) for of in colours.values()}) == 3
+    assert len(set(colours["logprob"])) == 5  # 0 to -4 nats, and as much from there on
+    assert len(set(colours["ratio"])) == 2  # 1 nat above and 1 below
+    assert page.locator("#problem .column.of-r0 pre.tokens").count() == 0
+
+
+def test_formulas_and_boxed_answers_are_marked_and_nothing_is_left_out(open_report):
+    page = open_report(f"#/problem/in_domain/{quote(HOSTILE_ID, safe='')}")
+    page.wait_for_selector("#problem .formula")
+    column = "#problem .column.of-r0"
+    shown = [text for text in texts(page, f"{column} pre") if "frac" in text]
+    assert shown == [HOSTILE[4]]
+    formulas = texts(page, f"{column} .formula")
+    assert formulas == ["$\\frac{<b>1</b>}{2}$", "\\[ \\boxed{\\frac{4}{2}} \\]"]
+    assert texts(page, f"{column} .boxed") == ["\\boxed{\\frac{4}{2}}"]
+
+
+def test_sql_is_told_apart_by_words_numbers_and_texts(open_report):
+    page = open_report(f"#/problem/in_domain/{LOST}")
+    page.wait_for_selector("#problem .fields .sql-word")
+    assert texts(page, "#problem .fields .sql-word") == ["SELECT", "FROM", "WHERE"]
+    assert texts(page, "#problem .fields .sql-number") == ["0"]
+
+
+def test_what_was_run_and_the_settings_that_differ_are_there_to_open(open_report):
+    page = open_report()
+    facts = page.inner_text("#overview [aria-label='What was run']")
+    assert "GRPO" in facts
+    assert "160,000" in facts  # 40 steps of 4,000 tokens
+    page.click("summary:has-text('settings differ')")
+    settings = page.inner_text("[aria-label='Settings that differ']")
+    assert "objective." in settings
+
+
 def test_a_problem_is_copied_as_json(open_report, browser):
     browser.grant_permissions(["clipboard-read", "clipboard-write"])
     page = open_report(f"#/problem/in_domain/{LOST}")
@@ -189,6 +259,38 @@ def test_the_diagnosis_names_what_was_lost_and_leads_to_it(open_report):
     assert page.inner_text("#problem h2") == LOST
 
 
+def test_the_numbers_of_the_diagnosis_lead_to_their_problems(open_report):
+    page = open_report("#/diagnosis")
+    said = page.inner_text("article.of-r2")
+    for part in ("styles that died", "certainty in the others", "moved between them"):
+        assert part in said
+    kept = page.locator("article.of-r2 section").first.locator("tr:has(a .change.kept)")
+    count = int(kept.locator("td").first.inner_text())
+    kept.locator("a").click()
+    page.wait_for_selector("#list .rows .row")
+    assert page.inner_text("#counted") == f"{count} of 25 problems"
+
+
+def test_runs_of_several_seeds_have_means_over_seeds(tmp_path, browser):
+    place = make_runs(tmp_path / "runs", sets={"dev": 6}, seeds=(0, 1, 2))
+    path = write_report(read_report([place]), tmp_path / "seeds.html")
+    page, said = opened(browser, path.path)
+    groups = texts(page, "#overview [aria-label^='Over seeds'] caption")
+    assert [group.split("  ")[0].split(" 3 seeds")[0] for group in groups] == ["DPH-F", "GRPO"]
+    assert said == []
+    page.close()
+
+
+def test_a_limit_on_answers_says_how_many_of_how_many(data, tmp_path, browser):
+    few = write_report(data, tmp_path / "few.html", limits=Limits(most=1))
+    page, _ = opened(browser, few.path, "#/problem/in_domain/in_domain-0002")
+    page.wait_for_selector("#problem .kept")
+    assert page.locator("#problem .column.of-r0 .answer").count() == 1
+    kept = page.inner_text("#problem .column.of-r0 .kept")
+    assert kept.startswith("the 1 most frequent of ")
+    page.close()
+
+
 def test_an_address_that_is_not_there_says_so(open_report):
     page = open_report("#/problem/in_domain/nobody")
     page.wait_for_selector("#problem .note")
@@ -208,6 +310,11 @@ def test_light_and_dark_and_a_phone_and_paper(browser, written):
         page.evaluate("address => { location.hash = address }", address)
         page.wait_for_selector(f"html[data-shown='{address}']")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, address
+        if address == "#/problems":
+            sign = (
+                "getComputedStyle(document.querySelector('#list .change.lost'), '::after').content"
+            )
+            assert "▼" in page.evaluate(sign)
     page.emulate_media(media="print")
     assert page.is_hidden("nav")
     assert said == []

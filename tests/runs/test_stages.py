@@ -10,6 +10,7 @@ import pytest
 from dph.errors import CheckpointError, PoolError, SettingsError
 from dph.evaluation.samples_file import samples_digest
 from dph.presampling.pool import load_pool
+from dph.runs import tracked_evaluation
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.layout import pool_directory, run_directory
 from dph.runs.pipeline import run_stages
@@ -190,6 +191,38 @@ def test_a_set_may_have_its_own_verifier_and_no_style(make_recipe, tmp_path):
 def test_a_method_with_a_reference_model_trains(make_recipe, tmp_path):
     with open_workbench(make_recipe("rkl")) as bench:
         assert train_stage(bench, tmp_path / "run", Silent()).step == 2
+
+
+def test_an_evaluation_is_told_to_trackers_once_with_scores_and_answers(
+    make_recipe, tmp_path, monkeypatch
+):
+    made = []
+
+    class Told:
+        def __init__(self, name):
+            self.name, self.metrics, self.tables, self.closed = name, {}, [], False
+            made.append(self)
+
+        def log(self, metrics, *, step):
+            self.metrics |= metrics | {"at": step}
+
+        def log_tables(self, tables, *, step):
+            self.tables += [(step, table) for table in tables]
+
+        def close(self):
+            self.closed = True
+
+    monkeypatch.setattr(tracked_evaluation, "open_trackers", lambda *_, name: Told(name))
+    with open_workbench(make_recipe(track={"to": ["wandb"], "answers": 3})) as bench:
+        found = evaluate_stage(bench, tmp_path / "base", Silent(), model=bench.initial)
+        evaluate_stage(bench, tmp_path / "base", Silent(), model=bench.initial)
+    (told,) = made
+    assert told.name == f"{bench.recipe.name}-evaluation-base"
+    for name, of_set in found["sets"].items():
+        assert told.metrics[f"eval/{name}/mean"] == of_set["mean"]
+    assert [table.name for _, table in told.tables] == [f"samples/{one}" for one in found["sets"]]
+    assert all(len(table.rows) == 3 < table.answers for _, table in told.tables)
+    assert told.closed
 
 
 def test_where_things_lie(make_recipe, tmp_path):

@@ -8,7 +8,7 @@ from report_runs import make_runs
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory):
-    return make_runs(tmp_path_factory.mktemp("served"), hostile=True)
+    return make_runs(tmp_path_factory.mktemp("served"), hostile=True, details=True)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dph.serving import haystack
+from dph.serving import haystack, trigrams
 from dph.serving.haystack import Haystack
 
 
@@ -14,8 +14,10 @@ def stack_of(*problems):
 
 
 @pytest.mark.parametrize("block", [1, 7, 64, 8 * 2**20])
-def test_what_is_found_does_not_depend_on_the_block(monkeypatch, block):
+@pytest.mark.parametrize("piece", [1, 30, 4096])
+def test_what_is_found_depends_neither_on_the_block_nor_on_the_pieces(monkeypatch, block, piece):
     monkeypatch.setattr(haystack, "_BLOCK", block)
+    monkeypatch.setattr(trigrams, "_PIECE", piece)
     rng = np.random.default_rng(0)
     problems = [
         ["".join(rng.choice(list("aAbÄ\u202e "), size=rng.integers(0, 9))) for _ in range(n)]
@@ -26,6 +28,14 @@ def test_what_is_found_does_not_depend_on_the_block(monkeypatch, block):
     for word in ("a", "ab", "bä", "a a", "\u202e", "zz", "aaa"):
         there = [any(word in text.lower() for text in texts) for texts in problems]
         assert stack.having(word).tolist() == there, word
+        known = rng.random(60) < 0.5
+        assert (stack.having(word, known) | known).tolist() == (there | known).tolist(), word
+
+
+def test_what_is_known_already_is_not_looked_through(monkeypatch):
+    monkeypatch.setattr(trigrams, "_PIECE", 1)
+    stack = stack_of(["rooms"], ["rooms", "hotel"], ["rooms"])
+    assert stack.having("rooms", np.array([True, True, False])).tolist() == [False, False, True]
 
 
 def test_letters_of_any_size_are_the_same_and_texts_do_not_run_into_each_other():
@@ -33,6 +43,7 @@ def test_letters_of_any_size_are_the_same_and_texts_do_not_run_into_each_other()
     assert stack.having("select rooms").tolist() == [True, False, False]
     assert stack.having("roomsfrom").tolist() == [False] * 3
     assert stack.having("fromhotel").tolist() == [False] * 3
+    assert stack_of(["a", "b"], ["a\nb"]).having("a\nb").tolist() == [False, True]
 
 
 def test_a_lone_surrogate_is_a_letter_like_others():

@@ -1,6 +1,7 @@
 """The served page in a browser, used as a person would, and while a run trains."""
 
 import json
+from unittest.mock import patch
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -8,11 +9,13 @@ import pytest
 
 from browser import MISSING, needs_browser, open_browser, wait_until
 from dph.evaluation.progress_file import PROGRESS, write_progress_file
+from dph.evaluation.samples_file import read_samples, write_samples
+from dph.serving import documents
 from dph.settings import save_recipe
 from live_server import serving
 from report_runs import HOSTILE, HOSTILE_ID, LOST, SETS, make_runs, recipe
 
-pytest.importorskip("playwright", reason=MISSING)
+axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason=MISSING)
 pytestmark = [needs_browser, pytest.mark.slow]
 
 
@@ -83,6 +86,100 @@ def test_filters_search_and_a_click_lead_to_a_problem_and_its_neighbours(server,
     wait_until(page, f"document.querySelector('#problem h2').textContent === {first!r}")
     page.keyboard.press("u")
     page.wait_for_selector("#list .row.current")
+
+
+def test_search_in_answers_finds_what_no_question_has(server, open_page):
+    page = open_page(server, "#/problems")
+    page.fill("#by-q", '"with c" ">= 13"')
+    counted(page, "0 of 25 problems")
+    page.check("#by-answers")
+    counted(page, "1 of 25 problems")
+    assert shown_ids(page) == ["in_domain-0013"]
+    page.fill("#by-q", "zero bell")
+    counted(page, "1 of 25 problems")
+
+
+def test_outcomes_styles_and_counts_filter_and_the_address_holds_them(server, open_page):
+    page = open_page(server, "#/problems")
+    page.select_option("#by-set", "cross_domain")
+    page.select_option("#by-run", "r2")
+    page.select_option("#by-style", "nested")
+    counted(page, "0 of 9 problems")
+    page.select_option("#by-style", "cte")
+    counted(page, "9 of 9 problems")
+    page.fill("#by-from", "8")
+    counts = "[...document.querySelectorAll('#list .rows .of-r2 .count')]"
+    wait_until(page, f"{counts}.every(count => count.textContent === '8/8')")
+    found = shown_ids(page)
+    assert 0 < len(found) < 9
+    again = open_page(server, "#" + page.url.partition("#")[2])
+    counted(again, f"{len(found)} of 9 problems")
+
+
+def test_tokens_are_coloured_and_a_problem_is_copied(server, open_page, browser):
+    browser.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = open_page(server, f"#/problem/in_domain/{LOST}")
+    tokens = "#problem .column.of-r2 pre.tokens .token"
+    page.wait_for_selector(tokens)
+    page.select_option("#colouring", "entropy")
+    assert page.get_attribute(f"{tokens} >> nth=1", "title").startswith("log-prob -1, entropy 0.25")
+    page.keyboard.press("c")
+    wait_until(page, "document.getElementById('said').textContent === 'copied as JSON'")
+    copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
+    assert copied["problem_id"] == LOST
+
+
+def test_a_run_is_switched_off_and_the_colours_of_the_page_change(server, open_page):
+    page = open_page(server, "#/problems")
+    wait_until(page, "document.getElementById('list').dataset.runs === '3'")
+    page.click("label:has-text('GRPO')")
+    wait_until(page, "document.getElementById('list').dataset.runs === '2'")
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.click("#theme")
+    page.click("#theme")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
+    page.keyboard.press("g")
+    wait_until(page, "document.documentElement.dataset.shown === '#/'")
+    page.keyboard.press("?")
+    assert page.is_visible("#help")
+
+
+def test_answers_beyond_the_first_hundred_come_with_a_click(tmp_path, open_page):
+    place = make_runs(tmp_path / "runs", sets={"dev": 2})
+    path = place / "grpo" / "samples.parquet"
+    table = read_samples(path)
+    texts = pa.array([f"SELECT {i}" for i in range(len(table))])
+    numbered = table.set_column(table.schema.get_field_index("text"), "text", texts)
+    write_samples(path, numbered, digest="numbered")
+    with serving([place]) as server, patch.object(documents, "ANSWERS", 4):
+        page = open_page(server, "#/problem/dev/dev-0000")
+        column = "#problem .column.of-r2"
+        page.wait_for_selector(f"{column} .answer")
+        kept = f"document.querySelector('{column} .kept').textContent"
+        assert page.evaluate(kept) == "the 4 most frequent of 9 different answers"
+        page.click(f"{column} button:has-text('show more answers')")
+        wait_until(page, f"{kept} === 'the 8 most frequent of 9 different answers'")
+        page.click(f"{column} button:has-text('show more answers')")
+        wait_until(page, f"{kept} === '9 different answers'")
+        assert page.locator(f"{column} .answer").count() == 9
+        page.close()
+
+
+PAGES = ("#/", "#/training", "#/diagnosis", "#/problems", f"#/problem/in_domain/{LOST}")
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_axe_finds_nothing_that_keeps_anybody_out(server, open_page, scheme, width):
+    page = open_page(server)
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 844})
+    for address in PAGES:
+        page.evaluate("address => { location.hash = address }", address)
+        page.wait_for_selector(f"html[data-shown='{address}']")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, address
+        found = axe_sync.Axe().run(page).response["violations"]
+        serious = [one for one in found if one["impact"] in ("serious", "critical")]
+        assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == [], address
 
 
 def test_hostile_answers_do_nothing_and_are_readable_to_the_last_letter(server, open_page):

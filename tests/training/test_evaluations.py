@@ -12,17 +12,19 @@ from dph.evaluation.pass_at_k import pass_at_k
 from dph.evaluation.progress_file import measured_steps, read_progress_file, rows_of_step
 from dph.rollout.torch.sampler import TorchSampler
 from dph.settings import resolve_recipe
+from dph.training import loop
 from dph.training.actors import Actors
 from dph.training.checkpoints import latest_checkpoint
 from dph.training.evaluations import Evaluations, InitialPolicy
 from dph.training.loop import train
 from dph.training.loss_batch import TrainingForward
-from dph.training.tracking import read_metrics
+from dph.training.tracking import Trackers, read_metrics, shown_answers
 
 
-def make_recipe(every=2, train=(), **evaluate):
+def make_recipe(every=2, train=(), track=(), **evaluate):
     return resolve_recipe(
         {
+            "track": dict(track),
             "method": "grpo",
             "model": {"path": "letters"},
             "data": {"train": "letters.jsonl", "sets": {"dev": "dev.jsonl"}},
@@ -68,6 +70,7 @@ def start(make_model, make_draw, tokenizer, problems):
                 recipe.evaluate,
                 digest=str(recipe.evaluate.during.samples),
                 initial=InitialPolicy(sampler=TorchSampler(initial, tokenizer), forward=forward),
+                shown=shown_answers(recipe.track),
             )
             if verifier is not None:
                 object.__setattr__(dev, "verifier", verifier)
@@ -155,6 +158,33 @@ def test_a_run_that_began_without_measures_its_initial_policy_when_it_goes_on(st
     start(make_recipe(every=0, train={"steps": 2}), tmp_path / "later")
     start(make_recipe(), tmp_path / "later")
     assert progress(tmp_path / "later").equals(progress(tmp_path / "whole"))
+
+
+def test_a_tracker_gets_a_table_of_the_answers_of_every_evaluation(start, tmp_path, monkeypatch):
+    sent = []
+
+    class Told(Trackers):
+        def log_tables(self, tables, *, step):
+            sent.extend((step, table) for table in tables)
+
+    monkeypatch.setattr(loop, "open_trackers", lambda *_: Told(()))
+    start(make_recipe(track={"to": ["wandb"], "answers": 7}), tmp_path / "told")
+    plain = start(make_recipe(), tmp_path / "plain")
+    assert [(step, table.name) for step, table in sent] == [(s, "samples/dev") for s in (0, 2, 4)]
+    for step, table in sent:
+        assert (len(table.rows), table.answers) == (7, 6 * 5)
+        assert {row[0] for row in table.rows} == {step}
+    told = tmp_path / "told" / "checkpoints" / plain.checkpoint.name
+    weights = (told / "model.safetensors").read_bytes()
+    assert weights == (plain.checkpoint / "model.safetensors").read_bytes()
+    correct = {
+        row["problem_id"]: row["correct"]
+        for row in rows_of_step(progress(tmp_path / "told"), 4).to_pylist()
+    }
+    whole = sent[-1][1].rows[:5]  # the greedy answer and four samples of one problem
+    assert len({row[1] for row in whole}) == 1
+    drawn = [row for row in whole if row[3] != "greedy"]
+    assert sum(row[5] == "CORRECT" for row in drawn) == correct[drawn[0][1]]
 
 
 def test_the_best_checkpoint_is_kept_beside_the_newest(start, tmp_path):

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dph.errors import SettingsError
-from dph.pages.prompts import excerpts, prompt_text
+from dph.pages.prompts import excerpts
 from dph.pages.token_rows import Tokens
 from dph.records import Outcome, Problem
+from dph.tasks.prompt_text import prompt_text
 
 PIECE = 1_500_000
 """Characters of a piece, about; the page reads pieces whole."""

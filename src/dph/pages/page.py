@@ -19,7 +19,7 @@ from dph.pages.run_facts import differing_settings, run_facts
 from dph.reporting.cells import duration, percent
 from dph.reporting.labels import method_label, set_label
 
-_FIRST = ("text.js", "data.js", "runs.js", "charts.js", "filters.js")
+_FIRST = ("maths.js", "text.js", "data.js", "runs.js", "charts.js", "filters.js")
 _LAST = ("list.js", "problems.js", "tokens.js", "problem.js", "keyboard.js", "main.js")
 FILE_SCRIPTS = (*_FIRST, "listed.js", "search.js", "file.js", *_LAST)
 """The scripts of a page that holds its data, in the order in which they are run."""

@@ -1,4 +1,4 @@
-"""What a model was asked, as one text, and as one line of a list."""
+"""What a model was asked, as one line of a list."""
 
 from collections.abc import Sequence, Set
 from itertools import takewhile
@@ -6,17 +6,6 @@ from itertools import takewhile
 from dph.records import Problem
 
 _LINE = 96
-
-
-def prompt_text(problem: Problem) -> str:
-    r"""The prompt as it was given; of a chat each message under its role.
-
-    >>> prompt_text(Problem(problem_id="p", prompt=({"role": "user", "content": "2 + 2?"},)))
-    '[user]\n2 + 2?'
-    """
-    if isinstance(problem.prompt, str):
-        return problem.prompt
-    return "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in problem.prompt)
 
 
 def excerpts(problems: Sequence[Problem | None]) -> list[str]:

@@ -19,6 +19,7 @@ from dph.settings import Recipe, recipe_digest
 from dph.tasks.problems import problems_fingerprint
 from dph.training.evaluations import Evaluations, InitialPolicy
 from dph.training.loss_batch import TrainingForward
+from dph.training.tracking import shown_answers
 from dph.verifiers.base import verifier_identity
 from dph.verifiers.one_at_a_time import OneAtATime
 
@@ -82,7 +83,12 @@ def evaluations(
             )
             compared = InitialPolicy(sampler=bench.sampler(initial), forward=forward)
         with Evaluations(
-            directory, sets, recipe.evaluate, digest=_digest(recipe, sets), initial=compared
+            directory,
+            sets,
+            recipe.evaluate,
+            digest=_digest(recipe, sets),
+            initial=compared,
+            shown=shown_answers(recipe.track),
         ) as measuring:
             yield measuring
 

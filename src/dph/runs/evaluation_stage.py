@@ -12,7 +12,7 @@ from dph.errors import SettingsError
 from dph.evaluation.document import evaluation_document
 from dph.evaluation.evaluate import EvaluationSet, evaluate, total_answers
 from dph.evaluation.problems_file import PROBLEMS_FILE, keep_problems
-from dph.evaluation.samples_file import comparable_scores, read_samples
+from dph.evaluation.samples_file import comparable_scores, read_samples, samples_digest
 from dph.files import only_writer, write_json
 from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.models.loading import load_config
@@ -20,6 +20,7 @@ from dph.randomness import derived_seed
 from dph.runs.evaluation_sets import evaluation_set, set_style, set_verifier
 from dph.runs.progress import ProgressDisplay
 from dph.runs.token_details import keep_tokens
+from dph.runs.tracked_evaluation import track_evaluation
 from dph.runs.workbench import Workbench
 from dph.settings import recipe_digest
 
@@ -48,6 +49,7 @@ def evaluate_stage(
     settings = bench.recipe.evaluate
     if not bench.recipe.data.sets:
         raise SettingsError("the recipe names no evaluation set (data.sets.<name> = <path>)")
+    known = samples_digest(directory / SAMPLES_FILE)
     tables = {str(directory): _samples(bench, directory, progress, model)}
     if base is not None:
         tables[str(base)] = read_samples(base / SAMPLES_FILE)
@@ -62,6 +64,8 @@ def evaluate_stage(
         retention_k=settings.retention_k,
     )
     write_json(directory / EVALUATION_FILE, document)
+    if samples_digest(directory / SAMPLES_FILE) != known:
+        track_evaluation(bench, directory, tables[str(directory)], document, model=model)
     return document
 
 

@@ -10,13 +10,13 @@ import numpy as np
 
 from dph.pages.answers import EqualAnswers, equal_answers
 from dph.pages.page import run_index
-from dph.pages.prompts import prompt_text
 from dph.pages.token_rows import token_detail
 from dph.records import Outcome
 from dph.serving.query import MOST, number_of, query_of
 from dph.serving.served_runs import ServedRuns
 from dph.serving.set_index import SetIndex
 from dph.serving.snapshot import Snapshot
+from dph.tasks.prompt_text import prompt_text
 
 Words = Mapping[str, str]
 

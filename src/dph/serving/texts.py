@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 from jaxtyping import Bool
 
 from dph.errors import DataError
-from dph.pages.prompts import prompt_text
 from dph.serving.haystack import Haystack
 from dph.serving.query import Query
 from dph.serving.set_index import SetIndex
+from dph.tasks.prompt_text import prompt_text
 
 _BATCH = 8192
 
@@ -60,7 +60,10 @@ class Texts:
         for key, run in self._sets[name].runs.items():
             stack = self._answers.get((name, key))
             if stack is not None:
-                found = found | ((run.at >= 0) & stack.having(word)[run.at])
+                there = run.at >= 0
+                known = np.zeros(len(stack), dtype=bool)
+                known[run.at[there]] = found[there]
+                found = found | (there & stack.having(word, known)[run.at])
         return found
 
 

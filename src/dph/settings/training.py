@@ -91,3 +91,8 @@ class TrackingSettings(Section):
         Field((), description="trackers of accelerate: tensorboard, wandb, trackio")
     )
     project: str = Field("dph", description="project name shown by the tracker")
+    answers: int = Field(
+        256,
+        ge=0,
+        description="answers of each evaluated set in the tables of wandb and trackio; 0: none",
+    )

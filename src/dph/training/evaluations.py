@@ -48,15 +48,20 @@ from dph.training.initial_answers import (
 )
 from dph.training.loss_batch import TrainingForward
 from dph.training.metrics import Metrics
+from dph.training.sample_tables import SampleTable, graded_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What was measured of the policy after ``step``; ``score`` is that of ``keep_best``."""
+    """What was measured of the policy after ``step``; ``score`` is that of ``keep_best``.
+
+    ``tables`` are for trackers, of answers that were just graded.
+    """
 
     step: int
     metrics: Metrics
     score: float | None
+    tables: Sequence[SampleTable] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +100,7 @@ class Evaluations(Closing):
         settings: how.
         digest: of all that the rows depend on but the policy.
         initial: what the policy is compared with; None: nothing is compared.
+        shown: answers of each set and evaluation that are for a tracker's table.
     """
 
     def __init__(
@@ -105,10 +111,11 @@ class Evaluations(Closing):
         *,
         digest: str,
         initial: InitialPolicy | None = None,
+        shown: int = 0,
     ) -> None:
         self._path, self._stored_path = directory / PROGRESS_FILE, directory / INITIAL_FILE
         self._sets, self._settings, self._digest = tuple(sets), settings, digest
-        self._initial = initial
+        self._initial, self._shown = initial, shown
         self._ids = {s.name: [p.problem_id for p in s.problems] for s in sets}
         self._table = PROGRESS.empty_table()
         self._stored: Answers | None = None
@@ -173,6 +180,7 @@ class Evaluations(Closing):
         started = time.perf_counter()
         with pending.closing:
             rows = [row for drawn in pending.sets for row in _rows(pending.step, drawn)]
+            tables = [self._table_of(pending.step, one) for one in pending.sets if self._shown]
         self._keep_initial(pending)
         table = pa.Table.from_pylist(rows, schema=PROGRESS)
         before = rows_up_to(self._table, pending.step - 1)
@@ -186,7 +194,7 @@ class Evaluations(Closing):
             "eval/seconds_comparing": pending.seconds - sampling,
             "eval/seconds_waiting": time.perf_counter() - started,
         }
-        return [self._measured(pending.step, seconds)]
+        return [replace(self._measured(pending.step, seconds), tables=tables)]
 
     def close(self) -> None:
         """Give up what is being graded."""
@@ -250,6 +258,18 @@ class Evaluations(Closing):
 
     def _is_missing(self, step: int) -> bool:
         return bool(self._settings.every) and step not in measured_steps(self._table)
+
+    def _table_of(self, step: int, drawn: _DrawnSet) -> SampleTable:
+        greedy = None if drawn.greedy is None else drawn.greedy.rollout().groups
+        return graded_table(
+            drawn.sampled.problems,
+            drawn.sampled.rollout().groups,
+            greedy,
+            name=drawn.name,
+            step=step,
+            most=self._shown,
+            seed=self._settings.seed,
+        )
 
     def _measured(self, step: int, seconds: Metrics) -> Measured:
         rows, best_by = rows_of_step(self._table, step), self._settings.best_by

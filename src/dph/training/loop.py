@@ -256,6 +256,7 @@ class _Run:
         def write(measured: Measured) -> None:
             log.amend(measured.step, measured.metrics)
             trackers.log(measured.metrics, step=measured.step)
+            trackers.log_tables(measured.tables, step=measured.step)
 
         self.on_measured = write
         self.kept.go_on(self.progress.step)

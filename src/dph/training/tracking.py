@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from dph.files import write_text
 from dph.settings import Recipe, TrackingSettings
 from dph.training.metrics import Metrics
 from dph.training.metrics_file import read_metrics
+from dph.training.sample_tables import COLUMNS, SampleTable
 
 
 class MetricsLog:
@@ -51,14 +53,52 @@ class Trackers:
         for tracker in self._trackers:
             tracker.log(values, step=step)
 
+    def log_tables(self, tables: Sequence[SampleTable], *, step: int) -> None:
+        """Send answers to the trackers that show tables."""
+        for tracker in self._trackers:
+            for table in tables if tracker.name in _TABLES else ():
+                _TABLES[tracker.name](tracker, table, step)
+
     def close(self) -> None:
         """Flush and end."""
         for tracker in self._trackers:
             tracker.finish()
 
 
-def open_trackers(settings: TrackingSettings, recipe: Recipe, directory: Path) -> Trackers:
-    """Start the trackers that the recipe names.
+def _send_to_wandb(tracker: Any, table: SampleTable, step: int) -> None:
+    tracker.log_table(table.name, columns=list(COLUMNS), data=table.lines, step=step)
+
+
+def _send_to_trackio(tracker: Any, table: SampleTable, step: int) -> None:
+    """Trackio takes texts for Markdown, and what a model wrote is none."""
+    from trackio import Table  # noqa: PLC0415 - an extra
+
+    cells = [[_fenced(x) if isinstance(x, str) and x else x for x in row] for row in table.lines]
+    tracker.log({table.name: Table(columns=list(COLUMNS), data=cells)}, step=step)
+
+
+def _fenced(text: str) -> str:
+    """A text as code, behind a fence that it cannot end by itself."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
+_TABLES: dict[str, Callable[[Any, SampleTable, int], None]] = {
+    "wandb": _send_to_wandb,
+    "trackio": _send_to_trackio,
+}
+
+
+def shown_answers(settings: TrackingSettings) -> int:
+    """How many answers of an evaluated set go into a table: none where no tracker shows it."""
+    return settings.answers if _TABLES.keys() & set(settings.to) else 0
+
+
+def open_trackers(
+    settings: TrackingSettings, recipe: Recipe, directory: Path, *, name: str | None = None
+) -> Trackers:
+    """Start the trackers that the recipe names; ``name`` is the run's, else the recipe's.
 
     Raises:
         SettingsError: accelerate or the tracker's own package is not installed.
@@ -74,15 +114,18 @@ def open_trackers(settings: TrackingSettings, recipe: Recipe, directory: Path) -
         ) from error
     PartialState(cpu=True)
     trackers = []
-    for name in settings.to:
-        cls = LOGGER_TYPE_TO_CLASS[name]
-        place = (str(directory / "logs"),) if cls.requires_logging_directory else ()
+    called = name or recipe.name
+    for kind in settings.to:
+        cls = LOGGER_TYPE_TO_CLASS[kind]
         try:
-            tracker = cls(recipe.name if place else settings.project, *place)
+            if cls.requires_logging_directory:
+                tracker = cls(called, str(directory / "logs"))
+            else:
+                tracker = cls(settings.project, name=called)
             tracker.start()
         except ImportError as error:
             raise SettingsError(
-                f"track.to names {name!r}, which is not installed: install dph-rl[{name}]"
+                f"track.to names {kind!r}, which is not installed: install dph-rl[{kind}]"
             ) from error
         tracker.store_init_configuration(_flat(recipe.model_dump(mode="json")))
         trackers.append(tracker)

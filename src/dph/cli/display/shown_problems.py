@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dph.evaluation.shown_problems import AnswerGroup, Counted, ShownProblem
-from dph.records import Problem
 from dph.reporting.plain_text import shortened, visible
+from dph.tasks.prompt_text import prompt_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -107,13 +107,6 @@ def _problem_texts(problem: ShownProblem, shown: Shown) -> "list[RenderableType]
     for name, value in problem.problem.answer.items():
         texts.append(Text.assemble((f"{visible(name)}: ", "dim"), _cut(str(value), limit)))
     return texts
-
-
-def prompt_text(problem: Problem) -> str:
-    """The prompt; of a chat every message after its role."""
-    if isinstance(problem.prompt, str):
-        return problem.prompt
-    return "\n".join(f"[{m.get('role', '')}] {m.get('content', '')}" for m in problem.prompt)
 
 
 def _answers(problem: ShownProblem, shown: Shown) -> "Table":

@@ -98,7 +98,7 @@ const FIRST_SHOWN = 4000;
  * @returns {HTMLElement}
  */
 function textBlock(text, length = text.length, read = null) {
-  const nodes = looksLikeSql(text) ? sqlNodes : visible;
+  const nodes = looksLikeSql(text) ? sqlNodes : looksLikeMaths(text) ? mathsNodes : visible;
   const block = make("pre", { tabindex: text.length > 600 ? "0" : null }, ...nodes(text.slice(0, FIRST_SHOWN)));
   const whole = make("div", { class: "text" }, block);
   const had = read ? length : text.length; // characters that a click brings

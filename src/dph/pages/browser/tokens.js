@@ -17,20 +17,42 @@ let colouring = "logprob";
 function tokenColour(value, { most, sign }) {
   const amount = Math.min(1, Math.abs(value) / most);
   const colour = sign === 0 && value < 0 ? "var(--bad)" : "var(--accent)";
-  return `color-mix(in srgb, ${colour} ${Math.round(55 * amount)}%, transparent)`;
+  // Up to 40%: more would leave less contrast than 4.5 on the dark page.
+  return `color-mix(in srgb, ${colour} ${Math.round(40 * amount)}%, transparent)`;
 }
 
 /** @param {TokenDetail} detail */
 function tokenBlock(detail) {
-  const block = make("pre", { class: "tokens" });
+  const block = make("pre", { class: "tokens", tabindex: "0" });
   detail.pieces.forEach((text, i) => {
     const values = `log-prob ${detail.logprob[i]}, entropy ${detail.entropy[i]}, log-ratio ${detail.ratio[i]} (nats)`;
     const token = make("span", { class: "token", title: values, "data-at": String(i) }, ...visible(text));
     block.append(token);
   });
+  block.addEventListener("click", ({ target }) => {
+    const token = target instanceof Element ? target.closest(".token") : null;
+    if (token) tellToken(token);
+  });
+  block.addEventListener("keydown", (event) => {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!by || !block.children.length) return;
+    const told = block.querySelector(".told"), at = told ? [...block.children].indexOf(told) + by : 0;
+    tellToken(block.children[Math.max(0, Math.min(at, block.children.length - 1))]);
+    event.preventDefault();
+  });
   tokenDetails.set(block, detail);
   colour(block);
   return block;
+}
+
+/**
+ * The numbers of a token, for those who cannot point at it.
+ * @param {Element} token
+ */
+function tellToken(token) {
+  for (const other of document.querySelectorAll(".token.told")) other.classList.remove("told");
+  token.classList.add("told");
+  byId("token-values").textContent = `${JSON.stringify(token.textContent)}: ${token.getAttribute("title")}`;
 }
 
 /** @type {WeakMap<Element, TokenDetail>} */
@@ -56,5 +78,6 @@ function colouringChoice() {
     document.querySelectorAll("pre.tokens").forEach(colour);
   });
   return make("p", { class: "colouring" }, "Tokens coloured by", select,
-    make("span", {}, "point at one for its numbers; answers without are not kept token by token"));
+    make("span", { id: "token-values", role: "status" },
+      "point at one or tap it for its numbers, or walk with ← and →; answers without colours are not kept token by token"));
 }
