@@ -10,7 +10,6 @@ from dph.corpus.shards import Corpus
 from dph.files import read_json, write_text
 from dph.reporting.cells import percent
 
-CLEANING = ("ingest", "dedup", "transform", "filter", "decontaminate")
 _REASONS, _LANGUAGES, _EXAMPLES = 12, 6, 2
 
 
@@ -19,8 +18,8 @@ def write_report(
 ) -> None:
     """Write ``report.md`` into the cookbook's directory."""
     parts = [f"# {kitchen.cookbook.name}", f"Seed {kitchen.cookbook.seed}."]
-    for name in kitchen.cookbook.corpora:
-        stages = [s for s in CLEANING if kitchen.corpus_stage(s, name).is_dir()]
+    for name in (*kitchen.cookbook.corpora, *kitchen.cookbook.synth):
+        stages = kitchen.corpus_stages(name)
         corpora = {s: open_corpus(kitchen.corpus_stage(s, name)) for s in stages}
         parts += [f"## The corpus {name}", *_funnel(corpora), *_dropped(corpora)]
     parts += [*_mixtures(kitchen), *_rows(kitchen), *_models(kitchen)]
