@@ -5,8 +5,8 @@ import sqlite3
 
 import pytest
 
-from corpus.recall.planted_pages import pages, seeds
 from cookbook.test_table_queries import SCHEMA
+from corpus.recall.planted_pages import pages, seeds
 from dph.cookbook.run import run_cookbook
 from dph.cookbook.settings import load_cookbook
 from dph.files import read_json
@@ -42,7 +42,7 @@ def lines(path, documents):
 @pytest.mark.slow
 def test_pages_are_recalled_before_copies_go_and_rows_are_written_once(tmp_path):
     pytest.importorskip("sklearn", reason="needs dph-rl[corpus]")
-    found, relevant = pages(each=12)
+    found, _ = pages(each=12)
     lines(tmp_path / "known.jsonl", seeds(30))
     lines(tmp_path / "web.jsonl", found)
     (tmp_path / "databases" / "navy").mkdir(parents=True)
@@ -64,10 +64,8 @@ def test_pages_are_recalled_before_copies_go_and_rows_are_written_once(tmp_path)
     assert all(row["killed"] * 2 >= row["mutants"] > 0 for row in rows)
     report = (out / "report.md").read_text()
     assert f"| recall | {recalled['documents']} |" in report
-    assert (
-        f"## The corpus queries\n\n| after | documents | MB | sql, MB |\n| --- | --- | --- | --- |\n| synth | {len(rows)} |"
-        in report
-    )  # noqa: E501
+    funnel = report.partition("## The corpus queries\n\n")[2].splitlines()
+    assert funnel[2].startswith(f"| synth | {len(rows)} |")
     written = (out / "corpora" / "queries" / "synth" / "rows.parquet").stat().st_mtime_ns
     assert run_cookbook(cookbook, out, Silent(), workers=1) == made
     assert (out / "corpora" / "queries" / "synth" / "rows.parquet").stat().st_mtime_ns == written
