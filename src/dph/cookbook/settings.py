@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from dph.causal_lm.recipes import BaseRecipe, SFTRecipe
 from dph.cookbook.tables import (
+    AblationTable,
     CorpusSettings,
     InstructSettings,
     MixtureSettings,
@@ -42,6 +43,7 @@ class Cookbook(Section):
         {}, description="test sets that nothing is to share with; the world's own always count"
     )
     synth: dict[Name, SynthTable] = Field({}, description="corpora of rows that are written here")
+    ablation: AblationTable | None = Field(None, description="whether cleaning pays")
     mixtures: dict[Name, MixtureSettings] = Field({})
     instruct: dict[Name, InstructSettings] = Field({})
     base: dict[str, Any] | None = Field(None, description="a recipe of `dph base`")
@@ -76,6 +78,10 @@ class Cookbook(Section):
             if corpus.recall is not None:
                 others = [other for other in self.corpora if other != name]
                 _require_known(f"corpora.{name}.recall.seeds", [corpus.recall.seeds], others)
+        if self.ablation is not None:
+            _require_known("ablation.corpus", [self.ablation.corpus], self.corpora)
+            others = [name for name in self.corpora if name != self.ablation.corpus]
+            _require_known("ablation.heldout", [self.ablation.heldout], others)
         for name, table in self.synth.items():
             if name in self.corpora:
                 raise ValueError(f"synth.{name} and corpora.{name} have one name")

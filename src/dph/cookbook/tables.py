@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from dph.ablation.settings import AblationSettings
 from dph.corpus.recall.settings import RecallSettings
 from dph.corpus.synth.prompts import DOCUMENTATION, SQL
 from dph.settings.section import Count, Fraction, Positive, Section
@@ -97,6 +98,13 @@ class SynthTable(Section):
         if bool(self.generator) == bool(self.model) or (self.server and not self.model):
             raise ValueError("who writes? generator, model, or server with model")
         return self
+
+
+class AblationTable(AblationSettings):
+    """``[ablation]``: whether cleaning pays, as `dph corpus ablate` asks."""
+
+    corpus: Name = Field(description="the corpus, as it came in, whose cleaning is tried")
+    heldout: Name = Field(description="another corpus: code that the models are measured on")
 
 
 class MixtureSettings(Section):
