@@ -11,10 +11,10 @@ from dph.corpus.dedup.run import dedup
 from dph.corpus.documents import position
 from dph.corpus.rules.spec import filter_spec
 from dph.corpus.shard_work import write_shard
-from dph.corpus.shards import MANIFEST, shard_name
-from dph.corpus.stage_run import finish_stage, unchanged
+from dph.corpus.shards import shard_name
+from dph.corpus.stage_run import finish_stage, made_once
+from dph.corpus.tasks import Workers
 from dph.errors import DataError
-from dph.files import make_directory, only_writer
 from dph.randomness import generator
 from dph.runs.progress import ProgressDisplay
 
@@ -29,7 +29,7 @@ def make_pools(
     settings: AblationSettings,
     progress: ProgressDisplay,
     *,
-    workers: int,
+    workers: Workers,
 ) -> Mapping[str, Corpus]:
     """The corpora of the arms, in ``out``; what is finished is kept.
 
@@ -49,9 +49,7 @@ def make_pools(
             pools[arm] = run_stage(spec, pools[before], out / arm, workers=workers)
             advance(1, arm)
     if empty := [arm for arm in ARMS if not pools[arm].manifest.documents]:
-        raise DataError(
-            f"no document is left of {empty[0]}: {dict(pools[empty[0]].manifest.json())}"
-        )
+        raise DataError(f"no document is left of {empty[0]} in {pools[empty[0]].directory}")
     return pools
 
 
@@ -59,16 +57,17 @@ def _raw(source: Corpus, out: Path, settings: AblationSettings) -> Corpus:
     chosen = {name: getattr(settings, name) for name in ("megabytes", "copies", "language", "seed")}
     step = {"stage": "pool", "version": VERSION, "settings": chosen}
     history = [*source.manifest.history, step | {"input": source.manifest.content}]
-    with only_writer(make_directory(out)):
-        if (found := unchanged(out, history, 1)) is not None:
-            return found
-        (out / MANIFEST).unlink(missing_ok=True)
+
+    def make() -> Corpus:
         documents = sorted(_with_copies(source, settings), key=lambda d: (position(d.id), d.id))
         if not documents:
-            raise DataError(f"{source.directory} has no document of {settings.language or 'any'}")
+            named = settings.language or "any language"
+            raise DataError(f"{source.directory} has no document of {named}")
         outcomes = ((document, Outcome(document)) for document in documents)
         summary = write_shard(outcomes, "pool", out, shard_name(0, 1))
         return finish_stage(out, "pool", [shard_name(0, 1)], [summary], history=history)
+
+    return made_once([source], out, history=history, shards=1, make=make)
 
 
 def _with_copies(source: Corpus, settings: AblationSettings) -> Iterator[Document]:

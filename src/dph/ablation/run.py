@@ -16,6 +16,7 @@ from dph.ablation.texts import Heldout, heldout_sequences, learnt_sequences, sha
 from dph.ablation.transformer import transformer_bits
 from dph.corpus import Corpus
 from dph.corpus.shards import digest
+from dph.corpus.tasks import Workers
 from dph.files import make_directory, only_writer, read_json, write_json, write_text
 from dph.models.fingerprint import tokenizer_fingerprint
 from dph.runs.progress import ProgressDisplay
@@ -32,7 +33,7 @@ def ablate(
     settings: AblationSettings,
     progress: ProgressDisplay,
     *,
-    workers: int = 1,
+    workers: Workers = 1,
 ) -> Mapping[str, Any]:
     """Learn raw, deduplicated, filtered and twice cleaned text, and measure all on held-out code.
 

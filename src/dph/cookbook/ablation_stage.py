@@ -16,6 +16,6 @@ def ablation_stage(kitchen: Kitchen) -> Digests:
         kitchen.directory / "ablation",
         table,
         kitchen.progress,
-        workers=kitchen.workers,
+        workers=kitchen.shards_by,
     )
     return {"ablation": digest(dict(found))}

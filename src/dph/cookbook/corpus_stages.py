@@ -29,7 +29,7 @@ def ingest_stage(kitchen: Kitchen) -> Digests:
         units = plan([*_inputs(kitchen, settings.inputs)], about=settings.about)
         out = kitchen.corpus_stage("ingest", name)
         with kitchen.progress.task(f"ingest {name}", len(units), "parts of inputs") as advance:
-            corpus = ingest(units, out, workers=kitchen.workers, on_progress=advance)
+            corpus = ingest(units, out, workers=kitchen.shards_by, on_progress=advance)
         made[name] = corpus.manifest.content
     return made
 
@@ -50,7 +50,7 @@ def recall_stage(kitchen: Kitchen) -> Digests:
                 settings=table.settings(kitchen.cookbook.seed),
                 patterns=table.patterns,
                 labelled=table.labelled,
-                workers=kitchen.workers,
+                workers=kitchen.shards_by,
                 on_progress=advance,
             ).manifest.content
     return made
@@ -61,7 +61,7 @@ def dedup_stage(kitchen: Kitchen) -> Digests:
 
     def run(name: str, source: Corpus, out: Path, advance: OnProgress) -> Corpus:
         nearness = preset(kitchen.cookbook.corpora[name].dedup, None)
-        return dedup(source, out, nearness=nearness, workers=kitchen.workers, on_progress=advance)
+        return dedup(source, out, nearness=nearness, workers=kitchen.shards_by, on_progress=advance)
 
     return _each(kitchen, "dedup", run)
 
@@ -71,7 +71,7 @@ def transform_stage(kitchen: Kitchen) -> Digests:
 
     def run(_name: str, source: Corpus, out: Path, advance: OnProgress) -> Corpus:
         spec = transform_spec()
-        return run_stage(spec, source, out, workers=kitchen.workers, on_progress=advance)
+        return run_stage(spec, source, out, workers=kitchen.shards_by, on_progress=advance)
 
     return _each(kitchen, "transform", run)
 
@@ -81,7 +81,7 @@ def filter_stage(kitchen: Kitchen) -> Digests:
 
     def run(name: str, source: Corpus, out: Path, advance: OnProgress) -> Corpus:
         spec = filter_spec(kitchen.cookbook.corpora[name].filter)
-        return run_stage(spec, source, out, workers=kitchen.workers, on_progress=advance)
+        return run_stage(spec, source, out, workers=kitchen.shards_by, on_progress=advance)
 
     return _each(kitchen, "filter", run)
 
@@ -93,7 +93,7 @@ def decontaminate_stage(kitchen: Kitchen) -> Digests:
         return {}
 
     def run(_name: str, source: Corpus, out: Path, advance: OnProgress) -> Corpus:
-        return decontaminate(source, out, sets=sets, workers=kitchen.workers, on_progress=advance)
+        return decontaminate(source, out, sets=sets, workers=kitchen.shards_by, on_progress=advance)
 
     return _each(kitchen, "decontaminate", run)
 
@@ -106,7 +106,9 @@ def mix_stage(kitchen: Kitchen) -> Digests:
         mixture = Mixture(budget=settings.budget, shares=settings.shares, caps=settings.caps)
         with kitchen.progress.task(f"mix {name}", len(parts), "parts") as advance:
             out = kitchen.directory / "mixtures" / name
-            made[name] = mix(parts, out, mixture=mixture, workers=kitchen.workers).manifest.content
+            made[name] = mix(
+                parts, out, mixture=mixture, workers=kitchen.shards_by
+            ).manifest.content
             advance(len(parts), "")
     return made
 

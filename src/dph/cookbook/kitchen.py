@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dph.cookbook.settings import DATABASES, SETS, SYNTH, WORLD, Cookbook
 from dph.corpus import Corpus, open_corpus
+from dph.corpus.tasks import Workers
 from dph.runs.progress import ProgressDisplay
 from dph.worlds.sql.second_edition import SECOND_EDITION
 from dph.worlds.sql.world import World, WorldSizes
@@ -16,12 +17,13 @@ Digests = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kitchen:
-    """A cookbook, where it is run, and by how many processes."""
+    """A cookbook, where it is run, and by how many processes; ``shards_by`` does those of corpora."""
 
     cookbook: Cookbook
     directory: Path
     progress: ProgressDisplay
     workers: int
+    shards_by: Workers
 
     def world(self) -> World:
         """The world of ``[world]``, built if it is not there."""
