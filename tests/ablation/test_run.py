@@ -72,6 +72,13 @@ def test_every_arm_learns_as_many_tokens_and_differences_are_paired_by_seed(corp
     assert [line.split(" | ")[0] for line in table[2:]] == [f"| {arm}" for arm in ARMS]
 
 
+def test_arms_of_the_same_documents_are_measured_once(corpora, tmp_path):
+    found = run(corpora, tmp_path / "a", models=["ngram"])
+    assert found["arms"]["raw"]["content"] == found["arms"]["dedup"]["content"]
+    assert len(list((tmp_path / "a" / "cells").iterdir())) == 4
+    assert found["models"]["ngram"]["dedup"]["difference"]["mean"] == 0.0
+
+
 def test_heldout_code_that_the_corpus_has_too_does_not_count(corpora, tmp_path):
     with pytest.raises(DataError, match="holds 0 files of code that are not in the corpus"):
         run((corpora[0], corpora[0]), tmp_path / "a", models=["ngram"])

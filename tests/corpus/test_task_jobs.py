@@ -59,7 +59,7 @@ def stages(directory, source, workers):
     """Every way in which stages are cut into tasks, without the packages of the extra."""
     raw = ingest(plan([f"input={source}"]), directory / "raw", shards=3, workers=workers)
     unique = dedup(raw, directory / "unique", nearness=PRESETS["exact"], shards=2, workers=workers)
-    spec = StageSpec(name="shout", entry="small_corpora:", settings={"longest": 6})
+    spec = StageSpec(name="shout", entry="small_corpora:Lengths", settings={"longest": 6})
     loud = run_stage(spec, unique, directory / "loud", workers=workers)
     mixture = Mixture(budget=120, shares={"a": 2.0, "b": 1.0})
     mix({"a": loud, "b": raw}, directory / "mixed", mixture=mixture, shards=2, workers=workers)

@@ -107,15 +107,17 @@ class _Cells:
         return found
 
     def _cell(self, model: str, arm: str, seed: int) -> dict[str, Any]:
-        path = self.out / "cells" / f"{model}-{arm}-{seed}.json"
+        """Measured once for arms of the same documents, as where there is no copy to drop."""
+        content = self.pools[arm].manifest.content
+        path = self.out / "cells" / f"{model}-{content[:16]}-{seed}.json"
         key = digest(
             {
                 "version": VERSION,
                 "settings": self.settings.model_dump(mode="json", exclude={"models", "seeds"}),
-                "pool": self.pools[arm].manifest.content,
+                "pool": content,
                 "tokenizer": tokenizer_fingerprint(self.tokenizer),
                 "heldout": self.heldout_content,
-                "cell": [model, arm, seed],
+                "cell": [model, seed],
             }
         )
         if path.is_file() and (note := read_json(path)).get("key") == key:
@@ -125,7 +127,9 @@ class _Cells:
         return cell
 
     def _measured(self, model: str, arm: str, seed: int) -> dict[str, Any]:
-        pool, tokens = self.pools[arm], self.out / "tokens" / arm
+        pool = self.pools[arm]
+        name = pool.manifest.content[:16]
+        tokens = self.out / "tokens" / name
         learnt, available = learnt_sequences(pool, self.tokenizer, tokens, self.settings, seed)
         if model == NGRAM:
             grams = KneserNey.learn(
@@ -139,7 +143,7 @@ class _Cells:
                 self.heldout.sequences,
                 self.settings,
                 seed,
-                self.out / "models" / f"{arm}-{seed}",
+                self.out / "models" / f"{name}-{seed}",
                 tokens,
                 self.progress,
             )

@@ -17,7 +17,10 @@ Digests = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kitchen:
-    """A cookbook, where it is run, and by how many processes; ``shards_by`` does those of corpora."""
+    """A cookbook, where it is run, and by how many processes.
+
+    ``shards_by`` does the shards of corpora: those processes, or a cluster.
+    """
 
     cookbook: Cookbook
     directory: Path

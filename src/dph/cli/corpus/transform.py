@@ -5,7 +5,11 @@ from dph.cli.options import JsonOption, WorkersOption
 
 
 def transform(
-    source: InputOption, out: OutOption, workers: WorkersOption = None, as_json: JsonOption = False
+    source: InputOption,
+    out: OutOption,
+    workers: WorkersOption = None,
+    engine: EngineOption = "cores",
+    as_json: JsonOption = False,
 ) -> None:
     """Take leading copyright notices away and put placeholders for what is private.
 
