@@ -8,12 +8,13 @@ pattern which a person has accepted, and that the classifier missed, join the se
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dph.corpus.documents import Document
 from dph.corpus.recall.labelled import measure
+from dph.corpus.recall.learnt import Domain, Learnt, Round
 from dph.corpus.recall.review import Section, sections
 from dph.corpus.recall.settings import RecallSettings
 from dph.corpus.recall.urls import Patterns, domain_of
@@ -26,57 +27,6 @@ from dph.corpus.task import Notes, Task
 from dph.corpus.tasks import Workers, run_tasks
 from dph.errors import DataError
 from dph.files import atomic_file, make_directory, sha256
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
-    """What one round did.
-
-    ``recall`` and ``precision`` are those on the labelled pages, of what it recalls by score or by
-    URL; None without any.
-    """
-
-    round: int
-    seeds: int
-    others: int
-    by_score: int
-    by_url: int
-    related_domains: int
-    joined: int
-    recall: float | None = None
-    precision: float | None = None
-
-    def json(self) -> Mapping[str, Any]:
-        """The round as JSON."""
-        return asdict(self)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Domain:
-    """Pages of a domain in a round."""
-
-    round: int
-    domain: str
-    pages: int
-    recalled: int
-    related: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Learnt:
-    """What the rounds leave: the last classifier, the domains it calls related, and the way there.
-
-    ``scores`` are those of the last round, shard by shard; ``sections`` are those of the related
-    domains, to be reviewed.
-    """
-
-    pieces: Path
-    classifier: Path
-    scores: Sequence[Path]
-    related: Sequence[str]
-    sections: Mapping[str, Section]
-    rounds: Sequence[Round]
-    domains: Sequence[Domain]
 
 
 @dataclass(frozen=True, slots=True)

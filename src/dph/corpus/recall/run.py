@@ -15,8 +15,9 @@ import pyarrow as pa
 from dph.corpus.extra import require
 from dph.corpus.recall.classifier import packages_of
 from dph.corpus.recall.labelled import read_labels
+from dph.corpus.recall.learnt import Learnt
 from dph.corpus.recall.review import accepted, read_review, write_review
-from dph.corpus.recall.rounds import Learnt, Rounds
+from dph.corpus.recall.rounds import Rounds
 from dph.corpus.recall.settings import RecallSettings
 from dph.corpus.recall.stage import TABLE
 from dph.corpus.recall.urls import Patterns
@@ -109,7 +110,7 @@ def recall(
 
 
 def rounds_of(out: Path) -> Sequence[Mapping[str, Any]]:
-    """What each round did (``rounds.Round`` as JSON).
+    """What each round did (``learnt.Round`` as JSON).
 
     Raises:
         DataError: recall has not been run there.
