@@ -22,7 +22,6 @@ SETTINGS = {
     "layers": 1,
     "heads": 2,
     "sequences_per_step": 2,
-    "heldout_tokens": 256,
     "filter": "fixed",
 }
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from transformers import PreTrainedTokenizerBase
 
 from dph.ablation.kneser_ney import KneserNey
@@ -147,8 +146,4 @@ class _Cells:
                 tokens,
                 self.progress,
             )
-        return {
-            "bits_per_token": bits,
-            "pool_tokens": available,
-            "distinct_sequences": len(np.unique(learnt, axis=0)),
-        }
+        return {"bits_per_token": bits, "pool_tokens": available}

@@ -6,15 +6,14 @@ from pydantic import Field, model_validator
 
 from dph.settings.section import Count, Positive, Section
 
-NGRAM, TRANSFORMER = "ngram", "transformer"
-MODELS = (NGRAM, TRANSFORMER)
+NGRAM = "ngram"
 
 
 class AblationSettings(Section):
     """How much text, how many seeds, and which models."""
 
     megabytes: Annotated[float, Field(gt=0)] = Field(
-        2.0, description="of the corpus, a uniform sample of its documents, copies not counted"
+        1.0, description="of the corpus, a uniform sample of its documents, copies not counted"
     )
     copies: float = Field(
         0.0, ge=0, lt=1, description="share of the raw files that are planted copies of others"
@@ -24,9 +23,9 @@ class AblationSettings(Section):
     filter: Literal["fixed", "opencoder", "sql"] = "opencoder"
     models: Annotated[
         tuple[Literal["ngram", "transformer"], ...], Field(strict=False, min_length=1)
-    ] = MODELS
-    tokens: Positive = Field(250_000, description="that each model learns from, whatever the arm")
-    heldout_tokens: Positive = Field(100_000, description="that each model is measured on, at most")
+    ] = ("ngram", "transformer")
+    tokens: Positive = Field(120_000, description="that each model learns from, whatever the arm")
+    heldout_tokens: Positive = Field(60_000, description="that each model is measured on, at most")
     seeds: Annotated[int, Field(ge=2)] = Field(3, description="each draws sequences and weights")
     vocabulary: Annotated[int, Field(ge=261)] = Field(2048, description="of the tokenizer")
     context: Annotated[int, Field(ge=8)] = Field(256, description="tokens of a sequence")

@@ -15,6 +15,8 @@ from dph.causal_lm.tokenizer import tokenizer_for
 from dph.causal_lm.tokens import corpus_tokens
 from dph.corpus import Corpus, DocType
 from dph.errors import DataError
+from dph.files import write_json
+from dph.models.loading import load_tokenizer
 
 CORPUS = "corpus"
 """What `dph base` calls the mixture of its constant rate: both models learn the same sequences."""
@@ -42,8 +44,11 @@ def shared_tokenizer(
 ) -> PreTrainedTokenizerBase:
     """The tokenizer of all arms, trained on raw text: if it favours an arm, then that one."""
     chosen = TokenizerSettings(vocabulary=settings.vocabulary)
-    name = f"tokenizer-{settings.vocabulary}-{pool.manifest.content[:16]}"
-    return tokenizer_for(chosen, [pool], directory / name)
+    place = directory / f"tokenizer-{settings.vocabulary}-{pool.manifest.content[:16]}"
+    trained = tokenizer_for(chosen, [pool], place)
+    # A recipe takes the tokenizer of a saved model: a config stands beside it, without weights.
+    write_json(place / "config.json", {"model_type": "llama", "vocab_size": len(trained)})
+    return load_tokenizer(place)
 
 
 def learnt_sequences(
