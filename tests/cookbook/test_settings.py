@@ -59,6 +59,7 @@ def test_recipes_read_what_earlier_stages_write(tmp_path):
         ("sft.stages=[{name='other'}]", "the stage 'other' of .sft. needs .instruct.other."),
         ("corpora.sql.recall={seeds='sql'}", "recall.seeds names 'sql'; there is none"),
         ("corpora.sql.recall={seeds='x',threshold=2.0}", "threshold must lie in .0, 1., got 2.0"),
+        ("ablation={corpus='sql',heldout='sql'}", "ablation.heldout names 'sql'; there is none"),
         ("synth.q={kind='sql',generator='a:b'}", "kind sql starts from databases, and from"),
         ("synth.q={kind='sql',databases='d'}", "who writes. generator, model, or server with"),
         ("synth.q={kind='functions',corpus='x',model='m'}", "synth.q.corpus names 'x'; there is"),

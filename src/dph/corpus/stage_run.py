@@ -97,11 +97,13 @@ def made_once(
     history: Sequence[Mapping[str, Any]],
     shards: int,
     make: Callable[[], Corpus],
+    beside: Callable[[], bool] = lambda: True,
 ) -> Corpus:
     """The frame of a stage that looks at whole corpora before it writes a shard.
 
     What was made of the same before, in as many shards, is kept. Else ``make`` runs, without a
-    manifest in ``out``; what it leaves in ``out / WORK`` goes in the end.
+    manifest in ``out``; what it leaves in ``out / WORK`` goes in the end. ``beside`` says whether
+    what the stage keeps beside its shards is as it should be.
 
     Raises:
         DataError: ``out`` is the directory of a source, or held by another process.
@@ -109,7 +111,8 @@ def made_once(
     if any(source.directory.resolve() == out.resolve() for source in sources):
         raise DataError(f"the output must be another directory than the input {out}")
     with only_writer(out):
-        if (found := unchanged(out, history, shards)) is None:
+        found = unchanged(out, history, shards) if beside() else None
+        if found is None:
             (out / MANIFEST).unlink(missing_ok=True)
             found = make()
         if (out / WORK).exists():

@@ -21,7 +21,7 @@ from dph.corpus.recall.rounds import Rounds
 from dph.corpus.recall.settings import RecallSettings
 from dph.corpus.recall.stage import TABLE
 from dph.corpus.recall.urls import Patterns
-from dph.corpus.shards import MANIFEST, Corpus, digest
+from dph.corpus.shards import Corpus, digest
 from dph.corpus.stage_run import OnProgress, finish_stage, made_once
 from dph.corpus.tables import TableWriter
 from dph.corpus.tasks import Workers
@@ -104,9 +104,14 @@ def recall(
         tables = {"scores": TABLE}
         return finish_stage(out, "recall", names, summaries, history=history, tables=tables)
 
-    if not _are_done(out, digest(step)):
-        (out / MANIFEST).unlink(missing_ok=True)
-    return made_once((pages, seeds), out, history=history, shards=len(pages.shards), make=make)
+    return made_once(
+        (pages, seeds),
+        out,
+        history=history,
+        shards=len(pages.shards),
+        make=make,
+        beside=lambda: _are_done(out, digest(step)),
+    )
 
 
 def rounds_of(out: Path) -> Sequence[Mapping[str, Any]]:
