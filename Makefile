@@ -47,11 +47,12 @@ test-trl: $(TRL_STAMP)
 		--cov-branch --cov-config=/dev/null --cov-report=term-missing --cov-fail-under=90
 
 # Rehearsal inside released verl, in an environment of its own, likewise. What runs in processes of
-# verl and Ray is not measured.
+# verl and Ray is not measured. Ray comes with verl, so stages of a corpus on Ray are tested here.
 test-verl: $(VERL_STAMP)
 	.venv-verl/bin/python -m pytest tests/integrations/verl --durations=8 \
 		--cov=dph.integrations.verl --cov-branch --cov-config=/dev/null \
 		--cov-report=term-missing --cov-fail-under=90
+	.venv-verl/bin/python -m pytest tests/corpus/test_task_jobs.py
 
 # Logs of Inspect, read back by its own reader, likewise in an environment of its own: its
 # dependencies are many and would replace some of ours.

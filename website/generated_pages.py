@@ -45,6 +45,7 @@ PACKAGES = (
     "dph.quickstart",
     "dph.corpus",
     "dph.causal_lm",
+    "dph.ablation",
     "dph.cookbook",
 )
 """What a user may import."""

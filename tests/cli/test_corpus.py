@@ -50,6 +50,12 @@ def test_a_stage_reads_a_file_of_documents_itself(rows, tmp_path, capsys):
         (["ingest", "{rows}", "--out", "{rows}"], "cannot write into"),
         (["show", "{out}"], "is not a corpus"),
         (["decontaminate", "--input", "{rows}", "--out", "{out}", "--tests", "x"], "NAME=VALUE"),
+        (["ablate", "--input", "x", "--heldout", "y", "--out", "{out}", "--seeds", "1"], "got 1"),
+        (
+            ["ablate", "--input", "x", "--heldout", "y", "--out", "{out}", "--models", "lstm"],
+            "got 'lstm'",
+        ),
+        (["ablate", "--input", "x", "--heldout", "y", "--out", "{out}"], "there is no file"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(words, message, rows, tmp_path, capsys):

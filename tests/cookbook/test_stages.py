@@ -11,6 +11,7 @@ def test_every_row_names_a_function_that_is_there():
 
 def test_the_corpus_is_made_in_opencoders_order():
     names = [stage.name for stage in STAGES]
-    order = ["ingest", "dedup", "transform", "filter", "decontaminate", "mix", "base", "sft", "rl"]
+    corpus = ["ingest", "recall", "dedup", "transform", "filter", "synth", "decontaminate"]
+    order = [*corpus, "mix", "base", "sft", "rl"]
     assert [name for name in names if name in order] == order
     assert len(set(names)) == len(names)

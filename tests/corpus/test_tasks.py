@@ -1,6 +1,7 @@
 import pytest
 
-from dph.corpus.tasks import Notes, Task, run_tasks
+from dph.corpus.task import Notes, Task
+from dph.corpus.tasks import run_tasks
 from dph.errors import StageError
 from dph.files import sha256
 

@@ -36,7 +36,12 @@ VERSION = 1
 
 
 def train_base(
-    recipe: BaseRecipe, directory: Path, progress: ProgressDisplay, *, replace: bool = False
+    recipe: BaseRecipe,
+    directory: Path,
+    progress: ProgressDisplay,
+    *,
+    replace: bool = False,
+    tokens: Path | None = None,
 ) -> Path:
     """Train a base model and return its directory, ``directory/model``.
 
@@ -48,6 +53,8 @@ def train_base(
         directory: where tokenizer, tokens, checkpoints and the model are written.
         progress: told of the steps.
         replace: remove a training that was made from something else.
+        tokens: where the encoded corpora are kept, for trainings that share them
+            [default: ``directory/tokens``].
 
     Raises:
         DataError: a corpus is missing or too small, or another process writes there.
@@ -62,7 +69,8 @@ def train_base(
         if recipe.device.threads:
             torch.set_num_threads(recipe.device.threads)
         tokenizer = _tokenizer(recipe, corpora, directory)
-        curriculum = _curriculum(recipe, corpora, tokenizer, directory, progress)
+        kept = tokens or directory / "tokens"
+        curriculum = _curriculum(recipe, corpora, tokenizer, kept, progress)
         model = _initial(recipe, tokenizer)
         trainer = BaseTrainer(
             model=model,
@@ -183,7 +191,7 @@ def _curriculum(
             tokens = corpus_tokens(
                 corpus,
                 tokenizer,
-                directory / "tokens" / name,
+                directory / name,
                 most=sequences * train.context,
                 on_progress=advance,
             )

@@ -115,9 +115,9 @@ def study(
 def _jobs(settings: "StudySettings", places: "Places") -> "Jobs":
     """Where runs are computed, as the study says."""
     if settings.engine == "ray":
-        from dph.study.ray_jobs import RayJobs, connected_ray
+        from dph.study.ray_jobs import study_ray_jobs
 
-        return RayJobs(settings.jobs, connected_ray())
+        return study_ray_jobs(settings.jobs)
     from dph.study.core_jobs import core_jobs
 
     return core_jobs(settings.jobs or os.cpu_count() or 1, places)

@@ -15,6 +15,7 @@ from dph.corpus.ingest.sources import plan
 from dph.corpus.instruct.run import instruct
 from dph.corpus.mix.run import mix
 from dph.corpus.mix.shares import Mixture
+from dph.corpus.recall.run import recall
 from dph.corpus.rules.spec import filter_spec
 from dph.corpus.stage_run import OnProgress
 from dph.corpus.transform.stage import transform_spec
@@ -28,8 +29,30 @@ def ingest_stage(kitchen: Kitchen) -> Digests:
         units = plan([*_inputs(kitchen, settings.inputs)], about=settings.about)
         out = kitchen.corpus_stage("ingest", name)
         with kitchen.progress.task(f"ingest {name}", len(units), "parts of inputs") as advance:
-            corpus = ingest(units, out, workers=kitchen.workers, on_progress=advance)
+            corpus = ingest(units, out, workers=kitchen.shards_by, on_progress=advance)
         made[name] = corpus.manifest.content
+    return made
+
+
+def recall_stage(kitchen: Kitchen) -> Digests:
+    """Of pages of the web those that are like another corpus."""
+    made = {}
+    for name, settings in kitchen.cookbook.corpora.items():
+        if (table := settings.recall) is None:
+            continue
+        pages = kitchen.before("recall", name)
+        total = len(pages.shards) * (table.rounds + 1)
+        with kitchen.progress.task(f"recall {name}", total, "shards") as advance:
+            made[name] = recall(
+                pages,
+                open_corpus(kitchen.corpus_stage("ingest", table.seeds)),
+                kitchen.corpus_stage("recall", name),
+                settings=table.settings(kitchen.cookbook.seed),
+                patterns=table.patterns,
+                labelled=table.labelled,
+                workers=kitchen.shards_by,
+                on_progress=advance,
+            ).manifest.content
     return made
 
 
@@ -38,9 +61,9 @@ def dedup_stage(kitchen: Kitchen) -> Digests:
 
     def run(name: str, source: Corpus, out: Path, advance: OnProgress) -> Corpus:
         nearness = preset(kitchen.cookbook.corpora[name].dedup, None)
-        return dedup(source, out, nearness=nearness, workers=kitchen.workers, on_progress=advance)
+        return dedup(source, out, nearness=nearness, workers=kitchen.shards_by, on_progress=advance)
 
-    return _each(kitchen, "dedup", "ingest", run)
+    return _each(kitchen, "dedup", run)
 
 
 def transform_stage(kitchen: Kitchen) -> Digests:
@@ -48,9 +71,9 @@ def transform_stage(kitchen: Kitchen) -> Digests:
 
     def run(_name: str, source: Corpus, out: Path, advance: OnProgress) -> Corpus:
         spec = transform_spec()
-        return run_stage(spec, source, out, workers=kitchen.workers, on_progress=advance)
+        return run_stage(spec, source, out, workers=kitchen.shards_by, on_progress=advance)
 
-    return _each(kitchen, "transform", "dedup", run)
+    return _each(kitchen, "transform", run)
 
 
 def filter_stage(kitchen: Kitchen) -> Digests:
@@ -58,9 +81,9 @@ def filter_stage(kitchen: Kitchen) -> Digests:
 
     def run(name: str, source: Corpus, out: Path, advance: OnProgress) -> Corpus:
         spec = filter_spec(kitchen.cookbook.corpora[name].filter)
-        return run_stage(spec, source, out, workers=kitchen.workers, on_progress=advance)
+        return run_stage(spec, source, out, workers=kitchen.shards_by, on_progress=advance)
 
-    return _each(kitchen, "filter", "transform", run)
+    return _each(kitchen, "filter", run)
 
 
 def decontaminate_stage(kitchen: Kitchen) -> Digests:
@@ -70,9 +93,9 @@ def decontaminate_stage(kitchen: Kitchen) -> Digests:
         return {}
 
     def run(_name: str, source: Corpus, out: Path, advance: OnProgress) -> Corpus:
-        return decontaminate(source, out, sets=sets, workers=kitchen.workers, on_progress=advance)
+        return decontaminate(source, out, sets=sets, workers=kitchen.shards_by, on_progress=advance)
 
-    return _each(kitchen, "decontaminate", "filter", run)
+    return _each(kitchen, "decontaminate", run)
 
 
 def mix_stage(kitchen: Kitchen) -> Digests:
@@ -83,7 +106,9 @@ def mix_stage(kitchen: Kitchen) -> Digests:
         mixture = Mixture(budget=settings.budget, shares=settings.shares, caps=settings.caps)
         with kitchen.progress.task(f"mix {name}", len(parts), "parts") as advance:
             out = kitchen.directory / "mixtures" / name
-            made[name] = mix(parts, out, mixture=mixture, workers=kitchen.workers).manifest.content
+            made[name] = mix(
+                parts, out, mixture=mixture, workers=kitchen.shards_by
+            ).manifest.content
             advance(len(parts), "")
     return made
 
@@ -108,10 +133,12 @@ def instruct_stage(kitchen: Kitchen) -> Digests:
 RunOne = Callable[[str, Corpus, Path, OnProgress], Corpus]
 
 
-def _each(kitchen: Kitchen, stage: str, before: str, run: RunOne) -> Digests:
+def _each(kitchen: Kitchen, stage: str, run: RunOne) -> Digests:
     made = {}
-    for name in kitchen.cookbook.corpora:
-        source = open_corpus(kitchen.corpus_stage(before, name))
+    for name in (*kitchen.cookbook.corpora, *kitchen.cookbook.synth):
+        if stage not in kitchen.corpus_stages(name):
+            continue
+        source = kitchen.before(stage, name)
         title = f"{stage} {name}"
         with kitchen.progress.task(title, len(source.shards), "shards") as advance:
             corpus = run(name, source, kitchen.corpus_stage(stage, name), advance)

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dph.cookbook.settings import SETS, WORLD, Cookbook
+from dph.cookbook.settings import DATABASES, SETS, SYNTH, WORLD, Cookbook
 from dph.corpus import Corpus, open_corpus
+from dph.corpus.tasks import Workers
 from dph.runs.progress import ProgressDisplay
 from dph.worlds.sql.second_edition import SECOND_EDITION
 from dph.worlds.sql.world import World, WorldSizes
@@ -16,12 +17,16 @@ Digests = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kitchen:
-    """A cookbook, where it is run, and by how many processes."""
+    """A cookbook, where it is run, and by how many processes.
+
+    ``shards_by`` does the shards of corpora: those processes, or a cluster.
+    """
 
     cookbook: Cookbook
     directory: Path
     progress: ProgressDisplay
     workers: int
+    shards_by: Workers
 
     def world(self) -> World:
         """The world of ``[world]``, built if it is not there."""
@@ -34,6 +39,10 @@ class Kitchen:
 
     def place(self, text: str) -> str:
         """A path of the cookbook; what the world writes lies in ``sources``."""
+        if text == DATABASES:
+            return str(self.world().databases_directory)
+        if text.startswith(SYNTH):
+            return str(self.corpus_stage("synth", text.removeprefix(SYNTH)) / "rows.parquet")
         if not text.startswith(WORLD):
             return text
         name = text.removeprefix(WORLD)
@@ -50,7 +59,19 @@ class Kitchen:
         """Where a stage of one corpus writes."""
         return self.directory / "corpora" / name / stage
 
+    def corpus_stages(self, name: str) -> tuple[str, ...]:
+        """The stages that a corpus goes through, in order."""
+        last = ("decontaminate",) if self.tests() else ()
+        if name in self.cookbook.synth:
+            return ("synth", *last)
+        recall = ("recall",) if self.cookbook.corpora[name].recall else ()
+        return ("ingest", *recall, "dedup", "transform", "filter", *last)
+
+    def before(self, stage: str, name: str) -> Corpus:
+        """What a stage of a corpus reads."""
+        stages = self.corpus_stages(name)
+        return open_corpus(self.corpus_stage(stages[stages.index(stage) - 1], name))
+
     def cleaned(self, name: str) -> Corpus:
         """A corpus after its last stage of cleaning."""
-        last = "decontaminate" if self.tests() else "filter"
-        return open_corpus(self.corpus_stage(last, name))
+        return open_corpus(self.corpus_stage(self.corpus_stages(name)[-1], name))

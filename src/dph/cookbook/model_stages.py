@@ -9,7 +9,8 @@ import torch
 from dph.causal_lm.base import train_base
 from dph.causal_lm.sft import train_sft
 from dph.cookbook.kitchen import Digests, Kitchen
-from dph.cookbook.settings import SETS, RLSettings
+from dph.cookbook.settings import SETS
+from dph.cookbook.tables import RLSettings
 from dph.corpus.shards import digest
 from dph.errors import SettingsError
 from dph.files import make_directory, read_json, write_json

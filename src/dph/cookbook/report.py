@@ -10,7 +10,6 @@ from dph.corpus.shards import Corpus
 from dph.files import read_json, write_text
 from dph.reporting.cells import percent
 
-CLEANING = ("ingest", "dedup", "transform", "filter", "decontaminate")
 _REASONS, _LANGUAGES, _EXAMPLES = 12, 6, 2
 
 
@@ -19,11 +18,11 @@ def write_report(
 ) -> None:
     """Write ``report.md`` into the cookbook's directory."""
     parts = [f"# {kitchen.cookbook.name}", f"Seed {kitchen.cookbook.seed}."]
-    for name in kitchen.cookbook.corpora:
-        stages = [s for s in CLEANING if kitchen.corpus_stage(s, name).is_dir()]
+    for name in (*kitchen.cookbook.corpora, *kitchen.cookbook.synth):
+        stages = kitchen.corpus_stages(name)
         corpora = {s: open_corpus(kitchen.corpus_stage(s, name)) for s in stages}
         parts += [f"## The corpus {name}", *_funnel(corpora), *_dropped(corpora)]
-    parts += [*_mixtures(kitchen), *_rows(kitchen), *_models(kitchen)]
+    parts += [*_mixtures(kitchen), *_rows(kitchen), *_ablation(kitchen), *_models(kitchen)]
     parts += ["## Costs", _table(("stage", "s", "CPU s"), _cost_rows(costs))]
     parts += ["## Digests", _table(("stage", "what", "digest"), _digest_rows(digests))]
     write_text(kitchen.directory / "report.md", "\n\n".join(parts) + "\n")
@@ -85,6 +84,18 @@ def _rows(kitchen: Kitchen) -> Iterator[str]:
     if rows:
         yield "## Rows of fine-tuning"
         yield _table(("stage", "part", "read", "taken", "short by", "left out"), rows)
+
+
+def _ablation(kitchen: Kitchen) -> Iterator[str]:
+    if (table := kitchen.cookbook.ablation) is None:
+        return
+    place = kitchen.directory / "ablation" / "ablation.md"
+    yield f"## Ablation: {table.corpus} at equal tokens"
+    yield (
+        f"Bits a byte of code in {table.heldout}, means of {table.seeds} seeds of {table.tokens} "
+        "tokens; differences to raw are paired by seed, below 0 the arm is better."
+    )
+    yield place.read_text(encoding="utf-8").rstrip()
 
 
 def _models(kitchen: Kitchen) -> Iterator[str]:

@@ -9,6 +9,7 @@ from dph.cookbook.kitchen import Digests, Kitchen
 from dph.cookbook.report import write_report
 from dph.cookbook.settings import Cookbook
 from dph.cookbook.stages import STAGES
+from dph.corpus.tasks import Workers
 from dph.files import make_directory, only_writer, write_json
 from dph.runs.progress import ProgressDisplay
 
@@ -16,7 +17,12 @@ DIGESTS, COSTS = "digests.json", "costs.json"
 
 
 def run_cookbook(
-    cookbook: Cookbook, directory: Path, progress: ProgressDisplay, *, workers: int
+    cookbook: Cookbook,
+    directory: Path,
+    progress: ProgressDisplay,
+    *,
+    workers: int,
+    shards_by: Workers | None = None,
 ) -> Mapping[str, Digests]:
     """Run everything that is not done yet in ``directory`` and return the digests by stage.
 
@@ -29,12 +35,17 @@ def run_cookbook(
         directory: where everything is written.
         progress: told of every stage.
         workers: processes; they decide nothing but time.
+        shards_by: who does the shards of corpora, such as a cluster [default: those processes].
 
     Raises:
         DphError: a stage failed.
     """
     kitchen = Kitchen(
-        cookbook=cookbook, directory=directory.resolve(), progress=progress, workers=workers
+        cookbook=cookbook,
+        directory=directory.resolve(),
+        progress=progress,
+        workers=workers,
+        shards_by=shards_by or workers,
     )
     if cookbook.rl is not None:
         from dph.cookbook.model_stages import check_methods  # noqa: PLC0415  # loads torch

@@ -2,73 +2,33 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from dph.causal_lm.recipes import BaseRecipe, SFTRecipe
+from dph.cookbook.tables import (
+    AblationTable,
+    CorpusSettings,
+    InstructSettings,
+    MixtureSettings,
+    RLSettings,
+    SynthTable,
+    WorldSettings,
+)
 from dph.errors import SettingsError
-from dph.settings.section import Count, Positive, Section
+from dph.settings.section import Count, Section
 from dph.settings.toml_file import Name, PlacedPath, checked, load_file
 
 WORLD = "world:"
 """What a path begins with that the stage ``world`` writes: ``world:sql``, ``world:annotators``."""
 SOURCES = ("sql", "annotators", "executed")
+DATABASES = f"{WORLD}databases"
+"""The world's databases, for rows of SQL."""
+SYNTH = "synth:"
+"""What a file of rows begins with that ``[synth.<name>]`` writes."""
 SETS = ("in_domain",)
 """The evaluation sets of the world that fine-tuning and RL are about."""
-
-
-class WorldSettings(Section):
-    """``[world]``: databases and questions; SQL files, rows and problems are made of them."""
-
-    sizes: dict[str, Positive] = Field({}, description="problems a set, by the set's name")
-    files: Positive = Field(200, description="SQL files")
-    queries_per_file: Positive = Field(8, description="queries in each")
-    questions: Positive = Field(2000, description="that annotators answer")
-    answers: Positive = Field(2, description="annotators that answer a question")
-
-
-class CorpusSettings(Section):
-    """``[corpora.<name>]``: raw files and how they are cleaned."""
-
-    inputs: Annotated[tuple[str, ...], Field(strict=False, min_length=1)] = Field(
-        description="as of `dph corpus ingest`; * and ? match names; or world:sql"
-    )
-    about: PlacedPath | None = Field(None, description="facts on the inputs")
-    dedup: Literal["opencoder", "loose", "exact"] = "opencoder"
-    filter: Literal["fixed", "opencoder", "sql"] = "fixed"
-
-
-class MixtureSettings(Section):
-    """``[mixtures.<name>]``: so many bytes of each corpus."""
-
-    budget: Positive = Field(description="bytes of text")
-    shares: dict[str, Annotated[float, Field(gt=0)]] = Field(
-        min_length=1, description="weight of each corpus"
-    )
-    caps: dict[str, Count] = Field({}, description="most bytes of a language")
-
-
-class InstructSettings(Section):
-    """``[instruct.<name>]``: the rows of a stage of fine-tuning."""
-
-    parts: dict[str, str] = Field(min_length=1, description="files of rows, or world:annotators")
-    rows: dict[str, Positive] = Field(description="how many of each part")
-    checks: Annotated[
-        tuple[Literal["words", "entry_point", "prompt"], ...], Field(strict=False)
-    ] = Field(("words", "entry_point", "prompt"), description="by what tests are recognised")
-
-
-class RLSettings(Section):
-    """``[rl]``: pool, methods side by side, and their evaluation."""
-
-    methods: Annotated[tuple[str, ...], Field(strict=False, min_length=1)] = ("grpo", "dph_f")
-    steps: Positive = 20
-    problems_per_step: Positive = 16
-    samples: Positive = Field(16, description="a problem, in evaluations")
-    max_tokens: Positive = Field(64, description="longest answer")
-    checkpoint_every: Positive = 5
-    settings: dict[str, Any] = Field({}, description="more settings of every method's recipe")
 
 
 class Cookbook(Section):
@@ -82,6 +42,8 @@ class Cookbook(Section):
     tests: dict[Name, PlacedPath] = Field(
         {}, description="test sets that nothing is to share with; the world's own always count"
     )
+    synth: dict[Name, SynthTable] = Field({}, description="corpora of rows that are written here")
+    ablation: AblationTable | None = Field(None, description="whether cleaning pays")
     mixtures: dict[Name, MixtureSettings] = Field({})
     instruct: dict[Name, InstructSettings] = Field({})
     base: dict[str, Any] | None = Field(None, description="a recipe of `dph base`")
@@ -90,8 +52,9 @@ class Cookbook(Section):
 
     @model_validator(mode="after")
     def _names_are_there(self) -> Self:
+        known = [*self.corpora, *self.synth]
         for name, mixture in self.mixtures.items():
-            _require_known(f"mixtures.{name}.shares", mixture.shares, self.corpora)
+            _require_known(f"mixtures.{name}.shares", mixture.shares, known)
         for name, part in self.instruct.items():
             if set(part.parts) != set(part.rows):
                 raise ValueError(
@@ -105,6 +68,29 @@ class Cookbook(Section):
                     f"{place} needs [world] and is one of "
                     f"{', '.join(WORLD + source for source in SOURCES)}"
                 )
+            if place.startswith(SYNTH):
+                _require_known(place, [place.removeprefix(SYNTH)], self.synth)
+        return self
+
+    @model_validator(mode="after")
+    def _what_is_written_or_recalled_has_its_source(self) -> Self:
+        for name, corpus in self.corpora.items():
+            if corpus.recall is not None:
+                others = [other for other in self.corpora if other != name]
+                _require_known(f"corpora.{name}.recall.seeds", [corpus.recall.seeds], others)
+        if self.ablation is not None:
+            _require_known("ablation.corpus", [self.ablation.corpus], self.corpora)
+            others = [name for name in self.corpora if name != self.ablation.corpus]
+            _require_known("ablation.heldout", [self.ablation.heldout], others)
+        for name, table in self.synth.items():
+            if name in self.corpora:
+                raise ValueError(f"synth.{name} and corpora.{name} have one name")
+            if table.corpus is not None:
+                _require_known(f"synth.{name}.corpus", [table.corpus], self.corpora)
+            if (table.databases or "").startswith(WORLD) and (
+                self.world is None or table.databases != DATABASES
+            ):
+                raise ValueError(f"{table.databases} needs [world] and is {DATABASES}")
         return self
 
     @model_validator(mode="after")
@@ -174,6 +160,12 @@ def load_cookbook(path: Path, overrides: Sequence[str] = ()) -> Cookbook:
                 )
                 for name, part in cookbook.instruct.items()
             },
+            "synth": {
+                name: table.model_copy(
+                    update={"databases": table.databases and _placed(table.databases, beside)}
+                )
+                for name, table in cookbook.synth.items()
+            },
         }
     )
     if cookbook.base is not None:
@@ -185,7 +177,7 @@ def load_cookbook(path: Path, overrides: Sequence[str] = ()) -> Cookbook:
 
 def _placed(text: str, beside: Path) -> str:
     """A path of the file, from anywhere; NAME=PATH keeps its name."""
-    if text.startswith(WORLD):
+    if text.startswith((WORLD, SYNTH)):
         return text
     name, equals, path = text.rpartition("=")
     return f"{name}{equals}{beside / path}"
@@ -193,4 +185,5 @@ def _placed(text: str, beside: Path) -> str:
 
 def _require_known(key: str, names: Sequence[str] | dict[str, Any], known: Any) -> None:
     if unknown := sorted(set(names) - set(known)):
-        raise SettingsError(f"{key} names {unknown[0]!r}; there is {', '.join(known)}")
+        there = ", ".join(known) or "none"
+        raise SettingsError(f"{key} names {unknown[0]!r}; there is {there}")

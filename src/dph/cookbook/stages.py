@@ -34,15 +34,16 @@ STAGES: tuple[CookbookStage, ...] = (
         "world", "dph.cookbook.world_stage:world_stage", "databases, questions, SQL files"
     ),
     CookbookStage("ingest", f"{_CORPUS}:ingest_stage", "files to documents"),
-    # `recall`, which finds more documents on the web, belongs here: before copies are looked for.
+    CookbookStage("recall", f"{_CORPUS}:recall_stage", "pages that are like another corpus"),
     CookbookStage("dedup", f"{_CORPUS}:dedup_stage", "copies go"),
     CookbookStage("transform", f"{_CORPUS}:transform_stage", "notices and secrets go"),
     CookbookStage("filter", f"{_CORPUS}:filter_stage", "documents of little worth go"),
-    # `synth`, which makes documents and rows of what is left, belongs here: before tests are
-    # looked for, so that what a model wrote is compared with them too.
+    # Before tests are looked for: what a model wrote is compared with them too.
+    CookbookStage("synth", "dph.cookbook.synth_stage:synth_stage", "rows that hold when executed"),
     CookbookStage("decontaminate", f"{_CORPUS}:decontaminate_stage", "parts of test sets go"),
     CookbookStage("mix", f"{_CORPUS}:mix_stage", "so much of each corpus"),
     CookbookStage("instruct", f"{_CORPUS}:instruct_stage", "rows of fine-tuning"),
+    CookbookStage("ablate", "dph.cookbook.ablation_stage:ablation_stage", "does cleaning pay?"),
     CookbookStage("base", f"{_MODELS}:base_stage", "the base model"),
     CookbookStage("sft", f"{_MODELS}:sft_stage", "fine-tuning in stages"),
     CookbookStage("evaluate", f"{_MODELS}:evaluate_stage_of_models", "Pass@k before RL"),

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from dph.cookbook.kitchen import Digests, Kitchen
-from dph.cookbook.settings import WorldSettings
+from dph.cookbook.tables import WorldSettings
 from dph.corpus.shards import digest
 from dph.files import atomic_path, make_directory, read_json, sha256, write_json
 from dph.records import Outcome, Problem

@@ -5,11 +5,12 @@ from pathlib import Path
 from dph.corpus.ingest.run import ingest
 from dph.corpus.ingest.sources import plan
 from dph.corpus.shards import Corpus, is_corpus, open_corpus
+from dph.corpus.tasks import Workers
 
 _OWN_INPUT, _LABEL = ".input", "input"
 
 
-def open_input(path: Path, out: Path, *, workers: int = 1) -> Corpus:
+def open_input(path: Path, out: Path, *, workers: Workers = 1) -> Corpus:
     """The documents at ``path``: a corpus as it is, anything else ingested below ``out`` first.
 
     The source of what is ingested is called ``input``, so that documents do not depend on the names

@@ -6,7 +6,7 @@ same; the manifest is written when all shards are there.
 """
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -28,13 +28,17 @@ from dph.corpus.shards import (
     open_corpus,
 )
 from dph.corpus.stage import DocumentStage, StageSpec
-from dph.corpus.tasks import Notes, Task, run_tasks
+from dph.corpus.task import Notes, Task
+from dph.corpus.tasks import Workers, run_tasks
 from dph.errors import DataError
 from dph.files import make_directory, only_writer, sha256, write_json
 from dph.import_path import load_callable
 
 _MOST_GIVEN_UP = 100
 """Documents of a shard that may cost a worker; more of them are a fault of the stage."""
+
+WORK = ".work"
+"""Of a stage's directory: what it needs on the way."""
 
 OnProgress = Callable[[int, str], object]
 """Told how many shards are done since the last call, and a few words on the newest."""
@@ -45,7 +49,7 @@ def run_stage(
     source: Corpus,
     out: Path,
     *,
-    workers: int = 1,
+    workers: Workers = 1,
     on_progress: OnProgress = lambda _amount, _note: None,
 ) -> Corpus:
     """Put the documents of ``source`` through the stage and return what was kept.
@@ -84,6 +88,36 @@ def run_stage(
         history = [*source.manifest.history, step]
         names = [shard.name for shard in source.shards]
         return finish_stage(out, spec.name, names, summaries, history=history, tables=stage.tables)
+
+
+def made_once(
+    sources: Iterable[Corpus],
+    out: Path,
+    *,
+    history: Sequence[Mapping[str, Any]],
+    shards: int,
+    make: Callable[[], Corpus],
+    beside: Callable[[], bool] = lambda: True,
+) -> Corpus:
+    """The frame of a stage that looks at whole corpora before it writes a shard.
+
+    What was made of the same before, in as many shards, is kept. Else ``make`` runs, without a
+    manifest in ``out``; what it leaves in ``out / WORK`` goes in the end. ``beside`` says whether
+    what the stage keeps beside its shards is as it should be.
+
+    Raises:
+        DataError: ``out`` is the directory of a source, or held by another process.
+    """
+    if any(source.directory.resolve() == out.resolve() for source in sources):
+        raise DataError(f"the output must be another directory than the input {out}")
+    with only_writer(out):
+        found = unchanged(out, history, shards) if beside() else None
+        if found is None:
+            (out / MANIFEST).unlink(missing_ok=True)
+            found = make()
+        if (out / WORK).exists():
+            shutil.rmtree(out / WORK)
+    return found
 
 
 def finish_stage(

@@ -1,71 +1,21 @@
-"""Jobs on a Ray cluster. The study's directory must lie where every machine of it can write."""
+"""Runs of a study on a Ray cluster. Its directory must lie where every machine can write."""
 
-from importlib import import_module
 from typing import Any
 
-from dph.errors import DphError, SettingsError
-from dph.jobs.job import Ended, Job
+from dph.jobs.ray_jobs import RayJobs, connected_ray
 
 
-def connected_ray() -> Any:
-    """The module ``ray``, connected to the cluster of ``RAY_ADDRESS``, or to one made here.
+def study_ray_jobs(capacity: int | None) -> RayJobs:
+    """Where runs are computed, ``capacity`` at a time.
 
     Raises:
         SettingsError: Ray is not installed.
     """
-    try:
-        ray = import_module("ray")
-    except ImportError as error:
-        raise SettingsError(
-            "--engine ray needs Ray, which is not installed: `pip install ray`, or --engine cores"
-        ) from error
-    if not ray.is_initialized():
-        ray.init(log_to_driver=False)
-    return ray
+    return RayJobs(capacity, connected_ray(), execute_run)
 
 
-class RayJobs:
-    """One task of one CPU a job; ``ray`` is the module, or something that behaves like it."""
-
-    def __init__(self, capacity: int | None, ray: Any) -> None:
-        self._ray = ray
-        self._capacity = capacity or max(1, int(ray.cluster_resources().get("CPU", 1)))
-        self._task = ray.remote(num_cpus=1, max_retries=0, max_calls=1)(_execute)
-        self._running: dict[Any, str] = {}
-
-    @property
-    def capacity(self) -> int:
-        """As many as were asked for, or as the cluster has CPUs."""
-        return self._capacity
-
-    def start(self, job: Job) -> None:
-        """Hand a job to the cluster."""
-        self._running[self._task.remote(dict(job.payload))] = job.id
-
-    def wait(self) -> Ended:
-        """The next task that has ended."""
-        done, _ = self._ray.wait(list(self._running), num_returns=1)
-        name = self._running.pop(done[0])
-        try:
-            self._ray.get(done[0])
-        except Exception as error:  # noqa: BLE001 - whatever a task raised is the run's failure
-            return Ended(name, _reason(getattr(error, "cause", None) or error))
-        return Ended(name, "")
-
-    def close(self) -> None:
-        """Cancel all tasks, by force: what they wrote is whole or not there."""
-        for reference in self._running:
-            self._ray.cancel(reference, force=True)
-        self._running.clear()
-
-
-def _reason(error: BaseException) -> str:
-    """What the task itself raised, in a line; Ray's own error would be the whole traceback."""
-    text = " ".join(str(error).split())
-    return text if isinstance(error, DphError) else f"{type(error).__name__}: {text}"
-
-
-def _execute(payload: dict[str, Any]) -> None:
+def execute_run(payload: dict[str, Any]) -> None:
+    """Compute a run or a base model, on the cluster."""
     from dph.study.execute import execute  # noqa: PLC0415 - loads torch, on the cluster alone
 
     execute(payload)

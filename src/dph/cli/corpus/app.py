@@ -2,6 +2,7 @@
 
 import typer
 
+from dph.cli.corpus.ablate import ablate
 from dph.cli.corpus.decontaminate import decontaminate
 from dph.cli.corpus.dedup import dedup
 from dph.cli.corpus.explain import explain
@@ -23,7 +24,7 @@ corpus_app = typer.Typer(
     rich_markup_mode=None,
 )
 VERBS = (
-    *(ingest, dedup, transform, recall, synth, decontaminate, mix, instruct, run),
+    *(ingest, dedup, transform, recall, synth, decontaminate, mix, instruct, ablate, run),
     *(show, explain, rules),
 )
 for verb in VERBS:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dph.cli.corpus.options import InputOption, OutOption, named_values
+from dph.cli.corpus.options import EngineOption, InputOption, OutOption, named_values, open_workers
 from dph.cli.options import ROW_FILES, JsonOption, WorkersOption
 
 
@@ -27,6 +27,7 @@ def decontaminate(
         ),
     ] = False,
     workers: WorkersOption = None,
+    engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
     """Drop documents that share 10 words in a row, a SQL query or a database with a test set.
@@ -35,14 +36,13 @@ def decontaminate(
     """
     from dph.cli.corpus.summary import print_corpus
     from dph.cli.display.progress import open_progress
-    from dph.cli.grade_run import default_workers
     from dph.corpus.decontaminate.run import DEFAULT_CHECKS
     from dph.corpus.decontaminate.run import decontaminate as run_decontaminate
     from dph.corpus.decontaminate.test_sets import ENTRY_POINT
     from dph.corpus.opening import open_input
 
     sets = {name: Path(path) for name, path in named_values(tests, "--tests").items()}
-    count = workers or default_workers()
+    count = open_workers(engine, workers)
     checks = (*DEFAULT_CHECKS, ENTRY_POINT) if entry_points else DEFAULT_CHECKS
     corpus = open_input(source, out, workers=count)
     with open_progress().task("decontaminate", len(corpus.shards), "shards") as advance:

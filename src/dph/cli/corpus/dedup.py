@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from dph.cli.corpus.options import InputOption, OutOption, ShardsOption
+from dph.cli.corpus.options import EngineOption, InputOption, OutOption, ShardsOption, open_workers
 from dph.cli.options import JsonOption, WorkersOption
 
 
@@ -31,6 +31,7 @@ def dedup(
     ] = None,
     shards: ShardsOption = None,
     workers: WorkersOption = None,
+    engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
     """Drop copies (SHA-256) and near-copies (MinHash over 5 words in a row).
@@ -39,13 +40,12 @@ def dedup(
     """
     from dph.cli.corpus.summary import print_corpus
     from dph.cli.display.progress import open_progress
-    from dph.cli.grade_run import default_workers
     from dph.corpus.dedup.presets import preset as named
     from dph.corpus.dedup.run import dedup as run_dedup
     from dph.corpus.opening import open_input
 
     nearness = named(preset, least_jaccard)
-    count = workers or default_workers()
+    count = open_workers(engine, workers)
     corpus = open_input(source, out, workers=count)
     with open_progress().task("dedup", len(corpus.shards), "shards") as advance:
         kept = run_dedup(

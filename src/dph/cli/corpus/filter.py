@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from dph.cli.corpus.options import InputOption, OutOption
+from dph.cli.corpus.options import EngineOption, InputOption, OutOption, open_workers
 from dph.cli.options import JsonOption, WorkersOption, one_of
 
 
@@ -31,6 +31,7 @@ def filter_documents(
     out: OutOption,
     preset: PresetOption = "fixed",
     workers: WorkersOption = None,
+    engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
     """Drop documents by rules on their text, and write every rule's verdict and every signal.
@@ -40,12 +41,11 @@ def filter_documents(
     """
     from dph.cli.corpus.summary import print_corpus
     from dph.cli.display.progress import open_progress
-    from dph.cli.grade_run import default_workers
     from dph.corpus.opening import open_input
     from dph.corpus.rules.spec import filter_spec
     from dph.corpus.stage_run import run_stage
 
-    spec, number = filter_spec(preset), workers or default_workers()
+    spec, number = filter_spec(preset), open_workers(engine, workers)
     corpus = open_input(source, out, workers=number)
     with open_progress().task("filter", len(corpus.shards), "shards") as advance:
         made = run_stage(spec, corpus, out, workers=number, on_progress=advance)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dph.cli.corpus.options import OutOption, ShardsOption
+from dph.cli.corpus.options import EngineOption, OutOption, ShardsOption, open_workers
 from dph.cli.options import JsonOption, WorkersOption
 
 
@@ -38,6 +38,7 @@ def ingest(
     ] = None,
     shards: ShardsOption = None,
     workers: WorkersOption = None,
+    engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
     """Read files and write them as a corpus: documents with their language, type and origin.
@@ -47,7 +48,6 @@ def ingest(
     """
     from dph.cli.corpus.summary import print_corpus
     from dph.cli.display.progress import open_progress
-    from dph.cli.grade_run import default_workers
     from dph.corpus.ingest.rows import column_choices
     from dph.corpus.ingest.run import ingest as run_ingest
     from dph.corpus.ingest.sources import plan
@@ -56,6 +56,6 @@ def ingest(
     units = plan(inputs, about=about, columns=chosen)
     with open_progress().task("ingest", len(units), "parts of inputs") as advance:
         corpus = run_ingest(
-            units, out, shards=shards, workers=workers or default_workers(), on_progress=advance
+            units, out, shards=shards, workers=open_workers(engine, workers), on_progress=advance
         )
     print_corpus(corpus, as_json=as_json)

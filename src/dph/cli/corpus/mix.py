@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dph.cli.corpus.options import OutOption, named_values
+from dph.cli.corpus.options import EngineOption, OutOption, named_values, open_workers
 from dph.cli.options import JsonOption, WorkersOption
 
 
@@ -32,6 +32,7 @@ def mix(
         typer.Option("--cap", metavar="LANGUAGE=BYTES", help="The most of a language."),
     ] = None,
     workers: WorkersOption = None,
+    engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
     """Take of each corpus its share of a budget, and write one corpus.
@@ -41,7 +42,6 @@ def mix(
     """
     from dph.cli.corpus.summary import print_corpus
     from dph.cli.display.progress import open_progress
-    from dph.cli.grade_run import default_workers
     from dph.corpus.mix.run import mix as run_mix
     from dph.corpus.mix.shares import ANNEALING, Mixture
     from dph.corpus.shards import open_corpus
@@ -55,7 +55,7 @@ def mix(
         name: open_corpus(Path(path)) for name, path in named_values(parts, "--part").items()
     }
     with open_progress().task("mix", len(corpora), "parts") as advance:
-        mixed = run_mix(corpora, out, mixture=mixture, workers=workers or default_workers())
+        mixed = run_mix(corpora, out, mixture=mixture, workers=open_workers(engine, workers))
         advance(len(corpora), "")
     print_corpus(mixed, as_json=as_json)
 

@@ -1,9 +1,12 @@
 """The options that several verbs of ``dph corpus`` share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from dph.corpus.tasks import Workers
 
 InputOption = Annotated[
     Path,
@@ -21,6 +24,31 @@ ShardsOption = Annotated[
     int | None,
     typer.Option("--shards", min=1, metavar="N", help="Shards [default: one per 128 MB]."),
 ]
+
+EngineOption = Annotated[
+    Literal["cores", "ray"],
+    typer.Option(
+        "--engine",
+        help="Where shards are done: processes here, or --workers tasks of a Ray cluster [default: "
+        "its CPUs], which has to see the same directories.",
+    ),
+]
+
+
+def open_workers(engine: str, workers: int | None) -> "Workers":
+    """Who does the shards; a Ray cluster is that of RAY_ADDRESS, or one made here.
+
+    Raises:
+        SettingsError: Ray is not installed.
+    """
+    if engine == "ray":
+        from dph.corpus.task_jobs import do_task
+        from dph.jobs.ray_jobs import RayJobs, connected_ray
+
+        return RayJobs(workers, connected_ray(), do_task)
+    from dph.cli.grade_run import default_workers
+
+    return workers or default_workers()
 
 
 def named_values(texts: list[str], flag: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dph.cli.corpus.options import InputOption, OutOption
+from dph.cli.corpus.options import EngineOption, InputOption, OutOption, open_workers
 from dph.cli.options import JsonOption, WorkersOption, one_of
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ def recall(
     vocabulary: VocabularyOption = 32_000,
     seed: SeedOption = 0,
     workers: WorkersOption = None,
+    engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
     """Keep the pages that are like the seeds, and ask about the URLs around them.
@@ -92,7 +93,6 @@ def recall(
     from dph.cli.corpus.summary import print_corpus
     from dph.cli.display.output import table_text
     from dph.cli.display.progress import open_progress
-    from dph.cli.grade_run import default_workers
     from dph.corpus.opening import open_input
     from dph.corpus.recall.run import REVIEW, rounds_of
     from dph.corpus.recall.run import recall as run_recall
@@ -106,7 +106,7 @@ def recall(
         vocabulary=vocabulary,
         seed=seed,
     )
-    count = workers or default_workers()
+    count = open_workers(engine, workers)
     corpus = open_input(pages, out, workers=count)
     known = open_input(seeds, out / ".seeds", workers=count)
     with open_progress().task("recall", len(corpus.shards) * (rounds + 1), "shards") as advance:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from dph.cli.corpus.options import EngineOption, open_workers
 from dph.cli.options import JsonOption, SetOption, WorkersOption
 
 
@@ -18,6 +19,7 @@ def run(
     ] = None,
     overrides: SetOption = None,
     workers: WorkersOption = None,
+    engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
     """Run all stages that the file has tables for, in order; go on where a kill left off.
@@ -38,7 +40,13 @@ def run(
     quiet_libraries()
     from dph.cookbook.run import run_cookbook
 
-    made = run_cookbook(settings, directory, open_progress(), workers=workers or default_workers())
+    made = run_cookbook(
+        settings,
+        directory,
+        open_progress(),
+        workers=workers or default_workers(),
+        shards_by=open_workers(engine, workers),
+    )
     if as_json:
         typer.echo(json_text(dict(made)))
         return

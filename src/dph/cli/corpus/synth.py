@@ -1,7 +1,5 @@
 """``dph corpus synth``: rows that a model writes and that are kept because they were executed."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +11,6 @@ from dph.cli.options import JsonOption, WorkersOption, one_of
 if TYPE_CHECKING:
     from dph.corpus.synth.generators import Generator
     from dph.corpus.synth.seeds import Seed
-    from dph.corpus.synth.writing import Writer
 
 
 def _kind(name: str) -> str:
@@ -138,6 +135,7 @@ def synth(
     from dph.cli.display.progress import open_progress
     from dph.cli.grade_run import default_workers
     from dph.corpus.synth.run import synthesise
+    from dph.corpus.synth.writing import open_writer
 
     count = workers or default_workers()
     seeds = _seeds(kind, source, modules, databases, out, count)[:most]
@@ -145,7 +143,7 @@ def synth(
     settings: dict[str, Any] = {"second": second, "survivors": survivors, "timeout": timeout}
     total = len(seeds) * samples
     with (
-        _writer(kind, writes, databases, count, **settings) as write,
+        open_writer(kind, writes, databases=databases, workers=count, **settings) as write,
         open_progress().task("synth", total, "answers") as advance,
     ):
         made = synthesise(
@@ -189,74 +187,16 @@ def _seeds(
 def _generator(
     model: str, server: str, function: str, key_env: str, max_tokens: int, temperature: float
 ) -> "Generator":
-    import os
-
-    from dph.corpus.synth.generators import OwnFunction, Server
+    from dph.cookbook.writers import open_generator
     from dph.errors import SettingsError
 
-    if function and not (model or server):
-        return OwnFunction(function)
-    if not model or function:
+    if bool(function) == bool(model) or (server and not model):
         raise SettingsError("who writes? --model NAME, --server URL --model NAME, or --generator")
-    if not server:
-        return _own_model(model, max_tokens, temperature)
-    if key_env and key_env not in os.environ:
-        raise SettingsError(f"--key-env names {key_env}, which is not set")
-    key = os.environ[key_env] if key_env else ""
-    return Server(server, model, max_tokens=max_tokens, temperature=temperature, key=key)
-
-
-def _own_model(name: str, max_tokens: int, temperature: float) -> "Generator":
-    from dph.hub import is_on_hub
-    from dph.models.fingerprint import directory_fingerprint
-    from dph.models.loading import load_model, load_tokenizer
-    from dph.models.prompts import encode_prompt, stop_token_ids
-    from dph.rollout import SamplingParameters, TorchSampler
-    from dph.rollout.writer import ModelWriter
-    from dph.settings.model import ModelSettings
-
-    directory = Path(name)
-    if is_on_hub(ModelSettings(path=name)):
-        from dph.hub.cache import model_snapshot
-
-        directory = model_snapshot(name, None, fetch=True)
-    tokenizer, model = load_tokenizer(directory), load_model(directory)
-    return ModelWriter(
-        TorchSampler(model, tokenizer),
-        lambda prompt: encode_prompt(tokenizer, prompt, chat=tokenizer.chat_template is not None),
-        SamplingParameters(
-            max_tokens=max_tokens,
-            temperature=temperature,
-            stop_token_ids=stop_token_ids(tokenizer, model),
-        ),
-        {"model": directory_fingerprint(directory)},
+    return open_generator(
+        function=function,
+        model=model,
+        server=server,
+        key_env=key_env,
+        max_tokens=max_tokens,
+        temperature=temperature,
     )
-
-
-@contextmanager
-def _writer(
-    kind: str,
-    generator: "Generator",
-    databases: Path | None,
-    workers: int,
-    *,
-    second: bool,
-    survivors: float,
-    timeout: float,
-) -> "Iterator[Writer]":
-    from dph.corpus.synth.functions import FunctionJudge
-    from dph.corpus.synth.queries import QueryJudge
-    from dph.corpus.synth.writing import FunctionWriter, QueryWriter
-    from dph.verifiers.code.verifier import CodeVerifier
-    from dph.verifiers.sql.verifier import SQLVerifier
-
-    with ExitStack() as stack:
-        if databases is not None:
-            rows = stack.enter_context(
-                SQLVerifier(databases=databases, rule="strict", workers=workers, timeout=timeout)
-            )
-            yield QueryWriter(generator, QueryJudge(rows, survivors=survivors))
-            return
-        programs = stack.enter_context(CodeVerifier(workers=workers, timeout=timeout))
-        judge = FunctionJudge(programs, survivors=survivors)
-        yield FunctionWriter(kind, generator, judge, programs if second else None)

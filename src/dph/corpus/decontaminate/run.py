@@ -8,6 +8,7 @@ from dph.corpus.decontaminate.test_sets import ENTRY_POINT, write_index
 from dph.corpus.shards import Corpus
 from dph.corpus.stage import StageSpec
 from dph.corpus.stage_run import OnProgress, run_stage
+from dph.corpus.tasks import Workers
 from dph.errors import SettingsError
 from dph.files import make_directory, sha256
 
@@ -22,7 +23,7 @@ def decontaminate(
     *,
     sets: Mapping[str, Path],
     checks: Sequence[str] = DEFAULT_CHECKS,
-    workers: int = 1,
+    workers: Workers = 1,
     on_progress: OnProgress = lambda _amount, _note: None,
 ) -> Corpus:
     """Drop the documents of ``source`` that share something with a test set.
@@ -32,7 +33,7 @@ def decontaminate(
         out: the directory to write.
         sets: files of tests by the names that the report uses (``test_sets.write_index``).
         checks: of ``CHECKS``, those to be made.
-        workers: processes.
+        workers: processes, or a cluster.
         on_progress: told of finished shards.
 
     Raises:

@@ -5,7 +5,6 @@ whom, then workers cut. The outcome depends on the set of documents alone: not o
 how the input was cut into shards, or on the workers.
 """
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,6 @@ from dph.corpus.shard_work import part_path
 from dph.corpus.shards import (
     DROPPED,
     KEPT,
-    MANIFEST,
     Corpus,
     digest,
     position_range,
@@ -28,15 +26,14 @@ from dph.corpus.shards import (
     shard_of,
     shards_for,
 )
-from dph.corpus.stage_run import OnProgress, finish_stage, unchanged
+from dph.corpus.stage_run import WORK, OnProgress, finish_stage, made_once
 from dph.corpus.tables import TableWriter, read_table
-from dph.corpus.tasks import Notes, Task, run_tasks
-from dph.errors import DataError
-from dph.files import atomic_file, make_directory, only_writer, sha256
+from dph.corpus.task import Notes, Task
+from dph.corpus.tasks import Workers, run_tasks
+from dph.files import atomic_file, make_directory, sha256
 
 VERSION = 1
 """Counts up when the same documents and settings give another outcome."""
-_WORK = ".work"
 _GROUP_BYTES = 64_000_000
 """Text of the candidates that one worker looks at more closely."""
 
@@ -47,7 +44,7 @@ def dedup(
     *,
     nearness: Nearness,
     shards: int | None = None,
-    workers: int = 1,
+    workers: Workers = 1,
     on_progress: OnProgress = lambda _amount, _note: None,
 ) -> Corpus:
     """Drop copies and near-copies of ``source`` and return what is kept.
@@ -60,7 +57,7 @@ def dedup(
         out: the directory to write.
         nearness: how near a near-copy is.
         shards: how many to write [default: by the size of the input].
-        workers: processes.
+        workers: processes, or a cluster.
         on_progress: told of shards whose documents are marked.
 
     Raises:
@@ -69,24 +66,20 @@ def dedup(
             process.
         StageError: a worker could not do its part.
     """
-    if out.resolve() == source.directory.resolve():
-        raise DataError(f"the output must be another directory than the input {out}")
     settings = nearness.json() | ({"rensa": algorithm_version()} if nearness.bands else {})
     step = {"stage": "dedup", "version": VERSION, "settings": settings}
     history = [*source.manifest.history, step | {"input": source.manifest.content}]
     count = shards or shards_for(source.manifest.bytes)
-    with only_writer(out):
-        if (found := unchanged(out, history, count)) is None:
-            (out / MANIFEST).unlink(missing_ok=True)
-            job = _Job(source, out, nearness, digest(step), workers)
-            marks = job.marks(on_progress)
-            copies = copies_of(marks, nearness, job.look_closer)
-            names = [shard_name(index, count) for index in range(count)]
-            summaries = job.cut(marks, copies, names)
-            found = finish_stage(out, "dedup", names, summaries, history=history)
-        if (out / _WORK).exists():
-            shutil.rmtree(out / _WORK)
-    return found
+
+    def make() -> Corpus:
+        job = _Job(source, out, nearness, digest(step), workers)
+        marks = job.marks(on_progress)
+        copies = copies_of(marks, nearness, job.look_closer)
+        names = [shard_name(index, count) for index in range(count)]
+        summaries = job.cut(marks, copies, names)
+        return finish_stage(out, "dedup", names, summaries, history=history)
+
+    return made_once([source], out, history=history, shards=count, make=make)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +90,7 @@ class _Job:
     out: Path
     nearness: Nearness
     key: str
-    workers: int
+    workers: Workers
 
     def marks(self, on_progress: OnProgress) -> Marks:
         """What is known of each document."""
@@ -176,7 +169,7 @@ class _Job:
     ) -> list[dict[str, Any]]:
         return run_tasks(
             tasks,
-            Notes(self.out / _WORK / "done"),
+            Notes(self.out / WORK / "done"),
             handler="dph.corpus.dedup.work:make_handler",
             options={"nearness": self.nearness.json()},
             workers=self.workers,
@@ -184,7 +177,7 @@ class _Job:
         )
 
     def _work(self, name: str) -> Path:
-        return make_directory(self.out / _WORK).resolve() / name
+        return make_directory(self.out / WORK).resolve() / name
 
 
 def _parts(groups: Sequence[Sequence[int]], marks: Marks) -> list[list[Sequence[int]]]:

@@ -22,7 +22,8 @@ from dph.corpus.shards import (
     shards_for,
 )
 from dph.corpus.stage_run import OnProgress, finish_stage, whole
-from dph.corpus.tasks import Notes, Task, run_tasks
+from dph.corpus.task import Notes, Task
+from dph.corpus.tasks import Workers, run_tasks
 from dph.errors import DataError, SettingsError
 from dph.files import only_writer, read_json, write_json
 
@@ -38,7 +39,7 @@ def ingest(
     out: Path,
     *,
     shards: int | None = None,
-    workers: int = 1,
+    workers: Workers = 1,
     on_progress: OnProgress = lambda _amount, _note: None,
 ) -> Corpus:
     """Read ``units`` (``dph.corpus.ingest.sources.plan``) and write their documents to ``out``.
@@ -50,7 +51,7 @@ def ingest(
         units: what to read.
         out: the directory to write.
         shards: how many there are to be [default: one for every 128 MB].
-        workers: processes.
+        workers: processes, or a cluster.
         on_progress: told of units that were read; the shards are not counted.
 
     Raises:
@@ -74,7 +75,7 @@ def _ingest(
     units: Sequence[Unit],
     out: Path,
     shards: int | None,
-    workers: int,
+    workers: Workers,
     on_progress: OnProgress,
 ) -> Corpus:
     def begin() -> None:

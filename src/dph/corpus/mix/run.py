@@ -1,6 +1,5 @@
 """A mixture of corpora, written as one corpus."""
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import merge
 from pathlib import Path
@@ -14,7 +13,6 @@ from dph.corpus.shard_work import part_path
 from dph.corpus.shards import (
     DROPPED,
     KEPT,
-    MANIFEST,
     Corpus,
     digest,
     position_range,
@@ -22,15 +20,15 @@ from dph.corpus.shards import (
     shard_of,
     shards_for,
 )
-from dph.corpus.stage_run import OnProgress, finish_stage, unchanged
+from dph.corpus.stage_run import WORK, OnProgress, finish_stage, made_once
 from dph.corpus.tables import TableWriter, read_table
-from dph.corpus.tasks import Notes, Task, run_tasks
-from dph.errors import DataError, SettingsError
-from dph.files import atomic_file, make_directory, only_writer, sha256
+from dph.corpus.task import Notes, Task
+from dph.corpus.tasks import Workers, run_tasks
+from dph.errors import SettingsError
+from dph.files import atomic_file, make_directory, sha256
 
 VERSION = 1
 """Counts up when the same parts and settings give another mixture."""
-_WORK = ".work"
 _MARKS = ("id", "language", "bytes")
 
 
@@ -40,7 +38,7 @@ def mix(
     *,
     mixture: Mixture,
     shards: int | None = None,
-    workers: int = 1,
+    workers: Workers = 1,
     on_progress: OnProgress = lambda _amount, _note: None,
 ) -> Corpus:
     """Take of each part what ``mixture`` says, and write it as one corpus.
@@ -53,7 +51,7 @@ def mix(
         out: the directory to write.
         mixture: what is wanted.
         shards: how many to write [default: by the budget].
-        workers: processes.
+        workers: processes, or a cluster.
         on_progress: told of finished shards.
 
     Raises:
@@ -62,47 +60,42 @@ def mix(
             process.
         StageError: a worker could not do its part.
     """
-    _check(parts, mixture, out)
+    _check(parts, mixture)
     names = sorted(parts)
     step = {"stage": "mix", "version": VERSION, "settings": mixture.json()}
     inputs = {name: list(parts[name].manifest.history) for name in names}
     contents = {name: parts[name].manifest.content for name in names}
     history = [step | {"parts": inputs, "contents": contents}]
     count = shards or shards_for(mixture.budget)
-    with only_writer(out):
-        if (found := unchanged(out, history, count)) is not None:
-            return found
+
+    def make() -> Corpus:
         selection = Selection(mixture)
         files = _write_left_out(parts, selection, out, count)
         tasks = [_task(parts, names, out, index, count, file) for index, file in enumerate(files)]
         summaries = run_tasks(
             tasks,
-            Notes(out / _WORK / "done"),
+            Notes(out / WORK / "done"),
             handler="dph.corpus.mix.work:make_handler",
             options={},
             workers=workers,
-            on_begin=lambda: (out / MANIFEST).unlink(missing_ok=True),
             on_progress=on_progress,
         )
         told = Flow()
         for name, short in selection.shortfalls().items():
             told.counts[f"bytes {name}"] = selection.taken[name]
             told.counts[f"short {name}"] = short
-        shard_names = [task.name for task in tasks]
-        mixed = finish_stage(out, "mix", shard_names, summaries, history=history, before=[told])
-        shutil.rmtree(out / _WORK)
-    return mixed
+        written = [task.name for task in tasks]
+        return finish_stage(out, "mix", written, summaries, history=history, before=[told])
+
+    return made_once(parts.values(), out, history=history, shards=count, make=make)
 
 
-def _check(parts: Mapping[str, Corpus], mixture: Mixture, out: Path) -> None:
+def _check(parts: Mapping[str, Corpus], mixture: Mixture) -> None:
     if set(parts) != set(mixture.shares):
         raise SettingsError(
             f"each part needs a share and the other way round: parts {', '.join(sorted(parts))}; "
             f"shares {', '.join(sorted(mixture.shares))}"
         )
-    for part in parts.values():
-        if part.directory.resolve() == out.resolve():
-            raise DataError(f"the output must be another directory than the input {out}")
 
 
 def _write_left_out(
@@ -117,7 +110,7 @@ def _write_left_out(
         left_out[shard_of(candidate.id, count)].append((candidate, reason))
     paths = []
     for index, found in enumerate(left_out):
-        path = make_directory(out / _WORK) / f"left-out-{shard_name(index, count)}"
+        path = make_directory(out / WORK) / f"left-out-{shard_name(index, count)}"
         with atomic_file(path) as temporary, TableWriter(temporary, LEFT_OUT) as table:
             for candidate, reason in found:
                 table.write({"part": candidate.part, "id": candidate.id, "reason": reason})

@@ -8,71 +8,25 @@ pattern which a person has accepted, and that the classifier missed, join the se
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dph.corpus.documents import Document
 from dph.corpus.recall.labelled import measure
+from dph.corpus.recall.learnt import Domain, Learnt, Round
 from dph.corpus.recall.review import Section, sections
 from dph.corpus.recall.settings import RecallSettings
 from dph.corpus.recall.urls import Patterns, domain_of
 from dph.corpus.recall.work import EXAMPLES
-from dph.corpus.shards import Corpus, digest
-from dph.corpus.stage_run import OnProgress
+from dph.corpus.shard_work import part_path
+from dph.corpus.shards import DROPPED, KEPT, Corpus, digest
+from dph.corpus.stage_run import WORK, OnProgress
 from dph.corpus.tables import TableWriter, read_table
-from dph.corpus.tasks import Notes, Task, run_tasks
+from dph.corpus.task import Notes, Task
+from dph.corpus.tasks import Workers, run_tasks
 from dph.errors import DataError
 from dph.files import atomic_file, make_directory, sha256
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
-    """What one round did.
-
-    ``recall`` and ``precision`` are those on the labelled pages, of what it recalls by score or by
-    URL; None without any.
-    """
-
-    round: int
-    seeds: int
-    others: int
-    by_score: int
-    by_url: int
-    related_domains: int
-    joined: int
-    recall: float | None = None
-    precision: float | None = None
-
-    def json(self) -> Mapping[str, Any]:
-        """The round as JSON."""
-        return asdict(self)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Domain:
-    """Pages of a domain in a round."""
-
-    round: int
-    domain: str
-    pages: int
-    recalled: int
-    related: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Learnt:
-    """What the rounds leave: the last classifier, the domains it calls related, and the way there.
-
-    ``sections`` are those of the related domains, to be reviewed.
-    """
-
-    pieces: Path
-    classifier: Path
-    related: Sequence[str]
-    sections: Mapping[str, Section]
-    rounds: Sequence[Round]
-    domains: Sequence[Domain]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +46,15 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """All that the rounds need; ``work`` is a directory of their own."""
+    """All that the rounds need; ``out`` is the stage's directory."""
 
     pages: Corpus
     seeds: Corpus
     settings: RecallSettings
     patterns: Patterns
     labels: Mapping[str, bool]
-    work: Path
-    workers: int
+    out: Path
+    workers: Workers
     on_progress: OnProgress = field(default=lambda _amount, _note: None)
 
     def run(self) -> Learnt:
@@ -139,13 +93,45 @@ class Rounds:
                 break
             joined |= missed
         return Learnt(
-            files["pieces"], files["classifier"], seen.related, seen.sections, rounds, domains
+            files["pieces"],
+            files["classifier"],
+            scores,
+            seen.related,
+            seen.sections,
+            rounds,
+            domains,
         )
+
+    def cut(self, learnt: Learnt) -> list[dict[str, Any]]:
+        """Write the pages that are kept and dropped, by the scores of the last round.
+
+        Returns:
+            What ``shard_work.write_shard`` says of each shard.
+        """
+        chosen = {"related": list(learnt.related), "patterns": list(self.patterns.texts)}
+        tasks = [
+            Task(
+                name=shard.name,
+                key=digest(
+                    {"settings": self.settings.json(), "shard": shard.sha256, **chosen}
+                    | {"scores": sha256(scores)}
+                ),
+                request={"step": "cut", "input": str(self.pages.path(shard).resolve())}
+                | {"scores": str(scores.resolve()), "out": str(self.out.resolve())}
+                | {"name": shard.name, **chosen},
+                files={
+                    name: part_path(self.out, name, shard.name)
+                    for name in (KEPT, DROPPED, "scores")
+                },
+            )
+            for shard, scores in zip(self.pages.shards, learnt.scores, strict=True)
+        ]
+        return self._run(tasks, self.on_progress)
 
     def _examples(
         self, number: int, joined: AbstractSet[str], scores: Sequence[Path]
     ) -> tuple[Path, Counter[bool]]:
-        path = make_directory(self.work / f"round-{number}") / "examples.parquet"
+        path = make_directory(self._work / f"round-{number}") / "examples.parquet"
         most, counts = self.settings.examples, Counter[bool]()
         with atomic_file(path) as temporary, TableWriter(temporary, EXAMPLES) as table:
 
@@ -196,7 +182,7 @@ class Rounds:
     def _score(self, number: int, files: Mapping[str, Path]) -> list[Path]:
         learnt = {name: sha256(path) for name, path in files.items()}
         request = {name: str(path.resolve()) for name, path in files.items()}
-        directory = self.work / f"round-{number}" / "scores"
+        directory = self._work / f"round-{number}" / "scores"
         tasks = [
             Task(
                 name=f"score-{number}-{shard.name}",
@@ -211,10 +197,14 @@ class Rounds:
         self._run(tasks, self.on_progress)
         return [task.files["scores"] for task in tasks]
 
-    def _run(self, tasks: Sequence[Task], on_progress: OnProgress) -> None:
-        run_tasks(
+    @property
+    def _work(self) -> Path:
+        return self.out / WORK
+
+    def _run(self, tasks: Sequence[Task], on_progress: OnProgress) -> list[dict[str, Any]]:
+        return run_tasks(
             tasks,
-            Notes(self.work / "done"),
+            Notes(self._work / "done"),
             handler="dph.corpus.recall.work:make_handler",
             options=self.settings.json(),
             workers=self.workers,

@@ -1,7 +1,7 @@
-"""Recall over a corpus of pages: the rounds, then what they have learnt as a stage.
+"""Recall over a corpus of pages: the rounds, then the cut by what the last of them has scored.
 
 The rounds leave the last classifier, the related domains and ``url_patterns.csv`` for review in the
-output's directory; the last step reads them as any stage reads its files.
+output's directory.
 """
 
 import shutil
@@ -15,16 +15,18 @@ import pyarrow as pa
 from dph.corpus.extra import require
 from dph.corpus.recall.classifier import packages_of
 from dph.corpus.recall.labelled import read_labels
+from dph.corpus.recall.learnt import Learnt
 from dph.corpus.recall.review import accepted, read_review, write_review
-from dph.corpus.recall.rounds import Learnt, Rounds
+from dph.corpus.recall.rounds import Rounds
 from dph.corpus.recall.settings import RecallSettings
+from dph.corpus.recall.stage import TABLE
 from dph.corpus.recall.urls import Patterns
 from dph.corpus.shards import Corpus, digest
-from dph.corpus.stage import StageSpec
-from dph.corpus.stage_run import OnProgress, run_stage
+from dph.corpus.stage_run import OnProgress, finish_stage, made_once
 from dph.corpus.tables import TableWriter
+from dph.corpus.tasks import Workers
 from dph.errors import DataError
-from dph.files import atomic_file, make_directory, only_writer, read_json, sha256, write_json
+from dph.files import atomic_file, read_json, sha256, write_json
 
 VERSION = 1
 """Counts up when the same pages, seeds and settings give another outcome."""
@@ -39,7 +41,6 @@ _DOMAINS = pa.schema(
         ("related", pa.bool_()),
     ]
 )
-_WORK = ".work"
 
 
 def recall(
@@ -50,7 +51,7 @@ def recall(
     settings: RecallSettings,
     patterns: Path | None = None,
     labelled: Path | None = None,
-    workers: int = 1,
+    workers: Workers = 1,
     on_progress: OnProgress = lambda _amount, _note: None,
 ) -> Corpus:
     """Keep the pages that are like the seeds, after rounds of learning.
@@ -64,7 +65,7 @@ def recall(
             round is the last.
         labelled: pages (``id``) with the truth about them (``relevant``): recall and precision of
             each round are measured on them.
-        workers: processes.
+        workers: processes, or a cluster.
         on_progress: told of shards that were scored or cut.
 
     Raises:
@@ -74,36 +75,47 @@ def recall(
         StageError: a worker could not do its part.
     """
     require(packages_of(settings.classifier), "recall")
-    for source in (pages, seeds):
-        if source.directory.resolve() == out.resolve():
-            raise DataError(f"the output must be another directory than the input {out}")
     answers = {} if patterns is None else read_review(patterns)
     labels = {} if labelled is None else read_labels(labelled)
-    key = digest(
-        {"version": VERSION, "settings": dict(settings.json()), "pages": pages.manifest.content}
-        | {"seeds": seeds.manifest.content, "accepted": accepted(answers), "labels": labels}
+    step = {"stage": "recall", "version": VERSION, "settings": dict(settings.json())}
+    step["inputs"] = {
+        "seeds": seeds.manifest.content,
+        "accepted": digest(accepted(answers)),
+        "labels": digest(labels),
+    }
+    step["input"] = pages.manifest.content
+    history = [*pages.manifest.history, step]
+
+    def make() -> Corpus:
+        rounds = Rounds(
+            pages,
+            seeds,
+            settings,
+            Patterns(accepted(answers)),
+            labels,
+            out,
+            workers,
+            on_progress,
+        )
+        learnt = rounds.run()
+        _write(out, learnt, digest(step), answers)
+        summaries = rounds.cut(learnt)
+        names = [shard.name for shard in pages.shards]
+        tables = {"scores": TABLE}
+        return finish_stage(out, "recall", names, summaries, history=history, tables=tables)
+
+    return made_once(
+        (pages, seeds),
+        out,
+        history=history,
+        shards=len(pages.shards),
+        make=make,
+        beside=lambda: _are_done(out, digest(step)),
     )
-    with only_writer(make_directory(out)):
-        if not _are_done(out, key):
-            rounds = Rounds(
-                pages,
-                seeds,
-                settings,
-                Patterns(accepted(answers)),
-                labels,
-                out / _WORK,
-                workers,
-                on_progress,
-            )
-            _write(out, rounds.run(), key, answers)
-        if (out / _WORK).exists():
-            shutil.rmtree(out / _WORK)
-    spec = _spec(out, settings, seeds)
-    return run_stage(spec, pages, out, workers=workers, on_progress=on_progress)
 
 
 def rounds_of(out: Path) -> Sequence[Mapping[str, Any]]:
-    """What each round did (``rounds.Round`` as JSON).
+    """What each round did (``learnt.Round`` as JSON).
 
     Raises:
         DataError: recall has not been run there.
@@ -137,16 +149,3 @@ def _write(out: Path, learnt: Learnt, key: str, answers: Mapping[str, bool | Non
     write_review(out / REVIEW, learnt.sections, answers)
     rounds = [dict(one.json()) for one in learnt.rounds]
     write_json(out / ROUNDS, {"key": key, "files": _digests(out), "rounds": rounds})
-
-
-def _spec(out: Path, settings: RecallSettings, seeds: Corpus) -> StageSpec:
-    files = {name: out / file for name, file in _FILES.items()}
-    return StageSpec(
-        name="recall",
-        entry="dph.corpus.recall.stage:make_stage",
-        settings=settings.json(),
-        version=VERSION,
-        inputs={name: sha256(path) for name, path in files.items()}
-        | {"seeds": seeds.manifest.content},
-        files={name: str(path.resolve()) for name, path in files.items()},
-    )

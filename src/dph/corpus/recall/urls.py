@@ -57,6 +57,8 @@ class Patterns:
     """
 
     def __init__(self, patterns: Sequence[str]) -> None:
+        self.texts = tuple(patterns)
+        """As they are written."""
         self._expression = _expression(patterns)
 
     def matches(self, url: str) -> bool:

@@ -1,4 +1,4 @@
-"""What workers do for ``recall``: learn the classifier of a round, and score a shard of pages."""
+"""What workers do for ``recall``: learn the classifier of a round, score a shard, cut it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -9,6 +9,9 @@ import pyarrow as pa
 
 from dph.corpus.recall.classifier import Classifier, learn_classifier, load_classifier
 from dph.corpus.recall.pieces import Pieces, learn_pieces, load_pieces
+from dph.corpus.recall.stage import TABLE, Recalled
+from dph.corpus.recall.urls import Patterns
+from dph.corpus.shard_work import write_shard
 from dph.corpus.tables import TableWriter, read_documents, read_table
 from dph.errors import DataError
 from dph.files import atomic_file, make_directory, sha256
@@ -48,6 +51,8 @@ def make_handler(options: Mapping[str, Any]) -> Handler:
                 return learn(request, options)
             case "score":
                 return score(request, options, lambda: announce(""))
+            case "cut":
+                return cut(request, options)
             case step:
                 raise DataError(f"there is no step {step!r}")
 
@@ -94,6 +99,20 @@ def score(
             for page, value in zip(pages, scorer([page.text for page in pages]), strict=True):
                 table.write({"id": page.id, "url": page.url, "score": value})
     return {"files": {"scores": sha256(out)}}
+
+
+def cut(request: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the pages of a shard that stay, and those that do not, by their scores."""
+    recalled = Recalled(
+        frozenset(request["related"]), Patterns(request["patterns"]), settings["threshold"]
+    )
+    scores = read_table(Path(request["scores"]), ("id", "score"))
+    outcomes = (
+        (page, recalled(page, row["score"]))
+        for page, row in zip(read_documents(Path(request["input"])), scores, strict=True)
+    )
+    out, name = Path(request["out"]), request["name"]
+    return write_shard(outcomes, "recall", out, name, tables={"scores": TABLE})
 
 
 def _batches(found: Iterator[_T]) -> Iterator[list[_T]]:

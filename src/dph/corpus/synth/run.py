@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from dph.corpus.documents import DocType, Document, position
 from dph.corpus.shard_work import write_shard
-from dph.corpus.shards import MANIFEST, Corpus, digest, shard_name
+from dph.corpus.shards import Corpus, digest, shard_name
 from dph.corpus.stage import Drop, Outcome
-from dph.corpus.stage_run import OnProgress, finish_stage, unchanged
+from dph.corpus.stage_run import OnProgress, finish_stage, made_once
 from dph.corpus.synth.prompts import SQL, VERSION
 from dph.corpus.synth.seeds import Seed, seeds_digest
 from dph.corpus.synth.writing import Writer, Written
-from dph.files import make_directory, only_writer, write_text
+from dph.files import write_text
 from dph.files.parts import TableParts
 
 ROWS = pa.schema(
@@ -74,22 +74,19 @@ def synthesise(
     settings = {"kind": kind, "samples": samples, "seed": seed, **identity}
     step = {"stage": "synth", "version": VERSION, "settings": settings}
     step["seeds"] = seeds_digest(seeds)
-    with only_writer(make_directory(out)):
-        if (found := unchanged(out, [step], 1)) is not None:
-            return found
-        (out / MANIFEST).unlink(missing_ok=True)
+
+    def make() -> Corpus:
         parts = TableParts(out / ".chunks", digest=digest(step))
         asked = [(one, index) for one in seeds for index in range(samples)]
         written = _written(asked, write, parts, seed, on_progress)
-        summary = write_shard(
-            _outcomes(kind, written), "synth", out, shard_name(0, 1), tables={"rows": ROWS}
-        )
+        name, tables = shard_name(0, 1), {"rows": ROWS}
+        summary = write_shard(_outcomes(kind, written), "synth", out, name, tables=tables)
         _write_problems(kind, written, out)
-        made = finish_stage(
-            out, "synth", [shard_name(0, 1)], [summary], history=[step], tables={"rows": ROWS}
-        )
+        made = finish_stage(out, "synth", [name], [summary], history=[step], tables=tables)
         parts.remove()
-    return made
+        return made
+
+    return made_once((), out, history=[step], shards=1, make=make)
 
 
 def _written(

@@ -1,17 +1,25 @@
 """A chunk of seeds: prompts, answers, verdicts, and second answers to what would be kept."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
+from dph.corpus.synth.draft import Draft
 from dph.corpus.synth.functions import FunctionJudge
 from dph.corpus.synth.generators import Generator
+from dph.corpus.synth.judged import Judged
 from dph.corpus.synth.prompts import PROMPTS, SQL
-from dph.corpus.synth.queries import QueryJudge
+from dph.corpus.synth.queries import Query, QueryJudge
 from dph.corpus.synth.second import disagreements, second_prompt
 from dph.corpus.synth.seeds import Seed
 from dph.randomness import derived_seed
 from dph.verifiers.code.verifier import CodeVerifier
+from dph.verifiers.sql.verifier import SQLVerifier
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,34 +74,16 @@ class FunctionWriter:
             found = disagreements(self.verifier, list(kept.values()), second)
             for place, what in zip(kept, found, strict=True):
                 against[place] = what
-        written = []
-        for (one, sample), answer, verdict, other in zip(
-            asked, answers, judged, against, strict=True
-        ):
-            draft = verdict.draft
-            reason = verdict.reason or ("disputed" if other else "")
-            row: dict[str, Any] = {}
-            if draft is not None and not reason:
-                row = {
-                    "prompt": draft.instruction,
-                    "response": draft.response(),
-                    "tests": list(draft.tests),
-                    "entry_point": draft.entry_point,
-                    "killed": verdict.killed,
-                    "mutants": verdict.mutants,
-                }
-            written.append(
-                Written(
-                    seed_id=one.id,
-                    sample=sample,
-                    answer=answer,
-                    reason=reason,
-                    note=verdict.note or other,
-                    text=draft.text() if draft else answer,
-                    row=row,
-                )
+        return [
+            _written(
+                place,
+                answer,
+                replace(verdict, reason="disputed", note=other) if other else verdict,
+                _function_row,
+                Draft.text,
             )
-        return written
+            for place, answer, verdict, other in zip(asked, answers, judged, against, strict=True)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,30 +97,87 @@ class QueryWriter:
         """As ``Writer``."""
         answers = _answers(self.generator, SQL, asked, seed)
         judged = self.judge(answers, [one.database for one, _ in asked])
-        written = []
-        for (one, sample), answer, verdict in zip(asked, answers, judged, strict=True):
-            draft, row = verdict.draft, dict[str, Any]()
-            if draft is not None and not verdict.reason:
-                row = {
-                    "prompt": f"{one.text}\n\n{draft.question}",
-                    "response": f"```sql\n{draft.query}\n```",
-                    "gold_sql": draft.query,
-                    "database": draft.database,
-                    "killed": verdict.killed,
-                    "mutants": verdict.mutants,
-                }
-            written.append(
-                Written(
-                    seed_id=one.id,
-                    sample=sample,
-                    answer=answer,
-                    reason=verdict.reason,
-                    note=verdict.note,
-                    text=f"-- {draft.question}\n{draft.query};\n" if draft else answer,
-                    row=row,
-                )
+        return [
+            _written(place, answer, verdict, partial(_query_row, place[0].text), _query_text)
+            for place, answer, verdict in zip(asked, answers, judged, strict=True)
+        ]
+
+
+@contextmanager
+def open_writer(
+    kind: str,
+    generator: Generator,
+    *,
+    databases: Path | None,
+    workers: int,
+    second: bool,
+    survivors: float,
+    timeout: float,
+) -> Iterator[Writer]:
+    """The writer of rows of ``kind``, with the processes that execute them.
+
+    Args:
+        kind: of ``prompts.PROMPTS``.
+        generator: who writes.
+        databases: the directory of databases for rows of SQL; None for other kinds.
+        workers: processes.
+        second: whether functions are written twice and have to agree.
+        survivors: the largest share of wrong programs or queries that may pass.
+        timeout: seconds for one test or query.
+    """
+    with ExitStack() as stack:
+        if databases is not None:
+            rows = stack.enter_context(
+                SQLVerifier(databases=databases, rule="strict", workers=workers, timeout=timeout)
             )
-        return written
+            yield QueryWriter(generator, QueryJudge(rows, survivors=survivors))
+            return
+        programs = stack.enter_context(CodeVerifier(workers=workers, timeout=timeout))
+        judge = FunctionJudge(programs, survivors=survivors)
+        yield FunctionWriter(kind, generator, judge, programs if second else None)
+
+
+def _written(
+    place: tuple[Seed, int],
+    answer: str,
+    verdict: Judged[_T],
+    row: Callable[[_T], Mapping[str, Any]],
+    text: Callable[[_T], str],
+) -> Written:
+    """What became of the answer at a place; ``row`` and ``text`` are of a draft that is kept."""
+    draft = verdict.draft
+    told = {"killed": verdict.killed, "mutants": verdict.mutants}
+    return Written(
+        seed_id=place[0].id,
+        sample=place[1],
+        answer=answer,
+        reason=verdict.reason,
+        note=verdict.note,
+        text=answer if draft is None else text(draft),
+        row={**row(draft), **told} if draft is not None and not verdict.reason else {},
+    )
+
+
+def _function_row(draft: Draft) -> Mapping[str, Any]:
+    return {
+        "prompt": draft.instruction,
+        "response": draft.response(),
+        "tests": list(draft.tests),
+        "entry_point": draft.entry_point,
+    }
+
+
+def _query_row(schema: str, draft: Query) -> Mapping[str, Any]:
+    return {
+        "prompt": f"{schema}\n\n{draft.question}",
+        "response": f"```sql\n{draft.query}\n```",
+        "gold_sql": draft.query,
+        "database": draft.database,
+    }
+
+
+def _query_text(draft: Query) -> str:
+    return f"-- {draft.question}\n{draft.query};\n"
 
 
 def _answers(

@@ -1,0 +1,92 @@
+"""Stages on a cluster: with something in the place of Ray, and with Ray itself where it is.
+
+Ray is in the environment of verl alone: `make test-verl` runs this file there.
+"""
+
+import importlib.util
+import json
+
+import pytest
+
+from corpus.test_tasks import task
+from dph.corpus.dedup.presets import PRESETS
+from dph.corpus.dedup.run import dedup
+from dph.corpus.ingest.run import ingest
+from dph.corpus.ingest.sources import plan
+from dph.corpus.mix.run import mix
+from dph.corpus.mix.shares import Mixture
+from dph.corpus.stage import StageSpec
+from dph.corpus.stage_run import run_stage
+from dph.corpus.task import Notes
+from dph.corpus.task_jobs import do_task
+from dph.corpus.tasks import run_tasks
+from dph.errors import StageError
+from dph.jobs.ray_jobs import RayJobs
+from fake_ray import FakeRay
+
+HANDLER = "small_corpora:make_writer"
+
+
+def run(tasks, directory, jobs):
+    return run_tasks(tasks, Notes(directory / "notes"), handler=HANDLER, options={}, workers=jobs)
+
+
+def test_tasks_of_a_cluster_are_noted_and_not_done_again(tmp_path):
+    ray = FakeRay()
+    jobs = RayJobs(2, ray, do_task)
+    tasks = [task(tmp_path, name) for name in "abc"]
+    answers = run(tasks, tmp_path, jobs)
+    assert [answer["word"] for answer in answers] == ["text"] * 3
+    assert run(tasks, tmp_path, jobs) == answers
+    assert len(ray.results) == 3
+
+
+def test_a_task_that_fails_there_ends_the_others(tmp_path):
+    ray = FakeRay()
+    tasks = [task(tmp_path, "bad", word="raise"), task(tmp_path, "good")]
+    with pytest.raises(StageError, match="bad: error: ArithmeticError: bad"):
+        run(tasks, tmp_path, RayJobs(2, ray, do_task))
+    assert ray.cancelled == [("ref-1", True)]
+
+
+def test_files_that_are_not_seen_here_are_told(tmp_path):
+    jobs = RayJobs(2, FakeRay(), lambda _payload: None)
+    with pytest.raises(StageError, match="has to be one that every machine of the cluster writes"):
+        run([task(tmp_path, "a")], tmp_path, jobs)
+
+
+def stages(directory, source, workers):
+    """Every way in which stages are cut into tasks, without the packages of the extra."""
+    raw = ingest(plan([f"input={source}"]), directory / "raw", shards=3, workers=workers)
+    unique = dedup(raw, directory / "unique", nearness=PRESETS["exact"], shards=2, workers=workers)
+    spec = StageSpec(name="shout", entry="small_corpora:Lengths", settings={"longest": 6})
+    loud = run_stage(spec, unique, directory / "loud", workers=workers)
+    mixture = Mixture(budget=120, shares={"a": 2.0, "b": 1.0})
+    mix({"a": loud, "b": raw}, directory / "mixed", mixture=mixture, shards=2, workers=workers)
+
+
+def files(directory):
+    return {
+        path.relative_to(directory): path.read_bytes()
+        for path in directory.rglob("*")
+        if path.is_file() and not {".done", ".lock"} & {path.name, path.parent.name}
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None, reason="needs Ray: `make test-verl` runs this"
+)
+def test_two_workers_of_ray_write_the_same_bytes(tmp_path):
+    ray = importlib.import_module("ray")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        rows = [{"path": f"{n}.txt", "text": f"text {n % 30}"} for n in range(40)]
+        source = tmp_path / "rows.jsonl"
+        source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        stages(tmp_path / "here", source, 1)
+        stages(tmp_path / "there", source, RayJobs(2, ray, do_task))
+    finally:
+        ray.shutdown()
+    assert len(files(tmp_path / "here")) > 12
+    assert files(tmp_path / "there") == files(tmp_path / "here")
