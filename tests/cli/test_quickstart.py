@@ -5,6 +5,7 @@ import pytest
 
 from dph.pages import report_file
 from dph.quickstart import run
+from dph.worlds import world_kind
 
 SET = {
     "problems": 2,
@@ -28,9 +29,9 @@ SUMMARY = {
 def called(monkeypatch):
     calls = []
 
-    def fake(directory, *, methods, seed, progress, task, edition, jobs):
+    def fake(directory, *, methods, seed, progress, task, edition, jobs, size):
         progress.say("working")
-        calls.append((directory, tuple(methods), seed, task, edition, jobs))
+        calls.append((directory, tuple(methods), seed, task, edition, jobs, size))
         (directory / "grpo").mkdir(parents=True)
         rows = [{"step": step, "effective_styles": 2.0 - 0.1 * step} for step in (1, 2, 3)]
         lines = "".join(json.dumps(row) + "\n" for row in rows)
@@ -49,7 +50,19 @@ def test_options_reach_the_quickstart(dph, called, tmp_path):
     assert code == 0
     assert json.loads(out) == SUMMARY
     assert err == "working\n"
-    assert called == [(tmp_path, ("grpo", "rkl@0.3"), 3, "sql", 1, 3)]
+    assert called == [(tmp_path, ("grpo", "rkl@0.3"), 3, "sql", 1, 3, None)]
+
+
+@pytest.mark.parametrize(("task", "world"), [("sql", 1), ("sql", 2), ("countdown", 1)])
+def test_tiny_is_the_smallest_world_of_its_task(dph, called, tmp_path, task, world):
+    words = ("--tiny", "--task", task, "--world", world, "--out", tmp_path)
+    assert dph("quickstart", *words)[0] == 0
+    [size] = [call[-1] for call in called]
+    assert (size.world, size.base_steps) == (
+        world_kind(task, world).tiny,
+        world_kind(task, world).tiny_steps,
+    )
+    assert size.steps * size.problems_per_step <= size.world.train
 
 
 def test_the_default_is_three_methods_and_the_first_seed(dph, called, tmp_path, monkeypatch):
@@ -66,7 +79,7 @@ def test_the_default_is_three_methods_and_the_first_seed(dph, called, tmp_path, 
     assert (tmp_path / "quickstart" / "report.html").read_text().startswith("<!doctype html>")
     assert (tmp_path / "quickstart" / "quickstart.png").read_bytes().startswith(b"\x89PNG")
     assert [(str(d), *rest) for d, *rest in called] == [
-        ("quickstart", ("grpo", "dph_f", "dph_broad"), 0, "sql", None, os.cpu_count())
+        ("quickstart", ("grpo", "dph_f", "dph_broad"), 0, "sql", None, os.cpu_count(), None)
     ]
 
 

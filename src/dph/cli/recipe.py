@@ -1,4 +1,4 @@
-"""``dph recipe check|show``: what a recipe says, without running anything."""
+"""``dph recipe check|show|list|copy``: recipes, without running anything."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from dph.runs.preflight.findings import Findings
 
 recipe_app = typer.Typer(
-    name="recipe", help="Check or show a recipe.", no_args_is_help=True, rich_markup_mode=None
+    name="recipe",
+    help="Check or show a recipe; list and copy those that come with the package.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 
@@ -115,3 +118,43 @@ def show(
         typer.echo("* differs from the default")
     for key in keys:
         typer.echo(key.line())
+
+
+@recipe_app.command("list")
+def list_recipes(as_json: JsonOption = False) -> None:
+    """List the recipes that come with the package: name, and what each is."""
+    from dph.cli.display.output import json_text
+    from dph.settings.shipped import shipped_recipes
+
+    found = shipped_recipes()
+    if as_json:
+        typer.echo(json_text({recipe.name: recipe.summary for recipe in found}))
+        return
+    for recipe in found:
+        typer.echo(f"{recipe.name}: {recipe.summary}")
+
+
+@recipe_app.command("copy")
+def copy(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="As `dph recipe list` has it, or its folder.")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="PATH", help="The copy [default: its name, here]."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy a recipe that comes with the package, or a folder with all that belongs to it.
+
+    `dph recipe copy example-own-task` is a task of your own in three small files.
+    """
+    from dph.cli.display.output import json_text
+    from dph.settings.shipped import copy_recipe
+
+    written = copy_recipe(name, out)
+    if as_json:
+        typer.echo(json_text({"recipes": [str(path) for path in written]}))
+        return
+    for path in written:
+        typer.echo(f"recipe: {path}")

@@ -85,6 +85,8 @@ class WorldKind:
         build: writes a world.
         train_base_model: makes its base model.
         settings: the world's tables of a recipe: data (with evaluation sets), sampling, presample.
+        tiny: the smallest world on which every method has something to do.
+        tiny_steps: training steps after which its base model is right now and then.
     """
 
     base_steps: int
@@ -92,6 +94,8 @@ class WorldKind:
     build: Build
     train_base_model: TrainBaseModel
     settings: Callable[[Any], dict[str, dict[str, Any]]]
+    tiny: Any
+    tiny_steps: int
 
 
 def fingerprint(world: World) -> str:
