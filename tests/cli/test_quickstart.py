@@ -53,16 +53,21 @@ def test_options_reach_the_quickstart(dph, called, tmp_path):
     assert called == [(tmp_path, ("grpo", "rkl@0.3"), 3, "sql", 1, 3, None)]
 
 
-@pytest.mark.parametrize(("task", "world"), [("sql", 1), ("sql", 2), ("countdown", 1)])
-def test_tiny_is_the_smallest_world_of_its_task(dph, called, tmp_path, task, world):
-    words = ("--tiny", "--task", task, "--world", world, "--out", tmp_path)
-    assert dph("quickstart", *words)[0] == 0
+def test_tiny_is_the_smallest_world_of_its_task(dph, called, tmp_path):
+    assert dph("quickstart", "--tiny", "--out", tmp_path)[0] == 0
     [size] = [call[-1] for call in called]
-    assert (size.world, size.base_steps) == (
-        world_kind(task, world).tiny,
-        world_kind(task, world).tiny_steps,
-    )
+    kind = world_kind("sql")
+    assert (size.world, size.base_steps) == (kind.tiny, kind.tiny_steps)
     assert size.steps * size.problems_per_step <= size.world.train
+
+
+@pytest.mark.parametrize(("task", "world"), [("sql", 1), ("countdown", 1)])
+def test_tiny_is_refused_where_no_base_model_is_known_to_do(dph, called, tmp_path, task, world):
+    words = ("--tiny", "--task", task, "--world", world, "--out", tmp_path / "out")
+    code, _, err = dph("quickstart", *words)
+    assert (code, called) == (2, [])
+    assert f"no tiny quickstart of the task {task!r}, edition 1: only of sql, edition 2" in err
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_default_is_three_methods_and_the_first_seed(dph, called, tmp_path, monkeypatch):

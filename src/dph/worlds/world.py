@@ -85,7 +85,7 @@ class WorldKind:
         build: writes a world.
         train_base_model: makes its base model.
         settings: the world's tables of a recipe: data (with evaluation sets), sampling, presample.
-        tiny: the smallest world on which every method has something to do.
+        tiny: sizes of the smallest world on which methods have something to do, where one is known.
         tiny_steps: training steps after which its base model is right now and then.
     """
 
@@ -94,8 +94,8 @@ class WorldKind:
     build: Build
     train_base_model: TrainBaseModel
     settings: Callable[[Any], dict[str, dict[str, Any]]]
-    tiny: Any
-    tiny_steps: int
+    tiny: Any = None
+    tiny_steps: int = 0
 
 
 def fingerprint(world: World) -> str:

@@ -11,7 +11,5 @@ COUNTDOWN = WorldKind(
     build=build_world,
     train_base_model=train_base_model,
     settings=countdown_settings,
-    tiny=WorldSizes(train=48, in_domain=8, cross_domain=8, unlabelled=24),
-    tiny_steps=200,
 )
 """Four small numbers in domain, three larger ones across; two sets."""

@@ -5,7 +5,7 @@ from functools import partial
 from dph.worlds.optimizers import FAST
 from dph.worlds.sql.base_model import STEPS, train_base_model
 from dph.worlds.sql.settings import sql_settings
-from dph.worlds.sql.world import TINY, TINY_STEPS, WorldSizes, build_world
+from dph.worlds.sql.world import WorldSizes, build_world
 from dph.worlds.world import WorldKind
 
 FIRST_EDITION = WorldKind(
@@ -14,7 +14,5 @@ FIRST_EDITION = WorldKind(
     build=build_world,
     train_base_model=train_base_model,
     settings=partial(sql_settings, optimizer=FAST),
-    tiny=TINY,
-    tiny_steps=TINY_STEPS,
 )
 """Knowledge is balanced for each side as a whole, held-out terms are drawn from all."""
