@@ -12,7 +12,7 @@ export OMP_NUM_THREADS ?= 1
 
 CORPUS_DATA ?= $(or $(DPH_DATA),../shared/data)/opencoder
 
-.PHONY: quickstart cookbook corpus-data docs screenshots test test-trl test-verl test-inspect fuzz bench lint check format clean
+.PHONY: quickstart cookbook corpus-data dist docs screenshots test test-trl test-verl test-inspect fuzz bench lint check format clean
 
 quickstart: $(STAMP)
 	$(BIN)/dph quickstart
@@ -70,6 +70,12 @@ bench: $(BENCH_STAMP)
 	.venv-bench/bin/python -m benchmarks.speed $(BENCH)
 	$(if $(BENCH),,.venv-bench/bin/python -m benchmarks.memory)
 
+# The wheel and the source distribution into dist/. The wheel is built from the source distribution, by
+# what `dev` has installed, so that nothing is fetched.
+dist: $(STAMP)
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist
+
 # The documentation site into build/site. A broken link, a page outside the navigation or a public name
 # without a docstring fails. The example report is of the quickstart's runs, where there are any;
 # EXAMPLE=runs takes others.
@@ -97,7 +103,7 @@ format: $(STAMP)
 	$(BIN)/ruff format
 
 clean:
-	rm -rf .venv .venv-bench .venv-trl .venv-verl .venv-inspect .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf dist .venv .venv-bench .venv-trl .venv-verl .venv-inspect .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # $(call environment,DIRECTORY,WHAT TO INSTALL)
 # torch goes first and alone: where an index offers several builds, the plain requirement decides.

@@ -1,7 +1,27 @@
 import json
+from importlib.metadata import PackageNotFoundError
+
+import pytest
 
 from dph import __version__
-from dph.cli.display import installed
+from dph.cli.display import installed, machine
+
+
+@pytest.fixture(autouse=True)
+def _confined(monkeypatch):
+    """Programs are confined in their own tests; here it would only take a second."""
+    monkeypatch.setattr(machine, "_confinement", lambda: "confined in full")
+
+
+@pytest.fixture
+def without(monkeypatch):
+    """As if some packages were not installed."""
+    there = installed._version
+
+    def leave_out(*names):
+        monkeypatch.setattr(installed, "_version", lambda n: None if n in names else there(n))
+
+    return leave_out
 
 
 def test_versions_devices_and_what_is_missing_are_printed(dph):
@@ -9,8 +29,11 @@ def test_versions_devices_and_what_is_missing_are_printed(dph):
     assert (code, err) == (0, "")
     assert out.startswith(f"dph: {__version__}\n")
     assert "CPU cores" in out
-    own = next(line for line in out.splitlines() if line.startswith("own engine: ready: "))
+    assert "\nprograms: confined in full\n" in out
+    own = next(line for line in out.splitlines() if line.startswith("own engine (own): ready: "))
     assert "; torch " in own
+    told = [line for line in out.splitlines() if "ready: " in line]
+    assert len(told) == len(installed.PARTS)
 
 
 def test_machines_read_the_same(dph):
@@ -19,12 +42,41 @@ def test_machines_read_the_same(dph):
     assert code == 0
     assert content["parts"]["own"]["ready"]
     assert content["parts"]["own"]["missing"] == []
+    assert list(content["parts"]) == list(installed.PARTS)
     assert content["devices"]
+    assert content["memory"] > 2**28
+    assert content["sqlite"].startswith("3.")
 
 
-def test_what_every_run_needs_and_is_not_there_is_a_failure(dph, monkeypatch):
-    there = installed._version
-    monkeypatch.setattr(installed, "_version", lambda n: None if n == "torch" else there(n))
+def test_what_every_run_needs_and_is_not_there_is_a_failure(dph, without):
+    without("torch")
     code, out, _ = dph("doctor")
     assert code == 1
-    assert "own engine: not ready: torch is missing (pip install 'dph-rl')" in out
+    assert "own engine (own): not ready: torch is missing (pip install 'dph-rl')" in out
+
+
+def test_the_parts_that_are_named_alone_are_shown_and_decide(dph, without):
+    without("torch", "trl")
+    code, out, _ = dph("doctor", "trl", "--json")
+    assert code == 1
+    [(name, trl)] = json.loads(out)["parts"].items()
+    assert (name, trl["missing"]) == ("trl", ["trl is missing"])
+    without("torch")
+    assert dph("doctor", "math")[0] == 0
+
+
+def test_a_name_that_is_no_part_is_refused_with_those_that_are(dph):
+    code, out, err = dph("doctor", "trll")
+    assert (code, out) == (2, "")
+    assert "'trll' is not one of own, trl, verl, vllm," in err
+
+
+def test_a_package_that_is_found_but_not_installed_is_told(dph, monkeypatch):
+    def nowhere(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(installed, "requires", nowhere)
+    monkeypatch.setattr(installed, "version", nowhere)
+    code, out, _ = dph("doctor", "own")
+    assert code == 1
+    assert "own engine (own): not ready: dph-rl is missing (pip install 'dph-rl')" in out

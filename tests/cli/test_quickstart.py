@@ -5,6 +5,7 @@ import pytest
 
 from dph.pages import report_file
 from dph.quickstart import run
+from dph.worlds import world_kind
 
 SET = {
     "problems": 2,
@@ -28,9 +29,9 @@ SUMMARY = {
 def called(monkeypatch):
     calls = []
 
-    def fake(directory, *, methods, seed, progress, task, edition, jobs):
+    def fake(directory, *, methods, seed, progress, task, edition, jobs, size):
         progress.say("working")
-        calls.append((directory, tuple(methods), seed, task, edition, jobs))
+        calls.append((directory, tuple(methods), seed, task, edition, jobs, size))
         (directory / "grpo").mkdir(parents=True)
         rows = [{"step": step, "effective_styles": 2.0 - 0.1 * step} for step in (1, 2, 3)]
         lines = "".join(json.dumps(row) + "\n" for row in rows)
@@ -49,7 +50,24 @@ def test_options_reach_the_quickstart(dph, called, tmp_path):
     assert code == 0
     assert json.loads(out) == SUMMARY
     assert err == "working\n"
-    assert called == [(tmp_path, ("grpo", "rkl@0.3"), 3, "sql", 1, 3)]
+    assert called == [(tmp_path, ("grpo", "rkl@0.3"), 3, "sql", 1, 3, None)]
+
+
+def test_tiny_is_the_smallest_world_of_its_task(dph, called, tmp_path):
+    assert dph("quickstart", "--tiny", "--out", tmp_path)[0] == 0
+    [size] = [call[-1] for call in called]
+    kind = world_kind("sql")
+    assert (size.world, size.base_steps) == (kind.tiny, kind.tiny_steps)
+    assert size.steps * size.problems_per_step <= size.world.train
+
+
+@pytest.mark.parametrize(("task", "world"), [("sql", 1), ("countdown", 1)])
+def test_tiny_is_refused_where_no_base_model_is_known_to_do(dph, called, tmp_path, task, world):
+    words = ("--tiny", "--task", task, "--world", world, "--out", tmp_path / "out")
+    code, _, err = dph("quickstart", *words)
+    assert (code, called) == (2, [])
+    assert f"no tiny quickstart of the task {task!r}, edition 1: only of sql, edition 2" in err
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_default_is_three_methods_and_the_first_seed(dph, called, tmp_path, monkeypatch):
@@ -66,7 +84,7 @@ def test_the_default_is_three_methods_and_the_first_seed(dph, called, tmp_path, 
     assert (tmp_path / "quickstart" / "report.html").read_text().startswith("<!doctype html>")
     assert (tmp_path / "quickstart" / "quickstart.png").read_bytes().startswith(b"\x89PNG")
     assert [(str(d), *rest) for d, *rest in called] == [
-        ("quickstart", ("grpo", "dph_f", "dph_broad"), 0, "sql", None, os.cpu_count())
+        ("quickstart", ("grpo", "dph_f", "dph_broad"), 0, "sql", None, os.cpu_count(), None)
     ]
 
 

@@ -68,3 +68,19 @@ def test_an_override_needs_a_recipe(dph):
     code, _, err = dph("recipe", "show", "--set", "train.steps=9")
     assert code == 2
     assert "--set needs a recipe" in err
+
+
+def test_the_recipes_of_the_package_are_listed_and_copied(dph, tmp_path):
+    code, out, _ = dph("recipe", "list")
+    assert code == 0
+    assert "example-own-task/recipe: Your own task: " in out
+    assert json.loads(dph("recipe", "list", "--json")[1])["cookbook/cookbook"]
+    copy = tmp_path / "task"
+    code, out, _ = dph("recipe", "copy", "example-own-task", "--out", copy)
+    assert (code, out) == (0, f"recipe: {copy / 'recipe.toml'}\n")
+    assert dph("recipe", "check", copy / "recipe.toml")[0] == 0
+    code, out, err = dph("recipe", "copy", "example-own-task", "--out", copy)
+    assert (code, out) == (2, "")
+    assert "is there already" in err
+    again = dph("recipe", "copy", "cookbook", "--out", tmp_path / "book", "--json")[1]
+    assert json.loads(again) == {"recipes": [str(tmp_path / "book" / "cookbook.toml")]}

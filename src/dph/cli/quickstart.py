@@ -35,6 +35,10 @@ def quickstart(
             min=1, metavar="N", help="Processes that share the work.", show_default="the cores"
         ),
     ] = None,
+    tiny: Annotated[
+        bool,
+        typer.Option("--tiny", help="Only try whether everything runs; the numbers mean nothing."),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Build a small world, train a base model that knows it, and compare methods on it."""
@@ -49,6 +53,7 @@ def quickstart(
     from dph.cli.display.quickstart_picture import save_picture
     from dph.cli.display.quickstart_report import save_report
     from dph.cli.display.quickstart_words import said_words
+    from dph.quickstart.recipes import tiny_size
     from dph.quickstart.run import quickstart as compare_methods
     from dph.reporting.tables import comparison_table
 
@@ -61,6 +66,7 @@ def quickstart(
         task=task,
         edition=world,
         jobs=jobs or os.cpu_count() or 1,
+        size=tiny_size(task, world) if tiny else None,
     )
     picture, page = save_picture(summary, out), save_report(summary, out)
     if as_json:

@@ -1,4 +1,4 @@
-"""``dph recipe check|show``: what a recipe says, without running anything."""
+"""``dph recipe check|show|list|copy``: recipes, without running anything."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,12 +11,27 @@ if TYPE_CHECKING:
     from dph.runs.preflight.findings import Findings
 
 recipe_app = typer.Typer(
-    name="recipe", help="Check or show a recipe.", no_args_is_help=True, rich_markup_mode=None
+    name="recipe",
+    help="Check or show a recipe; list and copy those that come with the package.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 
 @recipe_app.command("check")
-def check(recipe: RecipeArgument, overrides: SetOption = None, as_json: JsonOption = False) -> None:
+def check(
+    recipe: RecipeArgument,
+    overrides: SetOption = None,
+    memory: Annotated[
+        float | None,
+        typer.Option(
+            "--device-memory",
+            metavar="GIB",
+            help="Memory of the GPU that it has to fit [default: of the device at hand].",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
     """Say what would run, and everything that is wrong with it: settings, data, verifier, model.
 
     All that the recipe names is opened, but for the weights. What is not there yet is a note.
@@ -24,7 +39,7 @@ def check(recipe: RecipeArgument, overrides: SetOption = None, as_json: JsonOpti
     from dph.cli.display.memory import memory_lines
     from dph.cli.failure import BAD_INPUT, say_errors
 
-    described, plan, found = _looked_at(recipe, overrides or [])
+    described, plan, found = _looked_at(recipe, overrides or [], memory)
     say_errors(found.errors)
     if as_json:
         _print_json(recipe, plan, found)
@@ -42,11 +57,18 @@ def check(recipe: RecipeArgument, overrides: SetOption = None, as_json: JsonOpti
         raise typer.Exit(BAD_INPUT)
 
 
-def _looked_at(recipe: Path, overrides: list[str]) -> tuple[str, list[str], "Findings"]:
+def _looked_at(
+    recipe: Path, overrides: list[str], memory: float | None
+) -> tuple[str, list[str], "Findings"]:
     """What a recipe of any kind is, what it would run, and what was found."""
     from dph.causal_lm.recipes import load_lm_recipe, recipe_kind
+    from dph.errors import SettingsError
 
     kind = recipe_kind(recipe)
+    if kind and memory is not None:
+        raise SettingsError(
+            f"--device-memory is for recipes of runs: what one of kind {kind} takes is not estimated"
+        )
     if kind == "cookbook":
         return f"kind {kind}", *_cookbook(recipe, overrides)
     if kind:
@@ -55,11 +77,13 @@ def _looked_at(recipe: Path, overrides: list[str]) -> tuple[str, list[str], "Fin
         of_model = load_lm_recipe(recipe, overrides)
         return f"kind {of_model.kind}", plan(of_model), preflight(of_model)
     from dph.cli.display.recipe_plan import stages
+    from dph.runs.memory import device_of
     from dph.runs.preflight import preflight as preflight_run
     from dph.settings import load_recipe
 
     settings = load_recipe(recipe, overrides=overrides)
-    return f"method {settings.method}", stages(settings), preflight_run(settings)
+    device = None if memory is None else device_of(memory, settings.model.device)
+    return f"method {settings.method}", stages(settings), preflight_run(settings, device=device)
 
 
 def _cookbook(recipe: Path, overrides: list[str]) -> tuple[list[str], "Findings"]:
@@ -115,3 +139,43 @@ def show(
         typer.echo("* differs from the default")
     for key in keys:
         typer.echo(key.line())
+
+
+@recipe_app.command("list")
+def list_recipes(as_json: JsonOption = False) -> None:
+    """List the recipes that come with the package: name, and what each is."""
+    from dph.cli.display.output import json_text
+    from dph.settings.shipped import shipped_recipes
+
+    found = shipped_recipes()
+    if as_json:
+        typer.echo(json_text({recipe.name: recipe.summary for recipe in found}))
+        return
+    for recipe in found:
+        typer.echo(f"{recipe.name}: {recipe.summary}")
+
+
+@recipe_app.command("copy")
+def copy(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="As `dph recipe list` has it, or its folder.")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="PATH", help="The copy [default: its name, here]."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy a recipe that comes with the package, or a folder with all that belongs to it.
+
+    `dph recipe copy example-own-task` is a task of your own in three small files.
+    """
+    from dph.cli.display.output import json_text
+    from dph.settings.shipped import copy_recipe
+
+    written = copy_recipe(name, out)
+    if as_json:
+        typer.echo(json_text({"recipes": [str(path) for path in written]}))
+        return
+    for path in written:
+        typer.echo(f"recipe: {path}")

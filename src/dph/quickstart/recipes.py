@@ -9,6 +9,7 @@ from dph.errors import SettingsError
 from dph.quickstart.strengths import usual_strengths
 from dph.settings import METHODS, STRENGTHS, Recipe, merged, resolve_recipe
 from dph.settings.keys import nested
+from dph.worlds.table import newest_edition, world_kind
 
 THREADS = 1
 """CPU threads of torch: the model is too small for more, and the weights depend on the number."""
@@ -30,6 +31,29 @@ class Size:
     problems_per_step: int = 32
     samples: int = 16
     checkpoint_every: int = 10
+
+
+def tiny_size(task: str, edition: int | None = None) -> Size:
+    """So little work that a quickstart ends soon; what it measures means nothing.
+
+    Raises:
+        SettingsError: there is no such task or edition, or none so small of it.
+    """
+    kind = world_kind(task, edition)
+    if kind.tiny is None:
+        raise SettingsError(
+            f"there is no tiny quickstart of the task {task!r}, edition "
+            f"{edition or newest_edition(task)}: only of sql, edition {newest_edition('sql')}"
+        )
+    return Size(
+        world=kind.tiny,
+        base_steps=kind.tiny_steps,
+        threshold=4,
+        steps=4,
+        problems_per_step=4,
+        samples=16,
+        checkpoint_every=2,
+    )
 
 
 OPTIMIZERS: dict[str, dict[str, float]] = {

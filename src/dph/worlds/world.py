@@ -85,6 +85,8 @@ class WorldKind:
         build: writes a world.
         train_base_model: makes its base model.
         settings: the world's tables of a recipe: data (with evaluation sets), sampling, presample.
+        tiny: sizes of the smallest world on which methods have something to do, where one is known.
+        tiny_steps: training steps after which its base model is right now and then.
     """
 
     base_steps: int
@@ -92,6 +94,8 @@ class WorldKind:
     build: Build
     train_base_model: TrainBaseModel
     settings: Callable[[Any], dict[str, dict[str, Any]]]
+    tiny: Any = None
+    tiny_steps: int = 0
 
 
 def fingerprint(world: World) -> str:

@@ -21,7 +21,7 @@ def memory_lines(found: MemoryEstimate, device: Device | None) -> Iterator[str]:
     if found.vllm:
         yield f"memory, estimated: vLLM {_size(found.vllm)} while pre-sampling and evaluating"
     if device is not None:
-        yield f"memory at hand: {_size(device.memory)} ({device.name})"
+        yield f"memory there is: {_size(device.memory)} ({device.name})"
 
 
 def memory_json(found: MemoryEstimate, device: Device | None) -> dict[str, Any]:

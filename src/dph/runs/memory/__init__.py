@@ -1,6 +1,6 @@
 """How much memory a recipe will take, from its model's files alone, without torch."""
 
-from dph.runs.memory.at_hand import Device, device_at_hand
+from dph.runs.memory.at_hand import Device, device_at_hand, device_of
 from dph.runs.memory.estimate import MemoryEstimate, estimate
 from dph.runs.memory.load import Load, load_of
 from dph.runs.memory.shape import ModelShape, read_shape
@@ -11,6 +11,7 @@ __all__ = [
     "MemoryEstimate",
     "ModelShape",
     "device_at_hand",
+    "device_of",
     "estimate",
     "load_of",
     "read_shape",

@@ -3,8 +3,10 @@
 import shutil
 import subprocess
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
+from dph.errors import SettingsError
 from dph.settings.choices import Device as Wanted
 
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
@@ -25,6 +27,22 @@ def device_at_hand(wanted: Wanted) -> Device | None:
         return gpu
     memory = None if wanted == "cuda" else _memory()
     return None if memory is None else Device(name="this machine", cuda=False, memory=memory)
+
+
+def device_of(gib: float, wanted: Wanted) -> Device:
+    """A device that need not be at hand: a GPU of ``gib`` GiB, or a machine for ``cpu``.
+
+    >>> device_of(24, "auto").name
+    'a GPU of 24 GiB'
+
+    Raises:
+        SettingsError: the memory is not above 0, or not a number.
+    """
+    if not 0 < gib < inf:
+        raise SettingsError(f"the memory of a device is above 0 GiB, got {gib:g}")
+    cuda = wanted != "cpu"
+    name = f"{'a GPU' if cuda else 'a machine'} of {gib:g} GiB"
+    return Device(name=name, cuda=cuda, memory=gib * 2**30)
 
 
 def _gpu() -> Device | None:

@@ -1,5 +1,6 @@
 """What is wrong with the things that a recipe names, found in about a second, without torch."""
 
+from dph.runs.memory import Device
 from dph.runs.preflight.data import NamedProblems, count_errors, read_data
 from dph.runs.preflight.databases import check_databases
 from dph.runs.preflight.findings import Findings
@@ -14,8 +15,10 @@ from dph.settings import Recipe
 __all__ = ["Findings", "preflight"]
 
 
-def preflight(recipe: Recipe) -> Findings:
+def preflight(recipe: Recipe, *, device: Device | None = None) -> Findings:
     """Open everything that the recipe names; what is not there yet is noted and not an error.
+
+    ``device`` is the one whose memory has to do [default: the one at hand].
 
     Nothing is written, and neither the weights are read nor torch is loaded.
     """
@@ -30,7 +33,7 @@ def preflight(recipe: Recipe) -> Findings:
     check_styles(recipe, findings)
     check_verifiers(recipe, named, findings)
     check_prompts(recipe, config, prompts, findings)
-    check_memory(recipe, config, named, findings)
+    check_memory(recipe, config, named, findings, device=device)
     check_objective(recipe, findings)
     return findings
 

@@ -23,13 +23,18 @@ def check_memory(
     model: ModelFiles | None,
     named: Sequence[NamedProblems],
     findings: Findings,
+    *,
+    device: Device | None = None,
 ) -> None:
-    """Estimate the peaks of training and sampling; an error where no device here holds them."""
+    """Estimate the peaks of training and sampling; an error where the device does not hold them.
+
+    ``device`` is the one to ask about [default: the one at hand].
+    """
     training = next((part for part in named if part.key == "data.train"), None)
     if model is None or training is None or not training.problems:
         findings.unchecked.append("the memory it takes: there is no model, or no training problem")
         return
-    device = device_at_hand(recipe.model.device)
+    device = device or device_at_hand(recipe.model.device)
     try:
         shape = read_shape(model.directory)
         longest = _longest(model, training.problems)
@@ -45,7 +50,7 @@ def check_memory(
         shape,
         load_of(recipe, prompt=longest),
         cuda=cuda,
-        gpu=device.memory if device is not None and device.cuda else 0.0,
+        gpu=device.memory if device is not None and cuda else 0.0,
     )
     findings.memory = found
     findings.device = device

@@ -8,6 +8,8 @@ from dph.worlds.sql.knowledge import knowledge_by_part
 from dph.worlds.sql.settings import sql_settings
 from dph.worlds.sql.world import (
     QUESTIONS_WITHOUT_ANSWERS,
+    TINY,
+    TINY_STEPS,
     Edition,
     WorldSizes,
     build_world,
@@ -29,6 +31,8 @@ SECOND_EDITION = WorldKind(
     build=partial(build_world, edition=SECOND),
     train_base_model=partial(train_base_model, teach=teach_by_chances),
     settings=sql_settings,
+    tiny=TINY,
+    tiny_steps=TINY_STEPS,
 )
 """Knowledge is balanced within trained, held-out and cross-domain terms; the base model is taught
 by the annotators' own chances."""

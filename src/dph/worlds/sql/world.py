@@ -46,6 +46,11 @@ class WorldSizes:
             )
 
 
+TINY = WorldSizes(train=48, in_domain=8, cross_domain=8, arithmetic=8, unlabelled=24)
+TINY_STEPS = 140
+"""A base model of as many steps is right in 38% of its answers (seed 0); one of 60 steps never."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edition:
     """What differs between the editions of this world."""

@@ -1,0 +1,208 @@
+"""The recipes for one GPU: what `dph recipe check` finds where model and data are at hand.
+
+Nobody has run them. Models lie here as their configs say, with weight files that have the right header
+and no content (sparse files), so that the estimate of memory is that of the real ones.
+"""
+
+import json
+import re
+import sqlite3
+import tomllib
+from contextlib import closing
+from math import prod
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast, Qwen2Config, Qwen3Config
+
+from dph import Outcome, Problem
+
+PLACE = Path(__file__).parents[2] / "recipes" / "gpu"
+NAMES = sorted(path.stem for path in PLACE.glob("*.toml"))
+CONFIGS = {
+    "Qwen/Qwen2.5-1.5B-Instruct": Qwen2Config(
+        vocab_size=151936,
+        hidden_size=1536,
+        intermediate_size=8960,
+        num_hidden_layers=28,
+        num_attention_heads=12,
+        num_key_value_heads=2,
+        max_position_embeddings=32768,
+        tie_word_embeddings=True,
+    ),
+    "Qwen/Qwen3-8B": Qwen3Config(
+        vocab_size=151936,
+        hidden_size=4096,
+        intermediate_size=12288,
+        num_hidden_layers=36,
+        num_attention_heads=32,
+        num_key_value_heads=8,
+        head_dim=128,
+        max_position_embeddings=40960,
+        tie_word_embeddings=False,
+    ),
+}
+PARAMETERS = {"Qwen/Qwen2.5-1.5B-Instruct": 1_543_714_304, "Qwen/Qwen3-8B": 8_190_735_360}
+"""As their pages on the Hub say, to the digits that they give: 1.54B and 8.2B."""
+PROMPT = {"gsm8k": 256, "spider": 3000}
+"""Tokens of the longest prompt that is assumed; Spider's are its schemas."""
+
+
+def weight_shapes(config):
+    """Names and shapes of the weights that a model of this config saves."""
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config)
+    tied = {"lm_head.weight"} if config.tie_word_embeddings else set()
+    return {name: tuple(p.shape) for name, p in model.state_dict().items() if name not in tied}
+
+
+def save_header(path, shapes):
+    """A file of weights in bfloat16 that has no content and takes no room on the disk."""
+    header, end = {}, 0
+    for name, shape in shapes.items():
+        begin, end = end, end + 2 * prod(shape)
+        header[name] = {"dtype": "BF16", "shape": list(shape), "data_offsets": [begin, end]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.truncate(8 + len(text) + end)
+
+
+def save_tokenizer(directory):
+    inner = Tokenizer(models.WordLevel({"<eos>": 0, "<unk>": 1, "word": 2}, unk_token="<unk>"))
+    inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=inner, eos_token="<eos>", pad_token="<eos>", unk_token="<unk>"
+    )
+    tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    tokenizer.save_pretrained(directory)
+
+
+@pytest.fixture(scope="module")
+def model_of(tmp_path_factory):
+    """The directory that stands for a model of the Hub."""
+    made = {}
+
+    def make(name):
+        if name not in made:
+            made[name] = directory = tmp_path_factory.mktemp("model")
+            shapes = weight_shapes(CONFIGS[name])
+            assert sum(map(prod, shapes.values())) == PARAMETERS[name]
+            CONFIGS[name].save_pretrained(directory)
+            save_header(directory / "model.safetensors", shapes)
+            save_tokenizer(directory)
+        return made[name]
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def data_of(tmp_path_factory):
+    """Settings that give a recipe a few problems of a task, in the task's own columns."""
+    directory = tmp_path_factory.mktemp("data")
+
+    def make(task):
+        prompt = " ".join(["word"] * PROMPT[task])
+        if task == "gsm8k":
+            row = {"question": prompt, "answer": "He pays 7 * 10 + 2 = 72\n#### 72"}
+            settings = ["data.sets={}"]
+        else:
+            with closing(sqlite3.connect(directory / "a.sqlite")) as connection:
+                connection.executescript("DROP TABLE IF EXISTS t; CREATE TABLE t (x INT);")
+            row = {"prompt": prompt, "gold_sql": "SELECT x FROM t", "database": "a.sqlite"}
+            settings = [f"data.databases={directory}", "data.sets={}"]
+        rows = [row | ({} if task == "gsm8k" else {"problem_id": f"p{n}"}) for n in range(64)]
+        path = directory / f"{task}.jsonl"
+        path.write_text("".join(json.dumps(each) + "\n" for each in rows))
+        return [f"data.train={path}", *settings]
+
+    return make
+
+
+@pytest.fixture
+def checked(dph, model_of, data_of):
+    """What ``dph recipe check --json`` says of a recipe on a card of so many bytes."""
+
+    def check(name, memory, *more):
+        table = tomllib.loads((PLACE / f"{name}.toml").read_text())
+        settings = [f"model.path={model_of(table['model']['path'])}", *data_of(name.split("-")[0])]
+        words = [word for setting in (*settings, *more) for word in ("--set", setting)]
+        gib = ("--device-memory", memory / 2**30)
+        code, out, _ = dph("recipe", "check", PLACE / f"{name}.toml", *words, *gib, "--json")
+        return code, json.loads(out)
+
+    return check
+
+
+def test_there_is_one_for_each_task_card_and_model_that_fits_it():
+    fits = {"24gb": ("1.5b-full", "1.5b-lora", "8b-lora"), "80gb": ("1.5b-full", "8b-full", "8b-lora")}
+    wanted = {f"{t}-{m}-{card}" for t in PROMPT for card, ms in fits.items() for m in ms}
+    assert set(NAMES) == wanted
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_says_that_it_was_not_run(name):
+    path = PLACE / f"{name}.toml"
+    table = tomllib.loads(path.read_text())
+    assert path.read_text().partition("\n")[0].endswith(f"of {name.split('-')[-1][:2]} GB. Not run.")
+    assert table["notes"].startswith("Not run: ")
+    assert table["name"] == name
+    assert ("adapter" in table["model"]) == ("-lora-" in name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_fits_its_card_by_the_estimate_and_the_readme_says_how_well(checked, name):
+    card = int(name.split("-")[-1][:2])
+    code, found = checked(name, card * 1e9)  # a maker's GB, of which drivers leave a little less
+    assert (code, found["errors"]) == (0, [])
+    memory = found["memory"]
+    assert memory["device"]["bytes"] == card * 10**9
+    assert memory["peak"] < 0.95 * card * 1e9
+    told = " | ".join(f"{memory[part] / 2**30:.1f}" for part in ("training", "sampling"))
+    table = (PLACE.parent / "README.md").read_text()
+    row = re.search(rf"^\| \[gpu/{re.escape(name)}\.toml\]\([^)]*\) \|(.*)\|$", table, re.MULTILINE)
+    assert row
+    assert row[1].strip() == f"{told} | not run"
+
+
+@pytest.mark.parametrize(
+    ("name", "memory", "advice"),
+    [
+        ("gsm8k-8b-full-80gb", 24e9, "train an adapter"),
+        ("gsm8k-8b-lora-24gb", 16e9, "train an adapter, or weights in bfloat16"),
+        ("spider-1.5b-full-80gb", 24e9, "train an adapter"),
+    ],
+)
+def test_what_is_meant_for_a_larger_card_is_refused(checked, name, memory, advice):
+    code, found = checked(name, memory)
+    assert code == 2
+    [message] = found["errors"]
+    assert f"and a GPU of {memory / 2**30:g} GiB has {memory / 2**30:.1f}: " in message
+    assert advice.split(",")[0] in message
+
+
+def test_the_layers_that_are_not_recomputed_are_what_does_not_fit(checked):
+    more = ("model.gradient_checkpointing=false",)
+    code, found = checked("gsm8k-1.5b-lora-24gb", 24e9, *more)
+    assert code == 2
+    assert found["errors"][0].endswith("or set model.gradient_checkpointing = true")
+
+
+@pytest.mark.parametrize(
+    ("response", "gold", "outcome"),
+    [
+        ("It is 7 * 10 + 2, so \\boxed{72}.", "7 * 10 + 2 = 72\n#### 72", Outcome.CORRECT),
+        ("That makes 1200 in all.", "<<3*400=1200>>1200\n#### 1,200", Outcome.CORRECT),
+        ("70", "7 * 10 + 2 = 72\n#### 72", Outcome.WRONG),
+        ("I do not know.", "#### 72", Outcome.NO_ANSWER),
+        ("72", "no number", Outcome.BAD_GOLD),
+    ],
+)
+def test_the_gold_answer_of_gsm8k_stands_behind_its_mark(response, gold, outcome, monkeypatch):
+    monkeypatch.syspath_prepend(str(PLACE))
+    from gsm8k import grade  # noqa: PLC0415
+
+    assert grade(response, Problem(problem_id="p", prompt="?", answer={"answer": gold})).outcome is outcome
