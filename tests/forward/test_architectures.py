@@ -14,7 +14,7 @@ from dph.models.adapter import add_adapter
 from dph.models.loading import load_model
 from dph.rollout.base import SampleRequest, SamplingParameters
 from dph.rollout.torch.sampler import TorchSampler
-from dph.rollout.torch.sharability import shares_prompts
+from dph.rollout.torch.sharability import sharing_refusal, window_refusal
 from model_fixtures import *  # noqa: F403
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "architectures.md"
@@ -81,15 +81,22 @@ def of_forward(model, *, tolerance=EXACT):
 
 def of_sampler(model, tokenizer):
     """The cell of the sampler, whose log-probs are compared with a plain forward's."""
-    requests = [SampleRequest(problem_id="a", prompt_ids=(3, 4, 5), samples=3)]
+    schema = tuple(range(3, 21))
+    requests = [
+        SampleRequest(problem_id=name, prompt_ids=(*schema, *own), samples=3)
+        for name, own in (("a", (5, 9)), ("b", (4,)))
+    ]
     parameters = SamplingParameters(max_tokens=6, stop_token_ids=(1,))
-    (drawn,) = TorchSampler(model, tokenizer).sample(requests, parameters, seed=0)
-    for completion in drawn:
-        with torch.no_grad():
-            scores = plain(model, [3, 4, 5, *completion.token_ids])[2:]
-        assert torch.allclose(scores, torch.tensor(completion.logprobs), atol=DRAWN)
-    narrow = packing_support(model).window < 3 + 6
-    return "shared" if shares_prompts(model) and not narrow else "unshared"
+    drawn = TorchSampler(model, tokenizer).sample(requests, parameters, seed=0)
+    for request, completions in zip(requests, drawn, strict=True):
+        for completion in completions:
+            with torch.no_grad():
+                scores = plain(model, [*request.prompt_ids, *completion.token_ids])
+            scores = scores[len(request.prompt_ids) - 1 :]
+            assert torch.allclose(scores, torch.tensor(completion.logprobs), atol=DRAWN)
+    with torch.no_grad():
+        refusal = sharing_refusal(model) or window_refusal(model, 20 + 6)
+    return "shared" if refusal is None else f"unshared: {refusal}"
 
 
 def row_of(name, directory, tokenizer):

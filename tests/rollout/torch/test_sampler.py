@@ -8,7 +8,9 @@ import torch
 
 from dph.errors import DataError, ModelError, SettingsError
 from dph.rollout.base import Sampler, SampleRequest, SamplingParameters
+from dph.rollout.torch import waves
 from dph.rollout.torch.sampler import TorchSampler
+from dph.rollout.torch.shared_forward import SharedForward
 from tiny_models import FAMILIES, build_model, build_tokenizer
 
 NO_SDPA = ["gemma2", "bloom"]
@@ -313,6 +315,77 @@ def test_tokens_do_not_depend_on_the_size_of_the_cache(make_model, tokenizer, fa
     whole = TorchSampler(model, tokenizer).sample(requests, PLAIN, seed=1)
     small = TorchSampler(model, tokenizer, cache_tokens=180).sample(requests, PLAIN, seed=1)
     assert tokens_of(small) == tokens_of(whole)
+
+
+def test_a_model_that_cannot_share_is_told_of_once(make_model, tokenizer, caplog):
+    sampler = TorchSampler(make_model("mistral_window"), tokenizer)
+    for seed in (0, 1):
+        sampler.sample(ragged_requests(), PLAIN, seed=seed)
+    assert caplog.messages == [
+        "MistralForCausalLM: prompts are not shared in sampling: a row may have 25 tokens, a layer "
+        "attends to the last 5"
+    ]
+
+
+def schema_requests(samples=4):
+    """Questions on three schemas, beside others that have nothing in common."""
+    numbers = random.Random(1)
+
+    def draw(count):
+        return tuple(numbers.randrange(3, 48) for _ in range(count))
+
+    schemas = [draw(n) for n in (150, 70, 20)]
+    prompts = [(*schema, *draw(n)) for schema in schemas for n in (9, 3, 30)]
+    prompts += [draw(160), schemas[0][:100] + draw(40), prompts[0][:-2], (*prompts[1], 4)]
+    return [
+        SampleRequest(problem_id=f"p{i}", prompt_ids=prompt, samples=samples)
+        for i, prompt in enumerate(prompts)
+    ]
+
+
+@pytest.mark.parametrize("family", ["llama_gqa", "gpt2", "gemma2"])
+def test_what_prompts_begin_with_alike_is_run_once_and_draws_the_same(
+    make_model, tokenizer, monkeypatch, family
+):
+    context = {"n_positions" if family == "gpt2" else "max_position_embeddings": 256}
+    window = {"sliding_window": 256} if family == "gemma2" else {}
+    model, requests = make_model(family, **context, **window), schema_requests()
+    parameters = SamplingParameters(max_tokens=6, stop_token_ids=(1, 5))
+    counts = []
+    prefill = SharedForward._prefill
+
+    def counted(self, cache, part):
+        counts.append(part.run)
+        return prefill(self, cache, part)
+
+    monkeypatch.setattr(SharedForward, "_prefill", counted)
+    shared = TorchSampler(model, tokenizer).sample(requests, parameters, seed=3)
+    run = sum(counts[2:])  # the first two ask whether the model shares
+    # A wave holds prompts of at most 32 tokens, of at most 64, or longer ones; those of different
+    # schemas begin with different tokens.
+    kinds = [(waves.row_width(len(r.prompt_ids)), r.prompt_ids) for r in requests]
+    assert run == len({(kind, ids[:n]) for kind, ids in kinds for n in range(1, len(ids) + 1)})
+    for max_rows in (4, 10):
+        counts.clear()
+        again = TorchSampler(model, tokenizer, max_rows=max_rows).sample(
+            requests[::-1], parameters, seed=3
+        )[::-1]
+        assert tokens_of(again) == tokens_of(shared)
+        assert run <= sum(counts[2:]) < sum(len(request.prompt_ids) for request in requests)
+    monkeypatch.setattr(waves, "LEAST_SHARED", 10**6)
+    monkeypatch.setattr(SharedForward.__init__, "__kwdefaults__", {
+        **SharedForward.__init__.__kwdefaults__, "least_shared": 0
+    })  # fmt: skip
+    counts.clear()
+    apart = TorchSampler(model, tokenizer).sample(requests, parameters, seed=3)
+    assert sum(counts[2:]) == sum(len(request.prompt_ids) for request in requests)
+    assert tokens_of(apart) == tokens_of(shared)
+    for one, other in zip(itertools.chain(*apart), itertools.chain(*shared), strict=True):
+        # Sums are the same; a kernel rounds the last elements of a tensor in another way.
+        assert one.logprobs == pytest.approx(other.logprobs, abs=1e-5)
+    for request, drawn in zip(requests, shared, strict=True):
+        expected = full_forward_logprobs(model, request, drawn[0], 1.0)
+        assert drawn[0].logprobs == pytest.approx(expected, abs=1e-4)
 
 
 def test_a_prompt_that_does_not_fit_into_the_cache_is_refused(make_model, tokenizer):

@@ -5,7 +5,7 @@ import torch
 import transformers as tf
 
 from dph.attention.probing import attention_window
-from dph.rollout.torch.sharability import shares_prompts
+from dph.rollout.torch.sharability import shares_prompts, sharing_refusal, window_refusal
 from tiny_models import FAMILIES, build_model
 
 
@@ -34,7 +34,7 @@ def test_models_that_attend_through_the_registry_share_prompts(family, attention
 
 def test_alibi_outside_the_registry_does_not():
     with torch.no_grad():
-        assert not shares_prompts(build_model("bloom"))
+        assert sharing_refusal(build_model("bloom")) == "its forward takes no position_ids"
 
 
 def test_attention_sinks_inside_the_registry_do_not():
@@ -53,7 +53,7 @@ def test_attention_sinks_inside_the_registry_do_not():
     torch.manual_seed(0)
     model = tf.GptOssForCausalLM(config).eval()
     with torch.no_grad():
-        assert not shares_prompts(model)
+        assert sharing_refusal(model) == "shared prompts change its logits"
 
 
 def test_a_model_without_positions_is_not_asked():
@@ -69,7 +69,13 @@ def test_a_model_whose_layers_have_no_numbers_does_not():
     for layer in model.model.layers:
         del layer.self_attn.layer_idx
     with torch.no_grad():
-        assert not shares_prompts(model)
+        assert "LlamaAttention" in sharing_refusal(model)
+
+
+def test_rows_beyond_a_window_are_refused_with_both_lengths():
+    model = build_model("mistral_window")
+    assert window_refusal(model, 5) is None
+    assert window_refusal(model, 6) == "a row may have 6 tokens, a layer attends to the last 5"
 
 
 def test_lost_weights_are_left_to_the_sampler_to_report():

@@ -16,8 +16,8 @@ class Together:
         )
         self.cache = SharedCache(self.wave, capacity=capacity, device=torch.device("cpu"))
         prompts = torch.randn(2, len(lengths), 2, max(lengths), 4)
-        self.cache.store_prompts(0, 0, prompts[0, :1], prompts[1, :1])
-        self.cache.store_prompts(0, 1, prompts[0, 1:], prompts[1, 1:])
+        for places in (torch.tensor([2]), torch.tensor([0, 1, 3, 4])):
+            self.cache.store_prompts(0, places, prompts[0, places], prompts[1, places])
         self.rows = [prompts[:, owner, :, : lengths[owner]] for owner in owners]
 
     def step(self):

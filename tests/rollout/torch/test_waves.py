@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dph.errors import SettingsError
 from dph.rollout.base import SampleRequest
-from dph.rollout.torch.waves import Room, Waiting, padded_width
+from dph.rollout.torch.waves import Room, Waiting, padded_width, row_width
 
 MAX_TOKENS = 3
 PLENTY = 10**6
@@ -61,7 +61,9 @@ def test_a_wave_keeps_to_the_rows_and_the_padded_tokens(requests, rows, tokens, 
     for wave in waves_of(requests, rows=rows, tokens=tokens, shared=shared):
         prompts, count = len(wave.prompts), len(wave.rows)
         width = len(wave.prompts[0])
-        held = (prompts if shared else count) * padded_width(width) + count * MAX_TOKENS
+        short = row_width(width) if shared else padded_width(width)
+        once = prompts * padded_width(width)  # where it is not in each row
+        held = (once if short is None else count * short) + count * MAX_TOKENS
         assert 1 <= count <= rows
         assert held <= tokens
         assert all(len(prompt) <= width <= 2 * len(prompt) for prompt in wave.prompts)
@@ -97,6 +99,37 @@ def test_longer_prompts_come_first():
     assert met == sorted(met, reverse=True)
 
 
+def test_prompts_that_are_half_alike_come_with_the_longest_of_them():
+    schemas = {name: tuple(range(100 * k, 100 * k + 80)) for k, name in enumerate("abc")}
+    wanted = [("a", 90), ("b", 95), ("c", 99), ("b", 81), ("a", 92), ("c", 85)]
+    prompts = [
+        (*schemas[name], *range(1000 * i, 1000 * i + length - 80))
+        for i, (name, length) in enumerate(wanted)
+    ]
+    requests = [
+        SampleRequest(problem_id=str(i), prompt_ids=ids, samples=2) for i, ids in enumerate(prompts)
+    ]
+    waves = waves_of(requests, rows=99)
+    assert [[len(prompt) for prompt in wave.prompts] for wave in waves] == [
+        [99, 85, 95, 81, 92, 90]
+    ]
+    met = [len(p) for wave in waves_of(requests, rows=4) for p in wave.prompts]
+    assert met == [99, 85, 95, 81, 92, 90]
+
+
+def test_short_prompts_and_long_ones_have_waves_of_their_own():
+    requests = [
+        SampleRequest(problem_id=str(n), prompt_ids=(n,) * n, samples=1) for n in (70, 64, 40, 32)
+    ]
+    assert [[len(p) for p in wave.prompts] for wave in waves_of(requests, rows=9)] == [
+        [70],
+        [64, 40],
+        [32],
+    ]
+    apart = waves_of(requests, rows=9, shared=False)
+    assert [[len(p) for p in wave.prompts] for wave in apart] == [[70, 64, 40], [32]]
+
+
 def test_a_small_group_waits_for_room_as_a_whole_and_a_large_one_takes_what_is_free():
     limit = Room(rows=8, tokens=PLENTY)
     for samples, taken in [(4, None), (5, 3)]:
@@ -108,11 +141,11 @@ def test_a_small_group_waits_for_room_as_a_whole_and_a_large_one_takes_what_is_f
 
 def test_prompts_of_very_different_lengths_are_not_padded_to_each_other():
     requests = [
-        SampleRequest(problem_id=str(n), prompt_ids=(n,) * n, samples=1) for n in (100, 50, 49)
+        SampleRequest(problem_id=str(n), prompt_ids=(n,) * n, samples=1) for n in (140, 70, 69)
     ]
     assert [[len(p) for p in wave.prompts] for wave in waves_of(requests, rows=9)] == [
-        [100, 50],
-        [49],
+        [140, 70],
+        [69],
     ]
 
 

@@ -25,8 +25,10 @@ class DecodingForward(Protocol[CacheT]):
 
     joins: bool
 
-    def start(self, wave: Wave) -> tuple[CacheT, Float[Tensor, "rows vocabulary"]]:
-        """Run the prompts of a wave."""
+    def start(
+        self, wave: Wave, living: Sequence[CacheT]
+    ) -> tuple[CacheT, Float[Tensor, "rows vocabulary"]]:
+        """Run the prompts of a wave, beside the caches of waves that are still decoded."""
         ...
 
     def step(
@@ -83,7 +85,7 @@ class Decoder(Generic[CacheT]):
             wave = self.waiting.next_wave(free)
             if wave is None:
                 break
-            cache, first = self.forward.start(wave)
+            cache, first = self.forward.start(wave, [cohort.cache for cohort in self.cohorts])
             self.cohorts.append(Cohort(wave, cache, self.uniforms(wave), self.parameters))
             logits.append(first)
         return logits

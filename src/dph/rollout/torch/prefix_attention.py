@@ -24,20 +24,25 @@ def attend(
 
 
 def attend_causally(
-    query: Float[Tensor, "batch heads tokens key"],
+    query: Float[Tensor, "batch heads queries key"],
     key: Float[Tensor, "batch kv_heads tokens key"],
     value: Float[Tensor, "batch kv_heads tokens value"],
     *,
     scaling: float,
     softcap: float | None = None,
-) -> Float[Tensor, "batch heads tokens value"]:
-    """Attention of every token over itself and those before it."""
+) -> Float[Tensor, "batch heads queries value"]:
+    """Attention of the last ``queries`` tokens, each over itself and those before it."""
     repeats = query.shape[1] // key.shape[1]
     key, value = key.repeat_interleave(repeats, dim=1), value.repeat_interleave(repeats, dim=1)
-    if softcap is None:
+    first = key.shape[2] - query.shape[2]
+    if softcap is None and not first:
         return scaled_dot_product_attention(query, key, value, is_causal=True, scale=scaling)
+    later = torch.ones(query.shape[2], key.shape[2], dtype=torch.bool, device=query.device)
+    later = later.triu_(1 + first)
+    if softcap is None:
+        mask = query.new_zeros(later.shape).masked_fill_(later, -torch.inf)
+        return scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scaling)
     scores = torch.tanh((query @ key.transpose(-1, -2)).float() * (scaling / softcap)) * softcap
-    later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu_(1)
     return scores.masked_fill_(later, -torch.inf).softmax(dim=-1).to(value.dtype) @ value
 
 

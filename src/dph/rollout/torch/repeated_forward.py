@@ -52,8 +52,11 @@ class RepeatedForward:
         """Nothing has to be set up."""
         yield
 
-    def start(self, wave: Wave) -> tuple[RepeatedCache, Float[Tensor, "rows vocabulary"]]:
+    def start(
+        self, wave: Wave, living: Sequence[RepeatedCache] = ()
+    ) -> tuple[RepeatedCache, Float[Tensor, "rows vocabulary"]]:
         """Run the prompts; return the wave's cache and the logits of each row's first token."""
+        del living  # nothing can be taken from another wave
         device = self.model.device
         width = max(map(len, wave.prompts))
         padded = [(0,) * (width - len(prompt)) + prompt for prompt in wave.prompts]

@@ -1,5 +1,6 @@
 """The sampler on torch: any causal language model of transformers, on one device."""
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from dph.attention.probing import attention_window, require_token_cache
+from dph.attention.probing import require_token_cache
 from dph.errors import DataError, ModelError, SettingsError
 from dph.models.modes import autocast, evaluating
 from dph.randomness import uniforms
@@ -19,19 +20,22 @@ from dph.rollout.base import SampleRequest, SamplingParameters
 from dph.rollout.torch.cohort import DrawnRow
 from dph.rollout.torch.decoding import Decoder
 from dph.rollout.torch.repeated_forward import RepeatedForward
-from dph.rollout.torch.sharability import shares_prompts
+from dph.rollout.torch.sharability import sharing_refusal, window_refusal
 from dph.rollout.torch.shared_forward import SharedForward
 from dph.rollout.torch.step_graphs import StepGraphs
 from dph.rollout.torch.waves import Room, Waiting, Wave
+
+_LOG = logging.getLogger(__name__)
 
 
 class TorchSampler:
     """Draws completions from a transformers model (see `Sampler`).
 
-    Each distinct prompt is prefilled once, and all its rows read the same keys and values; waiting
-    prompts start as rows finish. The random numbers of a sample come from (seed,
-    problem_id, sample index), so its tokens do not depend on what else is in the batch, up to
-    float rounding at the boundary between two tokens. The same requests give bit-identical
+    What prompts begin with alike is prefilled once, and all rows of a prompt read the same keys and
+    values; waiting prompts start as rows finish. A model that cannot share is told of once, and
+    every row then has its prompt in a cache of transformers. The random numbers of a sample come
+    from (seed, problem_id, sample index), so its tokens do not depend on what else is in the batch,
+    up to float rounding at the boundary between two tokens. The same requests give bit-identical
     results on CPU.
     """
 
@@ -52,7 +56,8 @@ class TorchSampler:
             tokenizer: turns tokens into text.
             max_rows: completions decoded side by side.
             cache_tokens: tokens the key-value cache may hold: each prompt once, and ``max_tokens``
-                for each row. A model that cannot share prompts holds the prompt in each row.
+                for each row. A prompt of at most 64 tokens stands in each row, and so does every
+                prompt of a model that cannot share.
             dtype: of the computation, float32 or bfloat16.
             cuda_graphs: replay decoding steps as CUDA graphs (see `StepGraphs`); a model whose
                 step waits for the device cannot be captured. Off a GPU it changes nothing.
@@ -79,7 +84,9 @@ class TorchSampler:
         self.limit = Room(rows=max_rows, tokens=cache_tokens)
         self.dtype = dtype
         self.cuda_graphs = cuda_graphs
-        self._shares: bool | None = None
+        self._refusals: list[str | None] = []
+        """What `sharing_refusal` said, once it was asked."""
+        self._told: set[str] = set()
 
     def sample(
         self,
@@ -133,15 +140,21 @@ class TorchSampler:
         self, requests: Sequence[SampleRequest], parameters: SamplingParameters
     ) -> SharedForward | RepeatedForward:
         longest = max((len(request.prompt_ids) for request in requests), default=0)
-        if self._shares is None:
-            self._shares = shares_prompts(self.model)
-        if self._shares and longest + parameters.max_tokens <= attention_window(self.model):
+        if not self._refusals:
+            self._refusals.append(sharing_refusal(self.model))
+        tokens = longest + parameters.max_tokens
+        refusal = self._refusals[0] or window_refusal(self.model, tokens)
+        if refusal is None:
             graphs = self.cuda_graphs and self.model.device.type == "cuda"
             return SharedForward(
                 self.model,
                 max_tokens=parameters.max_tokens,
                 graphs=StepGraphs() if graphs else None,
             )
+        if refusal not in self._told:
+            self._told.add(refusal)
+            name = type(self.model).__name__
+            _LOG.warning("%s: prompts are not shared in sampling: %s", name, refusal)
         return RepeatedForward(self.model)
 
     def _uniforms(

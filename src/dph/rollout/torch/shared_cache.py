@@ -25,6 +25,9 @@ class _Layer:
 class SharedCache:
     """The cache of one wave; its rows have all drawn the same number of tokens.
 
+    A prompt stands there whole, also where others begin alike: reading what they share once in
+    every step would save nothing on a CPU (docs/sampling.md).
+
     Memory: prompts x longest prompt + rows x ``capacity`` tokens, allocated with the first tokens
     of each layer. Rows that leave give theirs back.
 
@@ -33,9 +36,13 @@ class SharedCache:
     those still to come are masked.
     """
 
+    lends = True
+    """Whether other waves may copy what their prompts begin with."""
+
     def __init__(
         self, wave: Wave, *, capacity: int, device: torch.device, in_place: bool = False
     ) -> None:
+        self.prompts: tuple[tuple[int, ...], ...] = wave.prompts
         self.capacity = capacity
         self.used = 0
         self.selections = 0
@@ -71,11 +78,11 @@ class SharedCache:
     def store_prompts(
         self,
         layer: int,
-        first: int,
+        places: Int[Tensor, "prompts"],
         keys: Float[Tensor, "prompts kv_heads tokens key"],
         values: Float[Tensor, "prompts kv_heads tokens value"],
     ) -> None:
-        """Keep the keys and values of the prompts from ``first`` on, padded at the end."""
+        """Keep the keys and values of the prompts at ``places``, padded at the end."""
         if layer not in self.layers:
             # Zero, because what is masked must still be finite: 0 * NaN is NaN.
             self.layers[layer] = _Layer(
@@ -86,9 +93,17 @@ class SharedCache:
                 *(self._own(x, self.rows) for x in (keys, values)),
             )
         stored = self.layers[layer]
-        stop, tokens = first + len(keys), keys.shape[2]
-        stored.prompt_keys[first:stop, :, :tokens] = keys
-        stored.prompt_values[first:stop, :, :tokens] = values
+        tokens = keys.shape[2]
+        stored.prompt_keys[places, :, :tokens] = keys
+        stored.prompt_values[places, :, :tokens] = values
+
+    def lent(
+        self, layer: int, prompt: int, tokens: int
+    ) -> tuple[Float[Tensor, "tokens kv_heads key"], Float[Tensor, "tokens kv_heads value"]]:
+        """Keys and values of the first ``tokens`` of a prompt."""
+        stored = self.layers[layer]
+        keys, values = stored.prompt_keys[prompt], stored.prompt_values[prompt]
+        return keys[:, :tokens].transpose(0, 1), values[:, :tokens].transpose(0, 1)
 
     def attend(
         self,
@@ -142,6 +157,7 @@ class SharedCache:
         needed, renumbered = torch.unique_consecutive(self.prompt_of_row, return_inverse=True)
         if len(needed) < _COMPACT_PROMPTS_BELOW * len(self.lengths):
             self.prompt_of_row = renumbered
+            self.prompts = tuple(self.prompts[place] for place in needed.tolist())
             self.lengths = self.lengths.index_select(0, needed)
             self.width = padded_width(int(self.lengths.max()))
             for layer in self.layers.values():

@@ -1,5 +1,6 @@
 """Forward passes of a model whose rows share their prompts' keys and values."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -13,20 +14,22 @@ from transformers import PreTrainedModel
 
 from dph.attention.context import Attend, attending
 from dph.errors import ModelError
-from dph.rollout.torch.prefix_attention import attend_causally
+from dph.rollout.torch.prefill_attention import PrefillAttention
+from dph.rollout.torch.prompt_prefixes import PrefillPart, PromptCache, prefill_parts
+from dph.rollout.torch.row_cache import RowCache
 from dph.rollout.torch.shared_cache import SharedCache
 from dph.rollout.torch.step_graphs import StepGraphs
-from dph.rollout.torch.waves import Wave, padded_width
+from dph.rollout.torch.waves import LEAST_SHARED, Wave, row_width
 
 PREFILL_TOKENS = 8192
-"""Prompt tokens of one forward; a longer prompt has one of its own."""
+"""Prompt tokens that one forward runs; a longer prompt has one of its own."""
 LEAST_ROWS = 16
 """Matrix products of fewer rows round differently on a CPU, so that a row's tokens would depend on
 how many others are left; a forward of fewer tokens is filled up."""
 
 
 class SharedForward:
-    """Prefills each prompt once and decodes all rows of all waves in one forward.
+    """Prefills what prompts share once and decodes all rows of all waves in one forward.
 
     All tokens of a forward lie in one sequence with positions of their own; which of them see
     each other is decided in the attention (see `attending`), so there is no padding outside it.
@@ -36,10 +39,27 @@ class SharedForward:
     """Whether waves are decoded in one forward, so that one may start while others go on."""
 
     def __init__(
-        self, model: PreTrainedModel, *, max_tokens: int, graphs: StepGraphs | None = None
+        self,
+        model: PreTrainedModel,
+        *,
+        max_tokens: int,
+        graphs: StepGraphs | None = None,
+        least_shared: int = LEAST_SHARED,
+        copies_short: bool = True,
     ) -> None:
+        """Run ``model``.
+
+        Args:
+            model: a causal language model that `sharing_refusal` has nothing against.
+            max_tokens: of a completion.
+            graphs: replay decoding steps with these.
+            least_shared: prompts that begin with so many tokens alike run them once; 0: never.
+            copies_short: short prompts stand in each of their rows (`RowCache`).
+        """
         self.model = model
         self.max_tokens = max_tokens
+        self.least_shared = least_shared
+        self.copies_short = copies_short
         self._graphs = graphs
         self._tokens: Tensor
         self._attend: Attend
@@ -51,25 +71,38 @@ class SharedForward:
         with attending(self.model, self._attend_real):
             yield
 
-    def start(self, wave: Wave) -> tuple[SharedCache, Float[Tensor, "rows vocabulary"]]:
-        """Run the prompts; return the wave's cache and the logits of each row's first token."""
-        # The last token drawn is never an input.
-        capacity = max(self.max_tokens - 1, 1)
-        cache = SharedCache(
+    def start(
+        self, wave: Wave, living: Sequence[PromptCache] = ()
+    ) -> tuple[PromptCache, Float[Tensor, "rows vocabulary"]]:
+        """Run the prompts; return the wave's cache and the logits of each row's first token.
+
+        What prompts begin with alike is run once, and not at all where a ``living`` cache has it.
+        """
+        short = self.copies_short and row_width(max(map(len, wave.prompts))) is not None
+        cache = (RowCache if short else SharedCache)(
             wave,
-            capacity=capacity,
+            # The last token drawn is never an input.
+            capacity=max(self.max_tokens - 1, 1),
             device=self.model.device,
             in_place=self._graphs is not None,
         )
+        places: list[int] = []
         logits = []
-        first = 0
-        for prompts in _parts(wave.prompts):
-            logits.append(self._prefill(cache, prompts, first))
-            first += len(prompts)
-        return cache, torch.cat(logits).index_select(0, cache.prompt_of_row)
+        for part in prefill_parts(
+            wave.prompts,
+            cache,
+            living if self.least_shared else (),
+            least_shared=self.least_shared or sys.maxsize,
+            most_tokens=PREFILL_TOKENS,
+        ):
+            places += part.places
+            logits.append(self._prefill(cache, part))
+        found = torch.cat(logits)
+        in_order = found.index_copy(0, torch.tensor(places, device=found.device), found)
+        return cache, in_order.index_select(0, cache.prompt_of_row)
 
     def step(
-        self, caches: Sequence[SharedCache], tokens: Int[Tensor, "rows"]
+        self, caches: Sequence[PromptCache], tokens: Int[Tensor, "rows"]
     ) -> Float[Tensor, "rows vocabulary"]:
         """Append one token to every row of all waves; return the logits of the next."""
         if self._graphs is None:
@@ -85,7 +118,7 @@ class SharedForward:
             cache.advance()
         return logits
 
-    def _step(self, caches: Sequence[SharedCache], tokens: Int[Tensor, "rows"]) -> Tensor:
+    def _step(self, caches: Sequence[PromptCache], tokens: Int[Tensor, "rows"]) -> Tensor:
         def attend(
             module: nn.Module, query: Tensor, key: Tensor, value: Tensor, **options: Any
         ) -> Tensor:
@@ -105,35 +138,24 @@ class SharedForward:
         return self._run(tokens, torch.cat([cache.positions for cache in caches]))
 
     def _prefill(
-        self, cache: SharedCache, prompts: Sequence[tuple[int, ...]], first: int
+        self, cache: PromptCache, part: PrefillPart
     ) -> Float[Tensor, "prompts vocabulary"]:
-        device = self.model.device
-        lengths = torch.tensor([len(ids) for ids in prompts], device=device)
-        width = padded_width(max(map(len, prompts)))
-        columns = torch.arange(width, device=device).expand(len(prompts), -1)
-        real = columns < lengths[:, None]
-        places = None if bool(real.all()) else real.flatten().nonzero()[:, 0]
-
-        def padded(states: Tensor) -> Tensor:
-            """[1, heads, tokens, size] as [prompts, heads, width, size]."""
-            flat = states[0].transpose(0, 1)
-            if places is not None:
-                table = flat.new_zeros(real.numel(), *flat.shape[1:])
-                flat = table.index_copy_(0, places, flat)
-            return flat.reshape(len(prompts), width, *flat.shape[1:]).transpose(1, 2)
+        attention = PrefillAttention(part, self.model.device)
 
         def attend(
             module: nn.Module, query: Tensor, key: Tensor, value: Tensor, **options: Any
         ) -> Tensor:
-            mixing = _mixing(query, options)
-            query, key, value = (padded(x.to(value.dtype)) for x in (query, key, value))
-            cache.store_prompts(_layer(module), first, key, value)
-            flat = attend_causally(query, key, value, **mixing).transpose(1, 2).flatten(0, 1)
-            return (flat if places is None else flat.index_select(0, places))[None]
+            mixing, layer = _mixing(query, options), _layer(module)
+            query, key, value = (x[0].transpose(0, 1).to(value.dtype) for x in (query, key, value))
+            keys, values = attention.whole_prompts(layer, key, value)
+            cache.store_prompts(layer, attention.places, keys, values)
+            return attention(query, keys, values, **mixing)[None]
 
         self._attend = attend
-        ids = torch.tensor([token for prompt in prompts for token in prompt], device=device)
-        return self._run(ids, columns[real], keep=lengths.cumsum(0) - 1)
+        ids, positions = (
+            torch.tensor(x, device=self.model.device) for x in (part.ids, part.positions)
+        )
+        return self._run(ids, positions, keep=attention.last)
 
     def _run(self, tokens: Tensor, positions: Tensor, *, keep: Tensor | None = None) -> Tensor:
         """Logits at ``keep``, by default everywhere."""
@@ -164,19 +186,6 @@ class SharedForward:
 def _filled(values: Int[Tensor, "tokens"]) -> Int[Tensor, "filled"]:
     """At least `LEAST_ROWS` values: the last one again and again, which is surely valid."""
     return torch.cat([values, values[-1:].expand(max(LEAST_ROWS - len(values), 0))])
-
-
-def _parts(prompts: Sequence[tuple[int, ...]]) -> Iterator[list[tuple[int, ...]]]:
-    """Neighbouring prompts of at most ``PREFILL_TOKENS`` tokens together."""
-    part: list[tuple[int, ...]] = []
-    tokens = 0
-    for prompt in prompts:
-        if part and tokens + len(prompt) > PREFILL_TOKENS:
-            yield part
-            part, tokens = [], 0
-        part.append(prompt)
-        tokens += len(prompt)
-    yield part
 
 
 def _layer(module: nn.Module) -> int:

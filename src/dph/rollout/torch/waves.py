@@ -1,8 +1,9 @@
 """Cutting requests into waves: which rows start to be decoded together, and when."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from dph.errors import SettingsError
 from dph.rollout.base import SampleRequest
@@ -10,6 +11,30 @@ from dph.rollout.base import SampleRequest
 WIDTH_STEP = 64
 """Prompts are padded to a multiple of this in the cache: the sums of attention kernels over fewer
 tokens would round differently, and a row's tokens would depend on its neighbours' prompts."""
+LEAST_SHARED = 16
+"""Prompts that begin with fewer tokens alike run them each, as in the training forward."""
+ROW_WIDTHS = (32, 64)
+"""Prompts of at most so many tokens are copied into each of their rows (see `RowCache`)."""
+
+
+def row_width(tokens: int) -> int | None:
+    """The columns of a short prompt in its rows; None where it is not short.
+
+    >>> row_width(12), row_width(33), row_width(65)
+    (32, 64, None)
+    """
+    return next((width for width in ROW_WIDTHS if tokens <= width), None)
+
+
+def common_length(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many tokens two prompts begin with alike.
+
+    >>> common_length((1, 2, 3), (1, 2, 4, 5))
+    2
+    """
+    pairs = zip(one, other, strict=False)
+    differing = (at for at, (a, b) in enumerate(pairs) if a != b)
+    return next(differing, min(len(one), len(other)))
 
 
 def padded_width(tokens: int) -> int:
@@ -53,7 +78,8 @@ class Waiting:
     """The prompts that still wait for room, longest first.
 
     Requests with the same prompt share its prefill. The longest prompts come first, so that the
-    prompts of a wave have similar lengths and memory peaks at the start. The waves are a function
+    prompts of a wave have similar lengths and memory peaks at the start; those of which half and
+    more is alike (questions on one schema) come with the longest of them. The waves are a function
     of the arguments alone.
     """
 
@@ -83,11 +109,9 @@ class Waiting:
         self.limit = limit
         self.max_tokens = max_tokens
         self.shared = shared
-        self._queue = deque(
-            (prompt, deque(rows))
-            for prompt, rows in sorted(wanted.items(), key=lambda item: -len(item[0]))
-            if rows
-        )
+        drawn = {prompt: deque(rows) for prompt, rows in wanted.items() if rows}
+        order = _by_family(drawn) if shared else sorted(drawn, key=lambda prompt: -len(prompt))
+        self._queue = deque((prompt, drawn[prompt]) for prompt in order)
 
     def __bool__(self) -> bool:
         return bool(self._queue)
@@ -96,15 +120,17 @@ class Waiting:
         """The next rows that fit into ``free`` together; None where not even one does.
 
         A prompt whose rows need more than half of all the room starts as many as there is room
-        for; others wait until all their rows fit. A prompt less than half as long as the wave's
-        longest starts a wave of its own.
+        for; others wait until all their rows fit. A prompt that is longer than the wave's first,
+        less than half as long, or copied into its rows where that is not, starts a wave of its own.
         """
         prompts: list[tuple[int, ...]] = []
         rows: list[WaveRow] = []
         while self._queue:
             prompt, keys = self._queue[0]
             width = len(prompts[0]) if prompts else len(prompt)
-            if 2 * len(prompt) < width:
+            if not width <= 2 * len(prompt) <= 2 * width or self._row_width(prompt) != (
+                self._row_width(prompts[0]) if prompts else self._row_width(prompt)
+            ):
                 break
             count = self._fitting(free, len(prompts) + 1, width, len(rows), len(keys))
             if not count:
@@ -124,9 +150,32 @@ class Waiting:
 
     def _most_rows(self, room: Room, prompts: int, width: int) -> int:
         """How many rows of ``prompts`` prompts of at most ``width`` tokens there is room for."""
-        width = padded_width(width)
-        if self.shared:
-            fitting = (room.tokens - prompts * width) // self.max_tokens
+        in_rows = row_width(width) if self.shared else padded_width(width)
+        if in_rows is None:
+            fitting = (room.tokens - prompts * padded_width(width)) // self.max_tokens
         else:
-            fitting = room.tokens // (width + self.max_tokens)
+            fitting = room.tokens // (in_rows + self.max_tokens)
         return min(room.rows, fitting)
+
+    def _row_width(self, prompt: tuple[int, ...]) -> int | None:
+        return row_width(len(prompt)) if self.shared else None
+
+
+def _by_family(prompts: Mapping[tuple[int, ...], object]) -> list[tuple[int, ...]]:
+    """Families of prompts that are half alike, and in each the prompts, longest first."""
+    given = {prompt: place for place, prompt in enumerate(prompts)}
+    families: list[list[tuple[int, ...]]] = []
+    ordered = sorted(prompts)
+    for before, prompt in pairwise([(), *ordered]):
+        alike = common_length(before, prompt)
+        if alike < LEAST_SHARED or 2 * alike < max(len(before), len(prompt)):
+            families.append([])
+        families[-1].append(prompt)
+
+    def longest_first(prompt: tuple[int, ...]) -> tuple[int, int]:
+        return -len(prompt), given[prompt]
+
+    for family in families:
+        family.sort(key=longest_first)
+    families.sort(key=lambda family: longest_first(family[0]))
+    return [prompt for family in families for prompt in family]
