@@ -201,7 +201,7 @@ def batch_of_rank(case, rank, ranks):
 
 def make_loss(case):
     own = case.get("objective", {})
-    mode = OWN_SURROGATE if "surrogate" in own else "vanilla"
+    mode = OWN_SURROGATE if "kind" in own.get("surrogate", {}) else "vanilla"
     actor = make_actor(
         loss_agg_mode=case.get("aggregation", "token-mean"),
         policy_loss=PolicyLossConfig(loss_mode=mode),

@@ -8,6 +8,8 @@ import sys
 import tempfile
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from dph.integrations.engines import verl_stage
 from dph.integrations.engines.verl_overrides import (
@@ -92,6 +94,8 @@ def test_every_override_is_a_key_that_verl_has(tmp_path, composed):
     assert list(actor.optim.betas) == [0.9, 0.95]
     assert actor.optim.override_optimizer_config.eps == 1e-8
     assert actor.optim.lr == 1e-4
+    assert "hf_model" in actor.checkpoint.save_contents
+    assert "hf_model" not in actor.checkpoint.load_contents
     assert rollout.name == "vllm"
     assert rollout.max_model_len is None
     assert config.trainer.total_training_steps == 2
@@ -123,7 +127,7 @@ def test_a_recipe_without_stored_answers_needs_no_pool(tmp_path, composed):
 
 
 @pytest.mark.slow
-def test_dph_run_pre_samples_trains_merges_and_evaluates_in_verl(tmp_path):
+def test_dph_run_pre_samples_and_trains_in_verl_and_evaluates(tmp_path):
     build_small_world(tmp_path)
     assert f"max_tokens = {MAX_TOKENS}" in RECIPE
     (tmp_path / "small.toml").write_text(RECIPE + verl_table())
@@ -162,7 +166,8 @@ def require_whole_run(run, printed):
     assert printed["pool"] is not None
     assert printed["evaluation"]["sets"]["train"]["problems"] == 18
     checkpoint = run / "checkpoints" / "step_000002"
-    assert (checkpoint / "model.safetensors").is_file()
+    weights = load_file(checkpoint / "model.safetensors")
+    assert {tensor.dtype for tensor in weights.values()} == {torch.float32}
     lines = read_metrics(run / "metrics.jsonl")
     assert [line["step"] for line in lines] == [1, 2]
     for line in lines:

@@ -1,16 +1,19 @@
 """The weights that an engine left, as a checkpoint of the run."""
 
+import json
 import shutil
 from pathlib import Path
+from typing import Any
 
-from dph.files import atomic_path, make_directory
+from dph.errors import CheckpointError
+from dph.files import atomic_path, make_directory, read_json, write_json
 from dph.runs.workbench import Workbench
 from dph.training.actors import Trained
 from dph.training.checkpoints import Progress, VerifierVersion, remove_old, write_progress
 
 
 def adopt(bench: Workbench, directory: Path, model: Path, *, step: int, digest: str) -> Trained:
-    """Make ``checkpoints/step_NNNNNN`` of the transformers directory ``model``, which moves there.
+    """Make ``checkpoints/step_NNNNNN`` of the weights in the transformers directory ``model``.
 
     The tokenizer is the run's own, so that what the recipe says of chat templates stays with it.
     There is no optimizer in it, the engine's own checkpoints have that, and no pickled arguments.
@@ -20,6 +23,7 @@ def adopt(bench: Workbench, directory: Path, model: Path, *, step: int, digest: 
     path = checkpoints / f"step_{step:06d}"
     with atomic_path(path) as temporary:
         shutil.copytree(model, temporary, ignore=shutil.ignore_patterns("*.bin", "README.md"))
+        _say_the_dtype(temporary)
         bench.tokenizer.save_pretrained(temporary)
         write_progress(
             temporary,
@@ -27,6 +31,29 @@ def adopt(bench: Workbench, directory: Path, model: Path, *, step: int, digest: 
             digest=digest,
             verifiers=(VerifierVersion(name=verifier.name, version=verifier.version),),
         )
-    shutil.rmtree(model)
     remove_old(checkpoints, keep=train.keep_checkpoints)
     return Trained(checkpoint=path, step=step, stopped=False)
+
+
+def _say_the_dtype(directory: Path) -> None:
+    """Let ``config.json`` name the weights' dtype: verl writes bfloat16 beside float32 weights."""
+    found = {
+        tensor["dtype"]
+        for file in sorted(directory.glob("*.safetensors"))
+        for name, tensor in _header(file).items()
+        if name != "__metadata__"
+    }
+    names = {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}
+    if len(found) != 1 or next(iter(found)) not in names:
+        raise CheckpointError(f"the weights in {directory} should have one dtype, got {found}")
+    path = directory / "config.json"
+    said = {key: value for key, value in read_json(path).items() if key != "torch_dtype"}
+    write_json(path, {**said, "dtype": names[found.pop()]})
+
+
+def _header(file: Path) -> dict[str, Any]:
+    """What a file of safetensors says of its tensors: a length of 8 bytes, and JSON."""
+    with file.open("rb") as opened:
+        length = int.from_bytes(opened.read(8), "little")
+        header: dict[str, Any] = json.loads(opened.read(length))
+    return header

@@ -88,7 +88,9 @@ def train_stage(
                 log=place / PRINTED,
                 watch=log.follow,
             )
-        return adopt(bench, directory, place / MODEL, step=steps, digest=digest)
+        trained = adopt(bench, directory, place / MODEL, step=steps, digest=digest)
+        shutil.rmtree(place / MODEL)
+        return trained
 
 
 @contextmanager

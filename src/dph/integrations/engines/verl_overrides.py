@@ -16,6 +16,7 @@ ENGINE_DIRECTORY = "verl"
 """Under the run's directory: problems as parquet, verl's checkpoints and what it printed."""
 PROBLEMS, CHECKPOINTS = "problems.parquet", "checkpoints"
 DTYPES = {"float32": "fp32", "bfloat16": "bf16"}
+_STATE = ("model", "optimizer", "extra")
 _ACTOR, _REF = "actor_rollout_ref.actor", "actor_rollout_ref.ref"
 _ROLLOUT, _MODEL = "actor_rollout_ref.rollout", "actor_rollout_ref.model"
 
@@ -85,6 +86,9 @@ def train_overrides(run: VerlRun) -> list[str]:
         "trainer.total_epochs": train.steps,  # an epoch has a step or more: steps end it
         "trainer.save_freq": train.checkpoint_every,
         "trainer.max_actor_ckpt_to_keep": train.keep_checkpoints,
+        # Gathered by verl in float32. Its merger of shards, afterwards, rounds to bfloat16.
+        f"{_ACTOR}.checkpoint.save_contents": [*_STATE, "hf_model"],
+        f"{_ACTOR}.checkpoint.load_contents": _STATE,
     }
     return [*_words(own), *recipe.verl.overrides]
 

@@ -1,7 +1,6 @@
-"""The stages in verl: problems as parquet, a pool on the cluster, training, weights merged back."""
+"""The stages in verl: problems as parquet, a pool on the cluster, training."""
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -43,7 +42,7 @@ from dph.training.actors import Trained
 from dph.training.checkpoints import latest_checkpoint
 from dph.training.tracking import MetricsLog, open_trackers
 
-LOG, MODEL, LATEST = "log.jsonl", "model", "latest_checkpointed_iteration.txt"
+LOG, LATEST = "log.jsonl", "latest_checkpointed_iteration.txt"
 _OURS = "dph.integrations.verl"
 
 
@@ -117,7 +116,7 @@ def train_stage(
     require_made(bench, directory)
     problems_to_explore(bench, directory)
     require_made_from(run.place, digest)
-    *_, train, merge = commands(run, pool=False)
+    (train,) = commands(run, pool=False)
     with only_writer(directory):
         save_recipe(recipe, directory / "recipe.toml")
         _write_problems(bench, run)
@@ -129,9 +128,8 @@ def train_stage(
                 f"verl ended after step {newest_step(run)} of {steps}; its log: "
                 f"{run.place / 'train.log'}"
             )
-        shutil.rmtree(run.place / MODEL, ignore_errors=True)
-        _run(merge, run.place / "merge.log")
-        return adopt(bench, directory, run.place / MODEL, step=steps, digest=digest)
+        model = run.place / CHECKPOINTS / f"global_step_{steps}" / "actor" / "huggingface"
+        return adopt(bench, directory, model, step=steps, digest=digest)
 
 
 def run_of(bench: Workbench, directory: Path) -> VerlRun:
@@ -151,7 +149,7 @@ def pool_is_missing(bench: Workbench, directory: Path) -> bool:
 
 
 def commands(run: VerlRun, *, pool: bool) -> list[Command]:
-    """What is run, in order: pre-sampling where a ``pool`` is to be made, training, merging."""
+    """What is run, in order: pre-sampling where a ``pool`` is to be made, and training."""
     python = [sys.executable, "-P", "-m"]
     search = [
         *map(str, run.recipe.data.modules),
@@ -159,19 +157,11 @@ def commands(run: VerlRun, *, pool: bool) -> list[Command]:
     ]
     modules = {"PYTHONPATH": os.pathsep.join(search)} if search else {}
     shared = {**environment(run, log=run.place / LOG), **modules}
-    steps = run.recipe.train.steps
-    source = run.place / CHECKPOINTS / f"global_step_{steps}" / "actor"
-    merge = ["verl.model_merger", "merge", "--backend", "fsdp", "--local_dir", str(source)]
     found = [
         Command(
             what="training",
             words=[*python, f"{_OURS}.train", *train_overrides(run)],
             environment=shared,
-        ),
-        Command(
-            what="the checkpoint as a transformers directory",
-            words=[*python, *merge, "--target_dir", str(run.place / MODEL)],
-            environment=modules,
         ),
     ]
     if pool:

@@ -1,0 +1,40 @@
+"""Options of `dph run` for engines: each is a setting, and none does nothing."""
+
+import pytest
+
+from dph.cli.engine_options import engine_overrides, require_engine_of_options
+
+
+def test_an_option_is_the_setting_that_it_stands_for():
+    found = engine_overrides("verl", nodes=2, gpus=None, address="head:6379")
+    assert found == ["train.engine=verl", "verl.nodes=2", "verl.address=head:6379"]
+    assert engine_overrides(None, processes=None) == []
+
+
+def test_an_option_of_an_engine_that_does_not_run_is_refused(dph, example, tmp_path):
+    code, _, err = dph("run", example, "--processes", 2, "--out", tmp_path / "run")
+    assert code == 2
+    assert "--processes 2 is of the engine trl; train.engine is 'own'" in err
+    assert not (tmp_path / "run").exists()
+    require_engine_of_options("trl", processes=2, nodes=None)
+
+
+def test_our_own_engine_has_no_commands_to_print(dph, example, tmp_path):
+    code, _, err = dph("run", example, "--dry-run", "--out", tmp_path / "run")
+    assert code == 2
+    assert "--dry-run prints the commands of another engine" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--engine", "ray"), "train.engine: Input should be 'own', 'trl' or 'verl'"),
+        (("--engine", "trl", "--set", "train.shared_prompts=never"), "train.shared_prompts"),
+        (("--engine", "verl", "--nodes", "2"), "verl.nodes = 2 needs a Ray cluster"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_is_written(dph, example, tmp_path, options, said):
+    code, _, err = dph("run", example, "--out", tmp_path / "run", *options)
+    assert code == 2
+    assert said in err
+    assert not (tmp_path / "run").exists()

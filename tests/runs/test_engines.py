@@ -1,0 +1,29 @@
+"""Every engine's stages are functions that can be found."""
+
+from typing import get_args
+
+import pytest
+
+from dph.runs.consolidation_stage import consolidation_recipe
+from dph.runs.engines import stages_of
+from dph.settings import resolve_recipe
+from dph.settings.choices import Engine
+
+MODEL = {"model": {"path": "m"}, "data": {"train": "p.jsonl"}}
+
+
+@pytest.mark.parametrize("engine", get_args(Engine))
+def test_an_engine_has_every_stage(engine):
+    stages = stages_of(resolve_recipe({**MODEL, "method": "grpo", "train": {"engine": engine}}))
+    names = {"own": ("dph.runs",), "trl": ("dph.integrations.engines.trl_stage",)}
+    wanted = names.get(engine, ("dph.integrations.engines.verl_stage",))
+    assert stages.train.__module__.startswith(wanted)
+    assert stages.check.__module__.startswith(wanted)
+    assert callable(stages.presample)
+
+
+def test_consolidation_is_our_own_engines_whoever_trained(tmp_path):
+    files = {"file": "p.jsonl"}
+    table = {**MODEL, "method": "dph_broad", "stores": {"broad": files, "after": files}}
+    recipe = resolve_recipe({**table, "train": {"engine": "trl"}})
+    assert consolidation_recipe(recipe, tmp_path).train.engine == "own"
