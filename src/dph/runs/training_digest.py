@@ -59,6 +59,8 @@ _ADDED_TO_ANCHORS = {
     "recent": None,
     "recent_capacity": None,
     "whole_prompts": False,
+    "whole_schemas": False,
+    "tokens_per_step": None,
 }
 """Settings that came later, with the values of before: runs that do not use them go on."""
 _MOST_NAMED = 4

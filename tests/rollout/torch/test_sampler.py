@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from dph.errors import DataError, ModelError, SettingsError
+from dph.rollout import beginnings
 from dph.rollout.base import Sampler, SampleRequest, SamplingParameters
 from dph.rollout.torch import waves
 from dph.rollout.torch.sampler import TorchSampler
@@ -372,7 +373,7 @@ def test_what_prompts_begin_with_alike_is_run_once_and_draws_the_same(
         )[::-1]
         assert tokens_of(again) == tokens_of(shared)
         assert run <= sum(counts[2:]) < sum(len(request.prompt_ids) for request in requests)
-    monkeypatch.setattr(waves, "LEAST_SHARED", 10**6)
+    monkeypatch.setattr(beginnings, "LEAST_SHARED", 10**6)
     monkeypatch.setattr(SharedForward.__init__, "__kwdefaults__", {
         **SharedForward.__init__.__kwdefaults__, "least_shared": 0
     })  # fmt: skip
