@@ -67,12 +67,12 @@ def stored_of_step(
     samples: Sequence[StoredRow], drawing: Drawing, step: int, *, seed: int
 ) -> list[StoredRow]:
     """The stored samples of a step: a function of the arguments, drawn anew every step."""
-    draw = rehearsal_of_step
     if drawing.whole_schemas:
-        draw = schemas_of_step
+        chosen = schemas_of_step(samples, drawing.count, step, seed=seed)
     elif drawing.whole_prompts:
-        draw = prompts_of_step
-    chosen = draw(samples, drawing.count, step, seed=seed)
+        chosen = prompts_of_step(samples, drawing.count, step, seed=seed)
+    else:
+        chosen = rehearsal_of_step(samples, drawing.count, step, seed=seed)
     return chosen if drawing.tokens is None else _within(chosen, drawing.tokens)
 
 
