@@ -45,6 +45,7 @@ _PLACES = {
 """What lies there counts, not where it lies; and the seed that holds, whichever key named it."""
 _ADDED = {
     "train.final_rate": 1.0,
+    "presample.keep": 1,
     "data.code_memory_mb": 1000,
     "data.template": {},
     "model.weights": "float32",
