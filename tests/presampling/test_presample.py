@@ -92,6 +92,51 @@ def test_a_kept_sample_is_the_final_one_and_correct(pool_of, tmp_path):
         assert tuple(row["token_ids"]) == kept.completion_ids
 
 
+def test_as_many_correct_answers_are_kept_as_the_rule_says(
+    make_model, make_draw, make_source, make_reference, rule, problems, tmp_path
+):
+    model = make_model()
+
+    def made(name, keep):
+        return presample(
+            problems,
+            tmp_path / name,
+            draw=make_draw(model),
+            reference=make_reference(model),
+            source=make_source(model),
+            rule=rule.model_copy(update={"keep": keep}),
+        )
+
+    one, three = made("one", 1), made("three", 3)
+    samples = pq.read_table(tmp_path / "three" / "samples.parquet").to_pylist()
+    final = load_pool(tmp_path / "one").rehearsal
+    kept = load_pool(tmp_path / "three").rehearsal
+    correct = [row for row in samples if row["outcome"] == "CORRECT"]
+    expected = [
+        (sample.problem_id, index)
+        for sample in final
+        for index in sorted(
+            (r["sample_index"] for r in correct if r["problem_id"] == sample.problem_id),
+            key=lambda index: (index != 4, index),
+        )[:3]
+    ]
+    assert [(s.problem_id, s.sample_index) for s in final] == [(s.problem_id, 4) for s in final]
+    assert [(s.problem_id, s.sample_index) for s in kept] == expected
+    assert len(kept) > len(final) == one.counts.rehearsal
+    assert three.counts.rehearsal == len(kept)
+    scores = score_completions(
+        model,
+        [s.prompt_ids for s in kept],
+        [s.completion_ids for s in kept],
+        temperature=1.0,
+        pad_id=0,
+        token_budget=10**6,
+        dtype="float32",
+    )
+    for sample, row in zip(kept, scores, strict=True):
+        assert sample.ref_logprobs == pytest.approx(row, abs=1e-5)
+
+
 def test_the_samples_file_never_holds_more_than_a_chunk_in_one_list(pool_of, tmp_path):
     pool_of(tmp_path / "pool")
     groups = pq.ParquetFile(tmp_path / "pool" / "samples.parquet").metadata

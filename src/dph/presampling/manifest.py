@@ -54,6 +54,8 @@ class Rule(_Record):
 
     threshold: int
     wrong_final: WrongFinal
+    keep: int = 1
+    """Correct answers of a near-perfect problem that are stored, the final sample first."""
 
 
 class Counts(_Record):

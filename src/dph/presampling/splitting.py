@@ -74,9 +74,9 @@ def split(
         wrong_final=rule.wrong_final,
         ungradable=ungradable,
     )
-    final = _final_samples(pieces, n, sides.rehearsal)
+    kept = _kept_samples(pieces, n, sides.rehearsal, rule.keep)
     by_id = {problem.problem_id: problem for problem in problems}
-    chosen = [(by_id[i], final[i], grades.correct[i]) for i in sides.rehearsal]
+    chosen = [(by_id[i], one, grades.correct[i]) for i in sides.rehearsal for one in kept[i]]
     gradable = [count for i, count in grades.correct.items() if i not in ungradable]
     return write_pool(
         path,
@@ -85,7 +85,7 @@ def split(
         counts=Counts(
             problems=len(problems),
             exploration=len(sides.exploration),
-            rehearsal=len(sides.rehearsal),
+            rehearsal=len(chosen),
             discarded=len(sides.discarded),
             ungradable=len(sides.ungradable),
             histogram=histogram(gradable, n),
@@ -131,16 +131,26 @@ def _warn_of(ungradable: Sequence[Ungradable]) -> None:
             )
 
 
-def _final_samples(
-    pieces: Sequence[pa.Table], n: int, problem_ids: Sequence[str]
-) -> dict[str, GradedCompletion]:
+def _kept_samples(
+    pieces: Sequence[pa.Table], n: int, problem_ids: Sequence[str], keep: int
+) -> dict[str, list[GradedCompletion]]:
+    """At most ``keep`` correct samples of each problem: the final one, then those before it.
+
+    Given how many of the n are correct, those are independent draws of the policy's correct
+    answers, as the final one is: that they decided about their problem says nothing about which
+    correct answers they are.
+    """
     wanted = pc.field("problem_id").isin(pa.array(problem_ids, pa.string()))
-    chosen = wanted & (pc.field("sample_index") == n)
-    return {
-        graded.completion.problem_id: graded
-        for piece in pieces
-        for graded in graded_rows(piece.filter(chosen))
-    }
+    chosen = wanted & (pc.field("outcome") == Outcome.CORRECT.value)
+    found: dict[str, list[GradedCompletion]] = {}
+    for piece in pieces:
+        for graded in graded_rows(piece.filter(chosen)):
+            found.setdefault(graded.completion.problem_id, []).append(graded)
+
+    def final_first(graded: GradedCompletion) -> tuple[bool, int]:
+        return graded.completion.sample_index != n, graded.completion.sample_index
+
+    return {i: sorted(some, key=final_first)[:keep] for i, some in found.items()}
 
 
 def _rehearsal_samples(

@@ -45,6 +45,7 @@ _PLACES = {
 """What lies there counts, not where it lies; and the seed that holds, whichever key named it."""
 _ADDED = {
     "train.final_rate": 1.0,
+    "presample.keep": 1,
     "data.code_memory_mb": 1000,
     "data.template": {},
     "model.weights": "float32",
@@ -60,6 +61,8 @@ _ADDED_TO_ANCHORS = {
     "recent": None,
     "recent_capacity": None,
     "whole_prompts": False,
+    "whole_schemas": False,
+    "tokens_per_step": None,
 }
 """Settings that came later, with the values of before: runs that do not use them go on."""
 _MOST_NAMED = 4

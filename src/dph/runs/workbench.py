@@ -207,7 +207,9 @@ class Workbench:
     def rule(self) -> Rule:
         """How a pool of this recipe is split."""
         presample = self.recipe.presample
-        return Rule(threshold=presample.threshold, wrong_final=presample.wrong_final)
+        return Rule(
+            threshold=presample.threshold, wrong_final=presample.wrong_final, keep=presample.keep
+        )
 
 
 @contextmanager

@@ -103,6 +103,16 @@ class AnchorSettings(TermSettings):
     whole_prompts: bool = Field(
         False, description="draw all stored answers of a prompt together: cheaper, less varied"
     )
+    whole_schemas: bool = Field(
+        False,
+        description="draw stored answers whose prompts begin alike (one schema) together: cheaper, "
+        "less varied",
+    )
+    tokens_per_step: Positive | None = Field(
+        None,
+        description="at most so many computed tokens of stored samples a rollout (what they begin "
+        "with alike once), or one sample",
+    )
     recent: Positive | None = Field(
         None,
         description="instead of stored samples: the policy's own correct ones of so many steps",
@@ -135,6 +145,11 @@ class AnchorSettings(TermSettings):
             )
         if self.distributions is not None and self.store is not None:
             raise ValueError("store and distributions name two sources: leave one of them out")
+        if self.whole_prompts and self.whole_schemas:
+            raise ValueError(
+                "whole_prompts and whole_schemas are two ways of drawing stored answers: set one "
+                "of them to false"
+            )
         inside = self.weight_min <= self.weight <= self.weight_max
         if self.target is not None and self.weight > 0 and not inside:
             raise ValueError(

@@ -20,6 +20,11 @@ class PresamplingSettings(Section):
         "discard",
         description="near-perfect, but the final sample is wrong: leave it out, or explore it",
     )
+    keep: Positive = Field(
+        1,
+        description="stored answers of a near-perfect problem: the final sample, then correct ones "
+        "of those that decided",
+    )
     seed: Count | None = Field(
         None,
         description="of the pool's samples, so that runs of several seeds can share a pool; "
@@ -33,6 +38,14 @@ class PresamplingSettings(Section):
     @classmethod
     def _threshold_follows_samples(cls, data: Any) -> Any:
         return with_default(data, "threshold", "samples", lambda n: math.ceil(7 * n / 8))
+
+    @model_validator(mode="after")
+    def _kept_are_drawn(self) -> Self:
+        if self.keep > self.samples + 1:
+            raise ValueError(
+                f"need keep <= samples + 1, got keep={self.keep}, samples={self.samples}"
+            )
+        return self
 
     @model_validator(mode="after")
     def _threshold_fits(self) -> Self:

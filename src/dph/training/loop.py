@@ -33,7 +33,7 @@ from dph.training.failure import save_failed_batch
 from dph.training.interruption import asked_to_stop
 from dph.training.metrics import Metrics, step_metrics
 from dph.training.optimizer import make_optimizer, make_schedule
-from dph.training.order import prompts_of_step, rehearsal_of_step
+from dph.training.order import drawing_of, stored_of_step
 from dph.training.policy_rows import PolicyRows, policy_rows
 from dph.training.preparation import (
     kept_samples,
@@ -221,9 +221,9 @@ class _Run:
         """Every optimizer step's share of groups and stored samples, epoch after epoch."""
         train, anchors = self.recipe.train, self.recipe.objective.anchors
         stored = {
-            name: (prompts_of_step if anchors[name].whole_prompts else rehearsal_of_step)(
+            name: stored_of_step(
                 samples,
-                anchors[name].per_step or train.rehearsal_per_step,
+                drawing_of(anchors[name], train.rehearsal_per_step),
                 step,
                 seed=self.recipe.seed,
             )

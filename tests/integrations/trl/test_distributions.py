@@ -7,7 +7,7 @@ import torch
 
 from dph.errors import PoolError, SettingsError
 from dph.presampling.stores.store import load_store
-from dph.training.order import prompts_of_step
+from dph.training.order import Drawing, prompts_of_step
 from integrations.trl.by_hand import (
     Step,
     logprobs_over_vocabulary,
@@ -135,7 +135,7 @@ def test_the_method_dph_broad_runs_with_the_tilt_of_its_recipe(tmp_path):
     assert (args.epsilon, args.epsilon_high) == (0.2, 0.28)
     trainer = make_trainer(args)
     (anchor,) = trainer.anchors
-    assert (anchor.weight, anchor.per_step, anchor.whole_prompts) == (0.15, 96, True)
+    assert (anchor.weight, anchor.drawing) == (0.15, Drawing(count=96, whole_prompts=True))
     assert len(anchor.store.samples) == 24
     trainer.train()
     tokens = [row["broad/tokens"] for row in trainer.state.log_history if "broad/tokens" in row]

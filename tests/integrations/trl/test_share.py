@@ -2,7 +2,7 @@ import pytest
 
 from dph.integrations.trl.share import MicroStep, MicroSteps, rehearsal_share
 from dph.presampling.pool import RehearsalSample
-from dph.training.order import rehearsal_of_step
+from dph.training.order import Drawing, rehearsal_of_step
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def shares(samples, count, *, ranks, micros, step=3, seed=5):
         [
             rehearsal_share(
                 samples,
-                count,
+                Drawing(count=count),
                 step,
                 MicroStep(rank=rank, ranks=ranks, micro=micro, micros=micros),
                 seed=seed,

@@ -7,8 +7,10 @@ import pytest
 import torch
 
 from dph.errors import DataError, ModelError, SettingsError
+from dph.rollout import beginnings
 from dph.rollout.base import Sampler, SampleRequest, SamplingParameters
 from dph.rollout.torch import waves
+from dph.rollout.torch.repeated_forward import RepeatedForward
 from dph.rollout.torch.sampler import TorchSampler
 from dph.rollout.torch.shared_forward import SharedForward
 from tiny_models import FAMILIES, build_model, build_tokenizer
@@ -327,6 +329,37 @@ def test_a_model_that_cannot_share_is_told_of_once(make_model, tokenizer, caplog
     ]
 
 
+@pytest.mark.parametrize(
+    ("prompts", "tokens", "samples", "limits", "expected"),
+    [
+        (1, 64, 4, {}, RepeatedForward),
+        (1, 65, 4, {}, SharedForward),
+        (2, 30, 4, {}, SharedForward),
+        (1, 30, 4, {"max_rows": 3}, SharedForward),
+        (1, 30, 4, {"cache_tokens": 4 * (64 + 12) - 1}, SharedForward),
+        (1, 30, 4, {"cache_tokens": 4 * (64 + 12)}, RepeatedForward),
+    ],
+)
+def test_one_short_prompt_alone_has_the_cache_of_transformers(
+    make_model, tokenizer, prompts, tokens, samples, limits, expected
+):
+    sampler = TorchSampler(make_model(max_position_embeddings=96), tokenizer, **limits)
+    requests = [
+        SampleRequest(problem_id=str(i), prompt_ids=(3 + i,) * tokens, samples=samples)
+        for i in range(prompts)
+    ]
+    with torch.no_grad():
+        assert type(sampler._forward(requests, PLAIN)) is expected
+
+
+def test_a_short_prompt_draws_the_same_alone_and_beside_others(make_model, tokenizer):
+    sampler = TorchSampler(make_model(), tokenizer)
+    requests = ragged_requests(samples=16)
+    together = tokens_of(sampler.sample(requests, PLAIN, seed=3))
+    alone = [tokens_of(sampler.sample([request], PLAIN, seed=3))[0] for request in requests]
+    assert alone == together
+
+
 def schema_requests(samples=4):
     """Questions on three schemas, beside others that have nothing in common."""
     numbers = random.Random(1)
@@ -372,7 +405,7 @@ def test_what_prompts_begin_with_alike_is_run_once_and_draws_the_same(
         )[::-1]
         assert tokens_of(again) == tokens_of(shared)
         assert run <= sum(counts[2:]) < sum(len(request.prompt_ids) for request in requests)
-    monkeypatch.setattr(waves, "LEAST_SHARED", 10**6)
+    monkeypatch.setattr(beginnings, "LEAST_SHARED", 10**6)
     monkeypatch.setattr(SharedForward.__init__, "__kwdefaults__", {
         **SharedForward.__init__.__kwdefaults__, "least_shared": 0
     })  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from dph.objectives import Reduction, row_weights
-from dph.training.order import prompts_of_step, rehearsal_of_step
+from dph.training.order import Drawing, stored_of_step
 from dph.training.rows import StoredRow
 
 
@@ -36,25 +36,22 @@ class Share:
 
 def rehearsal_share(
     samples: Sequence[StoredRow],
-    count: int,
+    drawing: Drawing,
     step: int,
     place: MicroStep,
     *,
     seed: int,
     reduction: Reduction = "token_mean",
     max_tokens: int | None = None,
-    whole_prompts: bool = False,
 ) -> Share:
     """The part of optimizer step ``step`` (from 1) that falls to ``place``.
 
-    The step's answers are those that the package's own loop draws for (``seed``, ``step``), all
-    answers of a prompt together where ``whole_prompts`` says so; they
+    The step's answers are those that the package's own loop draws for (``seed``, ``step``); they
     are dealt out to the ranks first and each rank's to its micro-steps. Where fewer answers than
     places are left, a place gets the first answer with weight 0: every process runs as many
     forwards as the others, which sharded models need.
     """
-    drawn = prompts_of_step if whole_prompts else rehearsal_of_step
-    rows = drawn(samples, count, step, seed=seed)
+    rows = stored_of_step(samples, drawing, step, seed=seed)
     lengths = torch.tensor([len(row.completion_ids) for row in rows])
     whole = row_weights(lengths, reduction=reduction, max_tokens=max_tokens)
     weights = (place.ranks * whole).tolist()

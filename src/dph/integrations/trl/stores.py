@@ -12,6 +12,7 @@ from dph.presampling.stores.manifest import StoreManifest, read_store_manifest
 from dph.presampling.stores.store import load_store
 from dph.settings import ObjectiveSettings
 from dph.settings.engine_stores import EngineStore
+from dph.training.order import Drawing, drawing_of
 from dph.training.preparation import require_kinds
 from dph.training.rows import StoredRow
 
@@ -32,8 +33,7 @@ class StoredAnchor:
     name: str
     divergence: Divergence | DistributionDivergence
     weight: float
-    per_step: int
-    whole_prompts: bool
+    drawing: Drawing
     store: OpenStore
 
 
@@ -64,8 +64,7 @@ def open_anchors(
             name=name,
             divergence=term.divergence,
             weight=term.weight,
-            per_step=settings[name].per_step or per_step,
-            whole_prompts=settings[name].whole_prompts,
+            drawing=drawing_of(settings[name], per_step),
             store=opened[sources[name]],
         )
         for name, term in terms.anchors.items()

@@ -154,13 +154,12 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
     def _share(self, anchor: StoredAnchor, place: MicroStep) -> Share:
         return rehearsal_share(
             anchor.store.samples,
-            anchor.per_step,
+            anchor.drawing,
             self.state.global_step + 1,
             place,
             seed=self.args.seed,
             reduction=self.args.terms.reduction,
             max_tokens=self.max_completion_length,
-            whole_prompts=anchor.whole_prompts,
         )
 
     def _log_rehearsal(self, sums: Tensor, tokens: list[int], place: MicroStep) -> None:

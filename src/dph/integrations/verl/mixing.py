@@ -24,7 +24,7 @@ from dph.integrations.verl.layout import (
 )
 from dph.integrations.verl.settings import TrainSettings
 from dph.integrations.verl.tensors import SCALES, STORED, stored_rows
-from dph.training.order import prompts_of_step, rehearsal_of_step
+from dph.training.order import drawing_of, stored_of_step
 from dph.training.rows import StoredRow
 
 FIELDS = (
@@ -107,9 +107,8 @@ class MixingActors:
         sources: list[int] = []
         used: list[bool] = []
         for source, (name, anchor) in enumerate(settings.objective.active_anchors.items(), start=1):
-            count = anchor.per_step or settings.rehearsal_per_step
-            draw = prompts_of_step if anchor.whole_prompts else rehearsal_of_step
-            drawn = draw(self._stores[name], count, self._step(), seed=settings.seed)
+            drawing = drawing_of(anchor, settings.rehearsal_per_step)
+            drawn = stored_of_step(self._stores[name], drawing, self._step(), seed=settings.seed)
             shortest = min(drawn, key=lambda s: len(s.prompt_ids) + len(s.completion_ids))
             filling = filled(len(drawn), cells, multiple=multiple) - len(drawn)
             samples += [*drawn, *[shortest] * filling]

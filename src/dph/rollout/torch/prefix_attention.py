@@ -23,6 +23,18 @@ def attend(
     return kernel_for(query, value, softcap=scoring.softcap).forward(query, key, value, scoring)
 
 
+def keep_token(
+    kept: Float[Tensor, "rows heads columns size"],
+    new: Float[Tensor, "rows heads size"],
+    column: int | Int[Tensor, "1"],
+) -> None:
+    """Write every row's newest token; a ``column`` that changes in place is a tensor."""
+    if isinstance(column, int):
+        kept[:, :, column] = new
+    else:
+        kept.index_copy_(2, column, new[:, :, None])
+
+
 def attend_causally(
     query: Float[Tensor, "batch heads queries key"],
     key: Float[Tensor, "batch kv_heads tokens key"],

@@ -15,9 +15,10 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from dph.rollout.beginnings import common_length
 from dph.rollout.torch.row_cache import RowCache
 from dph.rollout.torch.shared_cache import SharedCache
-from dph.rollout.torch.waves import common_length, padded_width
+from dph.rollout.torch.waves import padded_width
 
 PromptCache = SharedCache | RowCache
 

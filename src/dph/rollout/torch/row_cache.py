@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from dph.attention.kernels import Scoring
-from dph.rollout.torch.prefix_attention import attend
+from dph.rollout.torch.prefix_attention import attend, keep_token
 from dph.rollout.torch.waves import Wave, padded_width, row_width
 
 
@@ -104,8 +104,9 @@ class RowCache:
     ) -> Float[Tensor, "rows heads value"]:
         """Keep the new token of every row and attend to its prompt and to its own tokens."""
         stored = self.layers[layer]
-        stored.keys.index_copy_(2, self._cursor, key[:, :, None])
-        stored.values.index_copy_(2, self._cursor, value[:, :, None])
+        column = self._cursor if self._in_place else self.width + self.used
+        keep_token(stored.keys, key, column)
+        keep_token(stored.values, value, column)
         end = self.width + self.columns
         rows, heads = key.shape[:2]
         found = attend(

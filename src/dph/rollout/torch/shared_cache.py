@@ -8,7 +8,7 @@ from torch import Tensor
 
 from dph.attention.kernels import Scoring
 from dph.attention.merging import merge_evenly
-from dph.rollout.torch.prefix_attention import attend, attend_prompts, prompt_table
+from dph.rollout.torch.prefix_attention import attend, attend_prompts, keep_token, prompt_table
 from dph.rollout.torch.waves import Wave, padded_width
 
 _COMPACT_PROMPTS_BELOW = 0.5
@@ -117,8 +117,9 @@ class SharedCache:
     ) -> Float[Tensor, "rows heads value"]:
         """Keep the new token of every row and attend to its prompt and to its own tokens."""
         stored = self.layers[layer]
-        stored.keys.index_copy_(2, self._cursor, key[:, :, None])
-        stored.values.index_copy_(2, self._cursor, value[:, :, None])
+        column = self.used if self._to_come is None else self._cursor
+        keep_token(stored.keys, key, column)
+        keep_token(stored.values, value, column)
         end = self.columns
         rows, heads = key.shape[:2]
         grouped = query.reshape(rows, heads, -1, query.shape[2])

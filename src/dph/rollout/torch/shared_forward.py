@@ -14,12 +14,13 @@ from transformers import PreTrainedModel
 
 from dph.attention.context import Attend, attending
 from dph.errors import ModelError
+from dph.rollout.beginnings import LEAST_SHARED
 from dph.rollout.torch.prefill_attention import PrefillAttention
 from dph.rollout.torch.prompt_prefixes import PrefillPart, PromptCache, prefill_parts
 from dph.rollout.torch.row_cache import RowCache
 from dph.rollout.torch.shared_cache import SharedCache
 from dph.rollout.torch.step_graphs import StepGraphs
-from dph.rollout.torch.waves import LEAST_SHARED, Wave, row_width
+from dph.rollout.torch.waves import Wave, row_width
 
 PREFILL_TOKENS = 8192
 """Prompt tokens that one forward runs; a longer prompt has one of its own."""

@@ -3,16 +3,14 @@
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from dph.errors import SettingsError
 from dph.rollout.base import SampleRequest
+from dph.rollout.beginnings import families
 
 WIDTH_STEP = 64
 """Prompts are padded to a multiple of this in the cache: the sums of attention kernels over fewer
 tokens would round differently, and a row's tokens would depend on its neighbours' prompts."""
-LEAST_SHARED = 16
-"""Prompts that begin with fewer tokens alike run them each, as in the training forward."""
 ROW_WIDTHS = (32, 64)
 """Prompts of at most so many tokens are copied into each of their rows (see `RowCache`)."""
 
@@ -24,17 +22,6 @@ def row_width(tokens: int) -> int | None:
     (32, 64, None)
     """
     return next((width for width in ROW_WIDTHS if tokens <= width), None)
-
-
-def common_length(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens two prompts begin with alike.
-
-    >>> common_length((1, 2, 3), (1, 2, 4, 5))
-    2
-    """
-    pairs = zip(one, other, strict=False)
-    differing = (at for at, (a, b) in enumerate(pairs) if a != b)
-    return next(differing, min(len(one), len(other)))
 
 
 def padded_width(tokens: int) -> int:
@@ -164,18 +151,12 @@ class Waiting:
 def _by_family(prompts: Mapping[tuple[int, ...], object]) -> list[tuple[int, ...]]:
     """Families of prompts that are half alike, and in each the prompts, longest first."""
     given = {prompt: place for place, prompt in enumerate(prompts)}
-    families: list[list[tuple[int, ...]]] = []
-    ordered = sorted(prompts)
-    for before, prompt in pairwise([(), *ordered]):
-        alike = common_length(before, prompt)
-        if alike < LEAST_SHARED or 2 * alike < max(len(before), len(prompt)):
-            families.append([])
-        families[-1].append(prompt)
+    found = families(prompts)
 
     def longest_first(prompt: tuple[int, ...]) -> tuple[int, int]:
         return -len(prompt), given[prompt]
 
-    for family in families:
+    for family in found:
         family.sort(key=longest_first)
-    families.sort(key=lambda family: longest_first(family[0]))
-    return [prompt for family in families for prompt in family]
+    found.sort(key=lambda family: longest_first(family[0]))
+    return [prompt for family in found for prompt in family]
