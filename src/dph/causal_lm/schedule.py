@@ -24,8 +24,8 @@ class WarmupStableDecay:
         SettingsError: a number of steps is negative, or ``final`` is not in (0, 1].
 
     >>> rates = WarmupStableDecay(warmup=2, stable=1, decay=2, final=0.01)
-    >>> [rates(step) for step in range(5)]
-    [0.5, 1.0, 1.0, 0.1, 0.01]
+    >>> print(*(rates(step) for step in range(5)))
+    0.5 1.0 1.0 0.1 0.01
     """
 
     warmup: int
