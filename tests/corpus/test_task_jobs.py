@@ -78,8 +78,8 @@ def files(directory):
     importlib.util.find_spec("ray") is None, reason="needs Ray: `make test-verl` runs this"
 )
 def test_two_workers_of_ray_write_the_same_bytes(tmp_path):
-    ray = importlib.import_module("ray")
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    ray = pytest.importorskip("ray")
+    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
         rows = [{"path": f"{n}.txt", "text": f"text {n % 30}"} for n in range(40)]
         source = tmp_path / "rows.jsonl"

@@ -77,26 +77,12 @@ def recall(
     require(packages_of(settings.classifier), "recall")
     answers = {} if patterns is None else read_review(patterns)
     labels = {} if labelled is None else read_labels(labelled)
-    step = {"stage": "recall", "version": VERSION, "settings": dict(settings.json())}
-    step["inputs"] = {
-        "seeds": seeds.manifest.content,
-        "accepted": digest(accepted(answers)),
-        "labels": digest(labels),
-    }
-    step["input"] = pages.manifest.content
+    step = _step(pages, seeds, settings, accepted(answers), labels)
     history = [*pages.manifest.history, step]
 
     def make() -> Corpus:
-        rounds = Rounds(
-            pages,
-            seeds,
-            settings,
-            Patterns(accepted(answers)),
-            labels,
-            out,
-            workers,
-            on_progress,
-        )
+        known = Patterns(accepted(answers))
+        rounds = Rounds(pages, seeds, settings, known, labels, out, workers, on_progress)
         learnt = rounds.run()
         _write(out, learnt, digest(step), answers)
         summaries = rounds.cut(learnt)
@@ -112,6 +98,27 @@ def recall(
         make=make,
         beside=lambda: _are_done(out, digest(step)),
     )
+
+
+def _step(
+    pages: Corpus,
+    seeds: Corpus,
+    settings: RecallSettings,
+    patterns: Sequence[str],
+    labels: Mapping[str, bool],
+) -> dict[str, Any]:
+    """What the manifest says of the stage: all that its outcome depends on."""
+    return {
+        "stage": "recall",
+        "version": VERSION,
+        "settings": dict(settings.json()),
+        "inputs": {
+            "seeds": seeds.manifest.content,
+            "accepted": digest(patterns),
+            "labels": digest(labels),
+        },
+        "input": pages.manifest.content,
+    }
 
 
 def rounds_of(out: Path) -> Sequence[Mapping[str, Any]]:
