@@ -108,7 +108,7 @@ def test_only_a_method(dph, study, instant):
     assert all(".grpo." in name for name in made)
     code, _, err = dph("study", study, "--only", "chess")
     assert code == 2
-    assert "there is no such world or method" in err
+    assert "there is no such world, method or seed" in err
 
 
 def test_a_changed_rule_is_refused_after_report_runs_and_has_its_own_place(dph, study, instant):

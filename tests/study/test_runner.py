@@ -5,13 +5,14 @@ import shutil
 
 import pytest
 
-from dph.errors import DataError, SettingsError, TrainingError
+from dph.errors import DataError, TrainingError
 from dph.runs.progress import Silent
 from dph.study.planner import Planner
 from dph.study.row_files import read_row_files
 from dph.study.rule_lock import default_places
 from dph.study.runner import Runner
 from dph.study.study_file import load_study
+from dph.study.wanted import Wanted
 from small_study import RULE, STUDY
 
 
@@ -63,12 +64,11 @@ def test_a_clone_that_has_only_the_rows_goes_on_without_running_them_again(small
 
 def test_only_what_was_named_is_run(small, instant):
     jobs = instant()
-    run(small, jobs, only=["sql-1", "GRPO"])
+    wanted = Wanted(worlds=frozenset({"sql-1"}), methods=frozenset({"GRPO"}))
+    run(small, jobs, wanted=wanted)
     made = [name for name in jobs.started if not name.endswith(".prepare")]
     assert made
     assert all(".grpo." in name for name in made)
-    with pytest.raises(SettingsError, match="--only sqlite: there is no such world or method"):
-        run(small, jobs, only=["sqlite"])
 
 
 def test_a_run_that_fails_is_told_and_the_others_are_made(small, instant):

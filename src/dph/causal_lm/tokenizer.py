@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from dph.causal_lm.recipes import TokenizerSettings
@@ -11,6 +11,7 @@ from dph.corpus import Corpus
 from dph.errors import DataError
 from dph.files import atomic_path, make_directory
 from dph.models.loading import load_tokenizer
+from dph.models.new_tokenizer import new_tokenizer
 
 PAD, BEGIN, END = "<|pad|>", "<|begin|>", "<|end|>"
 """The special tokens; a text begins with BEGIN, and END follows a document or an answer."""
@@ -62,18 +63,7 @@ def train_tokenizer(texts: Iterator[str], *, vocabulary: int) -> PreTrainedToken
     if first is None:
         raise DataError("there is no text to train a tokenizer on")
     backend.train_from_iterator(_chain(first, texts), trainer)
-    backend.post_processor = processors.TemplateProcessing(
-        single=f"{BEGIN} $A", special_tokens=[(BEGIN, backend.token_to_id(BEGIN))]
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=backend,
-        pad_token=PAD,
-        bos_token=BEGIN,
-        eos_token=END,
-        padding_side="left",
-        clean_up_tokenization_spaces=False,
-        model_input_names=["input_ids", "attention_mask"],
-    )
+    return new_tokenizer(backend, pad=PAD, bos=BEGIN, eos=END)
 
 
 def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:

@@ -34,7 +34,7 @@ EngineOption = Annotated[
 ]
 OnlyOption = Annotated[
     list[str] | None,
-    typer.Option("--only", metavar="WORLD|METHOD", help="Run these alone; may be repeated."),
+    typer.Option("--only", metavar="WORLD|METHOD|SEED", help="Run these alone; may be repeated."),
 ]
 KeepOption = Annotated[
     Literal["scores", "checkpoints"] | None,
@@ -79,23 +79,24 @@ def study(
     from dph.study.planner import Planner
     from dph.study.row_files import read_row_files
     from dph.study.rule_lock import current_lock, default_places, start_with_new_rule
-    from dph.study.runner import Runner, wanted_runs
+    from dph.study.runner import Runner
     from dph.study.study_file import load_study, with_settings
+    from dph.study.wanted import wanted_runs
 
     loaded = with_settings(load_study(file), {"keep": keep, "engine": engine, "jobs": jobs})
     planner, places = Planner(loaded), default_places(loaded, out)
-    wanted_runs(only or (), planner)  # refuses what is not there
+    wanted = wanted_runs(only or (), loaded.file, planner.sites)
     require_writable(places.out)
     if new_rule and not status:
         places = start_with_new_rule(loaded, places)
     rows = read_row_files(places.rows)
-    lock, plan = current_lock(loaded, places, rows), planner.plan(rows)
+    lock, plan = current_lock(loaded, places, rows), wanted.of(planner.plan(rows))
     before = outlook(plan, places, rows, loaded.file.study.jobs or os.cpu_count() or 1)
     if not status:
         progress = open_progress()
         progress.say(f"{loaded.file.study.name}: {before}; {lock.note}")
         if plan.missing(rows) and not no_run:
-            runner = Runner(planner, places, _jobs(loaded.file.study, places), only=only or ())
+            runner = Runner(planner, places, _jobs(loaded.file.study, places), wanted=wanted)
             rows = runner.run(progress)
     report = make_report(loaded, planner.plan(rows), rows, lock)
     if not status:
@@ -104,7 +105,7 @@ def study(
         typer.echo(json_text(report_document(report, rows)))
         return
     if status:
-        typer.echo(said_status(report, before, rows))
+        typer.echo(said_status(report, plan, before, rows))
     if table is not None or not status:
         typer.echo(said_tables(report, table))
     if not status:

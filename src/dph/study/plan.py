@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from dph.study.choice import Choice
 from dph.study.row_files import RowFile
+from dph.study.settings import MethodSettings
+from dph.study.sites import Site
 from dph.study.variants import Variant
 
 DEVELOPMENT, REPORT = "development", "report"
@@ -27,18 +29,31 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """All runs that are decided, in the order in which they are best made.
+class Undecided:
+    """Runs of a method in a world that wait for choices: a seed for each, at most so many."""
 
-    ``total`` counts different runs, with those that are not decided yet: at most so many.
+    site: Site
+    method: MethodSettings
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """All runs that are decided, in the order in which they are best made, and what is undecided.
+
     ``choices`` are by world and label; ``left_out`` are labels that ``if_best`` kept from being
     reported.
     """
 
     runs: tuple[Run, ...]
-    total: int
+    undecided: tuple[Undecided, ...]
     choices: Mapping[tuple[str, str], Choice]
     left_out: frozenset[tuple[str, str]]
+
+    @property
+    def total(self) -> int:
+        """How many different runs there are, those that are not decided yet among them."""
+        return len({run.id for run in self.runs}) + sum(len(left.seeds) for left in self.undecided)
 
     def missing(self, rows: Rows) -> list[Run]:
         """The runs that are not finished, each once, in order."""

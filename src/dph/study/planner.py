@@ -12,7 +12,7 @@ from dph.study.candidates import (
     require_no_circle,
 )
 from dph.study.choice import Choice, best_candidate, development_score
-from dph.study.plan import DEVELOPMENT, REPORT, Plan, Rows, Run
+from dph.study.plan import DEVELOPMENT, REPORT, Plan, Rows, Run, Undecided
 from dph.study.settings import BASE, MethodSettings
 from dph.study.sites import Site, sites_of
 from dph.study.study_file import Study
@@ -47,10 +47,9 @@ class Planner:
                 break
         left_out, undecided = self._left_out(choices)
         runs = tuple(self._runs(tried, choices, left_out | undecided))
-        unknown = self._unknown(tried, choices, left_out, undecided)
         return Plan(
             runs=runs,
-            total=len({run.id for run in runs}) + unknown,
+            undecided=tuple(self._undecided(tried, choices, left_out, undecided)),
             choices=choices,
             left_out=left_out,
         )
@@ -178,23 +177,24 @@ class Planner:
                             variant = self.variants.of(site, method, candidate)
                             yield Run(variant=variant, label=method.label, seed=seed, split=split)
 
-    def _unknown(
+    def _undecided(
         self,
         tried: Mapping[tuple[str, str], tuple[Candidate, ...]],
         choices: Mapping[tuple[str, str], Choice],
         left_out: frozenset[tuple[str, str]],
         undecided: frozenset[tuple[str, str]],
-    ) -> int:
-        """How many runs may still be added by choices that were not made yet."""
-        settings, count = self.study.file.study, 0
+    ) -> Iterator[Undecided]:
+        """The runs that may still be added by choices that were not made yet."""
+        settings = self.study.file.study
         for site in self.sites:
             for method in self.study.file.methods:
-                key = (site.name, method.label)
+                key, seeds = (site.name, method.label), list[int]()
                 if key not in tried and is_developed(method):
-                    count += number_of_candidates(method) * len(settings.seeds_development)
+                    seeds += settings.seeds_development * number_of_candidates(method)
                 if key not in left_out and (key not in choices or key in undecided):
-                    count += len(settings.seeds_report)
-        return count
+                    seeds += settings.seeds_report
+                if seeds:
+                    yield Undecided(site=site, method=method, seeds=tuple(seeds))
 
     def _require_known_worlds(self) -> None:
         names = [site.name for site in self.sites]

@@ -1,11 +1,11 @@
 """Running a study: as many runs at a time as there is room for, until nothing is left to do."""
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from dph.errors import SettingsError, TrainingError
+from dph.errors import TrainingError
 from dph.jobs.job import Ended, Job, Jobs
 from dph.runs.progress import ProgressDisplay
 from dph.study.candidates import Candidate
@@ -17,8 +17,7 @@ from dph.study.prepared import is_prepared
 from dph.study.row_files import RowFile, read_row_files
 from dph.study.rule_lock import current_lock, write_lock
 from dph.study.settings import BASE
-
-Wanted = Callable[[Run], bool]
+from dph.study.wanted import Wanted
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,10 +36,10 @@ class Runner:
     """Goes through a study's plan; the plan is made anew whenever a run has ended."""
 
     def __init__(
-        self, planner: Planner, places: Places, jobs: Jobs, *, only: Sequence[str] = ()
+        self, planner: Planner, places: Places, jobs: Jobs, *, wanted: Wanted | None = None
     ) -> None:
         self._planner, self._places, self._jobs = planner, places, jobs
-        self._wanted = wanted_runs(only, planner)
+        self._wanted = wanted or Wanted()
         self._rule = planner.study.rule_sha256
 
     def run(self, progress: ProgressDisplay) -> dict[str, RowFile]:
@@ -76,7 +75,8 @@ class Runner:
             failed = f" failed: {ended.error}" if ended.error else ""
             plan = self._plan(state)
             self._tidy(plan, state)
-            ahead = outlook(plan, self._places, state.rows, self._jobs.capacity)
+            asked = self._wanted.of(plan)
+            ahead = outlook(asked, self._places, state.rows, self._jobs.capacity)
             progress.say(f"{ahead}: {ended.id}{failed}")
 
     def _plan(self, state: _State) -> Plan:
@@ -182,30 +182,3 @@ class Runner:
             directory = self._places.work(run.variant.site.name, run.seed) / name
             if run.label != BASE and name not in needed and directory.exists():
                 shutil.rmtree(directory)
-
-
-def wanted_runs(only: Sequence[str], planner: Planner) -> Wanted:
-    """Which runs are made: all, or those of the worlds and methods that were named.
-
-    Several worlds add up, several methods add up, and the two narrow each other. A method is named
-    by its label or by its name, a world by its name or by its task.
-
-    Raises:
-        SettingsError: there is no such world or method.
-    """
-    world_names = {n for site in planner.sites for n in (site.name, site.task) if n is not None}
-    method_names = {n for m in planner.study.file.methods for n in (m.label, m.name)} | {BASE}
-    for name in only:
-        if name not in world_names | method_names:
-            raise SettingsError(
-                f"--only {name}: there is no such world or method; there are "
-                f"{', '.join(sorted(world_names))} and {', '.join(sorted(method_names))}"
-            )
-    worlds, methods = set(only) & world_names, set(only) & method_names
-
-    def wanted(run: Run) -> bool:
-        return (not worlds or bool(worlds & {run.variant.site.name, run.variant.site.task})) and (
-            not methods or bool(methods & {run.label, run.variant.method})
-        )
-
-    return wanted

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
-from tokenizers import Tokenizer, models, processors
+from tokenizers import Tokenizer, models
 from tokenizers.pre_tokenizers import PreTokenizer
 from transformers import PreTrainedTokenizerFast
+
+from dph.models.new_tokenizer import new_tokenizer
 
 PAD, BOS, EOS, UNKNOWN = "<pad>", "<bos>", "<eos>", "<unk>"
 SPECIAL = (PAD, BOS, EOS, UNKNOWN)
@@ -23,16 +25,4 @@ def word_tokenizer(
 
 def with_special_tokens(backend: Tokenizer) -> PreTrainedTokenizerFast:
     """``backend``, which has ``SPECIAL``, for transformers; a prompt begins with ``BOS``."""
-    backend.post_processor = processors.TemplateProcessing(
-        single=f"{BOS} $A", special_tokens=[(BOS, backend.token_to_id(BOS))]
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=backend,
-        pad_token=PAD,
-        bos_token=BOS,
-        eos_token=EOS,
-        unk_token=UNKNOWN,
-        padding_side="left",
-        clean_up_tokenization_spaces=False,
-        model_input_names=["input_ids", "attention_mask"],
-    )
+    return new_tokenizer(backend, pad=PAD, bos=BOS, eos=EOS, unknown=UNKNOWN)

@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from dph.reporting.text_table import FORMATS, markdown
 from dph.study.all_tables import all_tables
 from dph.study.outlook import Outlook
-from dph.study.plan import DEVELOPMENT, REPORT
+from dph.study.plan import DEVELOPMENT, REPORT, Plan
 from dph.study.row_files import RowFile
 from dph.study.tables import Report, choices_table
 
 
-def said_status(report: Report, outlook: Outlook, rows: Mapping[str, RowFile]) -> str:
-    """Finished runs by world and split, the time that is left, the rule, and the choices."""
+def said_status(report: Report, asked: Plan, outlook: Outlook, rows: Mapping[str, RowFile]) -> str:
+    """Finished runs of what was asked for, the time that is left, the rule, and the choices."""
     lines = [f"{report.study.file.study.name}: {outlook}"]
-    runs = report.plan.runs
+    runs = asked.runs
     for world in dict.fromkeys(run.variant.site.name for run in runs):
         parts = []
         for split in (DEVELOPMENT, REPORT):
