@@ -1,7 +1,7 @@
 """The recipes for one GPU: what `dph recipe check` finds where model and data are at hand.
 
-Nobody has run them. Models lie here as their configs say, with weight files that have the right header
-and no content (sparse files), so that the estimate of memory is that of the real ones.
+Nobody has run them. Models lie here as their configs say, with weight files that have the right
+header and no content (sparse files), so that the estimate of memory is that of the real ones.
 """
 
 import json
@@ -138,7 +138,10 @@ def checked(dph, model_of, data_of):
 
 
 def test_there_is_one_for_each_task_card_and_model_that_fits_it():
-    fits = {"24gb": ("1.5b-full", "1.5b-lora", "8b-lora"), "80gb": ("1.5b-full", "8b-full", "8b-lora")}
+    fits = {
+        "24gb": ("1.5b-full", "1.5b-lora", "8b-lora"),
+        "80gb": ("1.5b-full", "8b-full", "8b-lora"),
+    }
     wanted = {f"{t}-{m}-{card}" for t in PROMPT for card, ms in fits.items() for m in ms}
     assert set(NAMES) == wanted
 
@@ -147,7 +150,9 @@ def test_there_is_one_for_each_task_card_and_model_that_fits_it():
 def test_each_says_that_it_was_not_run(name):
     path = PLACE / f"{name}.toml"
     table = tomllib.loads(path.read_text())
-    assert path.read_text().partition("\n")[0].endswith(f"of {name.split('-')[-1][:2]} GB. Not run.")
+    assert (
+        path.read_text().partition("\n")[0].endswith(f"of {name.split('-')[-1][:2]} GB. Not run.")
+    )
     assert table["notes"].startswith("Not run: ")
     assert table["name"] == name
     assert ("adapter" in table["model"]) == ("-lora-" in name)
@@ -205,4 +210,7 @@ def test_the_gold_answer_of_gsm8k_stands_behind_its_mark(response, gold, outcome
     monkeypatch.syspath_prepend(str(PLACE))
     from gsm8k import grade  # noqa: PLC0415
 
-    assert grade(response, Problem(problem_id="p", prompt="?", answer={"answer": gold})).outcome is outcome
+    assert (
+        grade(response, Problem(problem_id="p", prompt="?", answer={"answer": gold})).outcome
+        is outcome
+    )

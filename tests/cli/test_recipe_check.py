@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -270,3 +271,47 @@ def test_chats_are_measured_by_what_they_say_at_least(errors, dph, example):
     rows(example.parent / "problems.jsonl", *chats[:2])
     out = dph("recipe", "check", example, *(w for f in few for w in ("--set", f)))[1]
     assert "not checked: what the chat template adds" in out
+
+
+def test_the_memory_is_told_part_by_part_for_the_device_that_is_named(dph, example):
+    code, out, _ = dph("recipe", "check", example, "--device-memory", 24)
+    assert code == 0
+    told = [line.strip() for line in out.splitlines() if line.startswith("  memory")]
+    assert [line.partition(" = ")[0].rsplit(" ", 2)[0] for line in told[:2]] == [
+        "memory, estimated: training",
+        "memory, estimated: sampling",
+    ]
+    assert told[2:] == ["memory there is: 24.0 GiB (a GPU of 24 GiB)"]
+    cpu = ("--set", "model.device=cpu", "--device-memory", 2, "--json")
+    memory = json.loads(dph("recipe", "check", example, *cpu)[1])["memory"]
+    assert memory["device"] == {"name": "a machine of 2 GiB", "bytes": 2**31}
+    assert memory["peak"] == max(memory["training"], memory["sampling"]) > memory["weights"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "advice"),
+    [
+        (["sampling.max_rows=9", "train.steps=1"], "train.microbatch_tokens"),
+        (["train.problems_per_step=12", "train.samples_per_problem=999"], "sampling.max_rows"),
+    ],
+)
+def test_what_cannot_fit_is_an_error_with_what_to_do(dph, example, settings, advice):
+    """The libraries alone take 0.6 GiB: so little less than that is left over."""
+    if "max_rows" in advice:  # logits of many rows outweigh an update of few tokens
+        settings = [*settings, "train.microbatch_tokens=20", "sampling.max_rows=99999"]
+    words = [word for setting in settings for word in ("--set", setting)]
+    code, out, err = dph("recipe", "check", example, *words, "--device-memory", 0.6)
+    assert (code, out) == (2, "")
+    part = "training" if "microbatch" in advice else "sampling"
+    assert f"dph: error: {part} takes about 0.6 GiB, and a GPU of 0.6 GiB has 0.6: lower" in err
+    assert advice in err
+
+
+def test_a_device_is_named_for_runs_alone_and_has_some_memory(dph, example):
+    book = Path(__file__).parents[2] / "recipes" / "cookbook" / "cookbook.toml"
+    code, _, err = dph("recipe", "check", book, "--device-memory", 24)
+    assert code == 2
+    assert "of kind cookbook no memory is estimated" in err
+    code, _, err = dph("recipe", "check", example, "--device-memory", 0)
+    assert code == 2
+    assert "is above 0 GiB, got 0" in err

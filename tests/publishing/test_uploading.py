@@ -1,9 +1,17 @@
 import pytest
+import torch
+from safetensors.torch import load, load_file
 
 from dph.errors import ModelError, SettingsError
 from dph.hub.cache import model_snapshot
 from dph.publishing import push, read_finished_run
-from finished_runs import TOKENS, WEIGHTS
+from dph.runs.export import export
+from dph.runs.progress import Silent
+from dph.runs.training_stage import train_stage
+from dph.runs.workbench import open_workbench
+from dph.settings import resolve_recipe, save_recipe
+from dph.tasks.problems import save_problems
+from finished_runs import TOKENS, WEIGHTS, measure
 
 # Of huggingface_hub, which gives httpx the bytes of a file under an older name.
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
@@ -28,6 +36,53 @@ def test_a_checkpoint_arrives_whole_without_what_is_only_for_training(logged_in,
     assert url.startswith(f"{logged_in.url}/me/words/commit/")
     commits = [path for method, path in logged_in.requests if "/commit/" in path]
     assert commits == ["/api/models/me/words/commit/main"]
+
+
+@pytest.fixture
+def adapted(tmp_path, make_model, tokenizer, problems):
+    """The directory of a run that trained an adapter for two steps."""
+    make_model().save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    save_problems(tmp_path / "train.jsonl", problems)
+    table = {
+        "name": "letters",
+        "method": "grpo",
+        "model": {
+            "path": str(tmp_path / "model"),
+            "device": "cpu",
+            "adapter": {"kind": "lora", "rank": 2},
+        },
+        "data": {"train": str(tmp_path / "train.jsonl"), "verifier": "letter_grader:grade"},
+        "sampling": {"max_tokens": 8},
+        "train": {
+            "steps": 2,
+            "problems_per_step": 6,
+            "samples_per_problem": 8,
+            "learning_rate": 0.05,
+        },
+    }
+    recipe, run = resolve_recipe(table), tmp_path / "run"
+    run.mkdir()
+    with open_workbench(recipe) as bench:
+        trained = train_stage(bench, run, Silent())
+    save_recipe(recipe, run / "recipe.toml")
+    measure(run, trained.checkpoint)
+    return run
+
+
+def test_an_adapter_arrives_merged_as_a_model_that_anybody_loads(logged_in, adapted, tmp_path):
+    push(read_finished_run(adapted), "me/letters")
+    files = logged_in.files("me/letters")
+    assert {"config.json", "model.safetensors", "tokenizer.json", "README.md"} <= files.keys()
+    assert not [name for name in files if "adapter" in name or "optimizer" in name]
+    assert str(tmp_path).encode() not in b"".join(files.values())
+    ours = load(files["model.safetensors"])
+    theirs = load_file(export(adapted, tmp_path / "out") / "model.safetensors")
+    base = load_file(tmp_path / "model" / "model.safetensors")
+    assert ours.keys() == theirs.keys() == base.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    assert any(not torch.equal(ours[name], base[name]) for name in base)
+    assert [path.name for path in (adapted / "checkpoints").rglob("model.safetensors")] == []
 
 
 @pytest.mark.usefixtures("logged_in")

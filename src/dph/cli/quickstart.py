@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -42,20 +42,15 @@ def quickstart(
     as_json: JsonOption = False,
 ) -> None:
     """Build a small world, train a base model that knows it, and compare methods on it."""
-    from dph.cli.display.output import json_text, table_text
     from dph.cli.display.progress import open_progress
     from dph.cli.display.quiet import quiet_libraries
     from dph.cli.request import require_writable
-    from dph.reporting.cells import duration
 
     require_writable(out)
     quiet_libraries()
-    from dph.cli.display.quickstart_picture import save_picture
-    from dph.cli.display.quickstart_report import save_report
     from dph.cli.display.quickstart_words import said_words
     from dph.quickstart.recipes import tiny_size
     from dph.quickstart.run import quickstart as compare_methods
-    from dph.reporting.tables import comparison_table
 
     labels = [label.strip() for label in methods.split(",") if label.strip()]
     summary = compare_methods(
@@ -68,10 +63,31 @@ def quickstart(
         jobs=jobs or os.cpu_count() or 1,
         size=tiny_size(task, world) if tiny else None,
     )
+    _show(summary, out, words=said_words(summary, task, world), seed=seed, as_json=as_json)
+
+
+def _show(summary: dict[str, Any], out: Path, *, words: str, seed: int, as_json: bool) -> None:
+    """Save the picture and the report, and print the table and where they lie."""
+    from dph.cli.display.output import json_text
+    from dph.cli.display.quickstart_picture import save_picture
+    from dph.cli.display.quickstart_report import save_report
+
     picture, page = save_picture(summary, out), save_report(summary, out)
     if as_json:
         typer.echo(json_text(summary))
         return
-    took = duration(summary["seconds"]["total"])
-    typer.echo(f"{table_text(comparison_table(summary))}\nseed {seed}, {took}")
-    typer.echo(f"picture: {picture}\nreport: {page}\n\n{said_words(summary, task, world)}")
+    typer.echo(f"{_table(summary)}\nseed {seed}, {_took(summary)}")
+    typer.echo(f"picture: {picture}\nreport: {page}\n\n{words}")
+
+
+def _table(summary: dict[str, Any]) -> str:
+    from dph.cli.display.output import table_text
+    from dph.reporting.tables import comparison_table
+
+    return table_text(comparison_table(summary))
+
+
+def _took(summary: dict[str, Any]) -> str:
+    from dph.reporting.cells import duration
+
+    return duration(summary["seconds"]["total"])

@@ -67,7 +67,7 @@ def _looked_at(
     kind = recipe_kind(recipe)
     if kind and memory is not None:
         raise SettingsError(
-            f"--device-memory is for recipes of runs: what one of kind {kind} takes is not estimated"
+            f"--device-memory is for recipes of runs: of kind {kind} no memory is estimated"
         )
     if kind == "cookbook":
         return f"kind {kind}", *_cookbook(recipe, overrides)

@@ -1,4 +1,4 @@
-"""The recipes that come with the package: inside it where it is installed, beside it in a checkout."""
+"""The recipes that come with the package: inside it when installed, beside it in a checkout."""
 
 import shutil
 from dataclasses import dataclass

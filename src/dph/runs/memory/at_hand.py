@@ -9,6 +9,7 @@ from pathlib import Path
 from dph.errors import SettingsError
 from dph.settings.choices import Device as Wanted
 
+_TOTAL = "/proc/meminfo"
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -61,7 +62,7 @@ def _gpu() -> Device | None:
 def _memory() -> float | None:
     """The machine's memory, or what of it this process may take."""
     try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        lines = Path(_TOTAL).read_text(encoding="ascii").splitlines()
     except OSError:
         return None
     total = next((float(x.split()[1]) * 1024 for x in lines if x.startswith("MemTotal")), None)
