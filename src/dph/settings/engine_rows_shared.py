@@ -95,5 +95,6 @@ SHARED_ROWS: Mapping[str, Row] = MappingProxyType(
         },
         "track.to": ours("metrics.jsonl and beside it"),
         "track.project": ours("metrics.jsonl and beside it"),
+        "track.answers": ours(_EVALUATION),
     }
 )

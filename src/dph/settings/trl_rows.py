@@ -43,7 +43,7 @@ TRL_ROWS: Mapping[str, Row] = MappingProxyType(
         ),
         **{
             f"presample.{name}": ours("pre-sampling")
-            for name in ("samples", "threshold", "wrong_final", "seed")
+            for name in ("samples", "threshold", "wrong_final", "keep", "seed")
         },
         "presample.pool": to("pool"),
         **{f"stores.*.{name}": to("stores") for name in ("tilt", "values", "place")},
@@ -84,9 +84,11 @@ TRL_ROWS: Mapping[str, Row] = MappingProxyType(
         "objective.anchors.*.per_step": to("rehearsal_per_step"),
         **{
             f"objective.anchors.*.{name}": to(_OBJECTIVE)
-            for name in ("weight", "store", "distributions", "whole_prompts", "form", "alpha")
+            for name in (
+                *("weight", "store", "distributions", "whole_prompts", "whole_schemas"),
+                *("tokens_per_step", "form", "alpha", "floor"),
+            )
         },
-        "objective.anchors.*.floor": to(_OBJECTIVE),
         "objective.reduction": to("loss_type"),
         "objective.dynamic_sampling": to(
             _OBJECTIVE, only=(False,), why=f"TRL cannot draw more groups for a step; {_BOTH}"

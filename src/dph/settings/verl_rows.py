@@ -63,6 +63,11 @@ VERL_ROWS: Mapping[str, Row] = MappingProxyType(
         "presample.samples": to("dph.samples"),
         "presample.threshold": to("dph.threshold"),
         "presample.wrong_final": to("dph.wrong_final"),
+        "presample.keep": ours(
+            "pre-sampling",
+            only=(1,),
+            why=f"verl's pool has one answer of a problem; {_BOTH} keep more",
+        ),
         "presample.seed": to("dph.seed"),
         "presample.pool": to("dph.pool"),
         **{f"stores.*.{name}": to("dph.stores") for name in ("tilt", "values", "place")},
@@ -93,7 +98,7 @@ VERL_ROWS: Mapping[str, Row] = MappingProxyType(
             f"objective.anchors.*.{name}": to(_OBJECTIVE)
             for name in (
                 *("divergence", "weight", "store", "distributions", "per_step", "whole_prompts"),
-                *("form", "alpha", "floor"),
+                *("whole_schemas", "tokens_per_step", "form", "alpha", "floor"),
             )
         },
         **{f"objective.{name}": to(_OBJECTIVE) for name in ("reduction", "dynamic_sampling")},

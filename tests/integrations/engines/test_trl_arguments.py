@@ -41,6 +41,8 @@ def test_a_rollouts_stored_answers_are_dealt_out_to_its_optimizer_steps():
     assert told(make_recipe("trl"))["rehearsal_per_step"] == 4
     own = make_recipe("trl", **{"objective.anchors.rehearsal.per_step": 6})
     assert told(own)["objective"]["anchors"]["rehearsal"]["per_step"] == 3
+    most = make_recipe("trl", **{"objective.anchors.rehearsal.tokens_per_step": 101})
+    assert told(most)["objective"]["anchors"]["rehearsal"]["tokens_per_step"] == 50
     with pytest.raises(SettingsError, match=r"train\.rehearsal_per_step = 7 does not divide"):
         told(make_recipe("trl", **{"train.rehearsal_per_step": 7}))
 

@@ -101,6 +101,9 @@ def _objective(recipe: Recipe, directory: Path) -> dict[str, Any]:
         if "per_step" in anchor:
             key = f"objective.anchors.{name}.per_step"
             anchor["per_step"] = _of_a_minibatch(anchor["per_step"], recipe, key)
+        if "tokens_per_step" in anchor:
+            tokens = anchor["tokens_per_step"] // recipe.train.minibatches
+            anchor["tokens_per_step"] = max(1, tokens)
     objective, wanted = recipe.objective, recipe.train.rehearsal_per_step
     shared = any(a.per_step is None for a in objective.active_anchors.values())
     rehearsal = _of_a_minibatch(wanted, recipe, "train.rehearsal_per_step") if shared else wanted
