@@ -8,7 +8,7 @@ from dph.cli import main
 
 
 @pytest.mark.parametrize(
-    ("typed", "offered"), [("dph rec", ["recipe"]), ("dph recipe c", ["check"])]
+    ("typed", "offered"), [("dph rec", ["recipe"]), ("dph recipe ch", ["check"])]
 )
 def test_a_shell_completes_verbs(monkeypatch, capsys, typed, offered):
     monkeypatch.setenv("_DPH_COMPLETE", "complete_bash")
