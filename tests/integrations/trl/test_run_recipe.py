@@ -160,7 +160,14 @@ def test_interrupted_training_goes_on_from_trls_checkpoint(run):
 def test_dph_run_trains_by_trl_evaluates_and_keeps_what_is_done(run, processes):
     text = (run / "recipe.toml").read_text() + '[data.sets]\nsame = "problems.jsonl"\n'
     text += "[evaluate]\nsamples = 2\n"
-    (run / "small.toml").write_text(text.replace("minibatches = 1", "minibatches = 2"))
+    text = text.replace("minibatches = 1", "minibatches = 2").replace('"pool"', '"true-pool"')
+    (run / "small.toml").write_text(text)
+    with open_workbench(load_recipe(run / "small.toml")) as bench:
+        model = bench.load_model(bench.initial)
+        source = bench.source(model, bench.draw(model))
+    write_pool_of(
+        model, run / "true-pool", first_step.stored_rows(), **source.model_dump(exclude={"model"})
+    )
     command = [sys.executable, "-m", "dph", "run", "small.toml", "--engine", "trl", "--json"]
     command += ["--processes", str(processes), "--out", "out", "--set", "train.steps=2"]
     command += ["--set", "train.rehearsal_per_step=8"]
@@ -183,4 +190,5 @@ def test_dph_run_trains_by_trl_evaluates_and_keeps_what_is_done(run, processes):
     for line in lines:
         assert line["grad_norm"] > 0
         assert 0 < line["completion_tokens"] <= first_step.MAX_TOKENS
-        assert line["outcome_cut_off"] + line.get("outcome_wrong", 0) == pytest.approx(1)
+        outcomes = [value for name, value in line.items() if name.startswith("outcome_")]
+        assert sum(outcomes) == pytest.approx(1)
