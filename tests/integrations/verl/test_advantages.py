@@ -8,7 +8,7 @@ from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage
 
 from dph.integrations.verl import advantages as module
-from dph.integrations.verl import trainer
+from dph.integrations.verl import answer_metrics, trainer
 from dph.integrations.verl.advantages import Scored, group_values
 from dph.integrations.verl.tensors import jagged
 from dph.objectives import GroupAdvantage, GroupSamples, make_objective
@@ -64,6 +64,7 @@ ROWS = {
 def queue(monkeypatch):
     fake = FakeQueue()
     monkeypatch.setattr(module, "tq", fake)
+    monkeypatch.setattr(answer_metrics, "tq", fake)
     return fake
 
 
@@ -82,8 +83,8 @@ def batch(queue):
         batch_size=len(rows),
     )
     queue.kv_batch_put(keys=list(rows), partition_id="train", fields=fields)
-    for key, (_, outcome, _) in rows.items():
-        said = {"reward_extra_info": {"outcome": outcome.value, "acc": 0.0}}
+    for key, (reward, outcome, _) in rows.items():
+        said = {"reward_extra_info": {"outcome": outcome.value, "acc": reward}}
         queue.rows["train", key]["extra_fields"] = said
     tags = [{"is_padding": key.startswith("pad")} for key in rows]
     return KVBatchMeta(partition_id="train", keys=list(rows), tags=tags)
@@ -126,7 +127,17 @@ def test_the_trainer_writes_the_formulas_advantages_on_every_token(queue, batch)
         "c_1_0": [0],
         "pad_0_0": [7, 7],
     }
-    assert metrics == {"theirs": 1, "dph/ungraded_answers": 2}
+    assert metrics == {
+        "theirs": 1,
+        "dph/ungraded_answers": 2,
+        "dph/reward": 3 / 7,  # the row that pads is no answer
+        "dph/correct": 3 / 7,
+        "dph/zero_variance": 0,
+        "dph/outcome_correct": 3 / 7,
+        "dph/outcome_wrong": 2 / 7,
+        "dph/outcome_crashed": 1 / 7,
+        "dph/outcome_bad_gold": 1 / 7,
+    }
 
 
 def test_an_advantage_may_read_the_log_probs_of_the_answers(queue, batch):
