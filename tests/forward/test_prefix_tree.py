@@ -99,7 +99,7 @@ def test_the_rows_of_a_large_step_take_a_fraction_of_a_second():
     schemas = [[numbers.randrange(9999) for _ in range(1000)] for _ in range(20)]
     prompts = [schemas[i % 20] + [numbers.randrange(9999)] * 200 for i in range(100)]
     rows = [prompt + [i] * 50 for prompt in prompts for i in range(1, 17)]
-    started = time.perf_counter()
+    started = time.thread_time()
     forest = prefix_forest(rows)
-    assert time.perf_counter() - started < 5  # 0.07 s on an idle machine
+    assert time.thread_time() - started < 5  # 0.07 s on an idle machine
     assert tokens_of(forest) == 20 * 1000 + 100 * 200 + 1600 * 50

@@ -103,9 +103,9 @@ def test_only_the_same_rational_is_correct(answer, response, outcome):
     "piece", ["9", "1 ", "1,", "111,", "1/", "-", ".", "1.", "e", "1e", "x1", "1e9 ", ",1", "+1-"]
 )
 def test_hostile_text_is_read_in_time_that_grows_with_its_length(piece):
-    started = time.perf_counter()
+    started = time.thread_time()
     grade(7, piece * 100_000)
-    assert time.perf_counter() - started < 5
+    assert time.thread_time() - started < 5
 
 
 def test_a_problem_without_an_answer_is_an_error_that_names_it():

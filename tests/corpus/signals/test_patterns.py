@@ -44,9 +44,9 @@ def test_functions_of_csharp_are_those_of_the_plain_expression(code):
 
 
 def test_words_far_apart_do_not_stall_the_search():
-    begun = time.monotonic()
+    begun = time.thread_time()
     assert c_family.PATTERNS.count("functions", "word    " * 300) == 0
-    assert time.monotonic() - begun < 5
+    assert time.thread_time() - begun < 5
 
 
 @pytest.mark.parametrize(

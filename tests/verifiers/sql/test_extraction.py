@@ -100,9 +100,9 @@ def test_the_preamble_and_the_statement_are_parts_of_the_response(text):
     "piece", ["```", "```sql\n", "SELECT\n", "WITH a AS (", "with ", "with " + "a" * 99, "' ", ";("]
 )
 def test_hostile_responses_are_read_in_time_that_grows_with_their_length(piece):
-    started = time.perf_counter()
+    started = time.thread_time()
     extract_sql(piece * (150_000 // len(piece)))
-    assert time.perf_counter() - started < 5
+    assert time.thread_time() - started < 5
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_hostile_elements_are_read_in_time_that_grows_with_their_length(piece):
 
 def test_the_end_of_an_endless_response_is_searched():
     fence = "```sql\nSELECT 1\n```"
-    started = time.monotonic()
+    started = time.thread_time()
     assert extract_sql("{" * 20_000_000 + fence).statement == "SELECT 1"
     assert extract_sql(fence + "(" * 20_000_000) is None
-    assert time.monotonic() - started < 20
+    assert time.thread_time() - started < 20

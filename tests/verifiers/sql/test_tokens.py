@@ -70,7 +70,7 @@ def test_tokens_are_in_order_and_are_the_text_at_their_place(text):
 
 @pytest.mark.parametrize("piece", ["'", '"', "[", "`", "(", "/*", "--", "'x", "'' ", "1e", "*/"])
 def test_hostile_text_is_read_in_time_that_grows_with_its_length(piece):
-    started = time.perf_counter()
+    started = time.thread_time()
     for _ in tokenize(piece * 50_000):
         pass
-    assert time.perf_counter() - started < 5
+    assert time.thread_time() - started < 5
