@@ -1,14 +1,12 @@
 """A child of a study that scores by arithmetic: instant, and always the same."""
 
 import hashlib
-import json
 import os
 import random
-import sys
-import threading
 import time
 from pathlib import Path
 
+from dph.errors import StageError
 from dph.files import make_directory, write_json
 from dph.study.prepared import note_prepared
 from dph.study.row_files import RowFile, Score, write_row_file
@@ -61,20 +59,9 @@ def execute(payload):
         note_prepared(Path(payload["work"]), payload["run"], list(payload["pools"]))
 
 
-def main():
-    payload = json.loads(sys.stdin.buffer.raw.readline())
-
-    def end_with_the_parent():
-        while os.read(0, 1024):
-            pass
-        os._exit(1)
-
-    threading.Thread(target=end_with_the_parent, daemon=True).start()
+def work(payload):
+    """The entry of a child: slow enough to be killed, and it fails where it is told to."""
     time.sleep(random.random() * 0.05)
     if os.environ.get("STUDY_STUB_FAILS", "nothing") in payload["run"]:
-        sys.exit("the stub was told to fail")
+        raise StageError("the stub was told to fail")
     execute(payload)
-
-
-if __name__ == "__main__":
-    main()

@@ -9,6 +9,7 @@ import pytest
 
 from dph.jobs.cores import CoreJobs
 from dph.jobs.job import Job
+from dph.jobs.processes import Forked, Fresh
 from dph.study.row_files import read_row_files
 
 
@@ -25,13 +26,32 @@ def payload(tmp_path, run):
     }
 
 
+@pytest.fixture(params=[Fresh, Forked])
+def make(request, tmp_path):
+    """Makes children of an entry, started by either way."""
+    made = []
+
+    def make(entry, capacity=1, **options):
+        logs = tmp_path / "logs"
+        made.append(
+            CoreJobs(
+                capacity,
+                lambda job: logs / f"{job}.log",
+                entry=entry,
+                start_by=request.param,
+                **options,
+            )
+        )
+        return made[-1]
+
+    yield make
+    for jobs in made:
+        jobs.close()
+
+
 @pytest.fixture
-def jobs(tmp_path):
-    made = CoreJobs(
-        2, lambda job: tmp_path / "logs" / f"{job}.log", entry="none", module="study_stub"
-    )
-    yield made
-    made.close()
+def jobs(make):
+    return make("study_stub:work", 2)
 
 
 def test_a_job_that_does_its_work_leaves_a_row_and_no_log(jobs, tmp_path):
@@ -61,27 +81,24 @@ def test_closing_kills_what_runs(jobs, tmp_path):
 
 SLEEPER = """
 import sys
+from dph.jobs import processes
 from pathlib import Path
 from dph.jobs.cores import CoreJobs
 from dph.jobs.job import Job
-jobs = CoreJobs(1, lambda job: Path(sys.argv[1]) / job, entry="none", module="study_sleeper")
-jobs.start(Job("a", {}))
+from dph.jobs.processes import Forked, Fresh
+jobs = CoreJobs(1, lambda job: Path(sys.argv[1]) / job, entry="time:sleep",
+                start_by=getattr(processes, sys.argv[2]))
+jobs.start(Job("a", 600))
 print(jobs._running["a"].pid, flush=True)
 jobs.wait()
 """
 
 
-def test_a_child_ends_with_its_parent_however_that_ended(tmp_path):
-    (tmp_path / "study_sleeper.py").write_text(
-        "import os, time, threading\n"
-        "from dph.jobs.child import _end_with_the_parent, _first_line\n"
-        "_first_line()\n"
-        "threading.Thread(target=_end_with_the_parent, daemon=True).start()\n"
-        "time.sleep(600)\n"
-    )
-    search = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+@pytest.mark.parametrize("way", ["Fresh", "Forked"])
+def test_a_child_ends_with_its_parent_however_that_ended(way, tmp_path):
+    search = os.pathsep.join(filter(None, sys.path))
     with subprocess.Popen(
-        [sys.executable, "-c", SLEEPER, str(tmp_path)],
+        [sys.executable, "-c", SLEEPER, str(tmp_path), way],
         stdout=subprocess.PIPE,
         text=True,
         env=os.environ | {"PYTHONPATH": search},
@@ -98,45 +115,36 @@ def test_a_child_ends_with_its_parent_however_that_ended(tmp_path):
     raise AssertionError("the child outlived its parent by half a minute")
 
 
-def test_what_children_print_is_handed_on_line_by_line_before_they_have_ended(tmp_path):
+def test_what_children_print_is_handed_on_line_by_line_before_they_have_ended(make):
     lines = []
-    jobs = CoreJobs(
-        2,
-        lambda job: tmp_path / f"{job}.log",
-        entry="json:dumps",  # called with the payload; it prints nothing
-        on_line=lambda job, line: lines.append((job, line)),
-    )
+    # Called with the payload; it prints nothing.
+    jobs = make("json:dumps", 2, on_line=lambda job, line: lines.append((job, line)))
     jobs.start(Job("quiet", {}))
     assert jobs.wait().error == ""
     assert lines == []
-    jobs = CoreJobs(
-        2,
-        lambda job: tmp_path / f"{job}.log",
-        entry="builtins:print",
-        on_line=lambda job, line: lines.append((job, line)),
-    )
+    jobs = make("builtins:print", 2, on_line=lambda job, line: lines.append((job, line)))
     jobs.start(Job("a", {"x": 1}))
     jobs.start(Job("b", {"y": 2}))
     assert {jobs.wait().error, jobs.wait().error} == {""}
     assert sorted(lines) == [("a", "{'x': 1}"), ("b", "{'y': 2}")]
 
 
-def test_a_child_that_was_given_something_bad_says_so(tmp_path):
-    jobs = CoreJobs(1, lambda job: tmp_path / f"{job}.log", entry="dph.settings:load_recipe")
+def test_a_child_that_was_given_something_bad_says_so(make):
+    jobs = make("dph.settings:load_recipe")
     jobs.start(Job("a", {"not": "a path"}))
     assert not jobs.wait().bad_input  # a TypeError is our fault
-    jobs = CoreJobs(1, lambda job: tmp_path / f"{job}.log", entry="dph.settings:resolve_recipe")
+    jobs = make("dph.settings:resolve_recipe")
     jobs.start(Job("b", {"method": "nothing"}))
     ended = jobs.wait()
     assert ended.bad_input
     assert "nothing" in ended.error
 
 
-def test_who_listens_badly_is_told_of_and_the_child_goes_on(tmp_path):
+def test_who_listens_badly_is_told_of_and_the_child_goes_on(make):
     def broken(job, line):
         raise ValueError(f"{job}: {line}")
 
-    jobs = CoreJobs(1, lambda job: tmp_path / f"{job}.log", entry="builtins:print", on_line=broken)
+    jobs = make("builtins:print", on_line=broken)
     jobs.start(Job("a", {}))
     process = jobs._running["a"]
     with pytest.raises(ValueError, match=r"a: \{\}"):
@@ -144,9 +152,17 @@ def test_who_listens_badly_is_told_of_and_the_child_goes_on(tmp_path):
     assert process.returncode == 0
 
 
+def test_an_entry_that_cannot_be_imported_is_the_reason_of_every_child(make):
+    jobs = make("dph.nowhere:nothing", 2)
+    jobs.start(Job("a", {}))
+    jobs.start(Job("b", {}))
+    assert {jobs.wait().error.split(" (")[0] for _ in range(2)} == {
+        "unexpected ModuleNotFoundError: No module named 'dph.nowhere'"
+    }
+
+
 @pytest.mark.slow
-def test_the_real_child_says_what_went_wrong_in_its_last_line(tmp_path):
-    jobs = CoreJobs(1, lambda job: tmp_path / f"{job}.log", entry="dph.study.execute:execute")
+def test_the_real_child_says_what_went_wrong_in_its_last_line(make, tmp_path):
+    jobs = make("dph.study.execute:execute")
     jobs.start(Job("a", {"kind": "run", "work": str(tmp_path), "training": "t"}))
     assert jobs.wait().error.startswith("unexpected KeyError: ")
-    jobs.close()

@@ -1,5 +1,6 @@
 import json
 import logging
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -115,6 +116,20 @@ def test_what_was_run_is_told_and_where_settings_differ(report):
     settings = differing_settings(report.runs)
     assert any(key.startswith("objective.anchors.rehearsal") for key in settings)
     assert not {"name", "method"} & set(settings)
+
+
+def test_what_trained_a_run_is_told_and_where_it_changed(tmp_path, place):
+    shutil.copytree(place / "grpo", tmp_path / "grpo")
+    rows = [
+        {"first_step": 1, "dph": "0.1.0", "torch": "2.8.0"},
+        {"first_step": 21, "dph": "0.2.0", "torch": "2.8.0"},
+    ]
+    (tmp_path / "grpo" / "software.json").write_text(json.dumps(rows))
+    facts = {fact.label: fact for fact in map(run_facts, read_report([tmp_path / "grpo"]).runs)}
+    assert [fact.software for label, fact in facts.items() if label != "Base model"] == [
+        "dph 0.1.0, torch 2.8.0; from step 21 on dph 0.2.0, torch 2.8.0"
+    ]
+    assert {fact.software for fact in map(run_facts, read_report([place / "grpo"]).runs)} == {""}
 
 
 def test_a_run_that_was_only_trained_is_shown_and_told(tmp_path, place):

@@ -1,13 +1,14 @@
 """Named stores as a stage of a run: made beside the pool, kept, continued, and refused."""
 
 import json
+import threading
 
 import numpy as np
 import pytest
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from dph.errors import DataError, ModelError, PoolError, SettingsError
+from dph.errors import DataError, ModelError, PoolError, SettingsError, VerifierError
 from dph.presampling.stores import making, valuing
 from dph.presampling.stores.store import load_store, stored_groups, stored_values
 from dph.records import Problem
@@ -277,6 +278,47 @@ def test_a_killed_comparison_goes_on_to_the_same_bytes(
     assert len(calls) == 4  # one chunk was kept, two are left
     whole, gone_on = (files_of(tmp_path / name / "stores") for name in ("whole", "killed"))
     assert gone_on == whole
+
+
+def test_answers_are_judged_while_others_are_still_being_drawn(
+    store_recipe, make_stores, monkeypatch
+):
+    monkeypatch.setattr(making, "CHUNK", 4)
+    judged, drawing, second = valuing._judged, making._draw, threading.Event()
+
+    def judge(*arguments):
+        second.set()
+        return judged(*arguments)
+
+    def draw(problems, *arguments):
+        if problems[0].problem_id != UNLABELLED[0].problem_id:
+            assert second.wait(30)  # somebody judges the first chunk before the second is drawn
+        return drawing(problems, *arguments)
+
+    monkeypatch.setattr(valuing, "_judged", judge)
+    monkeypatch.setattr(making, "_draw", draw)
+    assert make_stores(store_recipe(**COMPARED))["broad"].values is not None
+
+
+def test_who_cannot_judge_is_told_of_before_all_is_drawn(store_recipe, make_stores, monkeypatch):
+    monkeypatch.setattr(making, "CHUNK", 2)
+    drawing, drawn, failed = making._draw, [], threading.Event()
+
+    def judge(*_):
+        failed.set()
+        raise VerifierError("it is broken")
+
+    def draw(*arguments):
+        if drawn:
+            assert failed.wait(30)
+        drawn.append(1)
+        return drawing(*arguments)
+
+    monkeypatch.setattr(valuing, "_judged", judge)
+    monkeypatch.setattr(making, "_draw", draw)
+    with pytest.raises(VerifierError, match="it is broken"):
+        make_stores(store_recipe(**COMPARED))
+    assert len(drawn) <= 3  # of six
 
 
 def test_a_tilt_without_anyone_who_compares_is_refused_by_name(store_recipe, make_stores):

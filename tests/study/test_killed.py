@@ -55,7 +55,7 @@ class Lines:
 study = load_study(Path(sys.argv[1]))
 planner, places = Planner(study), default_places(study, Path(sys.argv[2]))
 print("started", flush=True)
-jobs = CoreJobs(2, places.log, entry="none", module="study_stub")
+jobs = CoreJobs(2, places.log, entry="study_stub:work")
 rows = Runner(planner, places, jobs).run(Lines())
 from dph.study.parquet import write_study
 write_study(places.parquet, planner.plan(rows), rows, current_lock(study, places, rows))

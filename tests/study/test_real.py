@@ -1,6 +1,8 @@
 """A tiny study with real models, killed and gone on with."""
 
+import os
 import shutil
+import signal
 import threading
 import time
 
@@ -82,4 +84,4 @@ def _kill_soon(jobs, places):
         time.sleep(0.1)
     time.sleep(1)
     for child in list(jobs._running.values()):
-        child.kill()
+        os.kill(child.pid, signal.SIGKILL)

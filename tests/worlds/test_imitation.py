@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 
+from dph.worlds import imitation
 from dph.worlds.imitation import LESSONS_AT_ONCE, LONGEST_BESIDE, batches_of, imitate
 from dph.worlds.lessons import Answerer, Lesson, answers_of
 from dph.worlds.small_model import new_model
@@ -47,3 +48,13 @@ def test_the_same_stream_gives_the_same_weights(world_tokenizer):
     steps = [[lesson(6), lesson(40)]] * 3
     one, two = (trained(world_tokenizer, steps).state_dict() for _ in range(2))
     assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def test_batches_side_by_side_give_the_weights_of_one_after_the_other(world_tokenizer, monkeypatch):
+    steps = [[lesson(n, first=20 + i) for i, n in enumerate((6, 12, 24, 48, 90))]] * 4
+    found = []
+    for threads in (1, 4):
+        monkeypatch.setattr(imitation, "MOST_THREADS", threads)
+        monkeypatch.setattr(imitation.os, "cpu_count", lambda: 4)
+        found.append(trained(world_tokenizer, steps).state_dict())
+    assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])

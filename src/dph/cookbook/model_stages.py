@@ -16,7 +16,7 @@ from dph.errors import SettingsError
 from dph.files import make_directory, read_json, write_json
 from dph.models.fingerprint import directory_fingerprint
 from dph.quickstart.recipes import THREADS, Size, parse_contender, quickstart_recipe, run_name
-from dph.quickstart.stages import Stage, run_stages
+from dph.quickstart.stages import Stage, method_stages, stage_runner
 from dph.runs.evaluation_stage import EVALUATION_FILE, evaluate_stage
 from dph.runs.newest_model import newest_model
 from dph.runs.workbench import open_workbench
@@ -56,7 +56,8 @@ def pool_stage(kitchen: Kitchen) -> Digests:
     if not any(recipe.needs_pool for recipe in recipes):
         return {}
     torch.set_num_threads(THREADS)
-    run_stages([Stage("presample", recipes[0])], _rl(kitchen), kitchen.progress, jobs=1)
+    with stage_runner(_rl(kitchen), kitchen.progress, jobs=1) as run_stages:
+        run_stages([Stage("presample", recipes[0])])
     manifest = read_json(_rl(kitchen) / "pool" / "manifest.json")  # it also names directories
     return {"pool": digest(manifest["files"])}
 
@@ -82,8 +83,8 @@ def rl_stage(kitchen: Kitchen) -> Digests:
     if (rl := kitchen.cookbook.rl) is None:
         return {}
     recipes = _recipes(kitchen, rl)
-    stages = [Stage("train", recipe) for recipe in recipes]
-    run_stages(stages, _rl(kitchen), kitchen.progress, jobs=kitchen.workers)
+    with stage_runner(_rl(kitchen), kitchen.progress, jobs=kitchen.workers) as run_stages:
+        run_stages(method_stages(recipes))
     made = {}
     for recipe in recipes:
         run = _rl(kitchen) / recipe.name

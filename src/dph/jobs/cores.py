@@ -4,8 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +13,7 @@ from typing import IO
 from dph.files import make_directory
 from dph.jobs.child import BAD_INPUT
 from dph.jobs.job import Ended, Job
+from dph.jobs.processes import Child, Starter, starter
 
 _LOOK_EVERY = 0.05
 """Seconds between looks at the processes; a run takes many of them."""
@@ -28,8 +27,9 @@ class CoreJobs:
     ``log`` says where a job's stderr goes. ``on_line`` is told the job and each line that its
     child prints, from a thread for each child; ``wait`` returns a child after its last line.
 
-    A child computes on one thread. Its standard input stays open as long as this process lives:
-    when it closes, however this process ended, the child ends too.
+    A child computes on one thread. What ``entry`` needs is imported once for all of them, and
+    ``prepare`` begins with it before there is a job. A child's standard input stays open as long
+    as this process lives: when it closes, however this process ended, the child ends too.
     """
 
     def __init__(
@@ -39,12 +39,12 @@ class CoreJobs:
         *,
         entry: str,
         on_line: Callable[[str, str], None] | None = None,
-        module: str = "dph.jobs.child",
+        start_by: Callable[[str], Starter] = starter,
     ) -> None:
         self._capacity, self._log = capacity, log
-        self._command = [sys.executable, "-P", "-m", module, entry]
+        self._starter = start_by(entry)
         self._on_line = on_line
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._running: dict[str, Child] = {}
         self._readers: dict[str, threading.Thread] = {}
         self._broken: Exception | None = None
 
@@ -53,20 +53,16 @@ class CoreJobs:
         """How many children at a time."""
         return self._capacity
 
+    def prepare(self) -> None:
+        """Begin to import what children need, so that none of them waits for it."""
+        self._starter.prepare()
+
     def start(self, job: Job) -> None:
         """Start a child."""
         path = self._log(job.id)
         make_directory(path.parent)
-        search = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
         with path.open("wb") as log:
-            child = subprocess.Popen(
-                self._command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL if self._on_line is None else subprocess.PIPE,
-                stderr=log,
-                start_new_session=True,  # Ctrl-C is for the parent, which kills the whole group
-                env=os.environ | {"PYTHONPATH": search, "OMP_NUM_THREADS": "1"},
-            )
+            child = self._starter.start(stderr=log, read=self._on_line is not None)
         self._running[job.id] = child
         if self._on_line is not None:
             reader = threading.Thread(target=self._read, args=(job.id, child.stdout), daemon=True)
@@ -112,6 +108,7 @@ class CoreJobs:
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()
             self._forget(name)
+        self._starter.close()
 
     def _read(self, name: str, stream: IO[bytes]) -> None:
         """Hand on what a child prints, to its end."""

@@ -8,6 +8,7 @@ from typing import Any
 from dph.errors import DataError
 from dph.files import read_json
 from dph.pages.report_data import ReportRun
+from dph.runs.beginning import read_software
 from dph.settings import Recipe
 
 _NOT_SHOWN = frozenset({"name", "method", "seed", "notes"})
@@ -29,6 +30,7 @@ class RunFacts:
     tokens: int | None
     samples: int | None
     verifiers: str
+    software: str
 
 
 def run_facts(run: ReportRun) -> RunFacts:
@@ -48,6 +50,7 @@ def run_facts(run: ReportRun) -> RunFacts:
         tokens=sum(tokens) if tokens else None,
         samples=document.get("samples"),
         verifiers=_verifiers(run),
+        software=_software(run),
     )
 
 
@@ -92,3 +95,12 @@ def _verifiers(run: ReportRun) -> str:
     if not isinstance(trainer, dict) or not isinstance(trainer.get("verifiers", []), list):
         raise DataError(f"{newest} is damaged: its verifiers are no list")
     return ", ".join(f"{one['name']} {one['version']}" for one in trainer.get("verifiers", []))
+
+
+def _software(run: ReportRun) -> str:
+    """What trained the run; where that changed on the way, since which step."""
+    told: list[str] = []
+    for row in read_software(run.path):
+        since = f"from step {row['first_step']} on " if told else ""
+        told.append(since + ", ".join(f"{k} {v}" for k, v in row.items() if k != "first_step"))
+    return "; ".join(told)

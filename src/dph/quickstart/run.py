@@ -16,7 +16,7 @@ from dph.quickstart.recipes import (
     quickstart_recipe,
 )
 from dph.quickstart.stage_clock import TOTAL, StageClock
-from dph.quickstart.stages import Stage, clock_of, run_stages
+from dph.quickstart.stages import clock_of, stage_runner, stages_of
 from dph.quickstart.strengths import usual_strengths
 from dph.quickstart.unlabelled import world_tables
 from dph.runs.evaluation_stage import EVALUATION_FILE
@@ -60,14 +60,9 @@ def quickstart(
     contenders = _contenders(methods, usual_strengths(task, edition))
     torch.set_num_threads(THREADS)
     clock = clock_of(make_directory(directory))
-    with clock.stage(TOTAL):
+    with clock.stage(TOTAL), stage_runner(directory, progress, jobs=jobs) as run:
         recipes = _prepared(kind, contenders, directory, seed, size, clock, progress)
-    first = next(iter(recipes.values()))
-    before = [Stage("presample", first), Stage("evaluate base", first)]
-    runs = [Stage("train", recipe) for recipe in recipes.values()]
-    for stages in (before, runs):
-        with clock.stage(TOTAL):
-            run_stages(stages, directory, progress, jobs=jobs)
+        run(stages_of(list(recipes.values())))
     summary = {
         "schema": SCHEMA,
         "seed": seed,

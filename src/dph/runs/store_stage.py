@@ -28,13 +28,13 @@ from dph.presampling.stores.store import (
     require_whole_store,
     write_store,
 )
-from dph.presampling.stores.valuing import Judges
+from dph.presampling.stores.valuing import Judges, Valuing
 from dph.randomness import derived_seed
 from dph.records import Problem
 from dph.runs.layout import store_directory
 from dph.runs.pinning import pin
 from dph.runs.progress import ProgressDisplay
-from dph.runs.store_values import judges_of, write_valued_store
+from dph.runs.store_values import judges_of, value_parts, write_valued_store
 from dph.runs.workbench import Workbench
 from dph.settings import StoreSettings, recipe_digest
 from dph.settings.self_consistency import SelfConsistencySettings
@@ -176,24 +176,40 @@ class _Making:
             self.path.with_name(f"{self.path.name}.partial"),
             digest=recipe_digest(identity, FORMAT, CHUNK),
         )
-        groups = read_groups(self.path) if self._is_drawn() else self._drawn(parts, progress)
-        about = sizes(groups)
         if judges is None:
-            manifest = write_store(self.path, source=source, groups=groups, about=about)
+            groups = self._drawn(parts, progress)
+            manifest = write_store(self.path, source=source, groups=groups, about=sizes(groups))
         else:
-            manifest = write_valued_store(
-                self.path,
-                groups,
-                judges,
-                source=source,
-                about=about,
-                title=f"store {self.name}: agreement",
-                progress=progress,
-            )
+            manifest = self._valued(source, judges, parts, progress)
         parts.remove()
         return manifest
 
-    def _drawn(self, parts: TableParts, progress: ProgressDisplay) -> list[pa.Table]:
+    def _valued(
+        self, source: StoreSource, judges: Judges, parts: TableParts, progress: ProgressDisplay
+    ) -> StoreManifest:
+        """Judge answers while others are drawn; go on where a kill left off."""
+        kept = value_parts(self.path, judges, source)
+        with Valuing(judges, kept) as valuing:
+            if self._is_drawn():
+                groups = read_groups(self.path)
+                for index, chunk in enumerate(groups):
+                    valuing.take(index, chunk)
+            else:
+                groups = self._drawn(parts, progress, valuing.take)
+            about = sizes(groups)
+            title = f"store {self.name}: agreement"
+            with progress.task(title, about["answers"], "answers") as advance:
+                values = valuing.values(on_progress=lambda amount: advance(amount, ""))
+        manifest = write_valued_store(self.path, groups, values, judges, source=source, about=about)
+        kept.remove()
+        return manifest
+
+    def _drawn(
+        self,
+        parts: TableParts,
+        progress: ProgressDisplay,
+        on_chunk: Callable[[int, pa.Table], None] = lambda _index, _groups: None,
+    ) -> list[pa.Table]:
         recipe, total = self.bench.recipe, len(self.problems) * self.store.answers
         with (
             self.bench.drawing(self.model, self.bench.initial) as draw,
@@ -212,7 +228,11 @@ class _Making:
                 dtype=recipe.model.dtype,
             )
             return drawn_chunks(
-                self.problems, chosen, parts, on_progress=lambda amount: advance(amount, "")
+                self.problems,
+                chosen,
+                parts,
+                on_progress=lambda amount: advance(amount, ""),
+                on_chunk=on_chunk,
             )
 
     def _seed(self) -> int:

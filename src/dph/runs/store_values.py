@@ -12,10 +12,9 @@ from dph.presampling.stores.making import CHUNK
 from dph.presampling.stores.manifest import StoreManifest, StoreSource
 from dph.presampling.stores.store import write_store
 from dph.presampling.stores.values import agreement_counts, values_by_prompt
-from dph.presampling.stores.valuing import Judges, valued_chunks
+from dph.presampling.stores.valuing import Judges
 from dph.records import Problem
 from dph.runs.comparers import comparer
-from dph.runs.progress import ProgressDisplay
 from dph.runs.workbench import Workbench
 from dph.settings import StoreSettings, recipe_digest
 
@@ -48,34 +47,30 @@ def judges_of(bench: Workbench, name: str, store: StoreSettings) -> Iterator[Jud
         yield None
 
 
+def value_parts(path: Path, judges: Judges, source: StoreSource) -> TableParts:
+    """Where the values of a store's answers are kept until all are known."""
+    drawn = source.model_dump(mode="json", exclude={"model"})
+    return TableParts(
+        path.with_name(f"{path.name}.values.partial"),
+        digest=recipe_digest(drawn, judges.source(), CHUNK),
+    )
+
+
 def write_valued_store(
     path: Path,
     groups: Sequence[pa.Table],
+    values: pa.Table,
     judges: Judges,
     *,
     source: StoreSource,
     about: dict[str, int],
-    title: str,
-    progress: ProgressDisplay,
 ) -> StoreManifest:
-    """Judge every answer, go on where a kill left off, and write the store with what it came to."""
-    judged_by = judges.source()
-    drawn = source.model_dump(mode="json", exclude={"model"})
-    parts = TableParts(
-        path.with_name(f"{path.name}.values.partial"),
-        digest=recipe_digest(drawn, judged_by, CHUNK),
-    )
-    with progress.task(title, about["answers"], "answers") as advance:
-        values = valued_chunks(
-            groups, judges, parts, on_progress=lambda amount: advance(amount, "")
-        )
-    manifest = write_store(
+    """Write a store with what its answers came to."""
+    return write_store(
         path,
         source=source,
         groups=groups,
         values=values,
-        value_source=judged_by,
+        value_source=judges.source(),
         about={**about, **agreement_counts(values_by_prompt(values))},
     )
-    parts.remove()
-    return manifest

@@ -13,6 +13,7 @@ from dph.presampling.diagnosis import require_usable
 from dph.presampling.pool import Pool, load_pool, require_fit
 from dph.records import Problem
 from dph.rollout.graded import GradedSampler
+from dph.runs.beginning import note_beginning
 from dph.runs.during_training import (
     compares_with_initial,
     evaluations,
@@ -27,7 +28,6 @@ from dph.runs.training_digest import training_digest, what_changed
 from dph.runs.unlabelled import self_consistency
 from dph.runs.verifier_change import accepted_source, require_same_verifier
 from dph.runs.workbench import Workbench
-from dph.settings import save_recipe
 from dph.training.checkpoints import latest_checkpoint, read_progress
 from dph.training.loop import Actors, Trained, train
 from dph.training.metrics import Metrics
@@ -72,7 +72,7 @@ def train_stage(
             bench.require_prompts_fit(policy.config, unlabelled.problems, max_tokens=limit)
 
         def start(step: int) -> None:
-            save_recipe(recipe, directory / "recipe.toml")
+            note_beginning(recipe, directory, done=step)
             advance(step, "")
 
         return train(

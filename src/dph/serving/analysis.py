@@ -9,6 +9,7 @@ from typing import Any
 from dph.files import read_json, write_text
 from dph.jobs.cores import CoreJobs
 from dph.jobs.job import Job
+from dph.jobs.processes import Fresh
 from dph.pages.charts import set_charts
 from dph.pages.page import page_html
 from dph.pages.report_data import read_report
@@ -54,7 +55,9 @@ class Analysis:
 
     def __init__(self, payload: Mapping[str, Any], out: Path) -> None:
         self._out = out
-        self._jobs = CoreJobs(1, lambda _: out / "analysis.log", entry=_ENTRY)
+        # One job alone: nothing that others could use is imported for it.
+        log = out / "analysis.log"
+        self._jobs = CoreJobs(1, lambda _: log, entry=_ENTRY, start_by=Fresh)
         self._jobs.start(Job(id="analysis", payload={**payload, "out": str(out)}))
 
     def result(self) -> Analysed | str | None:

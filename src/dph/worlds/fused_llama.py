@@ -47,6 +47,16 @@ class FusedLlama:
         """All weight matrices, some of them in stacks of one shape."""
         return [*self.qkv, *self.out, *self.gate_up, *self.down]
 
+    @property
+    def others(self) -> list[Tensor]:
+        """The weights that are no matrices between activations."""
+        return [self.embedding, self.gain]
+
+    @property
+    def weights(self) -> list[Tensor]:
+        """All weights."""
+        return [*self.matrices, *self.others]
+
     @torch.no_grad()
     def write_into(self, model: LlamaForCausalLM) -> None:
         """Put the weights where transformers has them."""
@@ -104,8 +114,8 @@ class FusedLlama:
         return torch.cat([x.transpose(1, 2).reshape(-1, self.width) for x in (of_stems, of_rows)])
 
 
-def backward_imitation(llama: FusedLlama, batch: Batch, targets: int) -> None:
-    """Add the gradient of the mean cross-entropy (nats a target) to that of the weights.
+def imitation_gradients(llama: FusedLlama, batch: Batch, targets: int) -> tuple[Tensor, ...]:
+    """The gradient of the mean cross-entropy (nats a target) at ``llama.weights``.
 
     ``targets`` is the number that the mean is over: that of a whole step, of which this batch is
     a part.
@@ -117,7 +127,7 @@ def backward_imitation(llama: FusedLlama, batch: Batch, targets: int) -> None:
             (batch.target_rows, batch.target_ids), -batch.target_chances, accumulate=True
         )
         slope /= targets
-    logits.backward(slope)  # type: ignore[no-untyped-call]
+    return torch.autograd.grad(logits, llama.weights, slope)
 
 
 def _leaf(weight: Tensor) -> Tensor:

@@ -1,12 +1,14 @@
 """Training a small Llama to imitate: lessons in, weights out."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 
 import numpy as np
 import torch
 from transformers import LlamaForCausalLM
 
-from dph.worlds.fused_llama import FusedLlama, backward_imitation
+from dph.worlds.fused_llama import FusedLlama, imitation_gradients
 from dph.worlds.lesson_batches import Batch, lesson_batch
 from dph.worlds.lessons import Lesson
 from dph.worlds.muon import Muon
@@ -16,6 +18,8 @@ LESSONS_AT_ONCE = 9
 """Rows of a batch: few enough for the CPU's caches."""
 LONGEST_BESIDE = 1.6
 """A row is at most so many times as long as the shortest of its batch: less padding."""
+MOST_THREADS = 4
+"""Batches that are computed side by side where there are cores; it decides nothing but time."""
 EMBEDDINGS, GAIN = 10.0, 0.5
 """Factors on the first embeddings and on the gain behind the last layer.
 
@@ -40,25 +44,31 @@ def imitate(
         model.model.embed_tokens.weight.mul_(EMBEDDINGS)
         model.model.norm.weight.mul_(GAIN)
     llama = FusedLlama(model)
-    others = [llama.embedding, llama.gain]
     muon = Muon(llama.matrices, learning_rate=rates.matrices)
-    adam = torch.optim.AdamW(others, lr=rates.others, betas=(0.9, 0.95), weight_decay=0.0)
-    for step, lessons in enumerate(steps):
-        scale = rates.scale(step, count)
-        for group in adam.param_groups:
-            group["lr"] = rates.others * scale
-        for weight in (*llama.matrices, *others):
-            weight.grad = None
-        batches = batches_of(lessons, rng, pad_id=model.config.pad_token_id)
-        targets = sum(len(batch.where) for batch in batches)
-        for batch in batches:
-            backward_imitation(llama, batch, targets)
-        muon.step(scale)
-        adam.step()
-        if on_progress is not None:
-            on_progress(1)
+    adam = torch.optim.AdamW(llama.others, lr=rates.others, betas=(0.9, 0.95), weight_decay=0.0)
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, MOST_THREADS)) as threads:
+        for step, lessons in enumerate(steps):
+            scale = rates.scale(step, count)
+            for group in adam.param_groups:
+                group["lr"] = rates.others * scale
+            batches = batches_of(lessons, rng, pad_id=model.config.pad_token_id)
+            _set_gradients(llama, batches, threads)
+            muon.step(scale)
+            adam.step()
+            if on_progress is not None:
+                on_progress(1)
     llama.write_into(model)
     model.eval()
+
+
+def _set_gradients(llama: FusedLlama, batches: Sequence[Batch], threads: Executor) -> None:
+    """Batches side by side; their gradients are added in their order, whoever is ready first."""
+    targets = sum(len(batch.where) for batch in batches)
+    for weight in llama.weights:
+        weight.grad = None
+    for found in threads.map(lambda batch: imitation_gradients(llama, batch, targets), batches):
+        for weight, gradient in zip(llama.weights, found, strict=True):
+            weight.grad = gradient if weight.grad is None else weight.grad.add_(gradient)
 
 
 def batches_of(lessons: Sequence[Lesson], rng: np.random.Generator, *, pad_id: int) -> list[Batch]:

@@ -3,34 +3,28 @@
 import os
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from dph.errors import DataError, SettingsError
+from dph.errors import SettingsError
 from dph.files import make_directory, only_writer
 from dph.integrations.engines.adopted import adopt
 from dph.integrations.engines.child import run_command
-from dph.integrations.engines.engine_log import LogReader, StepLog
-from dph.integrations.engines.made_from import require_made_from
-from dph.integrations.engines.prompts import longest_prompt, problems_to_explore
+from dph.integrations.engines.prompts import longest_prompt
+from dph.integrations.engines.stage import already_trained, following, require_a_rollout
 from dph.integrations.engines.trl_arguments import (
     ENGINE_DIRECTORY,
     trl_arguments,
     updates_per_step,
 )
 from dph.integrations.engines.trl_names import step_of_trl
+from dph.runs.beginning import note_beginning
 from dph.runs.progress import ProgressDisplay
-from dph.runs.store_stage import require_made
 from dph.runs.training_digest import training_digest
-from dph.runs.training_stage import steps_done
 from dph.runs.workbench import Workbench
-from dph.settings import Recipe, save_recipe
+from dph.settings import Recipe
 from dph.settings.engine_refusals import require_engine_can
 from dph.training.actors import Trained
-from dph.training.checkpoints import latest_checkpoint
-from dph.training.tracking import MetricsLog, open_trackers
 
 MODULE = "dph.integrations.trl.run_recipe"
 LOG, PRINTED, MODEL = "log.jsonl", "printed.log", "model"
@@ -51,11 +45,7 @@ def check(bench: Workbench) -> None:
             'train.engine = "trl" needs TRL in this environment: pip install "dph-rl[trl]"'
         )
     trl_arguments(recipe, Path(), longest_prompt=longest_prompt(bench), cuda=False)
-    if len(bench.problems) < recipe.train.problems_per_step:
-        raise DataError(
-            f"train.problems_per_step = {recipe.train.problems_per_step}, and {recipe.data.train} "
-            f"has {len(bench.problems)} problems: TRL draws no problem twice for a rollout"
-        )
+    require_a_rollout(bench, why="TRL draws no problem twice for a rollout")
 
 
 def train_stage(
@@ -69,19 +59,23 @@ def train_stage(
     """
     recipe, digest = bench.recipe, digest or training_digest(bench, directory)
     steps, place = recipe.train.steps, directory / ENGINE_DIRECTORY
-    done = steps_done(bench, directory, digest)
-    newest = latest_checkpoint(directory / "checkpoints")
-    if newest is not None and done == steps:
-        return Trained(checkpoint=newest, step=done, stopped=False)
-    require_made(bench, directory)
-    problems_to_explore(bench, directory)
-    require_made_from(place, digest)
+    trained = already_trained(bench, directory, place=place, digest=digest)
+    if trained is not None:
+        return trained
+    updates = updates_per_step(recipe)
+    done = newest_step(place) // updates
     with only_writer(directory):
-        save_recipe(recipe, directory / "recipe.toml")
-        (place / LOG).unlink(missing_ok=True)
+        note_beginning(recipe, directory, done=done)
         shutil.rmtree(place / MODEL, ignore_errors=True)
-        resumed = newest_step(place) // updates_per_step(recipe)
-        with _log(bench, directory, progress, resumed) as log:
+        with following(
+            bench,
+            directory,
+            progress,
+            log=place / LOG,
+            done=done,
+            convert=lambda logged: step_of_trl(logged, recipe),
+            updates=updates,
+        ) as log:
             run_command(
                 trl_command(recipe, directory),
                 environment=trl_environment(recipe),
@@ -91,28 +85,6 @@ def train_stage(
         trained = adopt(bench, directory, place / MODEL, step=steps, digest=digest)
         shutil.rmtree(place / MODEL)
         return trained
-
-
-@contextmanager
-def _log(
-    bench: Workbench, directory: Path, progress: ProgressDisplay, done: int
-) -> Iterator[StepLog]:
-    recipe = bench.recipe
-    trackers = open_trackers(recipe.track, recipe, directory)
-    title = f"training {recipe.method} in TRL"
-    try:
-        with progress.task(title, recipe.train.steps, "steps") as advance:
-            advance(done, "")
-            yield StepLog(
-                reader=LogReader(directory / ENGINE_DIRECTORY / LOG),
-                metrics=MetricsLog(directory / "metrics.jsonl", step=done),
-                trackers=trackers,
-                convert=lambda logged: step_of_trl(logged, recipe),
-                updates=updates_per_step(recipe),
-                on_step=lambda metrics: advance(1, f"reward {metrics['reward']:.2f}"),
-            )
-    finally:
-        trackers.close()
 
 
 def trl_command(recipe: Recipe, directory: Path) -> list[str]:

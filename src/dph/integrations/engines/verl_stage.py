@@ -2,19 +2,18 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from dph.errors import DataError, SettingsError, TrainingError
+from dph.errors import SettingsError, TrainingError
 from dph.files import make_directory, only_writer
 from dph.integrations.engines.adopted import adopt
 from dph.integrations.engines.child import run_command
-from dph.integrations.engines.engine_log import LogReader, StepLog
-from dph.integrations.engines.made_from import require_made_from
-from dph.integrations.engines.prompts import longest_prompt, problems_to_explore
+from dph.integrations.engines.engine_log import StepLog
+from dph.integrations.engines.prompts import longest_prompt
+from dph.integrations.engines.stage import already_trained, following, require_a_rollout
 from dph.integrations.engines.verl_names import step_of_verl
 from dph.integrations.engines.verl_overrides import (
     CHECKPOINTS,
@@ -26,21 +25,17 @@ from dph.integrations.engines.verl_overrides import (
     train_overrides,
 )
 from dph.presampling.manifest import Manifest
+from dph.runs.beginning import note_beginning
 from dph.runs.layout import pool_directory
 from dph.runs.pool_need import needs_pool
 from dph.runs.presampling_stage import presample_stage as own_presample_stage
 from dph.runs.progress import ProgressDisplay
-from dph.runs.store_stage import require_made
 from dph.runs.training_digest import training_digest
-from dph.runs.training_stage import steps_done
 from dph.runs.workbench import Workbench
-from dph.settings import save_recipe
 from dph.settings.engine_refusals import require_engine_can
 from dph.tasks.problems import save_problems
 from dph.tasks.verl.files import problems_to_verl
 from dph.training.actors import Trained
-from dph.training.checkpoints import latest_checkpoint
-from dph.training.tracking import MetricsLog, open_trackers
 
 LOG, LATEST = "log.jsonl", "latest_checkpointed_iteration.txt"
 _OURS = "dph.integrations.verl"
@@ -70,12 +65,7 @@ def check(bench: Workbench) -> None:
             'train.engine = "verl" needs verl in this environment: pip install "dph-rl[verl]"'
         )
     train_overrides(run_of(bench, Path()))
-    if len(bench.problems) < recipe.train.problems_per_step:
-        raise DataError(
-            f"train.problems_per_step = {recipe.train.problems_per_step}, and {recipe.data.train} "
-            f"has {len(bench.problems)} problems: verl drops the rest of an epoch that fills no "
-            "rollout"
-        )
+    require_a_rollout(bench, why="verl drops the rest of an epoch that fills no rollout")
 
 
 def presample_stage(
@@ -109,19 +99,22 @@ def train_stage(
     """
     recipe, digest = bench.recipe, digest or training_digest(bench, directory)
     steps, run = recipe.train.steps, run_of(bench, directory)
-    done = steps_done(bench, directory, digest)
-    newest = latest_checkpoint(directory / "checkpoints")
-    if newest is not None and done == steps:
-        return Trained(checkpoint=newest, step=done, stopped=False)
-    require_made(bench, directory)
-    problems_to_explore(bench, directory)
-    require_made_from(run.place, digest)
+    trained = already_trained(bench, directory, place=run.place, digest=digest)
+    if trained is not None:
+        return trained
     (train,) = commands(run, pool=False)
     with only_writer(directory):
-        save_recipe(recipe, directory / "recipe.toml")
+        note_beginning(recipe, directory, done=newest_step(run))
         _write_problems(bench, run)
         if newest_step(run) < steps:
-            with _log(bench, directory, progress, newest_step(run)) as log:
+            with following(
+                bench,
+                directory,
+                progress,
+                log=run.place / LOG,
+                done=newest_step(run),
+                convert=lambda logged: step_of_verl(logged, recipe),
+            ) as log:
                 _run(train, run.place / "train.log", log)
         if newest_step(run) != steps:
             raise TrainingError(
@@ -175,29 +168,6 @@ def newest_step(run: VerlRun) -> int:
     path = run.place / CHECKPOINTS / LATEST
     said = path.read_text(encoding="utf-8").strip() if path.exists() else "0"
     return int(said) if said.isdecimal() else 0
-
-
-@contextmanager
-def _log(
-    bench: Workbench, directory: Path, progress: ProgressDisplay, done: int
-) -> Iterator[StepLog]:
-    recipe, log = bench.recipe, run_of(bench, directory).place / LOG
-    log.unlink(missing_ok=True)
-    trackers = open_trackers(recipe.track, recipe, directory)
-    title = f"training {recipe.method} in verl"
-    try:
-        with progress.task(title, recipe.train.steps, "steps") as advance:
-            advance(done, "")
-            yield StepLog(
-                reader=LogReader(log),
-                metrics=MetricsLog(directory / "metrics.jsonl", step=done),
-                trackers=trackers,
-                convert=lambda logged: step_of_verl(logged, recipe),
-                updates=1,
-                on_step=lambda metrics: advance(1, f"reward {metrics['reward']:.2f}"),
-            )
-    finally:
-        trackers.close()
 
 
 def _run(command: Command, log: Path, steps: StepLog | None = None) -> None:

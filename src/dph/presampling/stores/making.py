@@ -47,12 +47,13 @@ def drawn_chunks(
     parts: TableParts,
     *,
     on_progress: Callable[[int], None] | None = None,
+    on_chunk: Callable[[int, pa.Table], None] = lambda _index, _groups: None,
 ) -> list[pa.Table]:
     """The groups of ``problems`` in tables of ``CHUNK`` prompts; finished ones are read again.
 
     What is drawn depends on (seed, problem, sample index) alone and chunks are always cut alike,
     so a killed run goes on to the same bytes. ``on_progress`` is called with the number of answers
-    finished since the last call.
+    finished since the last call, ``on_chunk`` with the number of a table and the table.
     """
     tables = []
     for index, start in enumerate(range(0, len(problems), CHUNK)):
@@ -64,6 +65,7 @@ def drawn_chunks(
         elif on_progress:
             on_progress(len(chunk) * draw.answers)
         tables.append(table.cast(GROUPS).combine_chunks())
+        on_chunk(index, tables[-1])
     return tables
 
 

@@ -1,8 +1,9 @@
 """Finding out what stored answers are worth: by comparing them, and by grading them."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -44,30 +45,57 @@ class Judges:
         return ValueSource(**found, graded_settings=known["settings"])
 
 
-def valued_chunks(
-    groups: Sequence[pa.Table],
-    judges: Judges,
-    parts: TableParts,
-    *,
-    on_progress: Callable[[int], None] = lambda _: None,
-) -> pa.Table:
-    """The values of all answers; chunks that were finished before are read again.
+class Valuing:
+    """Judges answers chunk by chunk, in a thread beside whoever draws the next chunk.
 
-    ``on_progress`` is called with the number of answers judged since the last call.
-
-    Raises:
-        DataError: a prompt lacks what is needed to compare or to grade answers to it.
-        VerifierError: who compares or grades is broken.
+    Chunks that were finished before are read again. Use it as a context manager: what is not begun
+    is dropped where the block fails.
     """
-    tables = []
-    for index, table in enumerate(groups):
-        found = parts.read(index)
+
+    def __init__(self, judges: Judges, parts: TableParts) -> None:
+        self._judges, self._parts = judges, parts
+        self._thread = ThreadPoolExecutor(1)
+        self._chunks: list[Future[pa.Table]] = []
+
+    def take(self, index: int, groups: pa.Table) -> None:
+        """Have chunk ``index`` judged.
+
+        Raises:
+            DataError: a prompt of an earlier chunk lacks what is needed to compare or to grade.
+            VerifierError: who compares or grades is broken.
+        """
+        for chunk in self._chunks:
+            if chunk.done():
+                chunk.result()
+        self._chunks.append(self._thread.submit(self._chunk, index, groups))
+
+    def values(self, *, on_progress: Callable[[int], None] = lambda _: None) -> pa.Table:
+        """The values of all answers, once they are judged.
+
+        ``on_progress`` is called with the number of answers judged since the last call.
+
+        Raises:
+            DataError, VerifierError: as of ``take``.
+        """
+        tables = []
+        for chunk in self._chunks:
+            found = chunk.result()
+            on_progress(found.num_rows)
+            tables.append(found.cast(VALUES))
+        return pa.concat_tables(tables).combine_chunks()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.shutdown(cancel_futures=True)
+
+    def _chunk(self, index: int, groups: pa.Table) -> pa.Table:
+        found = self._parts.read(index)
         if found is None:
-            found = values_table(_judged(list(groups_of(table)), judges))
-            parts.write(index, found)
-        on_progress(found.num_rows)
-        tables.append(found.cast(VALUES))
-    return pa.concat_tables(tables).combine_chunks()
+            found = values_table(_judged(list(groups_of(groups)), self._judges))
+            self._parts.write(index, found)
+        return found
 
 
 def _judged(groups: Sequence[StoredGroup], judges: Judges) -> dict[str, list[Valued]]:

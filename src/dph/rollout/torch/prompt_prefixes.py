@@ -87,17 +87,17 @@ def prefill_parts(
     ``living`` waves. Fewer than ``least_shared`` tokens are run again; of every prompt at least
     the last token is run, for its logits.
     """
+    lenders = [other for other in living if isinstance(other, SharedCache)]
     known = sorted(
         (ids, number, place)
-        for number, other in enumerate(living)
-        if other.lends
+        for number, other in enumerate(lenders)
         for place, ids in enumerate(other.prompts)
     )
     part, before = PrefillPart(), -1
     for place in sorted(range(len(prompts)), key=prompts.__getitem__):
         ids = prompts[place]
         beside = common_length(prompts[before], ids) if before >= 0 else 0
-        loan = _loan(ids, known, living)
+        loan = _loan(ids, known, lenders)
         start, lent = beside, None
         if loan is not None and loan.tokens > beside:
             start, lent = loan.tokens, loan
@@ -123,13 +123,13 @@ def _worth(common: int, ids: tuple[int, ...], least_shared: int) -> int:
 def _loan(
     ids: tuple[int, ...],
     known: Sequence[tuple[tuple[int, ...], int, int]],
-    living: Sequence[PromptCache],
+    lenders: Sequence[SharedCache],
 ) -> Loan | None:
     """What begins most like a prompt: one of its two neighbours in sorted order."""
     at = bisect(known, (ids,))
     best: Loan | None = None
     for other, number, place in known[max(at - 1, 0) : at + 1]:
-        tokens, cache = common_length(other, ids), living[number]
-        if isinstance(cache, SharedCache) and (best is None or tokens > best.tokens):
-            best = Loan(cache, place, tokens)
+        tokens = common_length(other, ids)
+        if best is None or tokens > best.tokens:
+            best = Loan(lenders[number], place, tokens)
     return best
