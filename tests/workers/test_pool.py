@@ -32,6 +32,15 @@ HANDLER = """
         if action == "sleep":
             stage("sleeping")
             time.sleep(value)
+        if action == "compute":
+            until = time.process_time() + value
+            while time.process_time() < until:
+                pass
+        if action == "crowd":
+            core = min(os.sched_getaffinity(0))
+            os.sched_setaffinity(0, {core})
+            busy = "import time; any(time.monotonic() > 1e9 for _ in iter(int, 1))"
+            return [subprocess.Popen([sys.executable, "-c", busy]).pid for _ in range(value)]
         if action == "print":
             print(value)
             sys.stdout.flush()
@@ -157,6 +166,20 @@ def test_a_shared_stage_that_costs_a_worker_costs_no_other(make_pool):
 def test_the_limit_is_for_each_request_and_not_for_the_batch(make_pool):
     replies = make_pool(timeout=1.0).run([("sleep", 0.2)] * 8)
     assert kinds(replies) == ["OK"] * 8
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="nobody counts waiting")
+def test_a_busy_machine_takes_nothing_from_a_request(make_pool):
+    pool = make_pool(timeout=1.0)
+    (crowd,) = pool.run([("crowd", 3)])  # four processes on its one core
+    computed, stuck, endless = pool.run([("compute", 0.7), ("sleep", 60), ("compute", 60)])
+    assert computed.kind.name == "OK"
+    assert computed.seconds > 1.5
+    assert [stuck.kind.name, endless.kind.name] == ["TIMED_OUT"] * 2
+    assert stuck.seconds < 1.5
+    assert endless.seconds < 12
+    pool.close()
+    assert all(gone(pid) for pid in crowd.value)
 
 
 def test_starting_does_not_count_towards_the_limit(make_pool):

@@ -35,7 +35,9 @@ class WorkerPool(Closing):
             result as ``handler(request, stage)`` for each request.
         options: what the factory gets; JSON.
         workers: number of processes. They start with the first request.
-        timeout: seconds that one request, or one stage of it, may take.
+        timeout: seconds that one request, or one stage of it, may take. Where the kernel counts
+            them, seconds in which the worker was ready and other processes had the cores are
+            none of them, up to ten times the limit in all.
         start_timeout: seconds that a worker may take to get ready.
         shared_stage: a stage that requests of the same key have in common. Once a worker had to
             be killed or died in it, they all get that reply, and no other worker is lost to it.
