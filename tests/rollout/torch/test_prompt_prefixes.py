@@ -1,7 +1,6 @@
 import torch
 
 from dph.rollout.torch.prompt_prefixes import prefill_parts
-from dph.rollout.torch.row_cache import RowCache
 from dph.rollout.torch.shared_cache import SharedCache
 from dph.rollout.torch.waves import Wave, WaveRow
 
@@ -10,13 +9,13 @@ SCHEMA = tuple(range(100, 170))
 PROMPTS = ((*SCHEMA, 1, 2, 3), (*SCHEMA, 1, 5), SCHEMA, (7,) * 70)
 
 
-def cache_of(prompts, kind=SharedCache):
+def cache_of(prompts):
     rows = tuple(WaveRow(0, i, i) for i in range(len(prompts)))
-    return kind(Wave(prompts, rows), capacity=3, device=CPU)
+    return SharedCache(Wave(prompts, rows), capacity=3, device=CPU)
 
 
-def planned(prompts, living=(), *, least=16, most=10**6, kind=SharedCache):
-    cache = cache_of(prompts, kind)
+def planned(prompts, living=(), *, least=16, most=10**6):
+    cache = cache_of(prompts)
     return cache, list(prefill_parts(prompts, cache, living, least_shared=least, most_tokens=most))
 
 
@@ -67,11 +66,3 @@ def test_a_part_borrows_from_the_part_before_it_and_from_living_waves():
     assert [loan[1:] for loan in part.loans] == [(3, 70), (0, 72)]
     assert part.run == 1 + 20
     assert [tokens_of(part, place) for place in range(2)] == list(prompts)
-
-
-def test_caches_of_short_prompts_lend_nothing():
-    short = tuple((*range(20), i) for i in range(3))
-    _, parts = planned(short, [cache_of(short, RowCache)], most=23, kind=RowCache)
-    assert [part.run for part in parts] == [23]
-    _, parts = planned(short, most=20, kind=RowCache)
-    assert [part.run for part in parts] == [21, 21, 21]

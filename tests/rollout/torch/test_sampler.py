@@ -9,7 +9,6 @@ import torch
 from dph.errors import DataError, ModelError, SettingsError
 from dph.rollout import beginnings
 from dph.rollout.base import Sampler, SampleRequest, SamplingParameters
-from dph.rollout.torch import waves
 from dph.rollout.torch.repeated_forward import RepeatedForward
 from dph.rollout.torch.sampler import TorchSampler
 from dph.rollout.torch.shared_forward import SharedForward
@@ -393,25 +392,24 @@ def test_what_prompts_begin_with_alike_is_run_once_and_draws_the_same(
 
     monkeypatch.setattr(SharedForward, "_prefill", counted)
     shared = TorchSampler(model, tokenizer).sample(requests, parameters, seed=3)
-    run = sum(counts[2:])  # the first two ask whether the model shares
-    # A wave holds prompts of at most 32 tokens, of at most 64, or longer ones; those of different
-    # schemas begin with different tokens.
-    kinds = [(waves.row_width(len(r.prompt_ids)), r.prompt_ids) for r in requests]
-    assert run == len({(kind, ids[:n]) for kind, ids in kinds for n in range(1, len(ids) + 1)})
+    run = sum(counts[1:])  # the first asks whether the model shares
+    # Prompts of different schemas begin with different tokens.
+    beginnings_met = {r.prompt_ids[:n] for r in requests for n in range(1, len(r.prompt_ids) + 1)}
+    assert run == len(beginnings_met)
     for max_rows in (4, 10):
         counts.clear()
         again = TorchSampler(model, tokenizer, max_rows=max_rows).sample(
             requests[::-1], parameters, seed=3
         )[::-1]
         assert tokens_of(again) == tokens_of(shared)
-        assert run <= sum(counts[2:]) < sum(len(request.prompt_ids) for request in requests)
+        assert run <= sum(counts[1:]) < sum(len(request.prompt_ids) for request in requests)
     monkeypatch.setattr(beginnings, "LEAST_SHARED", 10**6)
     monkeypatch.setattr(SharedForward.__init__, "__kwdefaults__", {
         **SharedForward.__init__.__kwdefaults__, "least_shared": 0
     })  # fmt: skip
     counts.clear()
     apart = TorchSampler(model, tokenizer).sample(requests, parameters, seed=3)
-    assert sum(counts[2:]) == sum(len(request.prompt_ids) for request in requests)
+    assert sum(counts[1:]) == sum(len(request.prompt_ids) for request in requests)
     assert tokens_of(apart) == tokens_of(shared)
     for one, other in zip(itertools.chain(*apart), itertools.chain(*shared), strict=True):
         # Sums are the same; a kernel rounds the last elements of a tensor in another way.

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dph.errors import SettingsError
 from dph.rollout.base import SampleRequest
-from dph.rollout.torch.waves import Room, Waiting, padded_width, row_width
+from dph.rollout.torch.waves import Room, Waiting, padded_width
 
 MAX_TOKENS = 3
 PLENTY = 10**6
@@ -61,9 +61,7 @@ def test_a_wave_keeps_to_the_rows_and_the_padded_tokens(requests, rows, tokens, 
     for wave in waves_of(requests, rows=rows, tokens=tokens, shared=shared):
         prompts, count = len(wave.prompts), len(wave.rows)
         width = len(wave.prompts[0])
-        short = row_width(width) if shared else padded_width(width)
-        once = prompts * padded_width(width)  # where it is not in each row
-        held = (once if short is None else count * short) + count * MAX_TOKENS
+        held = (prompts if shared else count) * padded_width(width) + count * MAX_TOKENS
         assert 1 <= count <= rows
         assert held <= tokens
         assert all(len(prompt) <= width <= 2 * len(prompt) for prompt in wave.prompts)
@@ -115,19 +113,6 @@ def test_prompts_that_are_half_alike_come_with_the_longest_of_them():
     ]
     met = [len(p) for wave in waves_of(requests, rows=4) for p in wave.prompts]
     assert met == [99, 85, 95, 81, 92, 90]
-
-
-def test_short_prompts_and_long_ones_have_waves_of_their_own():
-    requests = [
-        SampleRequest(problem_id=str(n), prompt_ids=(n,) * n, samples=1) for n in (70, 64, 40, 32)
-    ]
-    assert [[len(p) for p in wave.prompts] for wave in waves_of(requests, rows=9)] == [
-        [70],
-        [64, 40],
-        [32],
-    ]
-    apart = waves_of(requests, rows=9, shared=False)
-    assert [[len(p) for p in wave.prompts] for wave in apart] == [[70, 64, 40], [32]]
 
 
 def test_a_small_group_waits_for_room_as_a_whole_and_a_large_one_takes_what_is_free():

@@ -16,11 +16,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 from dph.rollout.beginnings import common_length
-from dph.rollout.torch.row_cache import RowCache
 from dph.rollout.torch.shared_cache import SharedCache
 from dph.rollout.torch.waves import padded_width
-
-PromptCache = SharedCache | RowCache
 
 
 class Loan(NamedTuple):
@@ -75,8 +72,8 @@ class PrefillPart:
 
 def prefill_parts(
     prompts: Sequence[tuple[int, ...]],
-    cache: PromptCache,
-    living: Sequence[PromptCache],
+    cache: SharedCache,
+    living: Sequence[SharedCache],
     *,
     least_shared: int,
     most_tokens: int,
@@ -87,17 +84,16 @@ def prefill_parts(
     ``living`` waves. Fewer than ``least_shared`` tokens are run again; of every prompt at least
     the last token is run, for its logits.
     """
-    lenders = [other for other in living if isinstance(other, SharedCache)]
     known = sorted(
         (ids, number, place)
-        for number, other in enumerate(lenders)
+        for number, other in enumerate(living)
         for place, ids in enumerate(other.prompts)
     )
     part, before = PrefillPart(), -1
     for place in sorted(range(len(prompts)), key=prompts.__getitem__):
         ids = prompts[place]
         beside = common_length(prompts[before], ids) if before >= 0 else 0
-        loan = _loan(ids, known, lenders)
+        loan = _loan(ids, known, living)
         start, lent = beside, None
         if loan is not None and loan.tokens > beside:
             start, lent = loan.tokens, loan
@@ -105,10 +101,8 @@ def prefill_parts(
         if part.places and part.run + len(ids) - start > most_tokens:
             yield part
             part = PrefillPart()
-            if start and lent is None and isinstance(cache, SharedCache):
+            if start and lent is None:
                 lent = Loan(cache, before, start)
-            elif lent is None:
-                start = 0
         lent = None if lent is None or not start else lent._replace(tokens=start)
         part.add(place, ids, start, loan=lent)
         before = place

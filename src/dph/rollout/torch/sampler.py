@@ -23,9 +23,11 @@ from dph.rollout.torch.repeated_forward import RepeatedForward
 from dph.rollout.torch.sharability import sharing_refusal, window_refusal
 from dph.rollout.torch.shared_forward import SharedForward
 from dph.rollout.torch.step_graphs import StepGraphs
-from dph.rollout.torch.waves import Room, Waiting, Wave, padded_width, row_width
+from dph.rollout.torch.waves import Room, Waiting, Wave, padded_width
 
 _LOG = logging.getLogger(__name__)
+SHORT_PROMPT = 64
+"""A prompt of at most so many tokens that is drawn alone costs less in each of its rows."""
 
 
 class TorchSampler:
@@ -56,8 +58,7 @@ class TorchSampler:
             tokenizer: turns tokens into text.
             max_rows: completions decoded side by side.
             cache_tokens: tokens the key-value cache may hold: each prompt once, and ``max_tokens``
-                for each row. A prompt of at most 64 tokens stands in each row, and so does every
-                prompt of a model that cannot share.
+                for each row. Every prompt of a model that cannot share stands in each of its rows.
             dtype: of the computation, float32 or bfloat16.
             cuda_graphs: replay decoding steps as CUDA graphs (see `StepGraphs`); a model whose
                 step waits for the device cannot be captured. Off a GPU it changes nothing.
@@ -168,10 +169,10 @@ class TorchSampler:
         (docs/sampling.md).
         """
         prompts = {request.prompt_ids for request in requests if request.samples}
-        width = row_width(len(next(iter(prompts)))) if len(prompts) == 1 else None
+        width = len(next(iter(prompts))) if len(prompts) == 1 else SHORT_PROMPT + 1
         rows = sum(request.samples for request in requests)
         return (
-            width is not None
+            width <= SHORT_PROMPT
             and self.model.device.type == "cpu"
             and rows <= self.limit.rows
             and rows * (padded_width(width) + parameters.max_tokens) <= self.limit.tokens

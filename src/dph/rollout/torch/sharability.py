@@ -24,7 +24,7 @@ def sharing_refusal(model: PreTrainedModel) -> str | None:
 
     That is short of its `attention_window`, which the sampler asks for every batch.
     Computed as: three prompts, two of which begin alike, and one more token each, with prompts in
-    one copy and in a copy for each row, and one by one. That finds ALiBi, attention sinks, biases,
+    one copy and one by one. That finds ALiBi, attention sinks, biases,
     attention outside of transformers' registry, and whatever else is special; a model that lacks
     the arguments for it is not asked.
     """
@@ -34,7 +34,7 @@ def sharing_refusal(model: PreTrainedModel) -> str | None:
     if missing:
         return f"its forward takes no {min(missing)}"
     with torch.autocast(model.device.type, enabled=False):
-        return _refusal(model, copies_short=False) or _refusal(model, copies_short=True)
+        return _refusal(model)
 
 
 def window_refusal(model: PreTrainedModel, tokens: int) -> str | None:
@@ -45,11 +45,11 @@ def window_refusal(model: PreTrainedModel, tokens: int) -> str | None:
     return f"a row may have {tokens} tokens, a layer attends to the last {window:g}"
 
 
-def _refusal(model: PreTrainedModel, *, copies_short: bool) -> str | None:
+def _refusal(model: PreTrainedModel) -> str | None:
     vocabulary = model.config.get_text_config().vocab_size
     prompts = tuple(tuple(token % vocabulary for token in prompt) for prompt in _PROMPTS)
     rows = tuple(WaveRow(0, i, prompt) for i, prompt in enumerate((0, 0, 1, 2)))
-    forward = SharedForward(model, max_tokens=2, least_shared=1, copies_short=copies_short)
+    forward = SharedForward(model, max_tokens=2, least_shared=1)
     after = torch.arange(len(rows), device=model.device) % vocabulary
     try:
         with forward.active():

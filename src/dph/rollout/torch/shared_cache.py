@@ -6,26 +6,32 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from dph.attention.kernels import Scoring
+from dph.attention.kernels import Part, Scoring
 from dph.attention.merging import merge_evenly
-from dph.rollout.torch.prefix_attention import attend_prompts, prompt_table
-from dph.rollout.torch.wave_cache import RowLayer, WaveCache
+from dph.rollout.torch.prefix_attention import attend, attend_prompts, keep_token, prompt_table
 from dph.rollout.torch.waves import Wave, padded_width
 
 _COMPACT_PROMPTS_BELOW = 0.5
 
 
 @dataclass(slots=True)
-class _Layer(RowLayer):
+class _Layer:
+    keys: Float[Tensor, "rows kv_heads columns key"]
+    values: Float[Tensor, "rows kv_heads columns value"]
     prompt_keys: Float[Tensor, "prompts kv_heads width key"]
     prompt_values: Float[Tensor, "prompts kv_heads width value"]
 
 
-class SharedCache(WaveCache[_Layer]):
-    """The cache of one wave whose prompts all rows read in one copy.
+class SharedCache:
+    """The cache of one wave, whose rows have all drawn the same number of tokens.
 
-    A prompt stands there whole, also where others begin alike: reading what they share once in
-    every step would save nothing on a CPU (docs/sampling.md).
+    All rows read their prompt in one copy. A prompt stands there whole, also where others begin
+    alike: reading what they share once in every step would save nothing on a CPU
+    (docs/sampling.md).
+
+    With ``in_place``, as `StepGraphs` needs it, what changes from step to step changes inside
+    tensors that stay where they are; own tokens are read in steps of 64 columns, of which those
+    still to come are hidden.
 
     Memory: prompts x longest prompt + rows x ``capacity`` tokens, allocated with the first tokens
     of each layer. Rows that leave give theirs back.
@@ -34,13 +40,33 @@ class SharedCache(WaveCache[_Layer]):
     def __init__(
         self, wave: Wave, *, capacity: int, device: torch.device, in_place: bool = False
     ) -> None:
-        super().__init__(wave, first=0, capacity=capacity, device=device, in_place=in_place)
+        self.prompts: tuple[tuple[int, ...], ...] = wave.prompts
+        self.capacity = capacity
+        self.used = 0
+        self.selections = 0
+        self.lengths = torch.tensor([len(prompt) for prompt in wave.prompts], device=device)
+        self.prompt_of_row = torch.tensor([row.prompt for row in wave.rows], device=device)
+        self.positions = self.lengths.index_select(0, self.prompt_of_row)
         self.width = padded_width(max(map(len, wave.prompts)))
-        self.row_bias = None
+        self.layers: dict[int, _Layer] = {}
+        self._cursor = torch.zeros(1, dtype=torch.long, device=device)
+        self._unseen: Tensor | None = None
         if in_place:
-            self.row_bias = torch.full((1, 1, 1, capacity), -torch.inf, device=device)
-            self.row_bias[..., 0] = 0
+            self._unseen = torch.full((1, 1, 1, capacity), -torch.inf, device=device)
+            self._unseen[..., 0] = 0
         self._share()
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(self.positions)
+
+    @property
+    def columns(self) -> int:
+        """How many columns of own tokens the next step reads."""
+        if self._unseen is None:
+            return self.used + 1
+        return min(padded_width(self.used + 1), self.capacity)
 
     @property
     def tokens(self) -> int:
@@ -91,7 +117,7 @@ class SharedCache(WaveCache[_Layer]):
         stored = self.layers[layer]
         rows, heads = key.shape[:2]
         grouped = query.reshape(rows, heads, -1, query.shape[2])
-        own = self._attend_to_rows(stored, grouped, key, value, Scoring(scaling, softcap))
+        own = self._attend_to_own(stored, grouped, key, value, Scoring(scaling, softcap))
         prompt = attend_prompts(
             grouped,
             stored.prompt_keys,
@@ -101,9 +127,22 @@ class SharedCache(WaveCache[_Layer]):
         )
         return merge_evenly(prompt, own).reshape(rows, query.shape[1], -1)
 
+    def advance(self) -> None:
+        """Count the token that every layer has kept."""
+        self.used += 1
+        self.positions += 1
+        self._cursor += 1
+        if self._unseen is not None and self.used < self.capacity:
+            self._unseen[..., self.used] = 0
+
     def select(self, kept: Int[Tensor, "kept"]) -> None:
         """Keep these rows, in ascending order, and the prompts that they need."""
-        super().select(kept)
+        self.selections += 1
+        self.prompt_of_row = self.prompt_of_row.index_select(0, kept)
+        self.positions = self.positions.index_select(0, kept)
+        for layer in self.layers.values():
+            layer.keys = self._selected(layer.keys, kept)
+            layer.values = self._selected(layer.values, kept)
         needed, renumbered = torch.unique_consecutive(self.prompt_of_row, return_inverse=True)
         if len(needed) < _COMPACT_PROMPTS_BELOW * len(self.lengths):
             self.prompt_of_row = renumbered
@@ -114,6 +153,33 @@ class SharedCache(WaveCache[_Layer]):
                 layer.prompt_keys = layer.prompt_keys[needed, :, : self.width]
                 layer.prompt_values = layer.prompt_values[needed, :, : self.width]
         self._share()
+
+    def _attend_to_own(
+        self,
+        stored: _Layer,
+        query: Float[Tensor, "rows kv_heads repeats key"],
+        key: Float[Tensor, "rows kv_heads key"],
+        value: Float[Tensor, "rows kv_heads value"],
+        scoring: Scoring,
+    ) -> Part:
+        """Keep the new token of every row and attend to the row's own ones."""
+        column = self.used if self._unseen is None else self._cursor
+        keep_token(stored.keys, key, column)
+        keep_token(stored.values, value, column)
+        end = self.columns
+        bias = None if self._unseen is None else self._unseen[..., :end]
+        keys, values = stored.keys[:, :, :end], stored.values[:, :, :end]
+        return attend(query, keys, values, scoring._replace(bias=bias))
+
+    def _selected(self, old: Tensor, kept: Int[Tensor, "kept"]) -> Tensor:
+        new = self._room(old, len(kept))
+        torch.index_select(old[:, :, : self.used], 0, kept, out=new[:, :, : self.used])
+        return new
+
+    def _room(self, like: Float[Tensor, "_ kv_heads _ size"], rows: int) -> Tensor:
+        """Memory for so many rows; what is read before it is written is 0, as 0 * NaN is NaN."""
+        shape = (rows, like.shape[1], self.capacity, like.shape[3])
+        return like.new_empty(shape) if self._unseen is None else like.new_zeros(shape)
 
     def _share(self) -> None:
         self.table = prompt_table(self.prompt_of_row, prompts=len(self.lengths))

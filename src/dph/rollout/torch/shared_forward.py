@@ -16,11 +16,10 @@ from dph.attention.context import Attend, attending
 from dph.errors import ModelError
 from dph.rollout.beginnings import LEAST_SHARED
 from dph.rollout.torch.prefill_attention import PrefillAttention
-from dph.rollout.torch.prompt_prefixes import PrefillPart, PromptCache, prefill_parts
-from dph.rollout.torch.row_cache import RowCache
+from dph.rollout.torch.prompt_prefixes import PrefillPart, prefill_parts
 from dph.rollout.torch.shared_cache import SharedCache
 from dph.rollout.torch.step_graphs import StepGraphs
-from dph.rollout.torch.waves import Wave, row_width
+from dph.rollout.torch.waves import Wave
 
 PREFILL_TOKENS = 8192
 """Prompt tokens that one forward runs; a longer prompt has one of its own."""
@@ -46,7 +45,6 @@ class SharedForward:
         max_tokens: int,
         graphs: StepGraphs | None = None,
         least_shared: int = LEAST_SHARED,
-        copies_short: bool = True,
     ) -> None:
         """Run ``model``.
 
@@ -55,12 +53,10 @@ class SharedForward:
             max_tokens: of a completion.
             graphs: replay decoding steps with these.
             least_shared: prompts that begin with so many tokens alike run them once; 0: never.
-            copies_short: short prompts stand in each of their rows (`RowCache`).
         """
         self.model = model
         self.max_tokens = max_tokens
         self.least_shared = least_shared
-        self.copies_short = copies_short
         self._graphs = graphs
         self._tokens: Tensor
         self._attend: Attend
@@ -73,14 +69,13 @@ class SharedForward:
             yield
 
     def start(
-        self, wave: Wave, living: Sequence[PromptCache] = ()
-    ) -> tuple[PromptCache, Float[Tensor, "rows vocabulary"]]:
+        self, wave: Wave, living: Sequence[SharedCache] = ()
+    ) -> tuple[SharedCache, Float[Tensor, "rows vocabulary"]]:
         """Run the prompts; return the wave's cache and the logits of each row's first token.
 
         What prompts begin with alike is run once, and not at all where a ``living`` cache has it.
         """
-        short = self.copies_short and row_width(max(map(len, wave.prompts))) is not None
-        cache = (RowCache if short else SharedCache)(
+        cache = SharedCache(
             wave,
             # The last token drawn is never an input.
             capacity=max(self.max_tokens - 1, 1),
@@ -103,7 +98,7 @@ class SharedForward:
         return cache, in_order.index_select(0, cache.prompt_of_row)
 
     def step(
-        self, caches: Sequence[PromptCache], tokens: Int[Tensor, "rows"]
+        self, caches: Sequence[SharedCache], tokens: Int[Tensor, "rows"]
     ) -> Float[Tensor, "rows vocabulary"]:
         """Append one token to every row of all waves; return the logits of the next."""
         if self._graphs is None:
@@ -119,7 +114,7 @@ class SharedForward:
             cache.advance()
         return logits
 
-    def _step(self, caches: Sequence[PromptCache], tokens: Int[Tensor, "rows"]) -> Tensor:
+    def _step(self, caches: Sequence[SharedCache], tokens: Int[Tensor, "rows"]) -> Tensor:
         def attend(
             module: nn.Module, query: Tensor, key: Tensor, value: Tensor, **options: Any
         ) -> Tensor:
@@ -139,7 +134,7 @@ class SharedForward:
         return self._run(tokens, torch.cat([cache.positions for cache in caches]))
 
     def _prefill(
-        self, cache: PromptCache, part: PrefillPart
+        self, cache: SharedCache, part: PrefillPart
     ) -> Float[Tensor, "prompts vocabulary"]:
         attention = PrefillAttention(part, self.model.device)
 

@@ -11,17 +11,6 @@ from dph.rollout.beginnings import families
 WIDTH_STEP = 64
 """Prompts are padded to a multiple of this in the cache: the sums of attention kernels over fewer
 tokens would round differently, and a row's tokens would depend on its neighbours' prompts."""
-ROW_WIDTHS = (32, 64)
-"""Prompts of at most so many tokens are copied into each of their rows (see `RowCache`)."""
-
-
-def row_width(tokens: int) -> int | None:
-    """The columns of a short prompt in its rows; None where it is not short.
-
-    >>> row_width(12), row_width(33), row_width(65)
-    (32, 64, None)
-    """
-    return next((width for width in ROW_WIDTHS if tokens <= width), None)
 
 
 def padded_width(tokens: int) -> int:
@@ -108,16 +97,14 @@ class Waiting:
 
         A prompt whose rows need more than half of all the room starts as many as there is room
         for; others wait until all their rows fit. A prompt that is longer than the wave's first,
-        less than half as long, or copied into its rows where that is not, starts a wave of its own.
+        or less than half as long, starts a wave of its own.
         """
         prompts: list[tuple[int, ...]] = []
         rows: list[WaveRow] = []
         while self._queue:
             prompt, keys = self._queue[0]
             width = len(prompts[0]) if prompts else len(prompt)
-            if not width <= 2 * len(prompt) <= 2 * width or self._row_width(prompt) != (
-                self._row_width(prompts[0]) if prompts else self._row_width(prompt)
-            ):
+            if not width <= 2 * len(prompt) <= 2 * width:
                 break
             count = self._fitting(free, len(prompts) + 1, width, len(rows), len(keys))
             if not count:
@@ -137,15 +124,11 @@ class Waiting:
 
     def _most_rows(self, room: Room, prompts: int, width: int) -> int:
         """How many rows of ``prompts`` prompts of at most ``width`` tokens there is room for."""
-        in_rows = row_width(width) if self.shared else padded_width(width)
-        if in_rows is None:
+        if self.shared:
             fitting = (room.tokens - prompts * padded_width(width)) // self.max_tokens
         else:
-            fitting = room.tokens // (in_rows + self.max_tokens)
+            fitting = room.tokens // (padded_width(width) + self.max_tokens)
         return min(room.rows, fitting)
-
-    def _row_width(self, prompt: tuple[int, ...]) -> int | None:
-        return row_width(len(prompt)) if self.shared else None
 
 
 def _by_family(prompts: Mapping[tuple[int, ...], object]) -> list[tuple[int, ...]]:
