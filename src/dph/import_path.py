@@ -8,6 +8,7 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -259,3 +260,8 @@ def _place(top: str) -> Path | None:
         inside = list(spec.submodule_search_locations or ()) if spec else []
     found = file or next(iter(inside), None)
     return Path(found).resolve() if found else None
+
+
+def search_path() -> str:
+    """PYTHONPATH of a child that is to find what this process finds, and no more."""
+    return os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)

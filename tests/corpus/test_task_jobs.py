@@ -21,7 +21,7 @@ from dph.corpus.task import Notes
 from dph.corpus.task_jobs import do_task
 from dph.corpus.tasks import run_tasks
 from dph.errors import StageError
-from dph.jobs.ray_jobs import RayJobs
+from dph.jobs.ray_jobs import RayJobs, connected_ray
 from fake_ray import FakeRay
 
 HANDLER = "small_corpora:make_writer"
@@ -77,9 +77,9 @@ def files(directory):
 @pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="needs Ray: `make test-verl` runs this"
 )
-def test_two_workers_of_ray_write_the_same_bytes(tmp_path):
-    ray = pytest.importorskip("ray")
-    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+def test_two_workers_of_ray_write_the_same_bytes(tmp_path, monkeypatch):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    ray = connected_ray()
     try:
         rows = [{"path": f"{n}.txt", "text": f"text {n % 30}"} for n in range(40)]
         source = tmp_path / "rows.jsonl"

@@ -8,10 +8,10 @@ import signal
 import socket
 import subprocess
 import sys
-from pathlib import Path
 from typing import IO, Any, Protocol
 
 from dph.errors import StageError
+from dph.import_path import search_path
 from dph.jobs.zygote import STREAMS
 
 _CHANNEL_CLOSED = -1
@@ -241,5 +241,4 @@ class _ForkedChild:
 
 
 def _environment() -> dict[str, str]:
-    search = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-    return os.environ | {"PYTHONPATH": search, "OMP_NUM_THREADS": "1"}
+    return os.environ | {"PYTHONPATH": search_path(), "OMP_NUM_THREADS": "1"}

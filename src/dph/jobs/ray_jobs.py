@@ -1,15 +1,20 @@
 """Jobs on a Ray cluster. What they read and write must lie where every machine of it can."""
 
+import os
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 from dph.errors import DphError, SettingsError
+from dph.import_path import search_path
 from dph.jobs.job import Ended, Job
 
 
 def connected_ray() -> Any:
     """The module ``ray``, connected to the cluster of ``RAY_ADDRESS``, or to one made here.
+
+    The workers of one that is made here find what this process finds; those of a cluster find
+    what was installed there.
 
     Raises:
         SettingsError: Ray is not installed.
@@ -21,8 +26,14 @@ def connected_ray() -> Any:
             "--engine ray needs Ray, which is not installed: `pip install ray`, or the engine cores"
         ) from error
     if not ray.is_initialized():
-        ray.init(log_to_driver=False)
+        ray.init(log_to_driver=False, runtime_env=_surroundings())
     return ray
+
+
+def _surroundings() -> dict[str, Any]:
+    if "RAY_ADDRESS" in os.environ:
+        return {}
+    return {"env_vars": {"PYTHONPATH": search_path()}}
 
 
 class RayJobs:

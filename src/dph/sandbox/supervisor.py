@@ -14,9 +14,9 @@ from typing import Any
 
 from dph.closing import Closing
 from dph.errors import SettingsError, VerifierError
+from dph.import_path import search_path
 from dph.records import Outcome
 from dph.sandbox.limits import Limits
-from dph.workers.process import search_path
 
 _LARGEST = 1 << 20
 _READ = 65536

@@ -14,6 +14,8 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import IO, Any
 
+from dph.import_path import search_path
+
 _READ = 65536
 PATIENCE = 10
 """How many times its limit a request may take on a machine that is too busy to run it."""
@@ -216,8 +218,3 @@ def _open_schedule(pid: int) -> IO[bytes] | None:
 def encode(value: Any) -> bytes:
     """One line of JSON, in ASCII."""
     return json.dumps(value).encode("ascii") + b"\n"
-
-
-def search_path() -> str:
-    """PYTHONPATH of a child that is to find what this process finds, and no more."""
-    return os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)

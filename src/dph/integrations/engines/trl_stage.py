@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dph.errors import SettingsError
 from dph.files import make_directory, only_writer
+from dph.import_path import search_path
 from dph.integrations.engines.adopted import adopt
 from dph.integrations.engines.child import run_command
 from dph.integrations.engines.prompts import longest_prompt
@@ -103,7 +104,7 @@ def trl_command(recipe: Recipe, directory: Path) -> list[str]:
 
 def trl_environment(recipe: Recipe) -> dict[str, str]:
     """What TRL's processes need: the user's own modules, and no telemetry."""
-    search = [*map(str, recipe.data.modules), *(entry or str(Path.cwd()) for entry in sys.path)]
+    search = [*map(str, recipe.data.modules), search_path()]
     return {"PYTHONPATH": os.pathsep.join(search), "HF_HUB_DISABLE_TELEMETRY": "1"}
 
 
