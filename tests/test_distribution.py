@@ -140,7 +140,8 @@ def say(clean, tmp_path_factory):
     elsewhere = tmp_path_factory.mktemp("elsewhere")
 
     def run(program, *words, code=0, **more):
-        command = [str(clean / program), *map(str, words)]
+        own = clean / program
+        command = [str(own) if own.exists() else program, *map(str, words)]
         done = subprocess.run(
             command, capture_output=True, text=True, cwd=elsewhere, env=environment() | more
         )
@@ -160,10 +161,10 @@ def test_the_clean_environment_has_the_wheel_and_not_the_sources(say, clean):
 
 
 @pytest.mark.slow
-def test_the_command_line_is_there_as_a_script_and_as_a_module_and_completes(say):
+def test_the_command_line_is_there_as_a_script_and_as_a_module_and_completes(say, clean):
     told = f"dph {PROJECT['version']}\n"
     assert say("dph", "--version") == say("python", "-m", "dph", "--version") == told
-    script = say("dph", "--show-completion", "bash")
+    script = say("bash", "-c", f"{clean / 'dph'} --show-completion; exit $?")  # asks who calls it
     assert "complete -o default -F _dph_completion dph" in script
     words = {"COMP_WORDS": "dph quick", "COMP_CWORD": "1", "_DPH_COMPLETE": "complete_bash"}
     assert say("dph", **words).split() == ["quickstart"]

@@ -14,6 +14,7 @@ from dph.cli.grade_run import default_workers, summary_text
 from dph.grading import GradeSummary
 from dph.records import Outcome
 from dph.verifiers.sql.rules import RULES
+from hanging_sql import HANG
 
 GOLD = "SELECT count(*) FROM singer"
 SLOW = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x FROM r) SELECT count(*) FROM r"
@@ -128,8 +129,7 @@ def test_a_prediction_of_nothing_equals_an_empty_gold_by_the_official_rules(tmp_
 
 def test_a_gold_that_hangs_is_paid_once(tmp_path, databases):
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    hangs = "SELECT replace(hex(zeroblob(450000)), hex(zeroblob(200000)) || '1', 'x')"
-    row = {"db_id": "singers", "gold_sql": hangs, "pred_sql": "SELECT 1"}
+    row = {"db_id": "singers", "gold_sql": HANG, "pred_sql": "SELECT 1"}
     good = {"db_id": "singers", "gold_sql": GOLD, "pred_sql": "SELECT 1"}
     source.write_text("".join(json.dumps(r) + "\n" for r in [row, good] * 50))
     started = time.monotonic()

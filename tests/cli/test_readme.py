@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dph.worlds.sql.base_model import train_base_model
-from dph.worlds.sql.world import WorldSizes, build_world
+from dph.worlds.sql.world import build_world
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -37,10 +37,9 @@ def own_task(tmp_path, example, monkeypatch):
 
 @pytest.fixture(scope="module")
 def base_model(tmp_path_factory):
-    """The quickstart's base model, learnt in full; its world is smaller."""
+    """The quickstart's base model and world."""
     directory = tmp_path_factory.mktemp("quickstart")
-    sizes = WorldSizes(train=40, in_domain=20, cross_domain=20, arithmetic=12)
-    world = build_world(directory / "world", seed=0, sizes=sizes)
+    world = build_world(directory / "world", seed=0)
     train_base_model(world, directory / "base_model", seed=0)
     return directory / "base_model"
 

@@ -11,11 +11,8 @@ from dph.records import Outcome, Problem, Verdict
 from dph.verifiers import SQLVerifier, Verifier
 from dph.verifiers.sql.executor import SQLLimits
 from dph.verifiers.sql.extraction import SQLSource
+from hanging_sql import HANG
 from worker_fixtures import children_of
-
-# One call that compares half a million places with half a million characters each, and never
-# gets back to where SQLite looks at the clock.
-HANG = "SELECT instr(hex(zeroblob(499999)), hex(zeroblob(249999)) || '1')"
 
 GOOD = [
     "plain: SELECT name FROM singer WHERE age > 20",
