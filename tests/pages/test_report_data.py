@@ -102,6 +102,7 @@ def test_a_long_log_is_shown_in_means_and_says_so():
 
 def test_what_was_measured_while_training_has_bands():
     row = {"step": 5, "eval/dev/pass_at_8": 0.5, "eval/dev/pass_at_8_lo": 0.4}
+    row |= {"eval/seconds_sampling": 1.5}  # of the evaluation, and of no set
     chart = training_charts([SimpleNamespace(key="r1", log=[row | {"eval/dev/pass_at_8_hi": 0.6}])])
     assert [one.title for one in chart] == ["Pass@8, dev"]
     assert (chart[0].columns["lo"], chart[0].columns["hi"]) == ([0.4], [0.6])

@@ -102,8 +102,8 @@ def _others(names: Sequence[str]) -> dict[str, tuple[str, str]]:
             if name.startswith(start):
                 found[name] = (f"{title} {name.removeprefix(start).replace('_', ' ')}", "")
         if name.startswith("eval/") and not name.endswith(("_lo", "_hi")):
-            _, set_name, metric = name.split("/", 2)
-            if (known := _measured(metric)) is not None:
+            set_name, of_a_set, metric = name.removeprefix("eval/").rpartition("/")
+            if of_a_set and (known := _measured(metric)) is not None:  # eval/seconds_* is of all
                 found[name] = (f"{known[0]}, {set_label(set_name)}", known[1])
         if name.startswith("outcome_") and name not in ("outcome_correct", "outcome_wrong"):
             title = f"Answers: {name.removeprefix('outcome_').replace('_', ' ')}"
