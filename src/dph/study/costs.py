@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from dph.files import read_json, write_text
 from dph.study.places import Places
@@ -70,10 +71,23 @@ def read_costs(places: Places, rows: Mapping[str, RowFile]) -> Costs:
 
 
 def write_costs(path: Path, places: Places, rows: Mapping[str, RowFile]) -> None:
-    """``costs.jsonl``: seconds of each stage, a run a line. Not the same in every clone."""
+    """``costs.jsonl``: seconds of each stage, a run a line. Not the same in every clone.
+
+    What the file says of runs that were computed elsewhere stays.
+    """
+    seconds = _told(path)
+    for run in rows:
+        if (cost := places.costs / f"{run}.json").exists():
+            seconds[run] = read_json(cost)
     lines = [
-        json.dumps({"run": run, "seconds": read_json(cost)}) + "\n"
-        for run in sorted(rows)
-        if (cost := places.costs / f"{run}.json").exists()
+        json.dumps({"run": run, "seconds": seconds[run]}) + "\n"
+        for run in sorted(seconds.keys() & rows.keys())
     ]
     write_text(path, "".join(lines))
+
+
+def _told(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return {line["run"]: line["seconds"] for line in lines}
