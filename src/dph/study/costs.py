@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from dph.files import read_json, write_text
+from dph.files.text_rows import json_rows
 from dph.study.places import Places
 from dph.study.plan import Run
 from dph.study.row_files import RowFile
@@ -75,7 +75,9 @@ def write_costs(path: Path, places: Places, rows: Mapping[str, RowFile]) -> None
 
     What the file says of runs that were computed elsewhere stays.
     """
-    seconds = _told(path)
+    seconds = {}
+    if path.exists():
+        seconds = {line["run"]: line["seconds"] for _, line in json_rows(path)}
     for run in rows:
         if (cost := places.costs / f"{run}.json").exists():
             seconds[run] = read_json(cost)
@@ -84,10 +86,3 @@ def write_costs(path: Path, places: Places, rows: Mapping[str, RowFile]) -> None
         for run in sorted(seconds.keys() & rows.keys())
     ]
     write_text(path, "".join(lines))
-
-
-def _told(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        return {}
-    lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-    return {line["run"]: line["seconds"] for line in lines}

@@ -27,7 +27,7 @@ from dph.rollout.torch.waves import Room, Waiting, Wave, padded_width
 
 _LOG = logging.getLogger(__name__)
 SHORT_PROMPT = 64
-"""A prompt of at most so many tokens that is drawn alone costs less in each of its rows."""
+"""A prompt of at most so many tokens that is drawn alone costs no more in each of its rows."""
 
 
 class TorchSampler:

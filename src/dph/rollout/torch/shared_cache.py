@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from dph.attention.kernels import Part, Scoring
+from dph.attention.kernels import Scoring
 from dph.attention.merging import merge_evenly
 from dph.rollout.torch.prefix_attention import attend, attend_prompts, keep_token, prompt_table
 from dph.rollout.torch.waves import Wave, padded_width
@@ -16,25 +16,24 @@ _COMPACT_PROMPTS_BELOW = 0.5
 
 @dataclass(slots=True)
 class _Layer:
-    keys: Float[Tensor, "rows kv_heads columns key"]
-    values: Float[Tensor, "rows kv_heads columns value"]
     prompt_keys: Float[Tensor, "prompts kv_heads width key"]
     prompt_values: Float[Tensor, "prompts kv_heads width value"]
+    keys: Float[Tensor, "rows kv_heads capacity key"]
+    values: Float[Tensor, "rows kv_heads capacity value"]
 
 
 class SharedCache:
-    """The cache of one wave, whose rows have all drawn the same number of tokens.
+    """The cache of one wave; its rows have all drawn the same number of tokens.
 
-    All rows read their prompt in one copy. A prompt stands there whole, also where others begin
-    alike: reading what they share once in every step would save nothing on a CPU
-    (docs/sampling.md).
-
-    With ``in_place``, as `StepGraphs` needs it, what changes from step to step changes inside
-    tensors that stay where they are; own tokens are read in steps of 64 columns, of which those
-    still to come are hidden.
+    A prompt stands there whole, also where others begin alike: reading what they share once in
+    every step would save nothing on a CPU (docs/sampling.md).
 
     Memory: prompts x longest prompt + rows x ``capacity`` tokens, allocated with the first tokens
     of each layer. Rows that leave give theirs back.
+
+    With ``in_place``, as `StepGraphs` needs it, what changes from step to step changes inside
+    tensors that stay where they are; a row's own tokens are read in steps of 64 columns, in which
+    those still to come are masked.
     """
 
     def __init__(
@@ -45,26 +44,26 @@ class SharedCache:
         self.used = 0
         self.selections = 0
         self.lengths = torch.tensor([len(prompt) for prompt in wave.prompts], device=device)
+        self.width = padded_width(max(map(len, wave.prompts)))
         self.prompt_of_row = torch.tensor([row.prompt for row in wave.rows], device=device)
         self.positions = self.lengths.index_select(0, self.prompt_of_row)
-        self.width = padded_width(max(map(len, wave.prompts)))
         self.layers: dict[int, _Layer] = {}
         self._cursor = torch.zeros(1, dtype=torch.long, device=device)
-        self._unseen: Tensor | None = None
+        self._to_come: Tensor | None = None
         if in_place:
-            self._unseen = torch.full((1, 1, 1, capacity), -torch.inf, device=device)
-            self._unseen[..., 0] = 0
+            self._to_come = torch.full((1, 1, 1, capacity), -torch.inf, device=device)
+            self._to_come[..., 0] = 0
         self._share()
 
     @property
     def rows(self) -> int:
         """How many rows there are."""
-        return len(self.positions)
+        return len(self.prompt_of_row)
 
     @property
     def columns(self) -> int:
         """How many columns of own tokens the next step reads."""
-        if self._unseen is None:
+        if self._to_come is None:
             return self.used + 1
         return min(padded_width(self.used + 1), self.capacity)
 
@@ -84,11 +83,11 @@ class SharedCache:
         if layer not in self.layers:
             # Zero, because what is masked must still be finite: 0 * NaN is NaN.
             self.layers[layer] = _Layer(
-                *(self._room(x, self.rows) for x in (keys, values)),
                 *(
                     x.new_zeros(len(self.lengths), x.shape[1], self.width, x.shape[3])
                     for x in (keys, values)
                 ),
+                *(self._own(x, self.rows) for x in (keys, values)),
             )
         stored = self.layers[layer]
         tokens = keys.shape[2]
@@ -115,9 +114,19 @@ class SharedCache:
     ) -> Float[Tensor, "rows heads value"]:
         """Keep the new token of every row and attend to its prompt and to its own tokens."""
         stored = self.layers[layer]
+        column = self.used if self._to_come is None else self._cursor
+        keep_token(stored.keys, key, column)
+        keep_token(stored.values, value, column)
+        end = self.columns
         rows, heads = key.shape[:2]
         grouped = query.reshape(rows, heads, -1, query.shape[2])
-        own = self._attend_to_own(stored, grouped, key, value, Scoring(scaling, softcap))
+        to_come = None if self._to_come is None else self._to_come[..., :end]
+        own = attend(
+            grouped,
+            stored.keys[:, :, :end],
+            stored.values[:, :, :end],
+            Scoring(scaling, softcap, bias=to_come),
+        )
         prompt = attend_prompts(
             grouped,
             stored.prompt_keys,
@@ -132,8 +141,8 @@ class SharedCache:
         self.used += 1
         self.positions += 1
         self._cursor += 1
-        if self._unseen is not None and self.used < self.capacity:
-            self._unseen[..., self.used] = 0
+        if self._to_come is not None and self.used < self.capacity:
+            self._to_come[..., self.used] = 0
 
     def select(self, kept: Int[Tensor, "kept"]) -> None:
         """Keep these rows, in ascending order, and the prompts that they need."""
@@ -154,32 +163,15 @@ class SharedCache:
                 layer.prompt_values = layer.prompt_values[needed, :, : self.width]
         self._share()
 
-    def _attend_to_own(
-        self,
-        stored: _Layer,
-        query: Float[Tensor, "rows kv_heads repeats key"],
-        key: Float[Tensor, "rows kv_heads key"],
-        value: Float[Tensor, "rows kv_heads value"],
-        scoring: Scoring,
-    ) -> Part:
-        """Keep the new token of every row and attend to the row's own ones."""
-        column = self.used if self._unseen is None else self._cursor
-        keep_token(stored.keys, key, column)
-        keep_token(stored.values, value, column)
-        end = self.columns
-        bias = None if self._unseen is None else self._unseen[..., :end]
-        keys, values = stored.keys[:, :, :end], stored.values[:, :, :end]
-        return attend(query, keys, values, scoring._replace(bias=bias))
-
     def _selected(self, old: Tensor, kept: Int[Tensor, "kept"]) -> Tensor:
-        new = self._room(old, len(kept))
+        new = self._own(old, len(kept))
         torch.index_select(old[:, :, : self.used], 0, kept, out=new[:, :, : self.used])
         return new
 
-    def _room(self, like: Float[Tensor, "_ kv_heads _ size"], rows: int) -> Tensor:
-        """Memory for so many rows; what is read before it is written is 0, as 0 * NaN is NaN."""
+    def _own(self, like: Float[Tensor, "_ kv_heads _ size"], rows: int) -> Tensor:
+        """Memory for the own tokens of ``rows`` rows; what is read before it is written is 0."""
         shape = (rows, like.shape[1], self.capacity, like.shape[3])
-        return like.new_empty(shape) if self._unseen is None else like.new_zeros(shape)
+        return like.new_empty(shape) if self._to_come is None else like.new_zeros(shape)
 
     def _share(self) -> None:
         self.table = prompt_table(self.prompt_of_row, prompts=len(self.lengths))
