@@ -1,5 +1,6 @@
 """A tiny study with real models, killed and gone on with."""
 
+import json
 import os
 import shutil
 import signal
@@ -76,6 +77,25 @@ def test_real_runs_killed_and_deleted_on_the_way_end_with_the_same_bytes(tmp_pat
     stored = {row["method"]: row["stored"] for row in table}
     assert stored == {"base": 0, "grpo": 0, "dph_f": 24 * 9}
     assert {row["rollouts"] for row in table if row["method"] != "base"} == {2 * 4 * 8}
+    of_seed = {(row["seed"], row["base_sha256"]) for row in table}
+    assert len(of_seed) == 2 and all(len(digest) == 64 for _, digest in of_seed)
+
+
+@pytest.mark.slow
+def test_a_base_model_made_again_leaves_the_row_of_the_first(tmp_path):
+    planner, places = study_in(tmp_path / "elsewhere")
+    finish(planner, places)
+    (base,) = places.rows.glob("sql-1.s8.base.*")
+    row = json.loads(base.read_text())
+    row["base_sha256"], row["scores"][0]["value"] = "0" * 64, 0.125
+    base.write_text(json.dumps(row))
+    for path in places.rows.glob("sql-1.s8.grpo*"):
+        path.unlink()
+    shutil.rmtree(places.out / "work")
+    finish(planner, places)
+    assert json.loads(base.read_text()) == row
+    found = {json.loads(path.read_text())["base_sha256"] for path in places.rows.glob("sql-1.s8.*")}
+    assert len(found) == 2, "the run that was made again says which base model it began with"
 
 
 def _kill_soon(jobs, places):

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from dph.files import held, make_directory
+from dph.models.fingerprint import directory_fingerprint
 from dph.quickstart.recipes import THREADS, Size
 from dph.quickstart.stage_clock import StageClock
 from dph.quickstart.unlabelled import world_tables
@@ -21,7 +22,7 @@ from dph.runs.workbench import Workbench, open_workbench
 from dph.settings import Recipe
 from dph.study.prepared import note_prepared
 from dph.study.recipes import Asked, own_recipe, world_recipe
-from dph.study.row_files import RowFile, scores_of, write_row_file
+from dph.study.row_files import RowFile, row_path, scores_of, write_row_file
 from dph.study.settings import BASE
 from dph.study.shared_stores import consolidated_answers, made_stores, with_shared_stores
 from dph.study.sites import made_sizes
@@ -101,7 +102,11 @@ def execute(payload: Mapping[str, Any]) -> None:
 
 
 def _prepare(work: _Work) -> None:
-    """World, base model, its evaluation, and every pool that a run will read."""
+    """World, base model, its evaluation, and every pool that a run will read.
+
+    The base model of a seed has other bits on another kind of machine. Its row stays that of the
+    first, as what was compared with it did; every row says which base model it began with.
+    """
     site, clock = work.payload["site"], work.clock
     asked = Asked(method=_ANY_METHOD, settings=work.payload["settings"])
     if site["recipe"] is None:
@@ -119,6 +124,7 @@ def _prepare(work: _Work) -> None:
         document = evaluate_stage(
             bench, work.directory / "base", Silent(), model=Path(recipe.model.path)
         )
+        initial = bench.initial
     for name, settings in work.payload["pools"].items():
         asked = Asked(method=_ANY_METHOD, settings={**work.payload["settings"], **settings})
         with (
@@ -126,7 +132,10 @@ def _prepare(work: _Work) -> None:
             clock.stage("presample"),
         ):
             presample_stage(bench, work.directory, Silent())
-    _write_row(work, document, rollouts=0, stored=0, learning_rate=None, steps=0)
+    if not row_path(Path(work.payload["rows"]), work.run).exists():
+        _write_row(
+            work, document, initial, rollouts=0, stored=0, learning_rate=None, steps=0
+        )
     note_prepared(work.directory, work.run, list(work.payload["pools"]))
 
 
@@ -156,6 +165,7 @@ def _run(work: _Work) -> None:
         _write_row(
             work,
             document,
+            bench.initial,
             rollouts=_rollouts(directory),
             stored=stored + (_presampled(bench) if payload["pool"] is not None else 0),
             learning_rate=recipe.train.learning_rate,
@@ -177,6 +187,7 @@ def _presampled(bench: Workbench) -> int:
 def _write_row(
     work: _Work,
     document: Mapping[str, Any],
+    initial: Path,
     *,
     rollouts: int,
     stored: int,
@@ -200,5 +211,6 @@ def _write_row(
         rollouts=rollouts,
         stored=stored,
         scores=tuple(scores_of(document)),
+        base_sha256=directory_fingerprint(initial),
     )
     write_row_file(Path(payload["rows"]), row)

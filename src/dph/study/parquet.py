@@ -34,6 +34,7 @@ COLUMNS = pa.schema(
         ("rollouts", pa.int64()),
         ("stored", pa.int64()),
         ("run", pa.string()),
+        ("base_sha256", pa.string()),
     ]
 )
 
@@ -81,6 +82,7 @@ def study_rows(plan: Plan, rows: Mapping[str, RowFile]) -> Iterator[dict[str, An
                 "rollouts": row.rollouts,
                 "stored": row.stored,
                 "run": row.run,
+                "base_sha256": row.base_sha256,
             }
 
 

@@ -28,7 +28,8 @@ class RowFile:
 
     ``rule_sha256`` is the rule that chose to run it, on report seeds; None on others. ``samples``
     are drawn for each problem of an evaluation; ``rollouts`` in training; ``stored`` for the
-    stores that training read.
+    stores that training read. ``base_sha256`` is the fingerprint of the base model's files; None in
+    rows of before it was kept.
     """
 
     run: str
@@ -45,11 +46,17 @@ class RowFile:
     rollouts: int
     stored: int
     scores: tuple[Score, ...]
+    base_sha256: str | None = None
+
+
+def row_path(directory: Path, run: str) -> Path:
+    """Where the row of a run lies: ``<directory>/<run>.json``."""
+    return directory / f"{run}.json"
 
 
 def write_row_file(directory: Path, row: RowFile) -> None:
-    """Write ``<directory>/<run>.json``."""
-    write_json(make_directory(directory) / f"{row.run}.json", {"schema": SCHEMA, **asdict(row)})
+    """Write a row where ``row_path`` says."""
+    write_json(row_path(make_directory(directory), row.run), {"schema": SCHEMA, **asdict(row)})
 
 
 def read_row_files(directory: Path) -> dict[str, RowFile]:
