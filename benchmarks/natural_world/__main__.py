@@ -21,7 +21,7 @@ from benchmarks.natural_world.world import World, build_world, natural_settings
 from dph.cli.display.progress import open_progress
 from dph.cli.display.quiet import quiet_libraries
 from dph.quickstart.recipes import THREADS, Size, parse_contender, quickstart_recipe
-from dph.quickstart.stages import Stage, run_stages
+from dph.quickstart.stages import Stage, method_stages, stage_runner
 from dph.quickstart.unlabelled import unlabelled_tables
 from dph.runs.progress import ProgressDisplay
 from dph.settings import Recipe, merged
@@ -79,10 +79,11 @@ def _run(
     """The base model's evaluation, then every method; what is done is kept."""
     size = Size(steps=arguments.rl_steps, samples=arguments.samples)
     recipes = [_recipe(world, directory, label, size) for label in methods or ["grpo"]]
-    run_stages([Stage("evaluate base", recipes[0])], directory, progress, jobs=1)
+    stages = [Stage("evaluate base", recipes[0])]
     if methods:
-        stages = [Stage("train", recipe) for recipe in recipes]
-        run_stages([Stage("presample", recipes[0]), *stages], directory, progress, jobs=1)
+        stages += [Stage("presample", recipes[0]), *method_stages(recipes)]
+    with stage_runner(directory, progress, jobs=1) as run:
+        run(stages)
 
 
 def _recipe(world: World, directory: Path, label: str, size: Size) -> Recipe:
