@@ -289,3 +289,9 @@ def test_what_changed_between_two_recipes_is_listed(recipe_file):
 def test_a_message_speaks_of_lists_and_not_of_tuples(recipe_file):
     with pytest.raises(SettingsError, match=r"sampling\.stop: Input should be a list, got 'x'"):
         load_recipe(recipe_file, overrides=["sampling.stop=x"])
+
+
+def test_what_several_settings_together_make_wrong_begins_with_their_names(recipe_file):
+    tried = ("method=pass_at_k", "objective.advantage.k=8", "train.samples_per_problem=8")
+    with pytest.raises(SettingsError, match=r"^objective\.advantage\.k=8 of pass_at_k needs at le"):
+        load_recipe(recipe_file, overrides=tried)

@@ -198,18 +198,21 @@ def _chooses_another(under: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
     return any(name in under and under[name] != over.get(name, under[name]) for name in SELECTORS)
 
 
-def messages(error: ValidationError) -> Iterator[str]:
-    """What is wrong, one setting at a time, each with its key and its value."""
+def messages(error: ValidationError, within: str = "") -> Iterator[str]:
+    """What is wrong, one setting at a time, each with its key and its value.
+
+    ``within`` is the key of the table that was checked, where that is not the recipe.
+    """
     items = error.errors(include_url=False)
     inside = {item["loc"][:-1] for item in items}
     for item in items:
         # A list of which an element is wrong is reported a second time, as too short.
         if item["type"] == "too_short" and item["loc"] in inside:
             continue
-        key = ".".join(str(part) for part in item["loc"])
+        key = ".".join(filter(None, (within, *map(str, item["loc"]))))
         cause = item.get("ctx", {}).get("error")
         if isinstance(cause, ValidationError):  # of a term's own parameters
-            yield from (f"{key}.{message}" for message in messages(cause))
+            yield from messages(cause, key)
             continue
         if item["type"] == "missing":
             yield f"the recipe needs {key}" + _meaning(pattern_of(key))
@@ -217,7 +220,8 @@ def messages(error: ValidationError) -> Iterator[str]:
         message = item["msg"].removeprefix("Value error, ")
         message = _IN_TOML.get(item["type"], message)
         own = item["type"] == "value_error"
-        yield f"{key}: {message}" if own or not key else f"{key}: {message}, got {item['input']!r}"
+        said = f"{key}: {message}" if key else message  # of a whole recipe: it names the settings
+        yield said if own or not key else f"{said}, got {item['input']!r}"
 
 
 _IN_TOML = {
