@@ -109,6 +109,7 @@ def test_methods_that_wait_for_each_other_are_refused(write):
     [
         ("edition = 1", "edition = 9", "the task 'sql' has no world 9; it has: 1"),
         ('task = "sql"\nedition = 1', 'task = "chess"', "there is no task 'chess'"),
+        ('task = "sql"', 'task = "chess"', "there is no task 'chess'; choose one of sql"),
         (
             "edition = 1",
             'edition = 1\nsettings = { "train.stepz" = 1 }',
@@ -130,6 +131,31 @@ def test_a_comparison_on_a_world_that_is_not_there_is_refused(write):
     rule = RULE + '[[compare]]\na = "rkl"\nb = "GRPO"\nmetric = "mean"\nset = "x"\nworld = "y"\n'
     with pytest.raises(SettingsError, match="on the world 'y'; there are sql-1"):
         Planner(load_study(write(rule=rule)))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ('sets = ["in_domain", ', 'sets = ["indomain", ', r"\[choose\] .*'indomain'; sql-1 has"),
+        ('set = "in_domain"', 'set = "out"', "compares on the set 'out'; sql-1 has in_domain, c"),
+        ('metric = "pass@16"', 'metric = "pass@64"', "pass@64; .* of 1, 2, 4, 8, 16, 32$"),
+        ("[choose]", '[choose]\nmetric = "pass@3"', "pass@3; .* of 1, 2, 4, 8, 16, 32$"),
+    ],
+)
+def test_a_set_or_a_number_of_tries_that_no_run_has_is_refused_before_anything_runs(
+    write, before, after, message
+):
+    assert before in RULE
+    with pytest.raises(SettingsError, match=message):
+        Planner(load_study(write(rule=RULE.replace(before, after))))
+
+
+def test_a_comparison_may_be_on_a_set_that_one_of_the_worlds_has(write):
+    two = STUDY.replace("[[worlds]]", '[[worlds]]\ntask = "countdown"\n[[worlds]]', 1)
+    rule = RULE + '[[compare]]\na = "rkl"\nb = "GRPO"\nmetric = "mean"\nset = "arithmetic"\n'
+    Planner(load_study(write(two, rule)))
+    with pytest.raises(SettingsError, match="on the set 'arithmetic'; countdown-1 has in_domain"):
+        Planner(load_study(write(two, rule + 'world = "countdown-1"\n')))
 
 
 def test_one_choice_for_all_worlds_is_that_of_their_mean(write, instant):

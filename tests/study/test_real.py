@@ -78,7 +78,8 @@ def test_real_runs_killed_and_deleted_on_the_way_end_with_the_same_bytes(tmp_pat
     assert stored == {"base": 0, "grpo": 0, "dph_f": 24 * 9}
     assert {row["rollouts"] for row in table if row["method"] != "base"} == {2 * 4 * 8}
     of_seed = {(row["seed"], row["base_sha256"]) for row in table}
-    assert len(of_seed) == 2 and all(len(digest) == 64 for _, digest in of_seed)
+    assert len(of_seed) == 2
+    assert all(len(digest) == 64 for _, digest in of_seed)
 
 
 @pytest.mark.slow

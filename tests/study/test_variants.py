@@ -7,6 +7,7 @@ from dph.study.settings import BudgetSettings, MethodSettings
 from dph.study.sites import Site
 from dph.study.variants import Variants
 from dph.worlds import WORLDS, world_kind
+from dph.worlds.evaluation_sets import WORLD_SETS
 from dph.worlds.optimizers import WORLD_OPTIMIZERS
 
 GRPO = MethodSettings(name="grpo", label="GRPO")
@@ -25,8 +26,10 @@ def test_without_a_rate_a_run_has_that_of_its_world(place):
     assert found.run_id(1) != variant(*place, rate=1e-6).run_id(1)
 
 
-def test_the_table_of_optimizers_is_that_of_the_worlds(tmp_path):
+def test_the_tables_of_optimizers_and_sets_are_those_of_the_worlds(tmp_path):
     for (task, edition), optimizer in WORLD_OPTIMIZERS.items():
         kind = world_kind(task, edition)
         world = kind.build(tmp_path / f"{task}-{edition}", seed=0)
         assert kind.settings(world)["train"] == optimizer
+        assert tuple(kind.settings(world)["data"]["sets"]) == WORLD_SETS[task, edition]
+    assert WORLD_SETS.keys() == WORLD_OPTIMIZERS.keys()

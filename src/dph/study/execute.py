@@ -133,9 +133,7 @@ def _prepare(work: _Work) -> None:
         ):
             presample_stage(bench, work.directory, Silent())
     if not row_path(Path(work.payload["rows"]), work.run).exists():
-        _write_row(
-            work, document, initial, rollouts=0, stored=0, learning_rate=None, steps=0
-        )
+        _write_row(work, document, initial, rollouts=0, stored=0, learning_rate=None, steps=0)
     note_prepared(work.directory, work.run, list(work.payload["pools"]))
 
 

@@ -1,9 +1,9 @@
 """Which runs a study consists of, as far as it is decided by those that are finished."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from statistics import fmean
 
-from dph.errors import SettingsError
 from dph.study.candidates import (
     Candidate,
     candidates_of,
@@ -13,6 +13,7 @@ from dph.study.candidates import (
 )
 from dph.study.choice import Choice, best_candidate, development_score
 from dph.study.plan import DEVELOPMENT, REPORT, Plan, Rows, Run, Undecided
+from dph.study.rule_fits import require_rule_fits
 from dph.study.settings import BASE, MethodSettings
 from dph.study.sites import Site, sites_of
 from dph.study.study_file import Study
@@ -27,7 +28,6 @@ class Planner:
         self.study = study
         self.sites = sites_of(study.file, study.path.parent)
         self.variants = Variants(study.file.budget)
-        self._require_known_worlds()
         self._check_settings()
 
     def plan(self, rows: Rows) -> Plan:
@@ -196,25 +196,17 @@ class Planner:
                 if seeds:
                     yield Undecided(site=site, method=method, seeds=tuple(seeds))
 
-    def _require_known_worlds(self) -> None:
-        names = [site.name for site in self.sites]
-        for comparison in self.study.rule.compare:
-            if comparison.world is not None and comparison.world not in names:
-                raise SettingsError(
-                    f"the rule compares on the world {comparison.world!r}; there are "
-                    f"{', '.join(names)}"
-                )
-
     def _check_settings(self) -> None:
-        """Every value of every grid, before anything runs."""
+        """Every value of every grid and the rule, before anything runs."""
+        ks: dict[str, frozenset[int]] = {}
         for site in self.sites:
             for method in self.study.file.methods:
                 rates = method.learning_rates or (None,)
-                for strength in method.strengths or (None,):
-                    for rate in rates:
-                        self.variants.of(
-                            site, method, Candidate(strength=strength, learning_rate=rate)
-                        )
+                for strength, rate in product(method.strengths or (None,), rates):
+                    candidate = Candidate(strength=strength, learning_rate=rate)
+                    found = frozenset(self.variants.of(site, method, candidate).k)
+                    ks[site.name] = ks.get(site.name, found) & found
+        require_rule_fits(self.study.rule, self.sites, ks)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

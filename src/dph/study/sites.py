@@ -12,14 +12,19 @@ from dph.quickstart.strengths import usual_strengths
 from dph.settings import load_recipe, recipe_digest
 from dph.settings.keys import flat
 from dph.study.settings import RecipeSettings, StudyFile, WorldSettings
+from dph.worlds.evaluation_sets import WORLD_SETS
 from dph.worlds.table import WORLDS, newest_edition, world_kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """A world of a task and edition, or a recipe; ``settings`` are dotted and hold for all runs."""
+    """A world of a task and edition, or a recipe; ``settings`` are dotted and hold for all runs.
+
+    ``sets`` are the evaluation sets.
+    """
 
     name: str
+    sets: tuple[str, ...] = ()
     task: str | None = None
     edition: int | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -127,7 +132,8 @@ def made_sizes(kind: type[Any], sizes: Mapping[str, int]) -> Any:
 
 
 def _world(world: WorldSettings, common: Mapping[str, Any]) -> Site:
-    edition = world.edition or newest_edition(world.task)
+    newest = newest_edition(world.task)
+    edition = world.edition or newest
     if edition not in WORLDS.get(world.task, {}):
         known = ", ".join(map(str, WORLDS[world.task]))
         raise SettingsError(f"the task {world.task!r} has no world {edition}; it has: {known}")
@@ -135,6 +141,7 @@ def _world(world: WorldSettings, common: Mapping[str, Any]) -> Site:
         made_sizes(world_kind(world.task, edition).sizes, world.sizes)
     return Site(
         name=world.name or f"{world.task}-{edition}",
+        sets=WORLD_SETS[world.task, edition],
         task=world.task,
         edition=edition,
         sizes=world.sizes,
@@ -148,6 +155,7 @@ def _recipe(recipe: RecipeSettings, common: Mapping[str, Any], beside: Path) -> 
     loaded = load_recipe(path)
     return Site(
         name=recipe.name or loaded.name,
+        sets=tuple(loaded.data.sets),
         recipe=path.resolve(),
         recipe_sha256=sha256(path),
         settings={**common, **dotted(recipe.settings, "recipes.settings")},

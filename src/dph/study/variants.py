@@ -22,8 +22,9 @@ _NO_DATA = {"data": {"train": "train.jsonl"}}
 class Variant:
     """Plain values of a run, whatever its seed; the base model is a variant without training.
 
-    ``learning_rate`` and ``steps`` are what the recipe says in the end. ``pool`` is the name of
-    the store of pre-sampled answers that it reads, one of those that lie beside the base model.
+    ``learning_rate`` and ``steps`` are what the recipe says in the end, ``k`` those of Pass@k.
+    ``pool`` is the name of the store of pre-sampled answers that it reads, one of those that lie
+    beside the base model.
     """
 
     site: Site
@@ -34,6 +35,7 @@ class Variant:
     pool: str | None
     training: str
     """A short hash of what decides the trained weights; variants that share it share a run."""
+    k: tuple[int, ...] = ()
 
     @property
     def method(self) -> str:
@@ -108,6 +110,7 @@ class Variants:
             interpolate=candidate.interpolate,
             learning_rate=recipe.train.learning_rate,
             steps=recipe.train.steps,
+            k=recipe.evaluate.k,
             pool=pool_name(presample) if recipe.needs_pool else None,
             training=recipe_digest(
                 site.identity,
