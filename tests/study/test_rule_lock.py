@@ -63,3 +63,10 @@ def test_the_old_rule_brought_back_goes_on(write, small, finished):
     _, places, rows = finished
     shutil.rmtree(places.rows.parent / "work")
     assert current_lock(load_study(write()), places, rows).sha256 == small.rule_sha256
+
+
+def test_a_lock_that_is_no_table_is_bad_input(small, finished):
+    _, places, rows = finished
+    places.lock.write_text("[]")
+    with pytest.raises(DataError, match=r"rule\.lock\.json is damaged: bring it back; got \[\]"):
+        current_lock(small, places, rows)

@@ -1,19 +1,25 @@
 """``rows/<run>.json``: what one finished run scored. Small, the same in every clone, for git."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from dph.errors import DataError
 from dph.files import make_directory, read_json, write_json
 
 SCHEMA = 1
+_STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
     """One metric on one set; ``k`` belongs to ``pass_at_k`` alone. None: not known."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
     set: str
     metric: str
@@ -32,6 +38,8 @@ class RowFile:
     rows of before it was kept.
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
     run: str
     world: str
     edition: int | None
@@ -47,6 +55,9 @@ class RowFile:
     stored: int
     scores: tuple[Score, ...]
     base_sha256: str | None = None
+
+
+_ROW = TypeAdapter(RowFile)
 
 
 def row_path(directory: Path, run: str) -> Path:
@@ -98,12 +109,18 @@ def _read(path: Path) -> RowFile:
     if schema != SCHEMA:
         raise DataError(f"{path} has the schema {schema}, not {SCHEMA}: remove it to run it again")
     try:
-        scores = tuple(Score(**score) for score in found["scores"])
-        row = RowFile(
-            **{k: v for k, v in found.items() if k not in ("schema", "scores")}, scores=scores
-        )
-    except (TypeError, KeyError) as error:
-        raise DataError(f"{path} is damaged ({error}): remove it to run it again") from error
+        # As JSON: strictly checked, a record may come as a table there, and a tuple as a list.
+        row = _ROW.validate_json(json.dumps({k: v for k, v in found.items() if k != "schema"}))
+    except ValidationError as error:
+        raise DataError(
+            f"{path} is damaged ({_first(error)}): remove it to run it again"
+        ) from error
     if row.run != path.stem:
         raise DataError(f"{path} holds the run {row.run!r}: a file of rows is not renamed")
     return row
+
+
+def _first(error: ValidationError) -> str:
+    """The first thing that is wrong: the key, what is allowed and the value."""
+    item = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, item['loc']))}: {item['msg']}, got {item['input']!r:.80}"

@@ -46,7 +46,7 @@ def current_lock(study: Study, places: Places, rows: Mapping[str, RowFile]) -> R
         DataError: the rule or the seeds changed after a run on a report seed; the message has both
             hashes.
     """
-    found = read_json(places.lock) if places.lock.exists() else {}
+    found = _read(places)
     lock = RuleLock(sha256=study.rule_sha256, replaces=tuple(found.get("replaces", ())))
     reported = {row.rule_sha256 for row in rows.values() if row.rule_sha256 is not None}
     known = {lock.sha256, *lock.replaces}
@@ -98,7 +98,7 @@ def start_with_new_rule(study: Study, places: Places) -> Places:
         return places
     fresh = Places(places.out.with_name(f"{places.out.name}-{study.rule_sha256[:8]}"))
     if not fresh.lock.exists():
-        before = read_json(places.lock) if places.lock.exists() else {}
+        before = _read(places)
         obeyed = {row.rule_sha256 for row in rows.values() if row.rule_sha256 is not None}
         replaced = dict.fromkeys([*before.get("replaces", ()), *sorted(obeyed)])
         replaced.pop(study.rule_sha256, None)
@@ -111,6 +111,13 @@ def start_with_new_rule(study: Study, places: Places) -> Places:
 def default_places(study: Study, out: Path | None) -> Places:
     """``out``, or the directory ``<name>`` beside the STUDY.toml."""
     return Places((out or study.path.parent / study.file.study.name).absolute())
+
+
+def _read(places: Places) -> dict[str, Any]:
+    found = read_json(places.lock) if places.lock.exists() else {}
+    if not isinstance(found, dict):
+        raise DataError(f"{places.lock} is damaged: bring it back; got {found!r:.80}")
+    return found
 
 
 def _seeds(study: Study) -> dict[str, Any]:
