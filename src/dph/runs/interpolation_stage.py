@@ -12,7 +12,7 @@ from dph.runs.interpolation import Ends, ends_of, interpolate, require_weights, 
 from dph.runs.progress import ProgressDisplay
 from dph.runs.training_digest import training_digest
 from dph.runs.workbench import Workbench
-from dph.training.checkpoints import read_progress
+from dph.training.checkpoints import latest_checkpoint, read_progress
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ def interpolation_stage(
         raise SettingsError("there is nothing to evaluate on: name a set in [data.sets]")
     ends = ends_of(run)
     require_evaluable(bench)
-    _warn_of_another_start(bench, ends)
+    _warn_of_another_start(bench, run, ends)
     places = [interpolate(run, weight, ends, extrapolate=extrapolate) for weight in weights]
     base = evaluate_stage(bench, run / "base", progress, model=ends.base)
     final = evaluate_stage(bench, run, progress, model=ends.final, base=run / "base")
@@ -82,14 +82,26 @@ def interpolation_stage(
     )
 
 
-def _warn_of_another_start(bench: Workbench, ends: Ends) -> None:
-    """Tell where the initial policy, or anything else, is not what the run was trained from."""
+def _warn_of_another_start(bench: Workbench, run: Path, ends: Ends) -> None:
+    """Tell where the run is not finished, or was not trained from what its recipe names now."""
+    # What RL ended with: a consolidation has a recipe of its own, which follows from the run's.
+    trained = latest_checkpoint(run / "checkpoints") or ends.final
     try:
-        read_progress(ends.final, digest=training_digest(bench))
+        done = read_progress(trained, digest=training_digest(bench, run)).step
     except CheckpointError:
         logger.warning(
             "the settings, or what they name, are not those that %s was trained with: if %s is not "
             "the model that it began from, nothing between the two means anything",
-            ends.final,
+            trained,
             ends.base,
+        )
+        return
+    if done < bench.recipe.train.steps:
+        logger.warning(
+            "%s is not finished, after %d of %d steps; these are models between its initial policy "
+            "and %s",
+            run,
+            done,
+            bench.recipe.train.steps,
+            ends.final,
         )
