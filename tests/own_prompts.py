@@ -13,3 +13,8 @@ def doubled(train, rows, seed):
 
 def texts(train, rows, seed):  # noqa: ARG001
     return [problem.prompt for problem in train]
+
+
+def forgotten(train, rows, seed):
+    """Whoever wrote this forgot to return what it made."""
+    doubled(train, rows, seed)

@@ -67,6 +67,17 @@ def test_a_recipe_without_its_file_can_be_shown_but_not_run(dph, example, tmp_pa
     assert "the store 'broad' needs stores.broad.file" in err
 
 
+def test_prompts_that_cannot_be_had_are_refused_before_the_pool_is_drawn(dph, example, tmp_path):
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("")
+    for verb in ("run", "presample"):
+        out = tmp_path / verb
+        words = (verb, example, "--out", out, *BROAD, "--set", f"stores.broad.file={empty}")
+        code, _, err = dph(*words)
+        assert (code, "holds no problems" in err) == (2, True)
+        assert not out.exists()
+
+
 def test_check_opens_what_stores_name(dph, example, unlabelled):
     code, out, _ = dph("recipe", "check", example, *BROAD, *unlabelled)
     assert code == 0
@@ -79,6 +90,7 @@ def test_check_opens_what_stores_name(dph, example, unlabelled):
         f"stores.broad.file={example.parent / 'problems.jsonl'}": "prompts of the evaluation set",
         "stores.broad.novel=true": "no prompt of",
         "objective.anchors.broad.distributions=narrow": "'narrow' names no store",
+        "stores.broad.top=0": "broad.top: should be a whole number from 1, or 'all', got 0\n",
         "stores.broad.answers=1": "at least 2 answers a prompt, got answers=1",
         "data.verifier=mine:grade": "cannot compare two answers",
     }

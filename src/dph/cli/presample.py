@@ -24,7 +24,7 @@ def presample(
     quiet_libraries()
     from dph.runs.layout import pool_directory, store_directory
     from dph.runs.presampling_stage import presample_stage
-    from dph.runs.store_stage import store_stage
+    from dph.runs.store_stage import require_prompts, store_stage
     from dph.runs.workbench import open_workbench
     from dph.settings.store_use import require_files
 
@@ -32,6 +32,7 @@ def presample(
     with open_workbench(request.recipe) as bench:
         request.say_what_was_taken()
         require_files(request.recipe.used_stores, request.recipe.self_consistency)
+        require_prompts(bench, *request.recipe.used_stores)  # not after the pool was drawn
         manifest = presample_stage(bench, request.directory, progress)
         stores = store_stage(bench, request.directory, progress)
     path = pool_directory(request.recipe, request.directory)

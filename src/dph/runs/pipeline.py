@@ -13,7 +13,7 @@ from dph.runs.evaluation_stage import evaluate_stage, require_evaluable
 from dph.runs.layout import pool_directory
 from dph.runs.pool_need import needs_pool
 from dph.runs.progress import ProgressDisplay
-from dph.runs.store_stage import store_stage
+from dph.runs.store_stage import require_prompts, store_stage
 from dph.runs.stores import require_stores
 from dph.runs.training_digest import training_digest
 from dph.runs.training_stage import steps_done
@@ -44,6 +44,7 @@ def run_stages(bench: Workbench, directory: Path, progress: ProgressDisplay) -> 
     require_stores(recipe, pool_directory(recipe, directory))
     digest = training_digest(bench, directory)
     steps_done(bench, directory, digest)  # refuses other settings before anything is sampled
+    require_prompts(bench, *recipe.used_stores)  # not after the pool was drawn
     pool = None
     if needs_pool(recipe):  # other runs may share a pool that has a place of its own
         own = recipe.presample.pool is None

@@ -93,16 +93,17 @@ def shared_store_stage(
         return store_stage(bench, directory, progress)
 
 
-def require_prompts(bench: Workbench, name: str) -> None:
-    """Find out that a store's prompts cannot be had before anything is drawn.
+def require_prompts(bench: Workbench, *names: str) -> None:
+    """Find out that prompts of stores cannot be had before anything is drawn.
 
     Raises:
         DataError: they cannot be read, none is left, or some are those of a test.
         SettingsError: a file is not named.
     """
-    store = bench.recipe.stores[name]
-    require_files({name: store}, SelfConsistencySettings())
-    _prompts(bench, name, store)
+    stores = {name: bench.recipe.stores[name] for name in names}
+    require_files(stores, SelfConsistencySettings())
+    for name, store in stores.items():
+        _prompts(bench, name, store)
 
 
 def known_problems(bench: Workbench) -> Known:

@@ -43,6 +43,14 @@ class StoreSettings(PromptFileSettings):
         None, description="where the store lies; default: stores/<name> in the run directory"
     )
 
+    @field_validator("top", mode="before")
+    @classmethod
+    def _top_is_a_number_or_all(cls, top: object) -> object:
+        whole = isinstance(top, int) and not isinstance(top, bool) and top >= 1
+        if top != MANY and not whole:
+            raise ValueError(f"should be a whole number from 1, or {MANY!r}, got {top!r}")
+        return top
+
     @field_validator("prompts")
     @classmethod
     def _prompts_are_known(cls, prompts: str) -> str:

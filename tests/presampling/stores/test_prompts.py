@@ -125,6 +125,8 @@ def test_a_maker_of_ones_own_gives_the_prompts():
     assert [p.problem_id for p in made] == [f"0-{p.problem_id}" for p in TRAIN]
     with pytest.raises(SettingsError, match="has to return Problems, got 'How old"):
         prompts(prompts="own_prompts:texts")
+    with pytest.raises(SettingsError, match="has to return Problems, got None"):
+        prompts(prompts="own_prompts:forgotten")
     tests = {"dev": [problem(f"{TRAIN[0].prompt} {TRAIN[0].prompt}")]}
     with pytest.raises(DataError, match="1 of 12 prompts are prompts of the evaluation set 'dev'"):
         prompts(Known(train=TRAIN, sets=tests), prompts="own_prompts:doubled")
@@ -144,7 +146,7 @@ def test_the_beginning_is_one_prompt_or_as_many_as_are_asked_for():
         ({"prompts": "train", "file": "x.jsonl"}, "reads no file"),
         ({"prompts": "beginning", "tilt": 1.0}, "answer nothing"),
         ({"tilt": 1.0, "answers": 1}, "at least 2 answers a prompt, got answers=1"),
-        ({"top": 0}, "greater than or equal to 1"),
+        ({"top": 0}, "a whole number from 1, or 'all', got 0"),
         ({"top": "some"}, "'all'"),
         ({"tilt": -1.0}, "greater than or equal to 0"),
     ],

@@ -1,6 +1,6 @@
 """The prompts of a store: read, chosen or made; those of a test only if it is allowed by name."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -150,11 +150,12 @@ def _made(key: str, store: StoreSettings, known: Known, seed: int) -> list[Probl
         raise SettingsError(f"{key}.prompts: {store.prompts!r} is no way to make prompts")
     maker = load_callable(store.prompts, known.modules)
     rows = only_rows(key, load_problems(store.file), store) if store.file else []
-    made = list(maker(tuple(known.train), tuple(rows), seed))
-    wrong = next((p for p in made if not isinstance(p, Problem)), None)
-    if wrong is not None:
+    returned = maker(tuple(known.train), tuple(rows), seed)
+    made = list(returned) if isinstance(returned, Iterable) else [returned]
+    wrong = [problem for problem in made if not isinstance(problem, Problem)]
+    if wrong:
         raise SettingsError(
-            f"{key}.prompts: {store.prompts!r} has to return Problems, got {wrong!r:.80}"
+            f"{key}.prompts: {store.prompts!r} has to return Problems, got {wrong[0]!r:.80}"
         )
     ids = [problem.problem_id for problem in made]
     if twice := next((i for i in ids if ids.count(i) > 1), None):
