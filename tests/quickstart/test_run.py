@@ -124,6 +124,20 @@ def test_methods_that_make_no_sense_leave_nothing(tmp_path, methods):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ("ucpo@1.5", r"^ucpo@1\.5: objective\.advantage\.tau: .* got 1\.5"),
+        ("pass_at_k@8", r"^pass_at_k@8: objective\.advantage\.k=8 .* needs at least 9 samples"),
+        ("ttrl@99", r"^ttrl@99: self_consistency\.problems_per_step=99 "),
+    ],
+)
+def test_a_strength_out_of_range_is_refused_before_anything_is_built(tmp_path, method, message):
+    with pytest.raises(SettingsError, match=message):
+        quickstart(tmp_path / "q", methods=["grpo", method], seed=0, progress=Silent(), size=SMALL)
+    assert not (tmp_path / "q").exists()
+
+
 def test_the_clock_adds_up_over_starts(tmp_path):
     for _ in range(2):
         with StageClock(tmp_path / "seconds.json").stage("a"):

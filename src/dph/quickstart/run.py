@@ -50,7 +50,8 @@ def quickstart(
     decides nothing but time.
 
     Raises:
-        SettingsError: a method, a task or an edition is unknown, or a method is named twice.
+        SettingsError: a method, a task or an edition is unknown, a method is named twice, or a
+            strength is out of range.
         DataError: the directory holds a quickstart of another seed, world or size.
         KeyboardInterrupt: Ctrl-C, after training has written a checkpoint.
     """
@@ -58,6 +59,7 @@ def quickstart(
     edition = edition or newest_edition(task)
     kind = world_kind(task, edition)
     contenders = _contenders(methods, usual_strengths(task, edition))
+    _require_settings(contenders, seed, size)
     torch.set_num_threads(THREADS)
     clock = clock_of(make_directory(directory))
     with clock.stage(TOTAL), stage_runner(directory, progress, jobs=jobs) as run:
@@ -113,3 +115,15 @@ def _contenders(methods: Sequence[str], strengths: Mapping[str, float | None]) -
     if not methods or len(set(methods)) < len(methods):
         raise SettingsError(f"name at least one method, each once, got {', '.join(methods)!r}")
     return [parse_contender(label, strengths) for label in methods]
+
+
+def _require_settings(contenders: Sequence[Contender], seed: int, size: Size) -> None:
+    """Find a strength that no run can have before a world is built and a base model trained."""
+    here, no_data = Path(), {"data": {"train": "train.jsonl"}}
+    for contender in contenders:
+        try:
+            quickstart_recipe(
+                contender, no_data, base_model=here, pool=here / "pool", seed=seed, size=size
+            )
+        except SettingsError as error:
+            raise SettingsError(f"{contender.label}: {error}") from error
