@@ -160,6 +160,8 @@ def test_an_anchor_on_distributions_names_its_store_and_needs_no_pool():
         ({"floor": 1.5}, "floor: .*less than or equal to 1, got 1.5"),
         ({"target": 0.0}, "target: .*greater than 0, got 0"),
         ({"target": 0.1, "weight": 20.0}, "weight must lie between weight_min = 0.01 and weight_m"),
+        ({"target_rate": 0.1}, "target_rate=0.1 needs target: the weight is not adapted"),
+        ({"weight_max": 3.0}, "weight_max=3 needs target"),
         ({"target": 0.1, "weight_min": 0.2}, "weight must lie between weight_min = 0.2 and"),
     ],
 )

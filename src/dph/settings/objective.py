@@ -150,8 +150,18 @@ class AnchorSettings(TermSettings):
                 "whole_prompts and whole_schemas are two ways of drawing stored answers: set one "
                 "of them to false"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _adapting_fits(self) -> Self:
+        if self.target is None:
+            for name in ("target_rate", "weight_min", "weight_max"):
+                value = getattr(self, name)
+                if value != type(self).model_fields[name].default:
+                    raise ValueError(f"{name}={value:g} needs target: the weight is not adapted")
+            return self
         inside = self.weight_min <= self.weight <= self.weight_max
-        if self.target is not None and self.weight > 0 and not inside:
+        if self.weight > 0 and not inside:
             raise ValueError(
                 f"with a target, weight must lie between weight_min = {self.weight_min:g} and "
                 f"weight_max = {self.weight_max:g}, got {self.weight:g}"
