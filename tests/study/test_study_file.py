@@ -76,6 +76,11 @@ def test_a_mistake_in_the_rule_is_named(write, before, after, message):
         load_study(write(rule=RULE.replace(before, after, 1)))
 
 
+def test_a_wrong_element_of_a_list_is_told_once(write):
+    with pytest.raises(SettingsError, match=r"methods\.2\.strengths\.0: [^;]*got nan$"):
+        load_study(write(STUDY.replace("strengths = [0.1]", "strengths = [nan]")))
+
+
 def test_a_mistake_in_a_rule_that_is_a_table_is_named(write):
     text = STUDY.replace('rule = "rule.toml"', "") + "[rule.choose]\ntie = -1\n"
     with pytest.raises(SettingsError, match=r"rule\.choose\.tie: .* got -1"):

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from dph.errors import SettingsError
 from dph.files import write_text
 from dph.settings.engine_refusals import require_engine_can
+from dph.settings.error_details import faults_of
 from dph.settings.keys import (
     FIELDS_OF_ALL_TERMS,
     SELECTORS,
@@ -203,12 +204,7 @@ def messages(error: ValidationError, within: str = "") -> Iterator[str]:
 
     ``within`` is the key of the table that was checked, where that is not the recipe.
     """
-    items = error.errors(include_url=False)
-    inside = {item["loc"][:-1] for item in items}
-    for item in items:
-        # A list of which an element is wrong is reported a second time, as too short.
-        if item["type"] == "too_short" and item["loc"] in inside:
-            continue
+    for item in faults_of(error):
         key = ".".join(filter(None, (within, *map(str, item["loc"]))))
         cause = item.get("ctx", {}).get("error")
         if isinstance(cause, ValidationError):  # of a term's own parameters

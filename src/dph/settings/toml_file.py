@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError, Validat
 from pydantic_core import ErrorDetails
 
 from dph.errors import SettingsError
+from dph.settings.error_details import faults_of
 from dph.settings.section import Section
 
 Table = TypeVar("Table", bound=Section)
@@ -69,7 +70,7 @@ def checked(kind: type[Table], table: Mapping[str, Any], *, beside: Path, place:
     try:
         return kind.model_validate(table, context={"beside": str(beside)})
     except ValidationError as error:
-        faults = [fault(item, item["loc"], kind) for item in error.errors(include_url=False)]
+        faults = [fault(item, item["loc"], kind) for item in faults_of(error)]
         raise SettingsError(f"{place}: {'; '.join(faults)}") from error
 
 

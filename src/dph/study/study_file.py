@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from dph.errors import SettingsError
+from dph.settings.error_details import faults_of
 from dph.settings.toml_file import fault, read_table
 from dph.study.rule import RuleSettings
 from dph.study.settings import BASE, StudyFile
@@ -73,7 +74,7 @@ def _valid(kind: type[Table], table: Mapping[str, Any], place: str) -> Table:
 def _messages(error: ValidationError, kind: type[BaseModel]) -> Iterator[str]:
     """What is wrong, with the place, the value and what is allowed."""
     unions = {"rule.str", "rule.RuleSettings"}  # rule is a path or a table: one of the two is meant
-    details = error.errors(include_url=False)
+    details = faults_of(error)
     whole = isinstance(next((d["input"] for d in details if d["loc"][:1] == ("rule",)), None), dict)
     for item in details:
         if ".".join(map(str, item["loc"][:2])) == "rule.str" and whole:
