@@ -50,8 +50,10 @@ def _names(worlds: list[str]) -> Iterator[str]:
     """The tables of docs/study.md, in order."""
     yield "choices"
     for world in worlds:
-        for kind in ("scores-{}", "differences-{}-GRPO", "differences-{}-base", "retention-{}"):
+        for kind in ("scores-{}", "differences-{}-GRPO", "differences-{}-base"):
             yield kind.format(world)
+        yield f"differences-{world}-GRPO__3x"
+        yield f"retention-{world}"
         yield f"elsewhere-{world}"
     yield "comparisons"
     yield "power"

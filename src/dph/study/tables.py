@@ -133,11 +133,13 @@ def _scores(report: Report, world: str, labels: Sequence[str]) -> Table:
     )
 
 
-def differences_table(report: Report, world: str, against: str) -> Table:
-    """Every method minus one, paired by seed."""
+def differences_table(
+    report: Report, world: str, against: str, labels: Sequence[str] | None = None
+) -> Table:
+    """Every method (or those of ``labels``) minus one, paired by seed."""
     sets, metrics = report.sets(world), report.metrics(world)
     rows = []
-    for label in report.results.labels(world):
+    for label in report.results.labels(world) if labels is None else labels:
         if label == against:
             continue
         cells = []
