@@ -98,6 +98,28 @@ def test_longer_training_is_run_only_for_what_is_among_the_best(write, instant):
     assert plan.total == len(rows)
 
 
+def test_a_second_look_at_a_method_takes_no_place_among_the_best(write, instant):
+    again = "".join(
+        f'[[methods]]\nname = "{name}"\nlabel = "{label}, own rate"\n{own}\n'
+        for name, label, own in (
+            ("grpo", "GRPO", "learning_rates = [1e-4, 2e-4, 5e-4, 1e-3]"),
+            ("dph_f", "dph_f", 'strength_of = "dph_f"\nlearning_rates = [1e-4, 2e-4, 5e-4, 1e-3]'),
+        )
+    )
+    longer = (
+        '[[methods]]\nname = "dph_f"\nlabel = "long"\nsteps = 120\nstrength_of = "dph_f"\n'
+        "if_best = 1\n"
+    )
+    study = load_study(write(STUDY + again + longer))
+    planner, places = Planner(study), default_places(study, None)
+    rows = Runner(planner, places, instant()).run(Silent())
+    plan = planner.plan(rows)
+    own, method = (plan.choices["sql-1", label].score for label in ("dph_f, own rate", "dph_f"))
+    followed = plan.choices["sql-1", "GRPO"].score
+    assert (method >= followed) == any(run.label == "long" for run in plan.runs)
+    assert own >= method > followed, "the case that this test is about"
+
+
 def test_methods_that_wait_for_each_other_are_refused(write):
     text = STUDY.replace("learning_rates = [2e-4, 5e-4]", 'learning_rate_of = "dph_f"')
     with pytest.raises(SettingsError, match="waits for what is chosen for itself"):

@@ -130,15 +130,21 @@ class Planner:
     def _left_out(
         self, choices: Mapping[tuple[str, str], Choice]
     ) -> tuple[frozenset[tuple[str, str]], frozenset[tuple[str, str]]]:
-        """Methods that ``if_best`` keeps out, and those of which that is not decided yet."""
+        """Methods that ``if_best`` keeps out, and those of which that is not decided yet.
+
+        Ranked are the methods that others follow: a second look at one of them takes no place.
+        """
         out, undecided = set(), set()
-        ranked = [m.label for m in self.study.file.methods if m.if_best is None and is_developed(m)]
+        methods = self.study.file.methods
+        followed = {method.follows for method in methods}
+        own = [m for m in methods if m.if_best is None and is_developed(m)]
+        ranked = [method.label for method in own if method.label in followed]
         for site in self.sites:
             scores = {
                 label: choice.score if (choice := choices.get((site.name, label))) else None
                 for label in ranked
             }
-            for method in self.study.file.methods:
+            for method in methods:
                 if method.if_best is None or method.follows is None:
                     continue
                 key = (site.name, method.label)
