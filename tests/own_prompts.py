@@ -18,3 +18,12 @@ def texts(train, rows, seed):  # noqa: ARG001
 def forgotten(train, rows, seed):
     """Whoever wrote this forgot to return what it made."""
     doubled(train, rows, seed)
+
+
+def broken(train, rows, seed):  # noqa: ARG001
+    """It breaks while its first prompt is made, after it was called."""
+    yield from ({}["city"] for _ in train)
+
+
+def one_id(train, rows, seed):  # noqa: ARG001
+    return [Problem(problem_id="same", prompt=p.prompt) for p in train]

@@ -127,6 +127,10 @@ def test_a_maker_of_ones_own_gives_the_prompts():
         prompts(prompts="own_prompts:texts")
     with pytest.raises(SettingsError, match="has to return Problems, got None"):
         prompts(prompts="own_prompts:forgotten")
+    with pytest.raises(SettingsError, match=r"KeyError: 'city' \(own_prompts.py, line 2\d\)"):
+        prompts(prompts="own_prompts:broken")
+    with pytest.raises(SettingsError, match="gave the id 'same' 12 times"):
+        prompts(prompts="own_prompts:one_id")
     tests = {"dev": [problem(f"{TRAIN[0].prompt} {TRAIN[0].prompt}")]}
     with pytest.raises(DataError, match="1 of 12 prompts are prompts of the evaluation set 'dev'"):
         prompts(Known(train=TRAIN, sets=tests), prompts="own_prompts:doubled")

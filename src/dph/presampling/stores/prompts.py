@@ -1,8 +1,10 @@
 """The prompts of a store: read, chosen or made; those of a test only if it is allowed by name."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from traceback import extract_tb
 
 from dph.errors import DataError, SettingsError
 from dph.import_path import is_import_path, load_callable
@@ -150,16 +152,24 @@ def _made(key: str, store: StoreSettings, known: Known, seed: int) -> list[Probl
         raise SettingsError(f"{key}.prompts: {store.prompts!r} is no way to make prompts")
     maker = load_callable(store.prompts, known.modules)
     rows = only_rows(key, load_problems(store.file), store) if store.file else []
-    returned = maker(tuple(known.train), tuple(rows), seed)
-    made = list(returned) if isinstance(returned, Iterable) else [returned]
+    try:
+        returned = maker(tuple(known.train), tuple(rows), seed)
+        made = list(returned) if isinstance(returned, Iterable) else [returned]
+    except Exception as error:
+        # Whatever the user's own code raises, they have to hear of it as a setting, and where.
+        place = extract_tb(error.__traceback__)[-1]
+        raise SettingsError(
+            f"{key}.prompts: {store.prompts!r} raised {type(error).__name__}: {error} "
+            f"({Path(place.filename).name}, line {place.lineno})"
+        ) from error
     wrong = [problem for problem in made if not isinstance(problem, Problem)]
     if wrong:
         raise SettingsError(
             f"{key}.prompts: {store.prompts!r} has to return Problems, got {wrong[0]!r:.80}"
         )
-    ids = [problem.problem_id for problem in made]
-    if twice := next((i for i in ids if ids.count(i) > 1), None):
-        raise SettingsError(f"{key}.prompts: {store.prompts!r} gave the id {twice!r} twice")
+    (most, times), *_ = Counter(p.problem_id for p in made).most_common(1) or [("", 0)]
+    if times > 1:
+        raise SettingsError(f"{key}.prompts: {store.prompts!r} gave the id {most!r} {times} times")
     return made
 
 
