@@ -17,6 +17,10 @@ class Look(NamedTuple):
     colour: str
     marker: str
 
+    def size(self, points: float) -> float:
+        """The marker's size where others have ``points``: a star fills less of its square."""
+        return 1.6 * points if self.marker == "*" else points
+
 
 _FIXED: Mapping[str, Look] = MappingProxyType(
     {

@@ -158,8 +158,8 @@ def line(
     ax.plot(
         x, y, color=look.colour, label=method_label(name), linewidth=1.8,
         linestyle=(0, (4, 2)) if is_base else "-", zorder=2.5 if is_base else 3,
-        marker=look.marker or None, markersize=5, markeredgecolor="white", markeredgewidth=0.7,
-        markevery=markevery, solid_capstyle="round",
+        marker=look.marker or None, markersize=look.size(5), markeredgecolor="white",
+        markeredgewidth=0.7, markevery=markevery, solid_capstyle="round",
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dph.reporting.labels import BASE, method_label
-from dph.reporting.palette import Look, looks
+from dph.reporting.palette import Look, looks_by_method
 from dph.reporting.panel_grid import HEIGHT, panel_grid
 from dph.study.results import Estimate
 from dph.study.tables import Report
@@ -31,23 +31,14 @@ _GREY = Look("#BDBDBD", "o")
 
 
 def looks_of(report: Report) -> dict[str, Look]:
-    """The look of every label: that of its method where no other label has the same method.
+    """The look of every label: that of its method where no label before it has the same method.
 
     Labels that the study does not show are grey.
     """
-    labels = report.results.all_labels()
     shown = {label for world in report.results.worlds for label in report.shown(world)}
     methods = {m.label: m.name for m in report.study.file.methods if m.label in shown}
-    methods[BASE] = BASE
-    alone = {
-        label: name
-        for label, name in methods.items()
-        if list(methods.values()).count(name) == 1 or label == name
-    }
-    by_name = looks(alone.get(label, label) for label in labels if label in shown)
-    return {
-        label: by_name[alone.get(label, label)] if label in shown else _GREY for label in labels
-    }
+    found = looks_by_method({BASE: BASE, **methods})
+    return {label: found.get(label, _GREY) for label in report.results.all_labels()}
 
 
 def legend_label(report: Report, world: str, label: str) -> str:
