@@ -45,6 +45,8 @@ def tables(write):
 def test_a_longer_method_is_shown_beside_the_reference_of_its_length_by_hand(tables):
     report, by_name = tables(STUDY + LONGER + REFERENCE)
     (name,) = [name for name in by_name if "3x" in name]
+    in_power = [row[1] for row in by_name["power"].rows]
+    assert list(dict.fromkeys(in_power)) == ["GRPO", "GRPO, 3x"]
     table = by_name[name]
     assert table.title == "Minus GRPO, 3x of the same seed, on sql-1"
     ((label, first, *_),) = table.rows

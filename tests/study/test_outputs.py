@@ -7,8 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph.reporting.student_t import t_quantile
+from dph.study.all_tables import all_tables
 from dph.study.outputs import make_report, report_document, write_outputs
 from dph.study.parquet import COLUMNS
+from dph.study.power_table import power_table
 from dph.study.results import POWER_SEEDS
 from dph.study.rule_lock import current_lock
 from dph.study.study_file import with_settings
@@ -16,7 +18,6 @@ from dph.study.tables import (
     choices_table,
     comparisons_table,
     differences_table,
-    power_table,
     scores_table,
     study_tables,
 )
@@ -70,7 +71,7 @@ def test_written_again_from_rows_in_another_order_all_bytes_are_the_same(report,
 
 
 def test_every_table_names_the_rule(report):
-    tables = list(study_tables(report))
+    tables = list(all_tables(report))
     assert {table.name for table in tables} == {
         "choices",
         "scores-sql-1",
@@ -125,8 +126,8 @@ def test_power_is_the_spread_over_the_root_of_the_seeds_by_hand(report, finished
     grpo, base = (values(finished[2], name, "greedy") for name in ("grpo", "base"))
     spread = 100 * stdev(a - b for a, b in zip(grpo, base, strict=True))
     assert POWER_SEEDS == (4, 10)
-    assert row[:3] == ("sql-1", "in domain", "greedy")
-    assert row[4:7] == (f"{spread:.1f}", f"{spread / 2:.2f}", f"{spread / 10**0.5:.2f}")
+    assert row[:4] == ("sql-1", "GRPO", "in domain", "greedy")
+    assert row[5:8] == (f"{spread:.1f}", f"{spread / 2:.2f}", f"{spread / 10**0.5:.2f}")
 
 
 def test_the_rules_tests_are_corrected_together(report, finished):

@@ -37,8 +37,8 @@ def draw_strengths(
                 list(known), [100 * value for value in known.values()],
                 yerr=[[100 * bar[i][0] for bar in bars] for i in (0, 1)],
                 color=looks[name].colour, marker=looks[name].marker,
-                markersize=looks[name].size(5), linewidth=1.4, elinewidth=0.8, capsize=0, linestyle=line,
-                label=method_label(name) if line == _STYLES[0] else None,
+                markersize=looks[name].size(5), linewidth=1.4, elinewidth=0.8, capsize=0,
+                linestyle=line, label=method_label(name) if line == _STYLES[0] else None,
             )  # fmt: skip
     if base is not None:
         _draw_level(ax, base, metrics, looks[BASE].colour)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dph.reporting.text_table import Table
 from dph.study.forgetting_tables import forgetting_tables
 from dph.study.length_tables import length_tables
+from dph.study.power_table import power_table
 from dph.study.tables import Report, study_tables
 
 
@@ -12,4 +13,6 @@ def all_tables(report: Report) -> Iterator[Table]:
     """Those of which something is known."""
     yield from study_tables(report)
     yield from length_tables(report)
+    if (found := power_table(report)).rows:
+        yield found
     yield from forgetting_tables(report)

@@ -1,11 +1,11 @@
-"""The tables of a study: choices, scores, differences, the rule's tests, and power."""
+"""The tables of a study: choices, scores, differences, and the rule's tests."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dph.reporting.text_table import Table, marked
 from dph.study.plan import Plan
-from dph.study.results import POWER_SEEDS, Compared, Estimate, Results, compared, power
+from dph.study.results import Compared, Estimate, Results, compared
 from dph.study.rule import ComparisonSettings
 from dph.study.rule_lock import RuleLock
 from dph.study.settings import BASE
@@ -65,9 +65,6 @@ def study_tables(report: Report) -> Iterator[Table]:
     tested = compared(report.results, report.study.rule)
     if tested:
         yield comparisons_table(report, tested)
-    found = power_table(report)
-    if found.rows:
-        yield found
 
 
 def choices_table(report: Report) -> Table:
@@ -148,7 +145,7 @@ def differences_table(
                 asked = ComparisonSettings(a=label, b=against, metric=metric, set=of)
                 found = report.results.difference(world, asked)
                 half = None if found is None or found.hi is None else found.hi - found.mean
-                cells.append(UNKNOWN if found is None else _points(found.mean, half, metric))
+                cells.append(UNKNOWN if found is None else points(found.mean, half, metric))
         rows.append((label, *cells))
     titles = [f"{set_title(of)}: {metric_title(metric)}" for of in sets for metric in metrics]
     return Table(
@@ -174,7 +171,7 @@ def comparisons_table(report: Report, tested: Sequence[Compared]) -> Table:
                 f"{asked.a} - {asked.b}",
                 f"{asked.metric}, {' and '.join(map(set_title, asked.sets))}",
                 asked.alternative,
-                _points(difference.mean, half, asked.metric),
+                points(difference.mean, half, asked.metric),
                 _p_value(difference.p_value),
                 marked(adjusted) if significant else adjusted,
                 str(difference.seeds),
@@ -194,41 +191,6 @@ def comparisons_table(report: Report, tested: Sequence[Compared]) -> Table:
     )
 
 
-def power_table(report: Report) -> Table:
-    """How far the reference is from the base model, in standard errors at 4 and at 10 seeds."""
-    rows = []
-    for world in report.results.worlds:
-        metrics = [m for m in report.metrics(world) if m != "styles"]
-        for found in power(report.results, report.reference, metrics):
-            if found.world != world or found.set not in report.sets(world):
-                continue
-            errors = [found.standard_error(seeds) for seeds in POWER_SEEDS]
-            rows.append(
-                (
-                    world,
-                    set_title(found.set),
-                    metric_title(found.metric),
-                    _points(found.mean, None, found.metric),
-                    f"{100 * found.deviation:.1f}",
-                    *(f"{100 * error:.2f}" for error in errors),
-                    *(_ratio(found.mean, error) for error in errors),
-                )
-            )
-    at = [f"SE at {seeds}" for seeds in POWER_SEEDS]
-    over = [f"differences in SE at {seeds}" for seeds in POWER_SEEDS]
-    return Table(
-        name="power",
-        title=f"What the worlds can decide: {report.reference} minus base",
-        columns=("world", "set", "of", "points", "SD between seeds", *at, *over),
-        rows=tuple(rows),
-        note=report.note(
-            "Percentage points, paired by report seed; SE: standard error of the mean difference "
-            "over so many seeds."
-        ),
-        left=3,
-    )
-
-
 def estimate_cell(estimate: Estimate | None, metric: str) -> str:
     """A mean with its interval: in per cent, but for styles."""
     if estimate is None:
@@ -238,14 +200,11 @@ def estimate_cell(estimate: Estimate | None, metric: str) -> str:
     return text if estimate.half is None else f"{text} ± {scale * estimate.half:.1f}"
 
 
-def _points(mean: float, half: float | None, metric: str) -> str:
+def points(mean: float, half: float | None, metric: str) -> str:
+    """A difference with its interval: in percentage points, but for styles."""
     scale = 1 if metric == "styles" else 100
     text = f"{round(scale * mean, 1) + 0.0:+.1f}"
     return text if half is None else f"{text} ± {scale * half:.1f}"
-
-
-def _ratio(mean: float, error: float) -> str:
-    return f"{abs(mean) / error:.1f}" if error > 0 else UNKNOWN
 
 
 def _p_value(p: float | None) -> str:
