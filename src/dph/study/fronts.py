@@ -70,7 +70,8 @@ def _panel(
                 point.x, point.y, color=look.colour,
                 xerr=point.x_error if shown else None, yerr=point.y_error if shown else None,
                 marker=look.marker or "X",
-                markersize=look.size(8 if label == BASE else 7 if shown else 4), markeredgecolor="white", markeredgewidth=0.7, elinewidth=0.8, capsize=0,
+                markersize=look.size(8 if label == BASE else 7 if shown else 4),
+                markeredgecolor="white", markeredgewidth=0.7, elinewidth=0.8, capsize=0,
                 label=legend_label(report, world, label), linestyle="none",
                 zorder=3 if shown else 2.5,
             )  # fmt: skip
