@@ -45,6 +45,11 @@ def test_tokens_whose_ratio_is_clipped_already_are_not_chosen():
     # A > 0 and r = e^0.3 > 1.2 in the whole first row
     assert not ClipCov(share=1.0).choose(batch(old_shift=0.3), 0).any()
     assert ClipCov(share=1.0, clip_high=0.4).choose(batch(old_shift=0.3), 0).sum() == 2
+    # A < 0 and r = e^-0.3 < 0.8 in the whole second row, which has a candidate below 20
+    below = ClipCov(share=1.0, cov_high=20.0).choose(batch(old_shift=-0.3), 0)
+    assert below.sum(-1).tolist() == [3, 0]
+    wider = ClipCov(share=1.0, cov_high=20.0, clip_low=0.4).choose(batch(old_shift=-0.3), 0)
+    assert wider.sum(-1).tolist() == [3, 1]
 
 
 def test_the_share_is_of_all_tokens_and_the_draw_is_fair():

@@ -97,9 +97,18 @@ def test_a_stopped_consolidation_ends_with_the_same_weights(recipe, tmp_path):
 
 
 def test_the_learning_rate_falls_in_a_straight_line(recipe, tmp_path):
-    run(recipe(updates=4, final_rate=0.2), tmp_path / "run")
+    run(recipe(updates=4, final_rate=0.2, rate=0.5), tmp_path / "run")
     rates = [row["learning_rate"] for row in metrics(tmp_path / "run" / "consolidation")]
-    assert rates == pytest.approx([0.01, 0.008, 0.006, 0.004])  # a fifth of it would be the fifth
+    assert rates == pytest.approx([0.005, 0.004, 0.003, 0.002])  # a fifth of it would be the fifth
+
+
+def test_its_only_term_is_the_store_at_weight_one(recipe):
+    follows = consolidation_recipe(recipe(rate=0.5), Path("rl"))
+    (anchor,) = follows.objective.anchors.values()
+    assert (anchor.divergence, anchor.distributions) == ("distribution_kl", "after")
+    assert (anchor.weight, anchor.per_step) == (1.0, 16)
+    assert follows.train.problems_per_step == 0
+    assert follows.train.learning_rate == 0.5 * recipe().train.learning_rate
 
 
 @pytest.mark.parametrize(

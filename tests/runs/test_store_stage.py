@@ -11,6 +11,8 @@ from transformers import PreTrainedTokenizerFast
 from dph.errors import DataError, ModelError, PoolError, SettingsError, VerifierError
 from dph.presampling.stores import making, valuing
 from dph.presampling.stores.store import load_store, stored_groups, stored_values
+from dph.presampling.stores.tilt import branch_values
+from dph.presampling.stores.trie import answer_trie
 from dph.records import Problem
 from dph.runs.progress import Silent
 from dph.runs.store_stage import store_stage
@@ -256,6 +258,61 @@ def test_a_tilt_makes_answers_that_agree_likelier(store_recipe, make_stores, tmp
         change = after.logprobs[0][place] - before.logprobs[0][place]
         first.append((worth[before.problem_id, before.sample_index], change))
     assert np.corrcoef(*zip(*first, strict=True))[0, 1] > 0.5
+
+
+@pytest.mark.parametrize("values", ["agreement", "distinct", "correct"])
+@pytest.mark.parametrize("tilt", [0.5, 3.0])
+def test_first_tokens_part_by_the_worth_of_their_answers_to_the_power_of_the_tilt(
+    store_recipe, make_stores, tmp_path, values, tilt
+):
+    train = {"prompts": "train", "file": None, "tilt": tilt, "values": values, "answers": 12}
+    make_stores(store_recipe(top="all", **({} if values == "correct" else COMPARED) | train))
+    path = tmp_path / "run" / "stores" / "broad"
+    plain, tilted = (load_store(path, tilt=t, values=values) for t in (0.0, tilt))
+    by_prompt = {}
+    for before, after in zip(plain, tilted, strict=True):
+        by_prompt.setdefault(before.problem_id, (before, after))
+    apart = 0
+    for group in stored_groups(path):
+        trie = answer_trie(group.completions)
+        worth = branch_values(trie, worth_by_hand(group, values))
+        before, after = by_prompt[group.problem.problem_id]
+        moved = np.subtract(after.logprobs[0], before.logprobs[0])
+        moved -= moved[before.token_ids[0].index(group.completions[0][0])]
+        own = worth[trie.children[0][group.completions[0][0]]]
+        for token, child in trie.children[0].items():
+            change = moved[before.token_ids[0].index(token)]
+            assert change == pytest.approx(tilt * np.log(worth[child] / own), abs=1e-6)
+            apart += worth[child] != own
+    assert apart
+
+
+def worth_by_hand(group, values):
+    """What each answer weighs; cut-off ones agree with nobody."""
+    texts = group.answered
+    if values == "correct":
+        return [float(t is not None and grade(t, group.problem)) for t in texts]
+    all_texts = [text or "" for text in group.texts]
+    found = []
+    for index, text in enumerate(texts):
+        others = [(i, t) for i, t in enumerate(texts) if i != index]
+        if values == "distinct":
+            firsts = {t: i for i, t in reversed(list(enumerate(all_texts)))}
+            others = [(i, texts[i]) for t, i in firsts.items() if t != all_texts[index]]
+        same = sum(bool(text and t and text[0] == t[0]) for _, t in others)
+        found.append(same / max(1, len(others)))
+    return found
+
+
+def test_an_answer_that_was_cut_off_agrees_with_nobody(store_recipe, make_stores, tmp_path):
+    make_stores(store_recipe(answers=8, **COMPARED))
+    path, cut = tmp_path / "run" / "stores" / "broad", 0
+    values = stored_values(path)
+    for group in stored_groups(path):
+        for done, value in zip(group.finished, values[group.problem.problem_id], strict=True):
+            cut += not done
+            assert done or (value.answer_class, value.agreement) == (None, 0.0)
+    assert cut
 
 
 def test_a_killed_comparison_goes_on_to_the_same_bytes(

@@ -62,6 +62,19 @@ def test_the_consensus_pays_the_share_of_all_stored_answers_that_agree():
     assert rewards(verdicts) == [[2 / 8, 3 / 8, 3 / 8, 1 / 8, 0, 0, 0]]
 
 
+def test_an_answer_that_agrees_with_two_stored_classes_earns_the_shares_of_both():
+    class Everyone(Letters):
+        """Answers agree, whatever they say: classes that were two are now one."""
+
+        def classes(self, problems, answers):  # noqa: ARG002
+            return [tuple(None if text is None else 0 for text in group) for group in answers]
+
+    stored = Consensus(("bee", "ant"), (3, 2), 8)
+    both = replace(consistency({"u0": stored}), comparer=Everyone())
+    verdicts = both.verdicts(PROMPTS[:1], [["c", None]])
+    assert rewards(verdicts) == [[5 / 8, 0]]
+
+
 def test_the_prompts_of_a_step_are_a_function_of_seed_and_step_and_none_comes_twice():
     made, again = consistency(), consistency()
     steps = [[p.problem_id for p in made.of_step(step)] for step in range(1, 10)]
