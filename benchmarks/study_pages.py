@@ -48,15 +48,15 @@ def main() -> None:
 
 def _names(worlds: list[str]) -> Iterator[str]:
     """The tables of docs/study.md, in order."""
+    yield "power"
     yield "choices"
     for world in worlds:
-        for kind in ("scores-{}", "differences-{}-GRPO", "differences-{}-base"):
-            yield kind.format(world)
-        yield f"differences-{world}-GRPO__3x"
+        yield f"scores-{world}"
+        for against in ("GRPO", "GRPO__as_many_answers", "base", "GRPO__3x"):
+            yield f"differences-{world}-{against}"
         yield f"retention-{world}"
         yield f"elsewhere-{world}"
     yield "comparisons"
-    yield "power"
 
 
 def _joined(tables: Path, names: list[str]) -> str:

@@ -21,6 +21,7 @@ from dph.study.tables import (
     scores_table,
     study_tables,
 )
+from dph.study.tried_tables import tried_tables
 
 
 @pytest.fixture
@@ -70,8 +71,8 @@ def test_written_again_from_rows_in_another_order_all_bytes_are_the_same(report,
     }
 
 
-def test_every_table_names_the_rule(report):
-    tables = list(all_tables(report))
+def test_every_table_names_the_rule(report, finished):
+    tables = list(all_tables(report, finished[2]))
     assert {table.name for table in tables} == {
         "choices",
         "scores-sql-1",
@@ -79,6 +80,7 @@ def test_every_table_names_the_rule(report):
         "differences-sql-1-base",
         "comparisons",
         "power",
+        "tried-sql-1",
     }
     for table in tables:
         assert report.lock.sha256[:12] in table.note
@@ -91,6 +93,38 @@ def test_a_study_that_names_what_it_shows_has_a_short_table_of_that(report, smal
     by_name = {table.name: table for table in study_tables(short)}
     assert [row[0] for row in by_name["short-sql-1"].rows] == ["base", "dph_f"]
     assert set(by_name["short-sql-1"].rows) < set(by_name["scores-sql-1"].rows)
+
+
+def test_differences_to_more_labels_are_shown_where_a_study_asks(report, small, finished):
+    planner, _, rows = finished
+    study = with_settings(small, {"beside": ("dph_f",)})
+    more = make_report(study, planner.plan(rows), rows, report.lock)
+    names = [table.name for table in study_tables(more) if table.name.startswith("differences")]
+    assert names == [f"differences-sql-1-{label}" for label in ("GRPO", "dph_f", "base")]
+
+
+TRIED = [("dph_f", "0.3"), ("dph_f", "1"), ("rkl", "0.1")]
+
+
+def test_what_was_tried_is_the_mean_over_development_seeds_by_hand(report, finished):
+    rows = finished[2]
+    (table,) = tried_tables(report, rows)
+    found = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    assert [(row["method"], row["strength"], row["learning rate"]) for row in found] == [
+        ("GRPO", "-", "0.0002"),
+        ("GRPO", "-", "0.0005"),
+        *((name, strength, found[-1]["learning rate"]) for name, strength in TRIED),
+    ]
+    for row, (name, strength) in zip(found[2:], TRIED, strict=True):
+        own = [
+            score.value
+            for one in rows.values()
+            for score in one.scores
+            if (one.method, one.strength, one.seed >= 100) == (name, float(strength), True)
+            and (score.metric, score.set) == ("greedy", "in_domain")
+        ]
+        assert len(own) == 2
+        assert row["in domain: greedy"] == f"{100 * fmean(own):.1f}"
 
 
 def test_all_strengths_are_shown_and_one_of_each_method_is_marked(report):

@@ -58,6 +58,8 @@ def _panel(
     many = next((m for m in report.metrics(world) if m.startswith("pass@")), "mean")
     for label in report.results.labels(world):
         look, shown = chosen[label], label in report.shown(world)
+        if not shown and _seeds(report, world, label) < _seeds(report, world, report.reference):
+            continue  # a grey dot has no bar that would tell how little is behind it
         line = list(_over_strengths(report, rows, world, label, of, (metric, many)))
         if len(line) > 1 and shown:
             axes.plot(
@@ -79,9 +81,13 @@ def _panel(
     title(
         axes,
         f"{world}, {set_label(of)}",
-        "bars: 95% over report seeds; lines: what was tried",
+        "marks: report seeds, 95%; lines: what was tried on development seeds",
     )
     light_grid(axes)
+
+
+def _seeds(report: Report, world: str, label: str) -> int:
+    return len(report.results.rows(world, label))
 
 
 def _point(

@@ -34,7 +34,7 @@ def write_outputs(report: Report, places: Places, rows: Mapping[str, RowFile]) -
     write_costs(places.all_costs, places, rows)
     write_json(places.report, report_document(report, rows))
     make_directory(places.tables)
-    for table in all_tables(report):
+    for table in all_tables(report, rows):
         for suffix, write in FORMATS.values():
             write_text(places.tables / f"{table.name}.{suffix}", write(table))
     if report.results.worlds:

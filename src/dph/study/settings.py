@@ -29,6 +29,9 @@ class StudySettings(Section):
     reference: Label | None = Field(
         None, description="label that tables show differences to; default: the first method's"
     )
+    beside: Annotated[tuple[Label, ...], Field(strict=False)] = Field(
+        (), description="more labels that tables show differences to"
+    )
     shown: Annotated[tuple[Label, ...], Field(strict=False)] = Field(
         (), description="labels in pictures and in the short table; default: all"
     )
@@ -173,7 +176,7 @@ class StudyFile(Section):
         if twice := sorted({label for label in labels if labels.count(label) > 1}):
             raise ValueError(f"two methods have the label {twice[0]!r}; give each its own")
         study = self.study
-        named = {study.learning_rate_of, study.reference, *study.shown} | {
+        named = {study.learning_rate_of, study.reference, *study.beside, *study.shown} | {
             label for m in self.methods for label in (m.strength_of, m.learning_rate_of)
         }
         if unknown := sorted(named - {None} - set(labels), key=str):

@@ -59,7 +59,7 @@ def study_tables(report: Report) -> Iterator[Table]:
         yield scores_table(report, world)
         if report.study.file.study.shown:
             yield short_table(report, world)
-        for label in dict.fromkeys((report.reference, BASE)):
+        for label in dict.fromkeys((report.reference, *report.study.file.study.beside, BASE)):
             if report.results.rows(world, label):
                 yield differences_table(report, world, label)
     tested = compared(report.results, report.study.rule)
@@ -68,9 +68,14 @@ def study_tables(report: Report) -> Iterator[Table]:
 
 
 def choices_table(report: Report) -> Table:
-    """Everything that was tried, with its score on the development seeds; the choice in bold."""
+    """Everything that was tried, with its score on the development seeds; the choice in bold.
+
+    Methods that ``if_best`` keeps from being reported are left out.
+    """
     rows = []
     for (world, label), choice in report.plan.choices.items():
+        if (world, label) in report.plan.left_out:
+            continue
         for candidate, score in zip(choice.tried, choice.scores, strict=True):
             cells = (
                 _number(candidate.strength),
