@@ -16,6 +16,7 @@ from dph.pages.marks import marked
 from dph.pages.over_seeds import seed_groups
 from dph.pages.report_data import ReportData, ReportRun
 from dph.pages.run_facts import differing_settings, run_facts
+from dph.pages.store_facts import store_facts
 from dph.reporting.cells import duration, percent
 from dph.reporting.labels import method_label, set_label
 
@@ -39,6 +40,7 @@ def page_html(data: ReportData, *, title: str, made: datetime | None = None, **p
             title=title,
             runs=data.runs,
             facts=[run_facts(run) for run in data.runs],
+            stores=store_facts(data.runs),
             settings=differing_settings(data.runs),
             tables=set_tables(data),
             groups=seed_groups(data),
