@@ -38,6 +38,28 @@ USUAL_STRENGTHS: Mapping[tuple[str, int], Mapping[str, float]] = {
         "kl_cov": 10.0,
         "dyjr": 1.0,
     },
+    ("countdown", 1): {
+        "rkl": 0.03,
+        "alpha": 3.0,
+        "dph_f": 0.3,
+        "dph_js": 0.3,
+        "dph_js_definition": 1.0,
+        "dph_broad": 0.15,
+        "ttrl": 2.0,
+        "consensus": 2.0,
+        "f_grpo": 1.0,
+        "ucpo": 0.2,
+        "pass_at_k": 2.0,
+        "pkpo": 4.0,
+        "differential_smoothing": 0.1,
+        "bbg": 4.0,
+        "entropy_bonus": 0.03,
+        "exact_rkl": 0.1,
+        "exact_fkl": 0.1,
+        "clip_cov": 0.0002,
+        "kl_cov": 1.0,
+        "dyjr": 1.0,
+    },
 }
 """By task and edition; a method that is missing has the strength of its own table."""
 

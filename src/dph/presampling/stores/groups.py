@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dph.errors import PoolError
 from dph.records import Problem
 from dph.tasks.problem_columns import problem_columns, problem_of_columns
 
@@ -26,6 +27,8 @@ GROUPS = pa.schema(
         ("log_tails", pa.list_(pa.float16())),
     ]
 )
+MASS_ERROR = 0.02
+"""What a distribution in float16 may be away from 1."""
 _ROWS = 256
 """Groups held as Python objects at a time."""
 
@@ -65,6 +68,27 @@ def groups_of(table: pa.Table) -> Iterator[StoredGroup]:
     for batch in table.to_batches(max_chunksize=_ROWS):
         for row in batch.to_pylist():
             yield _group(row)
+
+
+def require_whole_distributions(groups: Sequence[StoredGroup]) -> None:
+    """Refuse sums over some tokens without the mass of all others: they are no divergence.
+
+    Raises:
+        PoolError: a distribution adds up to less or more than float16 can be wrong by.
+    """
+    for group in groups:
+        if not group.logprobs:
+            continue
+        starts = np.cumsum([0, *map(len, group.logprobs[:-1])])
+        mass = np.add.reduceat(np.exp(np.concatenate(group.logprobs)), starts)
+        mass += np.exp(group.log_tails)
+        worst = int(np.argmax(np.abs(mass - 1)))
+        if not abs(mass[worst] - 1) <= MASS_ERROR:
+            raise PoolError(
+                f"a next-token distribution of the answers to {group.problem.problem_id!r} adds up "
+                f"to {mass[worst]:.3f}, not to 1: stored tokens need the mass of all others, the "
+                "tail, beside them"
+            )
 
 
 def problems_of(table: pa.Table) -> Iterator[Problem]:

@@ -21,7 +21,12 @@ from dph.files import atomic_path, make_directory, sha256, write_json
 from dph.presampling.differences import first_difference
 from dph.presampling.distributions import DistributionSample
 from dph.presampling.manifest import Source, policy_fields
-from dph.presampling.stores.groups import GROUPS, StoredGroup, groups_of
+from dph.presampling.stores.groups import (
+    GROUPS,
+    StoredGroup,
+    groups_of,
+    require_whole_distributions,
+)
 from dph.presampling.stores.manifest import (
     FORMAT,
     StoreCounts,
@@ -86,13 +91,14 @@ def load_store(
         values: of the answers, ``agreement``, ``distinct`` or ``correct``; read only with a tilt.
 
     Raises:
-        PoolError: a file is missing or is not the one that was written, or the store does not
-            hold the values that the tilt needs.
+        PoolError: a file is missing or is not the one that was written, a distribution is without
+            its tail, or the store does not hold the values that the tilt needs.
     """
     path = Path(path)
     manifest = read_store_manifest(path / "manifest.json")
     require_whole_store(path, manifest)
     groups = stored_groups(path)
+    require_whole_distributions(groups)
     weights = stored_weights(path, manifest, values, groups) if tilt > 0 else None
     return tuple(
         sample

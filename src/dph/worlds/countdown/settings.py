@@ -3,7 +3,7 @@
 from typing import Any
 
 from dph.worlds.countdown.world import World
-from dph.worlds.optimizers import GENTLE
+from dph.worlds.optimizers import GENTLER
 
 MAX_TOKENS = 18
 """The longest right answer: three steps of five tokens, two commas, the end."""
@@ -28,7 +28,7 @@ def countdown_settings(world: World) -> dict[str, dict[str, Any]]:
         },
         "sampling": {"max_tokens": MAX_TOKENS},
         "presample": {"samples": 8, "threshold": THRESHOLD},
-        "train": dict(GENTLE),
+        "train": dict(GENTLER),
         "stores": {"broad": {"tilt": 0.0, "agreement": agreement}},
         "self_consistency": {"agreement": agreement},
         "consolidation": {"updates": 0},
