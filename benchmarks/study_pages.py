@@ -40,8 +40,9 @@ def main() -> None:
     for world in worlds:
         write_block(docs / WORLD_PAGES[world], "power", _rows_about(tables / "power.md", world))
     report = json.loads((arguments.results / "report.json").read_text(encoding="utf-8"))
-    labels = {m.label: m.name for m in reversed(load_study(arguments.study).file.methods)}
-    by_name = {name: label for label, name in labels.items()}
+    methods = load_study(arguments.study).file.methods
+    by_name = {m.name: m.label for m in reversed(methods)}
+    by_name |= {"dph interpolate": m.label for m in methods if m.interpolate}
     page = (docs / "methods.md").read_text(encoding="utf-8")
     write_text(docs / "methods.md", with_measurements(page, report["scores"], by_name))
 
@@ -89,7 +90,7 @@ def with_measurements(page: str, scores: list[Mapping[str, Any]], labels: Mappin
         return ". ".join(parts) or "-"
 
     return re.sub(
-        r"^(\| `(\w+)` \|.*\|)[^|\n]*\|$",
+        r"^(\| `([\w ]+)` \|.*\|)[^|\n]*\|$",
         lambda match: f"{match[1]} {cell(match[2])} |" if match[2] in labels else match[0],
         page,
         flags=re.MULTILINE,
