@@ -1,4 +1,8 @@
-"""A run of a study as a task of a cluster, with something in the place of Ray."""
+"""Runs of a study as tasks of a cluster: something in the place of Ray, and Ray where it is."""
+
+import importlib.util
+
+import pytest
 
 import study_stub
 from dph.jobs.job import Job
@@ -6,6 +10,7 @@ from dph.study import execute as execution
 from dph.study import ray_jobs
 from dph.study.row_files import read_row_files
 from fake_ray import FakeRay
+from study.test_real import finish, study_in
 
 
 def test_a_run_leaves_its_row(monkeypatch, tmp_path):
@@ -19,3 +24,19 @@ def test_a_run_leaves_its_row(monkeypatch, tmp_path):
     ended = jobs.wait()
     assert (ended.id, ended.error) == ("a", "")
     assert set(read_row_files(tmp_path / "rows")) == {"a"}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None, reason="needs Ray: `make test-verl` runs this"
+)
+def test_two_workers_of_ray_end_a_study_with_the_bytes_of_two_cores(tmp_path, monkeypatch):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    here = finish(*study_in(tmp_path / "here"))
+    planner, places = study_in(tmp_path / "there")
+    try:
+        there = finish(planner, places, ray_jobs.study_ray_jobs(2))
+    finally:
+        importlib.import_module("ray").shutdown()
+    assert len(read_row_files(places.rows)) == 7  # of 7: base, grpo, two strengths; of 8: one
+    assert there == here
