@@ -41,6 +41,11 @@ CASES = [
     ("dph_js", "sequence_mean", {}, {}),
     ("dph_js_definition", "token_mean", {}, {}),
     ("dph_js_definition", "sequence_mean", {}, {"minibatches": 1, "epochs": 3}),
+    ("maxrl", "token_mean", {}, {}),
+    ("f_grpo", "sequence_mean", {"advantage": {"gamma": 2.0}}, {}),
+    ("entropy_bonus", "token_mean", {"penalties": {"entropy": {"weight": 0.4}}}, {}),
+    ("exact_rkl", "sequence_mean", {"penalties": {"exact_reverse_kl": {"weight": 0.6}}}, {}),
+    ("exact_fkl", "token_mean", {"penalties": {"exact_forward_kl": {"weight": 0.6}}}, {}),
     ("dyjr", "token_mean", {"anchors": {"rehearsal": {"recent": 1}}}, {"steps": 3}),
     ("dyjr", "token_mean", {"anchors": {"rehearsal": {"recent_capacity": 7}}}, {"steps": 3}),
 ]
@@ -76,11 +81,16 @@ def make_recipe(method, reduction, objective, settings):
     )
 
 
-def logprobs(model, prompt, completion):
+def next_tokens(model, prompt, completion):
+    """Log-probs of all tokens at each place of the completion."""
     ids = torch.tensor([[*prompt, *completion]])
     table = (model(input_ids=ids).logits[0].double() / TEMPERATURE).log_softmax(-1)
-    places = range(len(prompt) - 1, ids.shape[1] - 1)
-    return torch.stack([table[t, ids[0, t + 1]] for t in places])
+    return table[len(prompt) - 1 : -1]
+
+
+def logprobs(model, prompt, completion):
+    table = next_tokens(model, prompt, completion)
+    return torch.stack([row[token] for row, token in zip(table, completion, strict=True)])
 
 
 def rewards_of(group, objective):
@@ -94,8 +104,12 @@ def advantages_of(group, objective):
     rewards = list(rewards_of(group, objective))
     if max(rewards) - min(rewards) < 1e-9:
         return [0.0] * len(rewards)
-    scale = stdev(rewards) + 1e-6 if objective.advantage.parameters["scale"] == "std" else 1.0
-    return [(reward - fmean(rewards)) / scale for reward in rewards]
+    kind, settings, mean = objective.advantage.kind, objective.advantage.parameters, fmean(rewards)
+    scale = stdev(rewards) + 1e-6 if settings.get("scale", "std") == "std" else 1.0
+    scale = {"maxrl": mean, "f_grpo": scale * (1 - mean) ** -settings.get("gamma", 0)}.get(
+        kind, scale
+    )
+    return [(reward - mean) / scale for reward in rewards]
 
 
 def weights_of(completions, reduction):
@@ -107,17 +121,29 @@ def weights_of(completions, reduction):
     }[reduction]
 
 
+def penalty_of(penalty, here, there, x):
+    """Of every token, from all log-probs at its place and from its own log-ratio."""
+    if penalty.kind == "entropy":
+        return (here.exp() * here).sum(-1)
+    if penalty.kind == "exact_reverse_kl":
+        return (here.exp() * (here - there)).sum(-1)
+    if penalty.kind == "exact_forward_kl":
+        return (there.exp() * (there - here)).sum(-1)
+    return x**2 / 2 if penalty.parameters["estimator"] == "k2" else (-x).exp() - 1 + x
+
+
 def policy_loss(model, row, objective):
-    prompt, completion, advantage, old, ref = row
-    now = logprobs(model, prompt, completion)
+    prompt, completion, advantage, old, there = row
+    here = next_tokens(model, prompt, completion)
+    own = torch.tensor(completion)[:, None]
+    now, ref = here.gather(1, own)[:, 0], there.gather(1, own)[:, 0]
     ratio = (now - old).exp()
     clip = objective.surrogate.parameters
     bounded = ratio.clamp(1 - clip["clip_low"], 1 + clip["clip_high"])
     loss = -torch.minimum(ratio * advantage, bounded * advantage)
     x = now - ref
     for penalty in objective.penalties.values():
-        k2 = penalty.parameters["estimator"] == "k2"
-        loss = loss + penalty.weight * (x**2 / 2 if k2 else (-x).exp() - 1 + x)
+        loss = loss + penalty.weight * penalty_of(penalty, here, there, x)
     if by_definition(objective):  # KL(pi || M) on its own samples
         to_mixture = x - ((1 + x.exp()) / 2).log()
         eta = objective.anchors["rehearsal"].weight
@@ -184,6 +210,11 @@ def recent_samples(recent, objective, step):
     ]
 
 
+def logprobs_then(model, initial, prompt, ids):
+    """What a row keeps: its tokens' under the model that drew it, all of the initial model's."""
+    return logprobs(model, prompt, ids), next_tokens(initial, prompt, ids)
+
+
 def replay(recipe, initial, rollouts, pool):
     """The weights after the rollouts, by the formulas."""
     model, settings, objective = copy.deepcopy(initial), recipe.train, recipe.objective
@@ -196,7 +227,7 @@ def replay(recipe, initial, rollouts, pool):
         with torch.no_grad():
             groups = [
                 [
-                    (prompt, ids, a, logprobs(model, prompt, ids), logprobs(initial, prompt, ids))
+                    (prompt, ids, a, *logprobs_then(model, initial, prompt, ids))
                     for graded, a in zip(
                         group.completions, advantages_of(group, objective), strict=True
                     )
