@@ -41,8 +41,8 @@ def main() -> None:
         write_block(docs / WORLD_PAGES[world], "power", _rows_about(tables / "power.md", world))
     report = json.loads((arguments.results / "report.json").read_text(encoding="utf-8"))
     methods = load_study(arguments.study).file.methods
-    by_name = {m.name: m.label for m in reversed(methods)}
-    by_name |= {"dph interpolate": m.label for m in methods if m.interpolate}
+    by_name = {method.name: method.label for method in reversed(methods)}
+    by_name["dph interpolate"] = next(m.label for m in methods if m.interpolate)
     page = (docs / "methods.md").read_text(encoding="utf-8")
     write_text(docs / "methods.md", with_measurements(page, report["scores"], by_name))
 
