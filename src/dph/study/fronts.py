@@ -81,7 +81,7 @@ def _panel(
     title(
         axes,
         f"{world}, {set_label(of)}",
-        "marks: report seeds, 95%; lines: what was tried on development seeds",
+        "marks: report seeds, 95%; lines: development seeds",
     )
     light_grid(axes)
 
