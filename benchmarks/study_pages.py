@@ -42,7 +42,8 @@ def main() -> None:
     report = json.loads((arguments.results / "report.json").read_text(encoding="utf-8"))
     methods = load_study(arguments.study).file.methods
     by_name = {method.name: method.label for method in reversed(methods)}
-    by_name["dph interpolate"] = next(m.label for m in methods if m.interpolate)
+    if between := [method.label for method in methods if method.interpolate]:
+        by_name["dph interpolate"] = between[0]
     page = (docs / "methods.md").read_text(encoding="utf-8")
     write_text(docs / "methods.md", with_measurements(page, report["scores"], by_name))
 

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 from marked_blocks import write_block
 
 from dph.files import read_json
-from dph.reporting.labels import method_label, set_label
+from dph.reporting.labels import BASE, method_label, set_label
 from dph.reporting.student_t import t_quantile
 
-SETS, BASE = ("in_domain", "cross_domain"), "base"
+SETS = ("in_domain", "cross_domain")
 LABELS = {BASE: BASE, "grpo": "GRPO", "dph_f": "DPH-F", "dph_broad": "DPH-broad"}
 Scores = Mapping[tuple[str, str, str], list[float]]
 

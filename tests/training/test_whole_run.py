@@ -210,11 +210,6 @@ def recent_samples(recent, objective, step):
     ]
 
 
-def logprobs_then(model, initial, prompt, ids):
-    """What a row keeps: its tokens' under the model that drew it, all of the initial model's."""
-    return logprobs(model, prompt, ids), next_tokens(initial, prompt, ids)
-
-
 def replay(recipe, initial, rollouts, pool):
     """The weights after the rollouts, by the formulas."""
     model, settings, objective = copy.deepcopy(initial), recipe.train, recipe.objective
@@ -227,7 +222,13 @@ def replay(recipe, initial, rollouts, pool):
         with torch.no_grad():
             groups = [
                 [
-                    (prompt, ids, a, *logprobs_then(model, initial, prompt, ids))
+                    (
+                        prompt,
+                        ids,
+                        a,
+                        logprobs(model, prompt, ids),
+                        next_tokens(initial, prompt, ids),
+                    )
                     for graded, a in zip(
                         group.completions, advantages_of(group, objective), strict=True
                     )

@@ -6,7 +6,7 @@ The paper's Table 2 (other tasks) and its rates of what was kept and gained, on 
 from collections.abc import Iterator
 
 from dph.reporting.text_table import Table
-from dph.study.tables import Report, estimate_cell, metric_title, set_title
+from dph.study.tables import Report, estimate_cell, titles
 
 
 def forgetting_tables(report: Report) -> Iterator[Table]:
@@ -28,7 +28,7 @@ def retention_table(report: Report, world: str) -> Table:
     return Table(
         name=f"retention-{world}",
         title=f"Kept and gained on {world}",
-        columns=("method", *(f"{set_title(of)}: {metric}" for of, metric in columns)),
+        columns=("method", *titles(columns)),
         rows=_rows(report, world, columns),
         note=report.note(
             "In per cent, with 95% t-intervals over report seeds. keep: of the problems that the "
@@ -47,7 +47,7 @@ def elsewhere_table(report: Report, world: str) -> Table:
     return Table(
         name=f"elsewhere-{world}",
         title=f"What RL never trained, on {world}",
-        columns=("method", *(f"{set_title(of)}: {metric_title(m)}" for of, m in columns)),
+        columns=("method", *titles(columns)),
         rows=_rows(report, world, columns),
         note=report.note("In per cent, with 95% t-intervals over report seeds."),
     )

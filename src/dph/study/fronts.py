@@ -56,9 +56,10 @@ def _panel(
     chosen: Mapping[str, Look],
 ) -> None:
     many = next((m for m in report.metrics(world) if m.startswith("pass@")), "mean")
+    seeds = report.results.seeds
     for label in report.results.labels(world):
         look, shown = chosen[label], label in report.shown(world)
-        if not shown and _seeds(report, world, label) < _seeds(report, world, report.reference):
+        if not shown and seeds(world, label) < seeds(world, report.reference):
             continue  # a grey dot has no bar that would tell how little is behind it
         line = list(_over_strengths(report, rows, world, label, of, (metric, many)))
         if len(line) > 1 and shown:
@@ -84,10 +85,6 @@ def _panel(
         "marks: report seeds, 95%; lines: development seeds",
     )
     light_grid(axes)
-
-
-def _seeds(report: Report, world: str, label: str) -> int:
-    return len(report.results.rows(world, label))
 
 
 def _point(

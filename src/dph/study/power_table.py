@@ -8,13 +8,11 @@ from dph.study.tables import UNKNOWN, Report, metric_title, points, set_title
 
 def power_table(report: Report) -> Table:
     """The distance in standard errors at 4 and at 10 seeds, at each length of the reference."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for world in report.results.worlds:
-        metrics = [m for m in report.metrics(world) if m != "styles"]
+        columns = [(of, metric) for of, metric in report.columns(world) if metric != "styles"]
         for label in (report.reference, *references_of_other_lengths(report, world)):
-            for found in power(report.results, label, metrics):
-                if found.world == world and found.set in report.sets(world):
-                    rows.append(_row(found))
+            rows += map(_row, power(report.results, world, label, columns))
     at = [f"SE at {seeds}" for seeds in POWER_SEEDS]
     over = [f"differences in SE at {seeds}" for seeds in POWER_SEEDS]
     return Table(

@@ -94,6 +94,10 @@ class Results:
         """The finished runs of a method, by seed."""
         return self._rows.get((world, label), {})
 
+    def seeds(self, world: str, label: str) -> int:
+        """How many of them there are."""
+        return len(self.rows(world, label))
+
     def values(self, world: str, label: str, metric: str, sets: Sequence[str]) -> dict[int, float]:
         """By seed; seeds of which nothing is known are left out."""
         found = {
@@ -141,26 +145,24 @@ def compared(results: Results, rule: RuleSettings) -> list[Compared]:
     return [replace(c, adjusted=by_place.get(id(c))) for c in found]
 
 
-def power(results: Results, label: str, metrics: Sequence[str]) -> Iterator[Power]:
-    """The spread of ``label`` - base between seeds, on each set of each world."""
-    for world in results.worlds:
-        if not results.rows(world, label) or not results.rows(world, BASE):
+def power(
+    results: Results, world: str, label: str, columns: Sequence[tuple[str, str]]
+) -> Iterator[Power]:
+    """The spread of ``label`` - base between seeds, of each set and metric of which it is known."""
+    for of, metric in columns:
+        asked = ComparisonSettings(a=label, b=BASE, metric=metric, set=of)
+        found = results.difference(world, asked)
+        if found is None or found.standard_error is None:
             continue
-        for of in results.sets(world):
-            for metric in metrics:
-                asked = ComparisonSettings(a=label, b=BASE, metric=metric, set=of)
-                found = results.difference(world, asked)
-                if found is None or found.standard_error is None:
-                    continue
-                yield Power(
-                    world=world,
-                    label=label,
-                    set=of,
-                    metric=metric,
-                    mean=found.mean,
-                    deviation=found.standard_error * sqrt(found.seeds),
-                    seeds=found.seeds,
-                )
+        yield Power(
+            world=world,
+            label=label,
+            set=of,
+            metric=metric,
+            mean=found.mean,
+            deviation=found.standard_error * sqrt(found.seeds),
+            seeds=found.seeds,
+        )
 
 
 def _comparisons(results: Results, rule: RuleSettings) -> Iterator[Compared]:

@@ -47,6 +47,10 @@ class Report:
         fitting = [k for k in ks if k <= 16] or ks
         return ("greedy", "mean", *([f"pass@{max(fitting)}"] if fitting else []), "styles")
 
+    def columns(self, world: str) -> list[tuple[str, str]]:
+        """Every set with every metric: what a table of scores has columns for."""
+        return [(of, metric) for of in self.sets(world) for metric in self.metrics(world)]
+
     def note(self, text: str) -> str:
         """A table's note: what it shows, and the rule."""
         return f"{text} {self.lock.note[0].upper()}{self.lock.note[1:]}."
@@ -78,9 +82,9 @@ def choices_table(report: Report) -> Table:
             continue
         for candidate, score in zip(choice.tried, choice.scores, strict=True):
             cells = (
-                _number(candidate.strength),
-                _number(candidate.learning_rate),
-                _number(candidate.interpolate),
+                number_cell(candidate.strength),
+                number_cell(candidate.learning_rate),
+                number_cell(candidate.interpolate),
                 UNKNOWN if score is None else f"{100 * score:.1f}",
             )
             chosen = candidate == choice.chosen
@@ -113,20 +117,19 @@ def short_table(report: Report, world: str) -> Table:
 
 
 def _scores(report: Report, world: str, labels: Sequence[str]) -> Table:
-    results, sets, metrics = report.results, report.sets(world), report.metrics(world)
+    results, columns = report.results, report.columns(world)
     rows = []
     for label in labels:
         cells = [
             estimate_cell(results.estimate(world, label, metric, [of]), metric)
-            for of in sets
-            for metric in metrics
+            for of, metric in columns
         ]
-        rows.append((label, *cells, _drawn(report, world, label), _seeds(report, world, label)))
-    titles = [f"{set_title(of)}: {metric_title(metric)}" for of in sets for metric in metrics]
+        seeds = str(results.seeds(world, label))
+        rows.append((label, *cells, _drawn(report, world, label), seeds))
     return Table(
         name=f"scores-{world}",
         title=f"Scores on {world}",
-        columns=("method", *titles, "answers drawn", "seeds"),
+        columns=("method", *titles(columns), "answers drawn", "seeds"),
         rows=tuple(rows),
         note=report.note(
             "In per cent, styles as their effective number; means over the report seeds with 95% "
@@ -139,24 +142,21 @@ def differences_table(
     report: Report, world: str, against: str, labels: Sequence[str] | None = None
 ) -> Table:
     """Every method (or those of ``labels``) minus one, paired by seed."""
-    sets, metrics = report.sets(world), report.metrics(world)
-    rows = []
+    columns, rows = report.columns(world), []
     for label in report.results.labels(world) if labels is None else labels:
         if label == against:
             continue
         cells = []
-        for of in sets:
-            for metric in metrics:
-                asked = ComparisonSettings(a=label, b=against, metric=metric, set=of)
-                found = report.results.difference(world, asked)
-                half = None if found is None or found.hi is None else found.hi - found.mean
-                cells.append(UNKNOWN if found is None else points(found.mean, half, metric))
+        for of, metric in columns:
+            asked = ComparisonSettings(a=label, b=against, metric=metric, set=of)
+            found = report.results.difference(world, asked)
+            half = None if found is None or found.hi is None else found.hi - found.mean
+            cells.append(UNKNOWN if found is None else points(found.mean, half, metric))
         rows.append((label, *cells))
-    titles = [f"{set_title(of)}: {metric_title(metric)}" for of in sets for metric in metrics]
     return Table(
         name=f"differences-{world}-{_file_name(against)}",
         title=f"Minus {against} of the same seed, on {world}",
-        columns=("method", *titles),
+        columns=("method", *titles(columns)),
         rows=tuple(rows),
         note=report.note("In percentage points, with 95% t-intervals over seeds; not corrected."),
     )
@@ -218,7 +218,8 @@ def _p_value(p: float | None) -> str:
     return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
 
 
-def _number(value: float | None) -> str:
+def number_cell(value: float | None) -> str:
+    """A value of a grid; what is not set is unknown."""
     return UNKNOWN if value is None else f"{value:g}"
 
 
@@ -228,8 +229,9 @@ def _drawn(report: Report, world: str, label: str) -> str:
     return f"{sum(drawn) / len(drawn):.0f}" if drawn else UNKNOWN
 
 
-def _seeds(report: Report, world: str, label: str) -> str:
-    return str(len(report.results.rows(world, label)))
+def titles(columns: Sequence[tuple[str, str]]) -> list[str]:
+    """Set and metric in the head of each column."""
+    return [f"{set_title(of)}: {metric_title(metric)}" for of, metric in columns]
 
 
 def set_title(name: str) -> str:
