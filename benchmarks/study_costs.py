@@ -13,9 +13,10 @@ from pathlib import Path
 from statistics import median
 
 from dph.files.text_rows import json_rows
+from dph.study.places import Places
 from dph.study.plan import REPORT
 from dph.study.planner import Planner
-from dph.study.row_files import read_row_files
+from dph.study.rows import read_rows
 from dph.study.study_file import load_study
 
 COUNTED = ("stores", "train")
@@ -36,7 +37,7 @@ def tables(study_file: Path, results: Path) -> Iterator[str]:
     study = load_study(study_file)
     reference = study.file.study.reference or study.labels[0]
     taken = _seconds(results / "costs.jsonl")
-    plan = Planner(study).plan(read_row_files(results / "rows"))
+    plan = Planner(study).plan(read_rows(Places(results)))
     found: dict[str, dict[str, dict[int, float]]] = {}
     for run in plan.runs:
         trains = run.variant.interpolate is None

@@ -44,6 +44,11 @@ def row_of(payload):
         samples=16,
         rollouts=64 if asked else 0,
         stored=0,
+        base_sha256=hashlib.sha256(
+            f"{payload['site']['name']} {payload['seed']}".encode()
+        ).hexdigest(),
+        commit="0" * 40,
+        versions="python 3.11.7, torch 2.13.0",
         scores=tuple(scores),
     )
 

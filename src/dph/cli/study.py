@@ -77,7 +77,7 @@ def study(
     from dph.study.outlook import outlook
     from dph.study.outputs import make_report, report_document, write_outputs
     from dph.study.planner import Planner
-    from dph.study.row_files import read_row_files
+    from dph.study.rows import read_rows
     from dph.study.rule_lock import current_lock, default_places, start_with_new_rule
     from dph.study.runner import Runner
     from dph.study.study_file import load_study, with_settings
@@ -89,7 +89,7 @@ def study(
     require_writable(places.out)
     if new_rule and not status:
         places = start_with_new_rule(loaded, places)
-    rows = read_row_files(places.rows)
+    rows = read_rows(places)
     lock, plan = current_lock(loaded, places, rows), wanted.of(planner.plan(rows))
     before = outlook(plan, places, rows, loaded.file.study.jobs or os.cpu_count() or 1)
     if not status:

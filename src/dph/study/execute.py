@@ -8,8 +8,10 @@ from typing import Any
 
 import torch
 
+from dph.errors import DataError
 from dph.files import held, make_directory
 from dph.models.fingerprint import directory_fingerprint
+from dph.provenance import code_commit, versions
 from dph.quickstart.recipes import THREADS, Size
 from dph.quickstart.stage_clock import StageClock
 from dph.quickstart.unlabelled import world_tables
@@ -22,7 +24,7 @@ from dph.runs.workbench import Workbench, open_workbench
 from dph.settings import Recipe
 from dph.study.prepared import note_prepared
 from dph.study.recipes import Asked, own_recipe, world_recipe
-from dph.study.row_files import RowFile, row_path, scores_of, write_row_file
+from dph.study.row_files import RowFile, scores_of, write_row_file
 from dph.study.settings import BASE
 from dph.study.shared_stores import consolidated_answers, made_stores, with_shared_stores
 from dph.study.sites import made_sizes
@@ -104,8 +106,8 @@ def execute(payload: Mapping[str, Any]) -> None:
 def _prepare(work: _Work) -> None:
     """World, base model, its evaluation, and every pool that a run will read.
 
-    The base model of a seed has other bits on another kind of machine. Its row stays that of the
-    first, as what was compared with it did; every row says which base model it began with.
+    Raises:
+        DataError: there are rows on this seed that began with another base model.
     """
     site, clock = work.payload["site"], work.clock
     asked = Asked(method=_ANY_METHOD, settings=work.payload["settings"])
@@ -125,6 +127,7 @@ def _prepare(work: _Work) -> None:
             bench, work.directory / "base", Silent(), model=Path(recipe.model.path)
         )
         initial = bench.initial
+    _require_same_base(work, directory_fingerprint(initial))
     for name, settings in work.payload["pools"].items():
         asked = Asked(method=_ANY_METHOD, settings={**work.payload["settings"], **settings})
         with (
@@ -132,9 +135,21 @@ def _prepare(work: _Work) -> None:
             clock.stage("presample"),
         ):
             presample_stage(bench, work.directory, Silent())
-    if not row_path(Path(work.payload["rows"]), work.run).exists():
+    if not work.payload["scored"]:
         _write_row(work, document, initial, rollouts=0, stored=0, learning_rate=None, steps=0)
     note_prepared(work.directory, work.run, list(work.payload["pools"]))
+
+
+def _require_same_base(work: _Work, made: str) -> None:
+    """Refuse a base model that is not the one of the rows that are there."""
+    known = work.payload["base_sha256"]
+    if known not in (None, made):
+        place = f"seed {work.seed} of {work.payload['site']['name']}"
+        raise DataError(
+            f"{place}: its rows began with the base model {known}, and this machine made {made}; "
+            "another processor rounds differently. Copy work/ from where the rows were made, or "
+            "give another directory (--out)"
+        )
 
 
 def _run(work: _Work) -> None:
@@ -210,5 +225,7 @@ def _write_row(
         stored=stored,
         scores=tuple(scores_of(document)),
         base_sha256=directory_fingerprint(initial),
+        commit=code_commit(),
+        versions=versions(torch.backends.cpu.get_cpu_capability()),
     )
     write_row_file(Path(payload["rows"]), row)

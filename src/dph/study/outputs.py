@@ -30,7 +30,7 @@ def make_report(study: Study, plan: Plan, rows: Mapping[str, RowFile], lock: Rul
 
 def write_outputs(report: Report, places: Places, rows: Mapping[str, RowFile]) -> None:
     """Write everything anew from the rows; all but the costs is the same in every clone."""
-    write_study(places.parquet, report.plan, rows, report.lock)
+    write_study(places, report.plan, rows, report.lock)
     write_costs(places.all_costs, places, rows)
     write_json(places.report, report_document(report, rows))
     make_directory(places.tables)

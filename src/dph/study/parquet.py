@@ -1,94 +1,52 @@
-"""``study.parquet``: every score of every finished run, the same bytes however it was killed."""
+"""``study.parquet``: every score of every finished run. The rows of a study: it goes on from them.
+
+The same rows give the same bytes, however often the study was killed.
+"""
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dph.files import atomic_file
+from dph.study.places import Places
 from dph.study.plan import Plan
-from dph.study.row_files import RowFile
+from dph.study.row_files import RowFile, row_path
+from dph.study.rows import COLUMNS, OF_RUN, OF_SCORE, SCHEMA
 from dph.study.rule_lock import RuleLock
 
-SCHEMA = 1
-COLUMNS = pa.schema(
-    [
-        ("world", pa.string()),
-        ("edition", pa.int64()),
-        ("split", pa.string()),
-        ("seed", pa.int64()),
-        ("label", pa.string()),
-        ("method", pa.string()),
-        ("strength", pa.float64()),
-        ("learning_rate", pa.float64()),
-        ("interpolate", pa.float64()),
-        ("steps", pa.int64()),
-        ("set", pa.string()),
-        ("metric", pa.string()),
-        ("k", pa.int64()),
-        ("value", pa.float64()),
-        ("problems", pa.int64()),
-        ("samples", pa.int64()),
-        ("rollouts", pa.int64()),
-        ("stored", pa.int64()),
-        ("run", pa.string()),
-        ("base_sha256", pa.string()),
-    ]
-)
 
+def write_study(places: Places, plan: Plan, rows: Mapping[str, RowFile], lock: RuleLock) -> None:
+    """Write the scores of all finished runs, sorted, with the rule's hash as metadata.
 
-def write_study(path: Path, plan: Plan, rows: Mapping[str, RowFile], lock: RuleLock) -> None:
-    """Write the scores of the plan's finished runs, sorted, with the rule's hash as metadata.
-
-    No time, no duration and no path is in it.
+    A run has a row for each label that asks for it; one that the plan does not ask for (any more)
+    stays, without a label. No time, no duration and no path is in it. Files of runs that the table
+    now holds are removed.
     """
     metadata = {
         "dph.schema": str(SCHEMA),
         "dph.rule_sha256": lock.sha256,
         "dph.rule_replaces": ",".join(lock.replaces),
     }
-    ordered = sorted(study_rows(plan, rows), key=_order)
-    table = pa.Table.from_pylist(ordered, schema=COLUMNS.with_metadata(metadata))
-    with atomic_file(path) as temporary:
+    table = pa.Table.from_pylist(
+        list(study_rows(plan, rows)), schema=COLUMNS.with_metadata(metadata)
+    )
+    with atomic_file(places.parquet) as temporary:
         pq.write_table(table, temporary, compression="zstd")
+    for run in rows:
+        row_path(places.rows, run).unlink(missing_ok=True)
 
 
 def study_rows(plan: Plan, rows: Mapping[str, RowFile]) -> Iterator[dict[str, Any]]:
-    """A row for each score of each run and label."""
-    for run in plan.runs:
-        row = rows.get(run.id)
-        if row is None:
-            continue
+    """A row for each score of each run and label, sorted by world, split, seed, label and run."""
+    asked = {(run.id, run.label): run.split for run in plan.runs if run.id in rows}
+    there = {run for run, _ in asked}
+    named = [(rows[run], split, label) for (run, label), split in asked.items()]
+    named += [(row, "", "") for run, row in rows.items() if run not in there]
+    named.sort(key=lambda found: (found[0].world, found[1], found[0].seed, found[2], found[0].run))
+    for row, split, label in named:
+        of_run = {name: getattr(row, name) for name in OF_RUN}
         for score in row.scores:
-            yield {
-                "world": row.world,
-                "edition": row.edition,
-                "split": run.split,
-                "seed": row.seed,
-                "label": run.label,
-                "method": row.method,
-                "strength": row.strength,
-                "learning_rate": row.learning_rate,
-                "interpolate": row.interpolate,
-                "steps": row.steps,
-                "set": score.set,
-                "metric": score.metric,
-                "k": score.k,
-                "value": score.value,
-                "problems": score.problems,
-                "samples": row.samples,
-                "rollouts": row.rollouts,
-                "stored": row.stored,
-                "run": row.run,
-                "base_sha256": row.base_sha256,
-            }
-
-
-def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    k = 0 if row["k"] is None else row["k"]
-    return (
-        *(row["world"], row["split"], row["seed"], row["label"], row["run"]),
-        *(row["set"], row["metric"], k),
-    )
+            of_score = {name: getattr(score, name) for name in OF_SCORE}
+            yield {**of_run, **of_score, "split": split or None, "label": label or None}

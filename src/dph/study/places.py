@@ -1,8 +1,9 @@
 """Where things lie in the directory of a study.
 
 <out>/rule.lock.json            which rule the results obey
-      rows/<run>.json           what each finished run scored: small, for git
-      study.parquet costs.jsonl report.json tables/ figures/
+      study.parquet             what every finished run scored: the study goes on from it
+      rows/<run>.json           what runs scored that are not in it yet
+      costs.jsonl report.json tables/ figures/
       costs/<run>.json          seconds of each run
       logs/<run>.log            what a run that failed said
       work/<world>/seed_<n>/    world/ base_model/ pool/ base/, and a directory for each run
@@ -25,12 +26,12 @@ class Places:
 
     @property
     def rows(self) -> Path:
-        """The directory of finished runs' scores."""
+        """The directory of runs' scores that are not in the table yet."""
         return self.out / "rows"
 
     @property
     def parquet(self) -> Path:
-        """Every score."""
+        """Every score of every run."""
         return self.out / "study.parquet"
 
     @property

@@ -9,7 +9,7 @@ from dph.reporting.student_t import t_quantile
 from dph.study.holm import holm
 from dph.study.paired import PairedDifference, paired_t
 from dph.study.plan import REPORT, Plan
-from dph.study.row_files import RowFile
+from dph.study.row_files import RowFile, require_one_base
 from dph.study.rule import ComparisonSettings, RuleSettings
 from dph.study.settings import BASE
 from dph.study.values import known_value, set_names
@@ -57,9 +57,14 @@ class Power:
 
 
 class Results:
-    """Finished runs on the report seeds, by world, label and seed."""
+    """Finished runs on the report seeds, by world, label and seed.
+
+    Raises:
+        DataError: two runs on one seed of a world began with different base models.
+    """
 
     def __init__(self, plan: Plan, rows: Mapping[str, RowFile]) -> None:
+        require_one_base(rows.values())
         self._rows: dict[tuple[str, str], dict[int, RowFile]] = {}
         for run in plan.runs:
             if run.split == REPORT and run.id in rows:

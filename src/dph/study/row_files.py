@@ -1,7 +1,11 @@
-"""``rows/<run>.json``: what one finished run scored. Small, the same in every clone, for git."""
+"""``rows/<run>.json``: what a finished run scored, until ``study.parquet`` holds it.
+
+Every run leaves a file of its own, so that none is lost whoever is killed; ``dph.study.parquet``
+gathers them.
+"""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,7 +15,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from dph.errors import DataError
 from dph.files import make_directory, read_json, write_json
 
-SCHEMA = 1
+SCHEMA = 2
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
@@ -34,8 +38,8 @@ class RowFile:
 
     ``rule_sha256`` is the rule that chose to run it, on report seeds; None on others. ``samples``
     are drawn for each problem of an evaluation; ``rollouts`` in training; ``stored`` for the
-    stores that training read. ``base_sha256`` is the fingerprint of the base model's files; None in
-    rows of before it was kept.
+    stores that training read. ``base_sha256`` is the fingerprint of the base model's files;
+    ``commit`` and ``versions`` are those of the code that made the run (``dph.provenance``).
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
@@ -53,8 +57,10 @@ class RowFile:
     samples: int
     rollouts: int
     stored: int
+    base_sha256: str
+    commit: str
+    versions: str
     scores: tuple[Score, ...]
-    base_sha256: str | None = None
 
 
 _ROW = TypeAdapter(RowFile)
@@ -79,6 +85,25 @@ def read_row_files(directory: Path) -> dict[str, RowFile]:
     if not directory.is_dir():
         return {}
     return {path.stem: _read(path) for path in sorted(directory.glob("[!.]*.json"))}
+
+
+def require_one_base(rows: Iterable[RowFile]) -> None:
+    """Refuse runs on one seed of a world that began with different base models.
+
+    What is between them is not what a method did: nothing may subtract one from the other.
+
+    Raises:
+        DataError: names two runs and the digests of their base models.
+    """
+    first: dict[tuple[str, int], RowFile] = {}
+    for row in rows:
+        other = first.setdefault((row.world, row.seed), row)
+        if row.base_sha256 != other.base_sha256:
+            raise DataError(
+                f"{other.run} began with the base model {other.base_sha256}, {row.run} with "
+                f"{row.base_sha256}: runs on one seed of a world are compared only where they "
+                "share their base model; remove the rows of one of them and run them again"
+            )
 
 
 def scores_of(document: Mapping[str, Any]) -> Iterator[Score]:

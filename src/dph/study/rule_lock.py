@@ -14,7 +14,8 @@ from typing import Any
 from dph.errors import DataError
 from dph.files import make_directory, read_json, write_json
 from dph.study.places import Places
-from dph.study.row_files import RowFile, read_row_files
+from dph.study.row_files import RowFile
+from dph.study.rows import read_rows
 from dph.study.study_file import Study
 
 SCHEMA = 1
@@ -89,7 +90,7 @@ def start_with_new_rule(study: Study, places: Places) -> Places:
 
     Where the rule did not change after all, or no run on a report seed was made, it is the old one.
     """
-    rows = read_row_files(places.rows)
+    rows = read_rows(places)
     try:
         current_lock(study, places, rows)
     except DataError:
@@ -103,7 +104,10 @@ def start_with_new_rule(study: Study, places: Places) -> Places:
         replaced = dict.fromkeys([*before.get("replaces", ()), *sorted(obeyed)])
         replaced.pop(study.rule_sha256, None)
         make_directory(fresh.out)
-        shutil.copytree(places.rows, fresh.rows, dirs_exist_ok=True)
+        if places.rows.is_dir():
+            shutil.copytree(places.rows, fresh.rows, dirs_exist_ok=True)
+        if places.parquet.exists():
+            shutil.copyfile(places.parquet, fresh.parquet)
         write_lock(study, fresh, RuleLock(sha256=study.rule_sha256, replaces=tuple(replaced)))
     return fresh
 

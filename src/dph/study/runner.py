@@ -14,7 +14,8 @@ from dph.study.places import Places
 from dph.study.plan import REPORT, Plan, Run
 from dph.study.planner import Planner
 from dph.study.prepared import is_prepared
-from dph.study.row_files import RowFile, read_row_files
+from dph.study.row_files import RowFile, read_row_files, require_one_base
+from dph.study.rows import read_rows
 from dph.study.rule_lock import current_lock, write_lock
 from dph.study.settings import BASE
 from dph.study.wanted import Wanted
@@ -49,7 +50,7 @@ class Runner:
             TrainingError: some runs failed; the others are finished.
             DataError: the rule changed after runs on report seeds.
         """
-        state = _State(rows=read_row_files(self._places.rows))
+        state = _State(rows=read_rows(self._places))
         study = self._planner.study
         write_lock(study, self._places, current_lock(study, self._places, state.rows))
         try:
@@ -134,9 +135,17 @@ class Runner:
             "run": base,
             "settings": dict(run.variant.site.settings),
             "pools": pools,
+            "base_sha256": self._known_base(run, state),
+            "scored": base in state.rows,
         }
         self._jobs.start(Job(job, payload))
         state.preparing[job] = place
+
+    def _known_base(self, run: Run, state: _State) -> str | None:
+        """The base model that finished runs on this world and seed began with."""
+        place = (run.variant.site.name, run.seed)
+        rows = state.rows.values()
+        return next((r.base_sha256 for r in rows if (r.world, r.seed) == place), None)
 
     def _payload(self, run: Run) -> dict[str, Any]:
         variant = run.variant
@@ -171,6 +180,7 @@ class Runner:
                 state.blocked.add(place)
             return
         state.rows.update(read_row_files(self._places.rows))
+        require_one_base(state.rows.values())
 
     def _tidy(self, plan: Plan, state: _State) -> None:
         """Remove directories of finished runs, where only scores are kept."""
