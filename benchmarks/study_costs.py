@@ -17,6 +17,7 @@ from dph.study.places import Places
 from dph.study.plan import REPORT
 from dph.study.planner import Planner
 from dph.study.rows import read_rows
+from dph.study.rule_lock import locked_choices
 from dph.study.study_file import load_study
 
 COUNTED = ("stores", "train")
@@ -37,7 +38,8 @@ def tables(study_file: Path, results: Path) -> Iterator[str]:
     study = load_study(study_file)
     reference = study.file.study.reference or study.labels[0]
     taken = _seconds(results / "costs.jsonl")
-    plan = Planner(study).plan(read_rows(Places(results)))
+    places = Places(results)
+    plan = Planner(study, locked_choices(places)).plan(read_rows(places))
     found: dict[str, dict[str, dict[int, float]]] = {}
     for run in plan.runs:
         trains = run.variant.interpolate is None

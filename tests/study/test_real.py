@@ -1,15 +1,17 @@
 """A tiny study with real models, killed and gone on with."""
 
-import json
 import os
 import shutil
 import signal
 import threading
 import time
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from dph.errors import TrainingError
 from dph.runs.progress import Silent
 from dph.study.core_jobs import core_jobs
 from dph.study.outputs import make_report, write_outputs
@@ -83,20 +85,24 @@ def test_real_runs_killed_and_deleted_on_the_way_end_with_the_same_bytes(tmp_pat
 
 
 @pytest.mark.slow
-def test_a_base_model_made_again_leaves_the_row_of_the_first(tmp_path):
+def test_a_base_model_that_is_not_the_one_of_the_rows_is_refused(tmp_path):
     planner, places = study_in(tmp_path / "elsewhere")
     finish(planner, places)
-    (base,) = places.rows.glob("sql-1.s8.base.*")
-    row = json.loads(base.read_text())
-    row["base_sha256"], row["scores"][0]["value"] = "0" * 64, 0.125
-    base.write_text(json.dumps(row))
-    for path in places.rows.glob("sql-1.s8.grpo*"):
-        path.unlink()
+    other = "0" * 64
+    table = pq.read_table(places.parquet)
+    digests = [
+        other if seed == 8 else digest
+        for seed, digest in zip(
+            *(table[n].to_pylist() for n in ("seed", "base_sha256")), strict=True
+        )
+    ]
+    column = table.schema.get_field_index("base_sha256")
+    changed = table.set_column(column, table.schema.field(column), pa.array(digests))
+    lost = pc.match_substring(changed["run"], "s8.grpo")
+    pq.write_table(changed.filter(pc.invert(lost)), places.parquet)
     shutil.rmtree(places.out / "work")
-    finish(planner, places)
-    assert json.loads(base.read_text()) == row
-    found = {json.loads(path.read_text())["base_sha256"] for path in places.rows.glob("sql-1.s8.*")}
-    assert len(found) == 2, "the run that was made again says which base model it began with"
+    with pytest.raises(TrainingError, match=rf"seed 8 of sql-1.*{other}, and this machine made"):
+        finish(planner, places)
 
 
 def _kill_soon(jobs, places):

@@ -2,12 +2,20 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from dph.errors import DataError
+from dph.study.outputs import make_report, write_outputs
+from dph.study.planner import Planner
 from dph.study.row_files import read_row_files
-from dph.study.rule_lock import current_lock, default_places, start_with_new_rule
+from dph.study.rule_lock import (
+    current_lock,
+    default_places,
+    locked_choices,
+    start_with_new_rule,
+)
 from dph.study.study_file import load_study
 from small_study import RULE, STUDY
 
@@ -27,6 +35,37 @@ def test_a_clone_without_the_lock_still_knows_which_rule_its_report_runs_obey(wr
     places.lock.unlink()
     with pytest.raises(DataError, match="the rule changed after runs on the report seeds"):
         current_lock(load_study(write(rule=OTHER)), places, rows)
+
+
+def test_what_was_chosen_stays_chosen_whatever_becomes_of_the_development_runs(small, finished):
+    planner, places, rows = finished
+    plan = planner.plan(rows)
+    write_outputs(make_report(small, plan, rows, current_lock(small, places, rows)), places, rows)
+    assert locked_choices(places) == dict(plan.choices)
+    reported = {run: row for run, row in rows.items() if row.seed < 100}
+    without = Planner(small).plan(reported)
+    assert ("sql-1", "dph_f") not in without.choices
+    again = Planner(small, locked_choices(places)).plan(reported)
+    assert again.choices == plan.choices
+    best = plan.choices["sql-1", "dph_f"]
+    worse = {
+        run: replace(row, scores=tuple(replace(s, value=0.0) for s in row.scores))
+        if row.seed >= 100 and row.strength == best.chosen.strength
+        else row
+        for run, row in rows.items()
+    }
+    assert Planner(small).plan(worse).choices != plan.choices
+    assert Planner(small, locked_choices(places)).plan(worse).choices == plan.choices
+
+
+def test_another_grid_is_chosen_from_anew(write, small, finished):
+    planner, places, rows = finished
+    plan = planner.plan(rows)
+    write_outputs(make_report(small, plan, rows, current_lock(small, places, rows)), places, rows)
+    longer = load_study(write(STUDY.replace("[0.3, 1.0]", "[0.3, 1.0, 3.0]")))
+    found = Planner(longer, locked_choices(places)).plan(rows)
+    assert ("sql-1", "GRPO") in found.choices
+    assert ("sql-1", "dph_f") not in found.choices
 
 
 def test_other_seeds_after_report_runs_are_refused(write, finished):

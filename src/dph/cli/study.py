@@ -78,13 +78,19 @@ def study(
     from dph.study.outputs import make_report, report_document, write_outputs
     from dph.study.planner import Planner
     from dph.study.rows import read_rows
-    from dph.study.rule_lock import current_lock, default_places, start_with_new_rule
+    from dph.study.rule_lock import (
+        current_lock,
+        default_places,
+        locked_choices,
+        start_with_new_rule,
+    )
     from dph.study.runner import Runner
     from dph.study.study_file import load_study, with_settings
     from dph.study.wanted import wanted_runs
 
     loaded = with_settings(load_study(file), {"keep": keep, "engine": engine, "jobs": jobs})
-    planner, places = Planner(loaded), default_places(loaded, out)
+    places = default_places(loaded, out)
+    planner = Planner(loaded, locked_choices(places))
     wanted = wanted_runs(only or (), loaded.file, planner.sites)
     require_writable(places.out)
     if new_rule and not status:

@@ -6,6 +6,7 @@ from typing import Any
 from dph.files import make_directory, write_json, write_text
 from dph.reporting.text_table import FORMATS
 from dph.study.all_tables import all_tables
+from dph.study.choice import Choice
 from dph.study.costs import write_costs
 from dph.study.curves import draw_curves
 from dph.study.dots import draw_dots
@@ -15,7 +16,7 @@ from dph.study.places import Places
 from dph.study.plan import Plan
 from dph.study.results import Results, compared
 from dph.study.row_files import RowFile
-from dph.study.rule_lock import RuleLock
+from dph.study.rule_lock import RuleLock, choices_document, write_lock
 from dph.study.strengths_figure import draw_strengths
 from dph.study.study_file import Study
 from dph.study.tables import Report
@@ -30,6 +31,7 @@ def make_report(study: Study, plan: Plan, rows: Mapping[str, RowFile], lock: Rul
 
 def write_outputs(report: Report, places: Places, rows: Mapping[str, RowFile]) -> None:
     """Write everything anew from the rows; all but the costs is the same in every clone."""
+    write_lock(report.study, places, report.lock, _reported(report))
     write_study(places, report.plan, rows, report.lock)
     write_costs(places.all_costs, places, rows)
     write_json(places.report, report_document(report, rows))
@@ -45,6 +47,12 @@ def write_outputs(report: Report, places: Places, rows: Mapping[str, RowFile]) -
         draw_strengths(report, rows, figures)
 
 
+def _reported(report: Report) -> dict[tuple[str, str], Choice]:
+    """The choices that runs on report seeds rest on."""
+    results = report.results
+    return {key: c for key, c in report.plan.choices.items() if results.rows(*key)}
+
+
 def report_document(report: Report, rows: Mapping[str, RowFile]) -> dict[str, Any]:
     """Choices, means and tests as one JSON document: fractions, not per cent."""
     ids = {run.id for run in report.plan.runs}
@@ -54,23 +62,7 @@ def report_document(report: Report, rows: Mapping[str, RowFile]) -> dict[str, An
         "rule_sha256": report.lock.sha256,
         "rule_replaces": list(report.lock.replaces),
         "runs": {"finished": len(ids & set(rows)), "total": report.plan.total},
-        "choices": [
-            {
-                "world": world,
-                "label": label,
-                "tried": [
-                    {
-                        "strength": candidate.strength,
-                        "learning_rate": candidate.learning_rate,
-                        "interpolate": candidate.interpolate,
-                        "score": score,
-                        "chosen": candidate == choice.chosen,
-                    }
-                    for candidate, score in zip(choice.tried, choice.scores, strict=True)
-                ],
-            }
-            for (world, label), choice in sorted(report.plan.choices.items())
-        ],
+        "choices": choices_document(report.plan.choices),
         "scores": list(_scores(report)),
         "comparisons": [
             {

@@ -21,11 +21,18 @@ from dph.study.variants import Variants
 
 
 class Planner:
-    """Makes plans of a study: pure in the finished runs, so that every start goes on alike."""
+    """Makes plans of a study: pure in the finished runs, so that every start goes on alike.
 
-    def __init__(self, study: Study) -> None:
+    ``locked`` are choices that were made before runs on report seeds, by world and label: they
+    hold as long as the same candidates are asked for.
+    """
+
+    def __init__(
+        self, study: Study, locked: Mapping[tuple[str, str], Choice] | None = None
+    ) -> None:
         require_no_circle(study.file)
         self.study = study
+        self._locked = locked or {}
         self.sites = sites_of(study.file, study.path.parent)
         self.variants = Variants(study.file.budget)
         self._check_settings()
@@ -88,14 +95,18 @@ class Planner:
             }
             together = self.study.rule.choose.worlds == "all" and number_of_candidates(method) > 1
             for site, found in places:
-                if found is None or (site.name, method.label) in choices:
+                key = (site.name, method.label)
+                if found is None or key in choices:
+                    continue
+                if key in self._locked and set(self._locked[key].tried) == set(found):
+                    choices[key] = self._locked[key]
                     continue
                 counted = list(scores.values()) if together else [scores[site.name]]
                 if together and len(scores) < len(self.sites):
                     continue
                 place = self._place(found, counted)
                 if place is not None:
-                    choices[site.name, method.label] = Choice(
+                    choices[key] = Choice(
                         tried=found, scores=scores[site.name], chosen=found[place]
                     )
 

@@ -2,25 +2,30 @@
 
 Before the first run on a report seed the rule may change. Afterwards a changed rule, or changed
 seeds, are refused; ``--new-rule`` starts a directory of its own, whose tables say for good which
-rule it replaced.
+rule it replaced. What was chosen for a method stays chosen once it has a run on a report seed,
+whatever becomes of the development runs.
 """
 
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from dph.errors import DataError
 from dph.files import make_directory, read_json, write_json
+from dph.study.candidates import Candidate
+from dph.study.choice import Choice
 from dph.study.places import Places
 from dph.study.row_files import RowFile
 from dph.study.rows import read_rows
 from dph.study.study_file import Study
 
-SCHEMA = 1
+SCHEMA = 2
 SHOWN = 12
 """Digits of a hash in messages and tables; files have all of them."""
+Place = tuple[str, str]
+"""A world and a label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,18 +76,51 @@ def current_lock(study: Study, places: Places, rows: Mapping[str, RowFile]) -> R
     return lock
 
 
-def write_lock(study: Study, places: Places, lock: RuleLock) -> None:
-    """Leave the lock, with the whole rule for people."""
+def write_lock(
+    study: Study, places: Places, lock: RuleLock, choices: Mapping[Place, Choice] | None = None
+) -> None:
+    """Leave the lock, with the whole rule for people; ``choices`` are added to those it holds."""
     document = {
         "schema": SCHEMA,
         "rule_sha256": lock.sha256,
         "replaces": list(lock.replaces),
         **_seeds(study),
         "rule": study.rule.model_dump(mode="json"),
+        "choices": choices_document({**(choices or {}), **locked_choices(places)}),
     }
     make_directory(places.out)
     if not places.lock.exists() or read_json(places.lock) != document:
         write_json(places.lock, document)
+
+
+def locked_choices(places: Places) -> dict[Place, Choice]:
+    """What was chosen before the runs on report seeds, by world and label."""
+    return dict(_choices(_read(places).get("choices", ())))
+
+
+def choices_document(choices: Mapping[Place, Choice]) -> list[dict[str, Any]]:
+    """Choices as JSON: all that was tried, with its score, a fraction."""
+    return [
+        {
+            "world": world,
+            "label": label,
+            "tried": [
+                {**asdict(candidate), "score": score, "chosen": candidate == choice.chosen}
+                for candidate, score in zip(choice.tried, choice.scores, strict=True)
+            ],
+        }
+        for (world, label), choice in sorted(choices.items())
+    ]
+
+
+def _choices(document: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Place, Choice]]:
+    names = [field.name for field in fields(Candidate)]
+    for entry in document:
+        tried = [Candidate(**{name: one[name] for name in names}) for one in entry["tried"]]
+        scores = [one["score"] for one in entry["tried"]]
+        chosen = tried[[one["chosen"] for one in entry["tried"]].index(True)]
+        choice = Choice(tried=tuple(tried), scores=tuple(scores), chosen=chosen)
+        yield (entry["world"], entry["label"]), choice
 
 
 def start_with_new_rule(study: Study, places: Places) -> Places:
