@@ -1,7 +1,7 @@
 import pytest
 
 from dph.study.candidates import Candidate
-from dph.study.choice import best_candidate
+from dph.study.choice import Choice, best_candidate
 from dph.study.rule import ChoiceSettings
 
 
@@ -35,3 +35,19 @@ def test_stronger_is_also_the_smaller_step_and_the_smaller_weight():
     assert best_candidate(tried, [1.0, 1.0], ChoiceSettings()) == 1
     tried = [Candidate(interpolate=weight) for weight in (0.7, 0.3)]
     assert best_candidate(tried, [1.0, 1.0], ChoiceSettings()) == 1
+
+
+@pytest.mark.parametrize(
+    ("scores", "tied"),
+    [
+        ((1.63222, 1.63222, 1.5), (0.1, 1.0)),
+        ((1.600, 1.598, 1.590), (0.1, 1.0)),
+        ((1.600, 1.595, 1.590), ()),
+        ((1.600, None, 1.590), ()),  # nothing was decided by scores
+        ((1.600, 1.598, 1.597), (0.1, 1.0, 10.0)),
+    ],
+)
+def test_a_choice_tells_between_which_candidates_the_tie_break_chose(scores, tied):
+    tried = tuple(of(0.1, 1.0, 10.0))
+    choice = Choice(tried=tried, scores=scores, chosen=tried[0])
+    assert [candidate.strength for candidate in choice.tied(0.005)] == list(tied)

@@ -10,10 +10,11 @@ from dph.reporting.student_t import t_quantile
 from dph.study.all_tables import all_tables
 from dph.study.outputs import make_report, report_document, write_outputs
 from dph.study.parquet import COLUMNS
+from dph.study.planner import Planner
 from dph.study.power_table import power_table
 from dph.study.results import POWER_SEEDS
-from dph.study.rule_lock import current_lock
-from dph.study.study_file import with_settings
+from dph.study.rule_lock import RuleLock, current_lock
+from dph.study.study_file import load_study, with_settings
 from dph.study.tables import (
     choices_table,
     comparisons_table,
@@ -22,6 +23,7 @@ from dph.study.tables import (
     study_tables,
 )
 from dph.study.tried_tables import tried_tables
+from small_study import RULE
 
 
 @pytest.fixture
@@ -183,3 +185,22 @@ def test_a_study_that_has_not_begun_has_a_table_of_nothing(small, finished):
     (table,) = study_tables(report)
     assert [row[5] for row in table.rows] == []
     assert report_document(report, {})["runs"] == {"finished": 0, "total": 24}
+
+
+def test_a_tie_is_reported_wherever_it_decides(write, finished):
+    rows = finished[2]
+    wide = load_study(write(rule=RULE.replace("[choose]", "[choose]\ntie = 1.0")))
+    report = make_report(wide, Planner(wide).plan(rows), rows, RuleLock(sha256="0" * 64))
+    table = choices_table(report)
+    assert table.columns[-1] == "tie"
+    assert {row[1]: row[-1].strip("*") for row in table.rows} == {
+        "GRPO": "tie",
+        "dph_f": "tie",
+        "rkl": "",
+    }
+    note = scores_table(report, "sql-1").note
+    assert "Chosen by the tie-break: GRPO (rate 0.0002 or rate 0.0005), dph_f (strength" in note
+    tried = {
+        c["label"]: [t["tie"] for t in c["tried"]] for c in report_document(report, rows)["choices"]
+    }
+    assert tried == {"GRPO": [True, True], "dph_f": [True, True], "rkl": [False]}

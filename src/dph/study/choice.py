@@ -28,6 +28,14 @@ class Choice:
         """Of the chosen one."""
         return self.scores[self.tried.index(self.chosen)]
 
+    def tied(self, tie: float) -> tuple[Candidate, ...]:
+        """All that the tie-break chose between; empty where the best score decided alone."""
+        known = [score for score in self.scores if score is not None]
+        if len(known) < len(self.tried):
+            return ()
+        found = _within(known, tie)
+        return tuple(self.tried[i] for i in found) if len(found) > 1 else ()
+
 
 def development_score(rows: Sequence[RowFile], rule: ChoiceSettings) -> float:
     """The mean over runs, and over the rule's sets, of the rule's metric.
@@ -53,7 +61,12 @@ def best_candidate(
     >>> best_candidate(tried, [1.600, 1.598, 1.5], ChoiceSettings(tie=0.005))
     1
     """
-    best = max(scores)
-    tied = [i for i, score in enumerate(scores) if score == best or best - score < rule.tie]
+    tied = _within(scores, rule.tie)
     strongest = rule.tie_goes_to == "stronger"
     return (max if strongest else min)(tied, key=lambda i: tried[i].firmness)
+
+
+def _within(scores: Sequence[float], tie: float) -> list[int]:
+    """The places of the best score and of those less than ``tie`` below it."""
+    best = max(scores)
+    return [i for i, score in enumerate(scores) if score == best or best - score < tie]

@@ -62,7 +62,7 @@ def report_document(report: Report, rows: Mapping[str, RowFile]) -> dict[str, An
         "rule_sha256": report.lock.sha256,
         "rule_replaces": list(report.lock.replaces),
         "runs": {"finished": len(ids & set(rows)), "total": report.plan.total},
-        "choices": choices_document(report.plan.choices),
+        "choices": choices_document(report.plan.choices, report.study),
         "scores": list(_scores(report)),
         "comparisons": [
             {

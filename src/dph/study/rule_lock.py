@@ -86,7 +86,7 @@ def write_lock(
         "replaces": list(lock.replaces),
         **_seeds(study),
         "rule": study.rule.model_dump(mode="json"),
-        "choices": choices_document({**(choices or {}), **locked_choices(places)}),
+        "choices": choices_document({**(choices or {}), **locked_choices(places)}, study),
     }
     make_directory(places.out)
     if not places.lock.exists() or read_json(places.lock) != document:
@@ -98,14 +98,23 @@ def locked_choices(places: Places) -> dict[Place, Choice]:
     return dict(_choices(_read(places).get("choices", ())))
 
 
-def choices_document(choices: Mapping[Place, Choice]) -> list[dict[str, Any]]:
-    """Choices as JSON: all that was tried, with its score, a fraction."""
+def choices_document(choices: Mapping[Place, Choice], study: Study) -> list[dict[str, Any]]:
+    """Choices as JSON: all that was tried, with its score (a fraction).
+
+    ``tie`` says of a candidate that the tie-break chose between it and others.
+    """
+    tie = study.rule.choose.tie
     return [
         {
             "world": world,
             "label": label,
             "tried": [
-                {**asdict(candidate), "score": score, "chosen": candidate == choice.chosen}
+                {
+                    **asdict(candidate),
+                    "score": score,
+                    "chosen": candidate == choice.chosen,
+                    "tie": candidate in choice.tied(tie),
+                }
                 for candidate, score in zip(choice.tried, choice.scores, strict=True)
             ],
         }

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dph.reporting.text_table import Table, marked
+from dph.study.candidates import Candidate
 from dph.study.plan import Plan
 from dph.study.results import Compared, Estimate, Results, compared
 from dph.study.rule import ComparisonSettings
@@ -12,6 +13,10 @@ from dph.study.settings import BASE
 from dph.study.study_file import Study
 
 UNKNOWN = "-"
+_TIES = {
+    "stronger": "the larger strength, the smaller weight, the smaller rate",
+    "weaker": "the smaller strength, the larger weight, the larger rate",
+}
 _LEVEL = 0.05
 
 
@@ -77,29 +82,33 @@ def choices_table(report: Report) -> Table:
     Methods that ``if_best`` keeps from being reported are left out.
     """
     rows = []
+    rule = report.study.rule.choose
     for (world, label), choice in report.plan.choices.items():
         if (world, label) in report.plan.left_out:
             continue
+        tied = choice.tied(rule.tie)
         for candidate, score in zip(choice.tried, choice.scores, strict=True):
             cells = (
                 number_cell(candidate.strength),
                 number_cell(candidate.learning_rate),
                 number_cell(candidate.interpolate),
                 UNKNOWN if score is None else f"{100 * score:.1f}",
+                "tie" if candidate in tied else "",
             )
             chosen = candidate == choice.chosen
-            rows.append((world, label, *(marked(c) if chosen else c for c in cells)))
+            rows.append((world, label, *(marked(c) if chosen and c else c for c in cells)))
     order = report.study.labels
     rows.sort(key=lambda row: (row[0], order.index(row[1])))
     seeds = ", ".join(map(str, report.study.file.study.seeds_development)) or "none"
     return Table(
         name="choices",
         title="What was tried and what was chosen",
-        columns=("world", "method", "strength", "learning rate", "weight", "score"),
+        columns=("world", "method", "strength", "learning rate", "weight", "score", "tie"),
         rows=tuple(rows),
         note=report.note(
-            f"Mean {report.study.rule.choose.metric} in per cent over development seeds ({seeds}); "
-            "the choice is in bold."
+            f"Mean {rule.metric} in per cent over development seeds ({seeds}); the choice is in "
+            f"bold. A tie is less than {100 * rule.tie:g} points below the best; of those the rule "
+            f"takes the {rule.tie_goes_to}: {_TIES[rule.tie_goes_to]}."
         ),
         left=2,
     )
@@ -134,8 +143,31 @@ def _scores(report: Report, world: str, labels: Sequence[str]) -> Table:
         note=report.note(
             "In per cent, styles as their effective number; means over the report seeds with 95% "
             "t-intervals. Answers drawn: in training and for the stores that it reads."
+            + _ties(report, world, labels)
         ),
     )
+
+
+def _ties(report: Report, world: str, labels: Sequence[str]) -> str:
+    """Which choices of these methods the tie-break made."""
+    tie = report.study.rule.choose.tie
+    found = [
+        f"{label} ({' or '.join(_words(candidate, tied) for candidate in tied)})"
+        for label in labels
+        if (choice := report.plan.choices.get((world, label))) and (tied := choice.tied(tie))
+    ]
+    return f" Chosen by the tie-break: {', '.join(found)}." if found else ""
+
+
+def _words(candidate: Candidate, among: Sequence[Candidate]) -> str:
+    """What tells a candidate from the others of a tie."""
+    names = {"strength": "strength", "learning_rate": "rate", "interpolate": "weight"}
+    values = [
+        f"{word} {getattr(candidate, name):g}"
+        for name, word in names.items()
+        if len({getattr(one, name) for one in among}) > 1
+    ]
+    return ", ".join(values)
 
 
 def differences_table(
