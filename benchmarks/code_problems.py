@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_ARGUMENTS = {
+ARGUMENTS = {
     "n": lambda draw: draw.randint(0, 40),
     "m": lambda draw: draw.randint(1, 12),
     "xs": lambda draw: [draw.randint(-9, 9) for _ in range(draw.randint(1, 8))],
@@ -22,7 +22,7 @@ _ARGUMENTS = {
     "s": lambda draw: "".join(draw.choice("abcAB ,1") for _ in range(draw.randint(1, 14))),
 }
 
-_BODIES = """
+BODIES = """
 n | return n * K + 1
 n m | return (n + K) % m
 n | return sum(i for i in range(n) if i % (K + 1) == 0)
@@ -84,7 +84,7 @@ def examples(seed: int = 0) -> list[Example]:
         RuntimeError: a solution has no mutant that its tests show.
     """
     made = []
-    for index, line in enumerate(_BODIES):
+    for index, line in enumerate(BODIES):
         names, _, body = line.partition("|")
         for k in range(1, 6):
             draw = random.Random(f"{seed} {index} {k}")
@@ -99,9 +99,11 @@ def _example(
 ) -> Example:
     lines = "".join(f"    {line}\n" for line in body)
     head = f"def {name}({', '.join(names)}):\n"
-    inputs = [[_ARGUMENTS[each](draw) for each in names] for _ in range(8)]
-    outputs = _outputs(head + lines, name, inputs)
-    wrong = next((m for m in _mutants(head + lines) if _outputs(m, name, inputs) != outputs), None)
+    inputs = [[ARGUMENTS[each](draw) for each in names] for _ in range(8)]
+    outputs = outputs_of(head + lines, name, inputs)
+    wrong = next(
+        (m for m in mutants_of(head + lines) if outputs_of(m, name, inputs) != outputs), None
+    )
     if wrong is None:
         raise RuntimeError(f"no mutant of {name}: {lines}")
     calls = [f"{name}({', '.join(map(repr, given))})" for given in inputs]
@@ -138,13 +140,13 @@ def _example(
     )
 
 
-def _outputs(source: str, name: str, inputs: list[list[Any]]) -> list[Any] | None:
+def outputs_of(source: str, name: str, inputs: list[list[Any]]) -> list[Any] | None:
     """What a function of ours gives, None if it fails: mutants may."""
     names: dict[str, Any] = {}
     exec(source, names)
     try:
         return [names[name](*copy.deepcopy(given)) for given in inputs]
-    except (ArithmeticError, LookupError, TypeError, ValueError):
+    except (ArithmeticError, LookupError, NameError, TypeError, ValueError):
         return None
 
 
@@ -155,7 +157,7 @@ _SWAPPED = {
 }  # fmt: skip
 
 
-def _mutants(source: str) -> Iterator[str]:
+def mutants_of(source: str) -> Iterator[str]:
     """The source with one operator swapped, or one number one larger."""
     for index, _ in enumerate(ast.walk(ast.parse(source))):
         tree = ast.parse(source)

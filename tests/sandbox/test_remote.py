@@ -24,7 +24,7 @@ def conversation():
                 if each[0] not in ("loaded", "failed"):
                     questions.append(channel.receive())
                 channel.send(each)
-            theirs.shutdown(socket.SHUT_RDWR)
+            theirs.shutdown(socket.SHUT_WR)
 
         thread = threading.Thread(target=answer)
         threads.append(thread)
@@ -32,6 +32,8 @@ def conversation():
         return RemoteProgram(Channel(ours.fileno())), questions
 
     yield start
+    for each in sockets:
+        each.shutdown(socket.SHUT_RDWR)
     for thread in threads:
         thread.join()
     for each in sockets:
@@ -48,17 +50,21 @@ def test_a_call_gives_a_value_and_says_what_it_was(conversation):
 def test_an_object_is_itself_equal_to_nothing_else_and_neither_true_nor_false(conversation):
     x = {"object": [7, "X", False]}
     program, questions = conversation(
-        ["value", x, None], ["value", x, None], ["value", 5, None], ["value", 2, None]
+        ["value", x, None],
+        ["value", x, None],
+        ["value", "X(1)", None],
+        ["value", 5, None],
+        ["value", 2, None],
     )
     one, same = program.named("f")(), program.named("f")()
     assert type(one) is Remote
     assert one is same
-    assert (one == 5, one != 5, repr(one)) == (False, True, "<X>")
+    assert (one == 5, one != 5, repr(one)) == (False, True, "X(1)")
     with pytest.raises(TypeError, match="<X> is no value that a test could look into"):
         bool(one)
     assert one.size == 5
     assert len(one) == 2
-    assert questions[2:] == [["get", x, "size"], ["size", x]]
+    assert questions[2:] == [["repr", x], ["get", x, "size"], ["size", x]]
     with pytest.raises(AttributeError):
         one.__wrapped__  # noqa: B018
 
@@ -87,15 +93,20 @@ def test_a_program_that_is_gone_stays_gone_whoever_catches_it(conversation):
     assert program.failure == "the program ended"
 
 
-def test_arguments_change_only_where_nothing_is_returned(conversation):
-    program, _ = conversation(
-        ["value", None, [[[9]], {"dict": []}]], ["value", 5, [[[8]], {"dict": []}]]
-    )
+def test_arguments_change_at_once_where_nothing_is_returned_else_at_the_next_statement(
+    conversation,
+):
+    def changed(*content):
+        return {"changed": [[1, list(content)]]}
+
+    program, _ = conversation(["value", None, changed(9)], ["value", 5, changed(8)])
     given = [1, 2]
     program.named("f")(given)
     assert given == [9]
     program.named("f")(given)
     assert given == [9]
+    program.settle()
+    assert given == [8]
 
 
 def test_a_program_is_loaded_or_says_why_not(conversation):

@@ -22,7 +22,8 @@ def judged(
     sandbox, source, tests, *, entry_point="f", setup="", prefix="", calls=(), limits=SECONDS
 ):
     program = {"source": source, "prefix": prefix, "entry_point": entry_point}
-    job = {"setup": setup, "tests": list(tests), "calls": list(calls), "entry_point": entry_point}
+    job = {"setup": setup, "tests": list(tests), "calls": list(calls)}
+    job |= {"entry_point": entry_point, "prefix": prefix}
     return sandbox.run_tests(program, job, limits)
 
 
@@ -79,7 +80,7 @@ JUDGED = {
         "CORRECT",
     ),
     "a function that fails": (
-        "def f(g):\n    try: g(1)\n    except RuntimeError: return 'caught'",
+        "def f(g):\n    try: g(1)\n    except ZeroDivisionError: return 'caught'",
         "assert f(lambda x: 1 / 0) == 'caught'",
         "CORRECT",
     ),
@@ -124,7 +125,8 @@ JUDGED = {
         "assert len([f()]) == 1",
         "CORRECT",
     ),
-    "tests that end": ("def f(): return 1", "raise SystemExit(0)", "WRONG"),
+    "tests that end": ("def f(): return 1", "raise SystemExit(0)", "BAD_GOLD"),
+    "tests that end badly": ("def f(): return 1", "raise SystemExit(1)", "WRONG"),
     "tests that are no Python": ("def f(): return 1", "assert f( == 1", "BAD_GOLD"),
     "tests that compare keys": ("def f(): return {1: 2}", "assert f()[1] == 2", "CORRECT"),
 }

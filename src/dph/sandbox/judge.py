@@ -1,25 +1,27 @@
 """The process that tests a program in another process, and says what came of it.
 
-It runs the task's own code: ``setup``, then each of ``tests``, then the tests that these define
-(functions named ``test_...``, classes of unittest), then ``calls``: arguments, and what has to be
-returned. Names that are defined nowhere are the program's; ``candidate`` is its entry point.
-The verdict goes over a connection that the program does not have.
+It runs the task's own code: ``setup``, then each of ``tests`` and what it defines
+(dph.sandbox.frameworks), then ``calls``: arguments, and what has to be returned. A test in which
+nothing was checked is no test (dph.sandbox.checks). The verdict goes over a connection that the
+program does not have.
 """
 
-import builtins
+import asyncio
+import inspect
 import json
 import linecache
-import sys
 import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib import import_module
-from types import CodeType, TracebackType
+from types import TracebackType
 from typing import Any
 
 from dph.records import Outcome
 from dph.sandbox.channel import Channel, ChannelClosedError, read_document
-from dph.sandbox.remote import ProgramGoneError, Remote, RemoteProgram
+from dph.sandbox.checks import CHECKED, REACHED, SETTLE, Checked, checked
+from dph.sandbox.frameworks import Defined
+from dph.sandbox.names import TaskError, TestNames, provide_modules, seed_everything
+from dph.sandbox.remote import ProgramGoneError, RemoteProgram, is_of_program
 
 _REASON_CHARACTERS = 400
 _OUT_OF_MEMORY = "out of memory"
@@ -37,33 +39,6 @@ def run_judge(descriptors: Sequence[int]) -> None:
         pass  # whoever asked wants no verdict any more
 
 
-class _TaskError(Exception):
-    """The task's own code does not work."""
-
-
-class _Names(dict[str, Any]):
-    """The global names of the tests. What they lack is Python's, or else the program's.
-
-    A module of the standard library is never the program's: its ``math.isclose`` decides.
-    """
-
-    def __init__(self, program: RemoteProgram, entry_point: str) -> None:
-        super().__init__({"__name__": "tests", "__builtins__": builtins})
-        self._program = program
-        self._entry_point = entry_point.partition(".")[0]
-
-    def __missing__(self, name: str) -> Any:
-        if self._entry_point and name in ("candidate", self._entry_point):
-            return self._program.named(self._entry_point)
-        if hasattr(builtins, name):
-            raise KeyError(name)
-        if name in sys.stdlib_module_names:
-            return import_module(name)
-        if name in self._program.names:
-            return self._program.named(name)
-        raise KeyError(name)
-
-
 def _judge(
     job: dict[str, Any],
     asker: Channel,
@@ -71,17 +46,19 @@ def _judge(
     solution: RemoteProgram | None = None,
 ) -> tuple[Outcome, str]:
     entry_point = job["entry_point"]
-    names = _Names(program, entry_point)
+    names = TestNames(program, entry_point, job["prefix"])
     asker.send(["stage", "setup"])
+    provide_modules(program)
+    seed_everything()
     try:
-        codes = [_compiled(text, f"<test {i + 1}>") for i, text in enumerate(job["tests"])]
-        _run(_compiled(job["setup"], "<setup>"), names)
+        tests = [_compiled(text, f"<test {i + 1}>") for i, text in enumerate(job["tests"])]
+        _run_setup(_compiled(job["setup"], "<setup>"), names)
         calls = job["calls"]
         if solution is not None:
             calls = [
                 _solved(each, solution, entry_point, asker) for each in _loaded(solution, calls)
             ]
-    except _TaskError as error:
+    except TaskError as error:
         return Outcome.BAD_GOLD, str(error)
     asker.send(["stage", "load"])
     try:
@@ -93,23 +70,27 @@ def _judge(
     if needed and needed not in program.names:
         return Outcome.INVALID, f"the program defines no {needed}"
     names.pop(needed, None)  # the stub that the setup may have
-    return _Trial(program, names, asker).run(codes, calls, entry_point)
-
-
-def _compiled(text: str, name: str) -> CodeType:
     try:
-        code = compile(text, name, "exec")
+        return _Trial(program, names, asker).run(tests, calls, entry_point)
+    except TaskError as error:
+        return Outcome.BAD_GOLD, str(error)
+
+
+def _compiled(text: str, name: str) -> Checked:
+    try:
+        test = checked(text, name)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
-        raise _TaskError(f"the tests do not compile: {type(error).__name__}: {error}") from error
+        raise TaskError(f"the tests do not compile: {type(error).__name__}: {error}") from error
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    return code
+    return test
 
 
-def _run(code: CodeType, names: _Names) -> None:
+def _run_setup(setup: Checked, names: TestNames) -> None:
+    names.update({REACHED: lambda: None, CHECKED: lambda call: call, SETTLE: lambda: None})
     try:
-        exec(code, names)
+        exec(setup.code, names)
     except (Exception, SystemExit) as error:
-        raise _TaskError(f"the setup failed: {type(error).__name__}: {error}") from error
+        raise TaskError(f"the setup failed: {type(error).__name__}: {error}") from error
 
 
 def _loaded(solution: RemoteProgram, calls: list[Any]) -> list[Any]:
@@ -117,9 +98,9 @@ def _loaded(solution: RemoteProgram, calls: list[Any]) -> list[Any]:
     try:
         failed = solution.load()
     except ProgramGoneError as error:
-        raise _TaskError(f"the other program: {error}") from error
+        raise TaskError(f"the other program: {error}") from error
     if failed:
-        raise _TaskError(f"the other program: {failed}")
+        raise TaskError(f"the other program: {failed}")
     return calls
 
 
@@ -131,7 +112,7 @@ def _solved(
     try:
         value = _called(solution, call, entry_point)
     except (Exception, ProgramGoneError) as error:
-        raise _TaskError(f"the other program: {type(error).__name__}: {error}") from error
+        raise TaskError(f"the other program: {type(error).__name__}: {error}") from error
     return {**call, "solved": value}
 
 
@@ -140,31 +121,46 @@ def _called(program: RemoteProgram, call: dict[str, Any], entry_point: str) -> A
     function = program.named(name)
     if method:
         function = getattr(function(), method)
-    return function(*call["args"], **call["kwargs"])
+    value = function(*call["args"], **call["kwargs"])
+    return asyncio.run(value) if inspect.iscoroutine(value) else value
 
 
 class _Trial:
     """Runs the tests until one fails."""
 
-    def __init__(self, program: RemoteProgram, names: _Names, asker: Channel) -> None:
+    def __init__(self, program: RemoteProgram, names: TestNames, asker: Channel) -> None:
         self._program = program
         self._names = names
         self._asker = asker
         self._failure = ""
+        self._reached = 0
+        names.update({REACHED: self._reach, CHECKED: self._check, SETTLE: program.settle})
 
     def run(
-        self, codes: Sequence[CodeType], calls: Sequence[Any], entry_point: str
+        self, tests: Sequence[Checked], calls: Sequence[Any], entry_point: str
     ) -> tuple[Outcome, str]:
-        steps = [partial(self._run_code, code) for code in codes]
-        steps += [partial(self._run_defined)] if codes else []
+        """The verdict.
+
+        Raises:
+            TaskError: the tests are no tests.
+        """
+        self._program.awaits = any(test.is_asynchronous for test in tests)
+        counts: list[int] = []
+        steps: list[Callable[[], None]] = [
+            partial(self._run_test, test, entry_point, counts) for test in tests
+        ]
         steps += [partial(self._run_call, each, entry_point) for each in calls]
-        total = len(codes) + len(calls)
         for number, step in enumerate(steps):
             self._asker.send(["stage", "test"])
             self._program.last = ""
             if not self._passes(step):
                 outcome = Outcome.OVER_LIMIT if self._out_of_memory else Outcome.WRONG
-                return outcome, f"test {min(number + 1, total)} of {total}: {self._failure}"
+                return outcome, f"test {number + 1} of {len(steps)}: {self._failure}"
+        for number, (test, count) in enumerate(zip(tests, counts, strict=True)):
+            _require_checked(test, count, f"test {number + 1} of {len(steps)}")
+        if not sum(counts) and not calls:
+            raise TaskError("the tests assert nothing")
+        self._names.require_one_function(frozenset().union(*(test.truths for test in tests)))
         return Outcome.CORRECT, ""
 
     @property
@@ -176,29 +172,35 @@ class _Trial:
             step()
         except MemoryError:
             self._failure = _OUT_OF_MEMORY
+        except TaskError:
+            raise
         except BaseException as error:  # noqa: BLE001 - also SystemExit, and what tests raise
             self._failure = self._described(error)
         # Tests may catch what they should not: that the program is gone counts all the same.
         self._failure = self._failure or self._program.failure
         return not self._failure
 
-    def _run_code(self, code: CodeType) -> None:
-        exec(code, self._names)
+    def _run_test(self, test: Checked, entry_point: str, counts: list[int]) -> None:
+        """Run a text and the tests that it defines; note how many checks were reached."""
+        before, start = dict(self._names), self._reached
+        try:
+            _exec(test, self._names)
+            self._program.settle()
+            candidate = self._names["candidate"] if entry_point else None
+            defined = Defined(self._names, before, candidate, self._reach)
+            defined.run(needs_check=self._reached == start)
+        except (ImportError, NameError) as error:
+            if _is_of_tests(error, entry_point):
+                raise TaskError(f"the tests: {type(error).__name__}: {error}") from error
+            raise
+        counts.append(self._reached - start)
 
-    def _run_defined(self) -> None:
-        """Run what the tests defined: functions without arguments, and unittest's classes."""
-        unittest: Any = sys.modules.get("unittest")  # loaded by the tests, if they need it
-        for name, value in list(self._names.items()):
-            if unittest and isinstance(value, type) and issubclass(value, unittest.TestCase):
-                result = unittest.TestResult()
-                result.failfast = True
-                unittest.defaultTestLoader.loadTestsFromTestCase(value).run(result)
-                for _, text in [*result.errors, *result.failures]:
-                    raise AssertionError(text.strip().splitlines()[-1])
-                if result.unexpectedSuccesses:
-                    raise AssertionError("a test passed that should fail")
-            elif name.startswith("test_") and callable(value) and not isinstance(value, Remote):
-                value()
+    def _reach(self) -> None:
+        self._reached += 1
+
+    def _check(self, call: Any) -> Any:
+        self._reached += 1
+        return call
 
     def _run_call(self, call: dict[str, Any], entry_point: str) -> None:
         value = _called(self._program, call, entry_point)
@@ -216,6 +218,36 @@ class _Trial:
         said = ": ".join(part for part in (what, text) if part) or "it does not hold"
         last = f" ({self._program.last})" if self._program.last else ""
         return f"{line[:160]}{': ' if line else ''}{said}{last}"
+
+
+def _exec(test: Checked, names: TestNames) -> None:
+    """Run a text; that it ends the interpreter without an error ends the text alone."""
+    try:
+        exec(test.code, names)
+    except SystemExit as error:
+        if error.code not in (None, 0, False):
+            raise
+
+
+def _require_checked(test: Checked, count: int, which: str) -> None:
+    """Refuse a text in which nothing was checked, but what others use.
+
+    Raises:
+        TaskError: says what is wrong with it.
+    """
+    if count:
+        return
+    if test.checks:
+        raise TaskError(f"{which} has assertions, and none of them ran")
+    if not test.is_setup:
+        raise TaskError(f"{which} asserts nothing")
+
+
+def _is_of_tests(error: ImportError | NameError, entry_point: str) -> bool:
+    """Whether the tests themselves lack something, not the program one of its functions."""
+    if is_of_program(error):
+        return False
+    return isinstance(error, ImportError) or bool(entry_point)
 
 
 def same_value(value: Any, expected: Any) -> bool:

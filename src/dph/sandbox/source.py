@@ -27,10 +27,10 @@ def whole_source(code: str, prefix: str, entry_point: str) -> str:
     if first[:1].isspace():
         stop = _STOPS.search(code)
         return prefix.rstrip(" \t") + (code[: stop.start()] if stop else code)
-    return f"{_without_stub(prefix, entry_point)}\n{code}"
+    return f"{prefix_alone(prefix, entry_point)}\n{code}"
 
 
-def _without_stub(prefix: str, entry_point: str) -> str:
+def prefix_alone(prefix: str, entry_point: str) -> str:
     """The prefix without the function that the answer has to define."""
     try:
         tree = ast.parse(prefix)

@@ -74,13 +74,16 @@ class Sandbox(Closing):
     Args:
         limits: of every process.
         without: parts of the confinement to leave out, of dph.sandbox.confinement.PARTS.
+        preload: modules to load once for all programs, as far as they are installed.
 
     Raises:
         SettingsError: this is not Linux.
         VerifierError: the zygote does not start.
     """
 
-    def __init__(self, limits: Limits, *, without: Collection[str] = ()) -> None:
+    def __init__(
+        self, limits: Limits, *, without: Collection[str] = (), preload: Sequence[str] = ()
+    ) -> None:
         if sys.platform != "linux":
             raise SettingsError(f"programs are run on Linux, this is {sys.platform}")
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -92,7 +95,7 @@ class Sandbox(Closing):
                 env={"PYTHONPATH": search_path(), "PYTHONHASHSEED": "0", "LANG": "C.UTF-8"},
             )
         self._control.settimeout(_START_SECONDS)
-        hello = {"limits": asdict(limits), "without": sorted(without)}
+        hello = {"limits": asdict(limits), "without": sorted(without), "preload": list(preload)}
         self.missing: tuple[str, ...] = tuple(self._ask(hello)["missing"])
 
     def start(self, role: str, descriptors: Sequence[int], *, seconds: float) -> int:
@@ -149,7 +152,8 @@ class Sandbox(Closing):
 
         Args:
             program: ``source``, ``prefix`` and ``entry_point`` (dph.sandbox.program).
-            tests: ``setup``, ``tests``, ``calls`` and ``entry_point`` (dph.sandbox.judge).
+            tests: ``setup``, ``tests``, ``calls``, ``entry_point`` and ``prefix``
+                (dph.sandbox.judge).
             limits: of time.
             solution: a program whose values are the expected ones of calls.
         """

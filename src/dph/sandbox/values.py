@@ -2,8 +2,9 @@
 
 What is plain (numbers, text, bytes, containers and a few types of the standard library) goes
 over as it is; an object of any other type stays where it is, and goes over as a reference, a
-number. What comes back is made of built-in types alone: no class, no method and no comparison of
-the other side's. Of a subclass of a plain type its plain value goes over.
+number. What comes back is made of types of Python and numpy alone: no method and no comparison of
+the other side's. Of a subclass of a plain type its plain value goes over; a namedtuple keeps its
+name and the names of its fields.
 
 ==================== ============================================================
 value                JSON
@@ -12,13 +13,18 @@ None, bool, str      themselves
 int                  itself; ``{"int": hexadecimal}`` beyond 2**63
 float                itself, also NaN and Infinity
 list                 an array
+types of Python      ``{"type": name}``
+numpy's arrays       ``{"ndarray": [dtype, shape, hexadecimal]}``: numbers and texts alone
 others               an object with one key, the name of the type
 ==================== ============================================================
 """
 
+import builtins
 import datetime
+import re
+import sys
 from array import array
-from collections import deque
+from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -28,6 +34,24 @@ from typing import Any
 
 _LARGE = 1 << 63
 _DATES = (datetime.datetime, datetime.date, datetime.time)  # a datetime is a date, too
+_DTYPE = re.compile(r"[<>|=]?[biufcSU][0-9]+")
+_MOST_FIELDS = 64
+TYPES: Mapping[str, type] = MappingProxyType(
+    {
+        **{
+            each.__name__: each
+            for each in vars(builtins).values()
+            if isinstance(each, type) and each is not type
+        },
+        "type": type,
+        "NoneType": type(None),
+        "function": type(lambda: None),
+        **{each.__name__: each for each in (Counter, OrderedDict, defaultdict, deque)},
+        **{each.__name__: each for each in (Decimal, Fraction, array, *_DATES, datetime.timedelta)},
+    }
+)
+"""Types that either side may name."""
+_TYPE_NAMES = {each: name for name, each in TYPES.items()}
 
 Refer = Callable[[Any], dict[str, Any]]
 """Makes a reference of an object that is not plain."""
@@ -46,6 +70,8 @@ def encode(value: Any, refer: Refer) -> Any:
     kind = type(value)
     if value is None or kind is bool or kind is str or kind is float:
         return value
+    if isinstance(value, type):
+        return {"type": _TYPE_NAMES[value]} if value in _TYPE_NAMES else refer(value)
     if isinstance(value, int):
         number = int.__index__(value)
         return bool(number) if kind is bool else _integer(number)
@@ -55,6 +81,11 @@ def encode(value: Any, refer: Refer) -> Any:
     for plain, write_plain in _SCALARS.items():
         if isinstance(value, plain):
             return write_plain(value)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        if isinstance(value, numpy.bool_):
+            return bool(value)
+        if type(value) is numpy.ndarray and _DTYPE.fullmatch(value.dtype.str):
+            return {"ndarray": [value.dtype.str, list(value.shape), value.tobytes().hex()]}
     if isinstance(value, Integral):  # numpy's, say
         return _integer(int(value))
     if isinstance(value, Real):
@@ -70,13 +101,28 @@ def _items(values: Any, refer: Refer) -> list[Any]:
     return [encode(each, refer) for each in values]
 
 
+def _pairs(value: Any, refer: Refer) -> list[Any]:
+    return [[encode(k, refer), encode(v, refer)] for k, v in dict.items(value)]
+
+
+def _tuple(value: Any, refer: Refer) -> dict[str, Any]:
+    """A tuple; a namedtuple with its names, which methods of its class cannot change."""
+    items = _items(tuple.__iter__(value), refer)
+    fields = type.__dict__["__dict__"].__get__(type(value)).get("_fields")
+    is_named = type(fields) is tuple and len(fields) == len(items) <= _MOST_FIELDS
+    if is_named and all(type(name) is str for name in fields):
+        return {"namedtuple": [type(value).__name__, list(fields), items]}
+    return {"tuple": items}
+
+
 _CONTAINERS: Mapping[type, Callable[[Any, Refer], Any]] = MappingProxyType(
     {
         list: _items,
-        tuple: lambda value, refer: {"tuple": _items(tuple.__iter__(value), refer)},
-        dict: lambda value, refer: {
-            "dict": [[encode(k, refer), encode(v, refer)] for k, v in dict.items(value)]
-        },
+        tuple: lambda value, refer: _tuple(value, refer),
+        Counter: lambda value, refer: {"Counter": _pairs(value, refer)},
+        OrderedDict: lambda value, refer: {"OrderedDict": _pairs(value, refer)},
+        defaultdict: lambda value, refer: {"defaultdict": _pairs(value, refer)},
+        dict: lambda value, refer: {"dict": _pairs(value, refer)},
         set: lambda value, refer: {"set": _items(set.__iter__(value), refer)},
         frozenset: lambda value, refer: {"frozenset": _items(frozenset.__iter__(value), refer)},
         deque: lambda value, refer: {"deque": _items(deque.__iter__(value), refer)},
@@ -122,23 +168,53 @@ def decode(data: Any, resolve: Callable[[str, Any], Any]) -> Any:
     if len(data) != 1:
         raise BadValueError(f"a value has one key, got {len(data)}")
     ((name, content),) = data.items()
-    read = _READERS.get(name)
     try:
-        if read is None:
-            return resolve(name, content)
-        if name == "dict":
-            return {decode(k, resolve): decode(v, resolve) for k, v in content}
+        if name in _DICTIONARIES:
+            return _DICTIONARIES[name]({decode(k, resolve): decode(v, resolve) for k, v in content})
+        if name == "namedtuple":
+            kind, fields, items = content
+            return _named(str(kind), fields)(*[decode(each, resolve) for each in items])
         if name in _FILLED:
-            return read([decode(each, resolve) for each in content])
-        return read(content)
+            return _READERS[name]([decode(each, resolve) for each in content])
+        return _READERS[name](content) if name in _READERS else resolve(name, content)
+    except BadValueError:
+        raise
     except (TypeError, ValueError, ArithmeticError, AttributeError, LookupError) as error:
         raise BadValueError(f"no {name}: {type(error).__name__}") from error
 
 
+def _named(kind: str, fields: list[str]) -> Any:
+    """The class of a namedtuple; the same for the same names, so that its values compare."""
+    key = (kind, *fields)
+    if key not in _NAMED:
+        _NAMED[key] = namedtuple(kind, fields)
+    return _NAMED[key]
+
+
+def _array(content: Any) -> Any:
+    """An array of numpy, which the side that sends it has loaded."""
+    import numpy  # noqa: PLC0415 - only where an array comes over
+
+    kind, shape, data = content
+    if not _DTYPE.fullmatch(kind):
+        raise BadValueError("an array of objects")
+    return numpy.frombuffer(bytes.fromhex(data), dtype=kind).reshape(shape).copy()
+
+
+_NAMED: dict[tuple[str, ...], Any] = {}
+_DICTIONARIES: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
+    {
+        "dict": dict,
+        "Counter": Counter,
+        "OrderedDict": OrderedDict,
+        "defaultdict": lambda pairs: defaultdict(None, pairs),
+    }
+)
 _FILLED = frozenset({"tuple", "set", "frozenset", "deque"})
 _READERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
     {
-        "dict": dict,
+        "type": TYPES.__getitem__,
+        "ndarray": _array,
         "tuple": tuple,
         "set": set,
         "frozenset": frozenset,

@@ -4,7 +4,7 @@ It has the interpreter and much of the standard library loaded, so that a fork o
 millisecond. It has one thread, no secrets in its memory or environment, and never reads what it
 passes on: its children get a task's texts through descriptors. Standard input is a socket:
 
-* parent: ``{"limits": {...}, "without": [...]}``
+* parent: ``{"limits": {...}, "without": [...], "preload": [...]}``
 * here: ``{"missing": [...]}``, what this machine does not offer
 * parent: ``{"start": role, "seconds": s}`` and descriptors; here: ``{"pid": n}``
 * parent: ``{"end": pid, "seconds": s}``; here: ``{"status": code}`` when it has ended or that time
@@ -65,6 +65,9 @@ def main() -> None:
     for name in _WELL_USED:
         import_module(name)
     _forget_the_harness()
+    for name in hello["preload"]:
+        with contextlib.suppress(ImportError):  # whoever imports it is told
+            import_module(name)
     confinement = Confinement(
         Limits(**hello["limits"]), separated=separated, number=number, without=without
     )

@@ -4,7 +4,8 @@ The worker itself runs no code of a program or of a task. It starts confined pro
 sandbox, waits for what a judge says, and compares what scripts print.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dph.errors import SettingsError
@@ -21,31 +22,54 @@ GRACE_SECONDS = 10.0
 """What the worker may take longer, before it is itself killed."""
 
 Answer = tuple[Outcome, float, str]
+_SLOW_TO_LOAD = re.compile(r"\b(?:numpy|np|pandas|pd)\b")
+_MODULES = {"numpy": "numpy", "np": "numpy", "pandas": "pandas", "pd": "pandas"}
 
 
 class CodeGrader:
-    """Grades requests ``{"program", "task"}``, or answers ``{"missing": true}`` what is missing."""
+    """Grades requests ``{"program", "task"}``, or answers ``{"missing": true}`` what is missing.
 
-    def __init__(self, sandbox: Sandbox, seconds: float) -> None:
-        self._sandbox = sandbox
+    ``make_sandbox`` is given the modules to load once for all programs: numpy alone takes half a
+    second, so that a second sandbox, made when a text names it, has it loaded.
+    """
+
+    def __init__(self, make_sandbox: Callable[[Sequence[str]], Sandbox], seconds: float) -> None:
+        self._make_sandbox = make_sandbox
+        self._sandbox = make_sandbox(())
+        self._sandboxes: dict[tuple[str, ...], Sandbox] = {(): self._sandbox}
         self._limits = StepLimits(each=seconds, in_all=IN_ALL * seconds)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Parts of the confinement that this machine does not offer."""
+        return self._sandbox.missing
 
     def __call__(self, request: Mapping[str, Any], stage: Stage) -> Any:
         """Grade one program: (outcome, reward, reason)."""
         if "missing" in request:
-            return list(self._sandbox.missing)
+            return list(self.missing)
         stage("program", self._limits.in_all + GRACE_SECONDS)
         task = request["task"]
+        self._sandbox = self._sandbox_for(task, request["program"])
         if task["scripts"]:
             return self._grade_script(request["program"], task)
         around = {"prefix": task["prefix"], "entry_point": task["entry_point"]}
         judged = self._sandbox.run_tests(
             {"source": request["program"], **around},
-            {name: task[name] for name in ("setup", "tests", "calls", "entry_point")},
+            {n: task[n] for n in ("setup", "tests", "calls", "entry_point", "prefix")},
             self._limits,
             solution={"source": task["same_as"], **around} if task["same_as"] else None,
         )
         return _verdict_of(judged, self._limits)
+
+    def _sandbox_for(self, task: Mapping[str, Any], program: str) -> Sandbox:
+        """The sandbox that has loaded what the texts name."""
+        texts = [task["prefix"], task["setup"], *task["tests"], task["same_as"], program]
+        found = {_MODULES[name] for text in texts for name in _SLOW_TO_LOAD.findall(text)}
+        needed = tuple(sorted(found))
+        if needed not in self._sandboxes:
+            self._sandboxes[needed] = self._make_sandbox(needed)
+        return self._sandboxes[needed]
 
     def _grade_script(self, source: str, task: Mapping[str, Any]) -> Answer:
         source, left = f"{task['prefix']}{source}", self._limits.in_all
@@ -82,14 +106,20 @@ def make_code_grader(options: Mapping[str, Any]) -> CodeGrader:
     Raises:
         SettingsError: this machine offers too little to run programs of others.
     """
-    sandbox = Sandbox(Limits(**options["limits"]), without=options["without"])
-    lacking = [each for each in _ONE_OF_THEM if any(m.startswith(each) for m in sandbox.missing)]
+
+    def make(preload: Sequence[str]) -> Sandbox:
+        limits = Limits(**options["limits"])
+        return Sandbox(limits, without=options["without"], preload=preload)
+
+    grader = CodeGrader(make, options["seconds"])
+    missing = grader.missing
+    lacking = [each for each in _ONE_OF_THEM if any(m.startswith(each) for m in missing)]
     if len(lacking) == len(_ONE_OF_THEM):
         raise SettingsError(
-            f"nothing would keep programs from other processes here: {', '.join(sandbox.missing)}; "
+            f"nothing would keep programs from other processes here: {', '.join(missing)}; "
             "one of the filter of system calls (seccomp) and namespaces is needed"
         )
-    return CodeGrader(sandbox, options["seconds"])
+    return grader
 
 
 def _script_failure(ended: Ended, expected: str, seconds: float) -> tuple[Outcome, str] | None:

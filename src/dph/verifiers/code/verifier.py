@@ -49,7 +49,7 @@ class CodeVerifier(Closing):
     """
 
     name = "code"
-    version = "1"
+    version = "2"
 
     def __init__(
         self,

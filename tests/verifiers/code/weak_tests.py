@@ -1,0 +1,334 @@
+"""Tests that would pass whatever a program does, and what they have to come to.
+
+Each entry: the problem's answer, a program, the outcome's name.
+"""
+
+NOTHING = "def f(*a): return None"
+ADD = "def f(a, b): return a + b"
+CHECK = "METADATA = {'author': 'x'}\n\n\ndef check(candidate):\n    assert candidate(2, 3) == 5\n"
+CLASS = "class TestF:\n    def test_sum(self):\n        assert f(2, 3) == 5\n"
+UNITTEST = (
+    "import unittest\n\nclass TestF(unittest.TestCase):\n"
+    "    def test_sum(self):\n        self.assertEqual(f(2, 3), 5)\n"
+)
+RUN = {
+    "check(candidate) that nobody calls": CHECK,
+    "check(candidate) that is called": CHECK + "\ncheck(f)\n",
+    "a class of pytest": CLASS,
+    "a class of pytest with setup": (
+        "class TestF:\n    def setup_method(self):\n        self.a = 2\n"
+        "    def test_sum(self):\n        assert f(self.a, 3) == 5\n"
+    ),
+    "a coroutine": "async def test_sum():\n    assert f(2, 3) == 5\n",
+    "a generator": "def test_sum():\n    assert f(2, 3) == 5\n    yield\n",
+    "a generator of calls": (
+        "def one(a, b, c):\n    assert f(a, b) == c\n"
+        "def test_sum():\n    yield one, 2, 3, 5\n    yield one, 1, 1, 2\n"
+    ),
+    "a guard": "if __name__ == '__main__':\n    assert f(2, 3) == 5\n",
+    "a main idiom": (
+        "def main():\n    assert f(2, 3) == 5\n\nif __name__ == '__main__':\n    main()\n"
+    ),
+    "unittest": UNITTEST,
+    "unittest.main()": UNITTEST + "\nif __name__ == '__main__':\n    unittest.main()\n",
+    "unittest.main() under sys.exit": UNITTEST + "\nimport sys\nsys.exit(unittest.main())\n",
+    "an asynchronous class of unittest": (
+        "import unittest\nclass TestF(unittest.IsolatedAsyncioTestCase):\n"
+        "    async def test_sum(self):\n        self.assertEqual(f(2, 3), 5)\n"
+    ),
+    "a test that returns whether it holds": "def test_sum():\n    return f(2, 3) == 5\n",
+    "check that returns whether it holds": (
+        "def check(candidate):\n    return candidate(2, 3) == 5\n"
+    ),
+    "parameters": (
+        "import pytest\n@pytest.mark.parametrize('a, b, c', [(2, 3, 5), (0, 0, 0)])\n"
+        "def test_sum(a, b, c):\n    assert f(a, b) == c\n"
+    ),
+    "a fixture": (
+        "import pytest\n@pytest.fixture\ndef two():\n    return 2\n"
+        "def test_sum(two):\n    assert f(two, 3) == 5\n"
+    ),
+    "approx": "import pytest\ndef test_sum():\n    assert f(2, 3) == pytest.approx(5.0)\n",
+    "an if that raises": "if f(2, 3) != 5:\n    raise AssertionError('no')\n",
+    "numpy's testing": "import numpy as np\nnp.testing.assert_allclose(f(2, 3), 5)\n",
+    "two tests of one name": (
+        "def test_sum():\n    assert f(2, 3) == 5\ndef test_sum():\n    assert True\n"
+    ),
+    "two texts of one name": [
+        "def test_sum():\n    assert f(2, 3) == 5\n",
+        "def test_sum():\n    assert True\n",
+    ],
+    "an import of the solution": (
+        "from solution import f\ndef test_sum():\n    assert f(2, 3) == 5\n"
+    ),
+    "all of the solution": "from solution import *\ndef test_sum():\n    assert f(2, 3) == 5\n",
+    "the solution as a module": "import solution\nassert solution.f(2, 3) == 5\n",
+    "an assertion in a helper": "def same(x, y):\n    assert x == y\nsame(f(2, 3), 5)\n",
+    "isclose without its import": "assert isclose(f(2, 3), 5)\n",
+    "np without its import": "assert np.isclose(f(2, 3), 5)\n",
+}
+"""Tests of addition, of as many kinds: NOTHING is WRONG, ADD is CORRECT."""
+
+NO_TESTS = {
+    "a comment": "# assert f(2, 3) == 5\n",
+    "a comparison without assert": "f(2, 3) == 5\n",
+    "a call": "print(f(2, 3))\n",
+    "a function that nobody calls": "def verify():\n    assert f(2, 3) == 5\n",
+    "one of two texts runs": ["assert True", "def verify():\n    assert f(2, 3) == 5\n"],
+    "unittest.skip": (
+        "import unittest\n@unittest.skip('later')\nclass TestF(unittest.TestCase):\n"
+        "    def test_sum(self):\n        self.assertEqual(f(2, 3), 5)\n"
+    ),
+    "skipTest": (
+        "import unittest\nclass TestF(unittest.TestCase):\n"
+        "    def test_sum(self):\n        self.skipTest('later')\n"
+    ),
+    "pytest.skip": (
+        "import pytest\ndef test_sum():\n    pytest.skip('later')\n    assert f(2, 3) == 5\n"
+    ),
+    "pytest.mark.skip": (
+        "import pytest\n@pytest.mark.skip\ndef test_sum():\n    assert f(2, 3) == 5\n"
+    ),
+    "a loop over nothing": "for a in []:\n    assert f(a, 3) == 5\n",
+    "a package that is not here": "import no_such_package\nassert f(2, 3) == 5\n",
+    "a fixture that is not here": "def test_sum(two):\n    assert f(two, 3) == 5\n",
+    "a helper that is not here": "assert same_number(f(2, 3), 5)\n",
+}
+"""No tests at all: BAD_GOLD for every program."""
+
+WRONG = {
+    "StopIteration under all and map": (
+        "assert all(map(f, [1, 2], [3, 4]))",
+        "def f(a, b): raise StopIteration",
+    ),
+    "StopIteration under zip": (
+        "assert all(x == 4 for x, y in zip(map(f, [1], [3]), [4]))",
+        "def f(a, b): raise StopIteration",
+    ),
+    "StopIteration under filter": (
+        "assert not list(filter(lambda x: f(x, 1) != 2, [1, 5]))",
+        "def f(a, b): raise StopIteration",
+    ),
+    "StopIteration under starmap": (
+        "import itertools\nassert all(itertools.starmap(f, [(1, 3)]))",
+        "def f(a, b): raise StopIteration",
+    ),
+    "a class of StopIteration": (
+        "assert all(map(f, [1, 2], [3, 4]))",
+        "class Stop(StopIteration): pass\ndef f(a, b): raise Stop",
+    ),
+    "an argument changed and returned": (
+        "x = [3, 1]\noriginal = list(x)\ny = f(x, 0)\nassert y == [1, 3]\nassert x == original",
+        "def f(a, b):\n    a.sort()\n    return a",
+    ),
+    "a row of an argument changed": (
+        "row = [1]\nf([row], 0)\nassert row == [1]",
+        "def f(a, b):\n    a[0].append(2)\n    return 5",
+    ),
+    "an argument emptied that is expected": (
+        "x = [3, 1]\nassert f(x, 0) == sorted(x)",
+        "def f(a, b):\n    a.clear()\n    return a",
+    ),
+    "isclose of its own": (
+        "assert isclose(f(2, 3), 5)",
+        "def isclose(*a): return True\ndef f(a, b): return 0",
+    ),
+    "np of its own": (
+        "assert np.allclose(f(2, 3), 5)",
+        "class np: allclose = staticmethod(lambda *a: True)\ndef f(a, b): return 0",
+    ),
+    "a difference that is always small": (
+        "assert abs(f(2, 3) - 5) < 1e-6",
+        "class E:\n    def __sub__(s, o): return 0.0\n    __rsub__ = __sub__\n"
+        "def f(a, b): return E()",
+    ),
+    "a difference that is an object": (
+        "assert abs(f(2, 3) - 5) < 1e-6",
+        "class E:\n    def __sub__(s, o): return s\n    def __abs__(s): return 0.0\n"
+        "    def __lt__(s, o): return True\ndef f(a, b): return E()",
+    ),
+    "smaller than anything": (
+        "assert f(2, 3) < 6",
+        "class E:\n    __lt__ = __gt__ = __le__ = __ge__ = lambda s, o: True\n"
+        "def f(a, b): return E()",
+    ),
+    "holds everything": (
+        "assert 5 in f(2, 3)",
+        "class E:\n    def __contains__(s, o): return True\ndef f(a, b): return E()",
+    ),
+    "true by itself": (
+        "assert f(2, 3)",
+        "class E:\n    def __bool__(s): return True\ndef f(a, b): return E()",
+    ),
+    "equal to anything of its own": (
+        "assert f(2, 3) == Point(5, 0)",
+        "class Point:\n    def __init__(s, x, y): s.x = x\n"
+        "    def __eq__(s, o): return True\ndef f(a, b): return Point(1, 1)",
+    ),
+    "approx of an object": (
+        "import pytest\nassert f(2, 3) == pytest.approx(5)",
+        "class E(float):\n    __eq__ = lambda s, o: True\ndef f(a, b): return E(1)",
+    ),
+}
+"""Tests and a program that only looks right; the entry point is f."""
+
+POINT = (
+    "class Point:\n    def __init__(s, x, y): s.x, s.y = x, y\n"
+    "    def __add__(s, o): return Point(s.x + o.x, s.y + o.y)\n"
+    "    def __mul__(s, k): return Point(s.x * k, s.y * k)\n"
+    "    def __eq__(s, o): return isinstance(o, Point) and (s.x, s.y) == (o.x, o.y)\n"
+    "    def __lt__(s, o): return s.x < o.x\n    def __hash__(s): return hash((s.x, s.y))\n"
+    "    def __repr__(s): return f'Point({s.x}, {s.y})'\n    def __abs__(s): return s.x + s.y\n"
+    "    def __len__(s): return 2\n    def __iter__(s): return iter((s.x, s.y))\n"
+    "    def __getitem__(s, i): return (s.x, s.y)[i]\n    def __bool__(s): return bool(s.x)\n"
+)
+RIGHT = {
+    "operators of its own": ("assert Point(1, 2) + Point(3, 4) == Point(4, 6)", POINT),
+    "a number times its own": ("assert Point(1, 2) * 3 == Point(3, 6)", POINT),
+    "not equal": ("assert Point(1, 2) != Point(1, 3)\nassert Point(1, 2) != 5", POINT),
+    "repr": ("assert repr(Point(1, 2)) == 'Point(1, 2)'", POINT),
+    "str and format": (
+        "assert str(Point(1, 2)) == 'Point(1, 2)' == f'{Point(1, 2)}'",
+        POINT,
+    ),
+    "ordering": ("a, b = Point(1, 2), Point(3, 4)\nassert a < b and sorted([b, a])[0] == a", POINT),
+    "hash": ("assert len({Point(1, 2), Point(1, 2), Point(2, 2)}) == 2", POINT),
+    "abs, len, items, truth": (
+        "p = Point(1, 2)\nassert abs(p) == 3\nassert len(p) == 2\nassert list(p) == [1, 2]\n"
+        "assert p[1] == 2\nassert p\nassert not Point(0, 1)",
+        POINT,
+    ),
+    "isinstance": ("assert isinstance(Point(1, 2), Point)\nassert not isinstance(5, Point)", POINT),
+    "what a class holds": (
+        "t = Trie()\nt.add('a')\nassert 'a' in t\nassert 'b' not in t",
+        "class Trie:\n    def __init__(s): s.w = set()\n    def add(s, w): s.w.add(w)\n"
+        "    def __contains__(s, w): return w in s.w",
+    ),
+    "an exception of its own": (
+        "try:\n    f(-1)\n    assert False\nexcept NegativeError as error:\n"
+        "    assert str(error) == 'no -1'",
+        "class NegativeError(ValueError): pass\ndef f(a):\n    raise NegativeError(f'no {a}')",
+    ),
+    "an exception by its base": (
+        "import pytest\nwith pytest.raises(ValueError, match='no'):\n    f(-1)",
+        "class NegativeError(ValueError): pass\ndef f(a):\n    raise NegativeError(f'no {a}')",
+    ),
+    "attributes of an exception": (
+        "try:\n    f(1)\n    assert False\nexcept CodeError as error:\n    assert error.code == 7",
+        "class CodeError(Exception):\n    def __init__(s, code):\n        super().__init__(code)\n"
+        "        s.code = code\ndef f(a):\n    raise CodeError(7)",
+    ),
+    "assertRaises": (
+        "import unittest\nclass T(unittest.TestCase):\n    def test_a(self):\n"
+        "        with self.assertRaises(ZeroDivisionError):\n            f(0)\n",
+        "def f(a): return 1 / a",
+    ),
+    "fields of a namedtuple": (
+        "p = f(1)\nassert (p.x, p.y) == (1, 2)\nassert p == (1, 2)",
+        "from collections import namedtuple\nP = namedtuple('P', 'x y')\ndef f(a): return P(a, 2)",
+    ),
+    "most_common": (
+        "assert f('aab').most_common(1) == [('a', 2)]\nassert f('aab')['z'] == 0",
+        "from collections import Counter\ndef f(a): return Counter(a)",
+    ),
+    "constants": ("assert f(1) == LIMIT + 1", "LIMIT = 9\ndef f(a): return LIMIT + a"),
+    "a type as argument": (
+        "assert f((4, 5, 4, 7.7, 1.2), int) == [7.7, 1.2]",
+        "def f(t, kind): return [x for x in t if not isinstance(x, kind)]",
+    ),
+    "a type returned": ("assert f(3) is int", "def f(a): return type(a)"),
+    "an array as argument": (
+        "from array import array\nassert f(array('i', [1, 2])) == array('i', [2, 4])",
+        "from array import array\ndef f(a): return array('i', [2 * x for x in a])",
+    ),
+    "an array of numpy": (
+        "import numpy as np\nassert (f(np.array([1, 2])) == np.array([2, 4])).all()",
+        "def f(a): return 2 * a",
+    ),
+    "changed and returned": (
+        "x = [3, 1, 2]\ny = f(x)\nassert y == [1, 2, 3]\nassert x == [1, 2, 3]",
+        "def f(a):\n    a.sort()\n    return a",
+    ),
+    "changed and returned, in one statement": (
+        "x = [3, 1, 2]\nassert f(x) == [1, 2, 3] and x == [1, 2, 3]",
+        "def f(a):\n    a.sort()\n    return a",
+    ),
+    "changed and nothing returned": (
+        "x = {'a': [1]}\nassert f(x) is None and x == {'a': [1, 2], 'b': 3}",
+        "def f(a):\n    a['a'].append(2)\n    a['b'] = 3",
+    ),
+    "rows sorted stay themselves": (
+        "one, two = [2], [1]\nx = [one, two]\nf(x)\nassert x[0] is two and one == [2]",
+        "def f(a): a.sort()",
+    ),
+    "standard output": (
+        "import io\nfrom contextlib import redirect_stdout\nout = io.StringIO()\n"
+        "with redirect_stdout(out):\n    f('a')\nassert out.getvalue() == 'hello a\\n'",
+        "def f(a): print('hello', a)",
+    ),
+    "capsys": (
+        "def test_out(capsys):\n    f('a')\n    assert capsys.readouterr().out == 'hello a\\n'",
+        "def f(a): print('hello', a)",
+    ),
+    "patched output": (
+        "import io\nfrom unittest.mock import patch\n"
+        "with patch('sys.stdout', new_callable=io.StringIO) as out:\n    f('a')\n"
+        "assert out.getvalue() == 'hello a\\n'",
+        "def f(a): print('hello', a)",
+    ),
+    "patched input": (
+        "from unittest.mock import patch\nwith patch('builtins.input', return_value='7'):\n"
+        "    assert f() == 7",
+        "def f(): return int(input('n? '))",
+    ),
+    "asyncio.run": (
+        "import asyncio\nassert asyncio.run(f(2)) == 4",
+        "import asyncio\nasync def f(a):\n    await asyncio.sleep(0)\n    return 2 * a",
+    ),
+    "await": (
+        "async def test_f():\n    assert await f(2) == 4",
+        "async def f(a): return 2 * a",
+    ),
+    "gather": (
+        "import asyncio\nasync def test_f():\n"
+        "    assert await asyncio.gather(f(1), f(2)) == [2, 4]",
+        "async def f(a): return 2 * a",
+    ),
+    "a generator without end": (
+        "import itertools\nassert list(itertools.islice(f(), 3)) == [0, 1, 2]\n"
+        "g = f()\nassert (next(g), next(g)) == (0, 1)",
+        "import itertools\ndef f():\n    yield from itertools.count()",
+    ),
+    "a function as argument": (
+        "assert f(len, ['a', 'bb']) == [1, 2]\nassert f(lambda x: x + x, [1]) == [2]",
+        "def f(g, xs): return [g(x) for x in xs]",
+    ),
+    "a function that is returned": ("assert f(2)(3) == 5", "def f(a): return lambda b: a + b"),
+    "a context manager": (
+        "with Box() as box:\n    box.put(3)\nassert box.items == [3]",
+        "class Box:\n    def __enter__(s):\n        s.items = []\n        return s\n"
+        "    def __exit__(s, *a): pass\n    def put(s, x): s.items.append(x)",
+    ),
+    "several of a module": (
+        "from solution import f, g\nassert f(1) == 2\nassert g(1) == 3",
+        "def f(a): return a + 1\ndef g(a): return a + 2",
+    ),
+    "two functions without an entry point": (
+        "assert decode(encode('ab')) == 'ab'",
+        "def encode(s): return s[::-1]\ndef decode(s): return s[::-1]",
+    ),
+    "random numbers of the tests": (
+        "import random\nxs = [random.random() for _ in range(3)]\nassert f(xs) == max(xs)",
+        "def f(xs): return max(xs)",
+    ),
+    "an enumeration": (
+        "assert f(1) == Colour.RED",
+        "from enum import Enum\nclass Colour(Enum):\n    RED = 1\ndef f(a): return Colour(a)",
+    ),
+    "a data class": (
+        "assert f(1) == Pair(1, 2)\nassert f(1).b == 2",
+        "from dataclasses import dataclass\n@dataclass\nclass Pair:\n    a: int\n    b: int\n"
+        "def f(a): return Pair(a, a + 1)",
+    ),
+}
+"""Tests and a program that is right; without an entry point."""
