@@ -20,7 +20,7 @@ LIES = {
     "an object": "return Equal()",
     "a list of objects": "return [Equal()] * 8",
     "a subclass": "return Text()",
-    "a number": "return Number()",
+    "a number": "return Number(7_654_321)",
     "NaN": "return float('nan')",
     "itself": "return f",
     "a class": "return Equal",
@@ -61,7 +61,8 @@ FORMS = {
     "all and map": "{setup}\nassert all(map(lambda g, e: f(*g) == e, G, E))",
     "two lists": "{setup}\nassert [f(*given) for given in G] == E",
     "a list of a map": "import itertools\n{setup}\nassert list(itertools.starmap(f, G)) == E",
-    "not different": "{setup}\nfor g, e in zip(G, E):\n    if f(*g) != e:\n        raise ValueError(g)",
+    "not different": "{setup}\nfor g, e in zip(G, E):\n"
+    "    if f(*g) != e:\n        raise ValueError(g)",
     "check": "{setup}\ndef check(candidate):\n"
     "    for given, expected in zip(G, E):\n        assert candidate(*given) == expected\n",
     "a reference": "{setup}\n{reference}\nfor given in G:\n    assert f(*given) == right(*given)",
