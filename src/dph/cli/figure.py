@@ -87,9 +87,12 @@ def figure(
     """
     from dph.cli.display.output import json_text
     from dph.cli.out_file import require_out_file
+    from dph.reporting.picture_file import require_picture
+
+    require_picture(out)
+    require_out_file(out)
     from dph.paper import Asked, save_paper_figure
 
-    require_out_file(out)
     asked = Asked(places=runs, sets=set_names or (), k=k, seed=seed, apart=apart)
     drawing = save_paper_figure(kind.value, asked, out)
     if as_json:
@@ -140,11 +143,12 @@ def table(
     from dph.cli.display.output import json_text
     from dph.cli.out_file import require_out_file
     from dph.files import write_text
-    from dph.paper import Asked, paper_table
     from dph.reporting.text_table import FORMATS
 
     if out is not None:
         require_out_file(out)
+    from dph.paper import Asked, paper_table
+
     asked = Asked(places=runs, sets=set_names or (), seed=seed, apart=apart)
     made = paper_table(kind.value, asked, ks)
     _, write = FORMATS[form.value]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dph.errors import DataError
+from dph.errors import DataError, SettingsError
 from dph.hub import resolve_names
 from dph.runs.layout import run_directory
 from dph.settings import Recipe, load_recipe
@@ -21,6 +21,15 @@ class Request:
     directory: Path
     taken: tuple[str, ...] = ()
     """What was taken from where, where a name could mean two places."""
+
+    def require_sets(self) -> None:
+        """Refuse an evaluation of nothing.
+
+        Raises:
+            SettingsError: the recipe names no evaluation set.
+        """
+        if not self.recipe.data.sets:
+            raise SettingsError("there is nothing to evaluate on: name a set in [data.sets]")
 
     def say_what_was_taken(self) -> None:
         """On stderr, a line each, once nothing is refused any more."""
