@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dph.cli.options import JsonOption
+from dph.cli.options import JsonOption, SetNamesOption
 
 
 class FigureKind(StrEnum):
@@ -39,10 +39,6 @@ class TableFormat(StrEnum):
 RunsArgument = Annotated[
     list[Path],
     typer.Argument(metavar="RUN...", help="Run directories, or a directory of runs."),
-]
-SetNamesOption = Annotated[
-    list[str] | None,
-    typer.Option("--set-name", metavar="NAME", help="Only this set; may be repeated."),
 ]
 BootstrapOption = Annotated[
     int, typer.Option("--seed", min=0, metavar="N", help="Seed of the bootstrap.")

@@ -11,6 +11,7 @@ from dph.errors import DataError, SettingsError
 from dph.hub import resolve_names
 from dph.runs.layout import run_directory
 from dph.settings import Recipe, load_recipe
+from dph.settings.overrides import read_override
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +59,9 @@ def read_request(
 
 def _model_as_written(path: Path, overrides: Sequence[str] | None) -> str | None:
     """``model.path`` before it was made absolute."""
-    for override in reversed(overrides or ()):
-        key, _, value = override.partition("=")
-        if key.strip() == "model.path":
-            return value.strip().strip("\"'")
+    for override in map(read_override, reversed(overrides or ())):
+        if override.key == "model.path":
+            return str(override.value)
     model = tomllib.loads(path.read_text(encoding="utf-8")).get("model", {})
     return str(model["path"]) if "path" in model else None
 
