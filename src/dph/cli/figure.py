@@ -151,7 +151,7 @@ def table(
     if out is not None:
         write_text(out, write(made))
     if as_json:
-        rows = [dict(zip(made.columns, row, strict=True)) for row in made.rows]
+        rows = [dict(zip(made.columns, map(str, row), strict=True)) for row in made.rows]
         document = {"schema": 1, "kind": kind.value, "table": None if out is None else str(out)}
         typer.echo(json_text(document | {"rows": rows, "note": made.note}))
     elif out is None:
