@@ -1,3 +1,4 @@
+import math
 import os
 import signal
 import subprocess
@@ -6,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from dph.causal_lm.base import config_of, parameters_of, train_base
+from dph.causal_lm.base import BaseTrainer, config_of, parameters_of, train_base
 from dph.causal_lm.checkpointed import newest_checkpoint
 from dph.causal_lm.recipes import load_lm_recipe
 from dph.causal_lm.results import METRICS, MODEL
-from dph.errors import DataError, ModelError
+from dph.errors import DataError, ModelError, TrainingError, is_bad_input
 from dph.models.fingerprint import weight_fingerprint
 from dph.models.loading import load_model, load_tokenizer
 from dph.runs.progress import Silent
@@ -102,6 +103,48 @@ def test_one_is_continued_with_its_own_tokenizer(trained, corpora, tmp_path):
     train_base(recipe, tmp_path, Silent())
     assert not (tmp_path / "tokenizer").exists()
     assert weights(tmp_path) != weights(trained)
+
+
+def test_a_rate_that_loses_the_numbers_ends_it_at_once_without_a_model(corpora, tmp_path):
+    with pytest.raises(TrainingError, match=r"not finite.* step 2: .*no checkpoint .*lower"):
+        train_base(base_recipe(corpora[0], learning_rate=1e9), tmp_path, Silent())
+    assert not (tmp_path / MODEL).exists()
+    assert newest_checkpoint(tmp_path / "checkpoints") is None
+
+
+def test_the_last_good_checkpoint_stays_and_is_gone_on_from(
+    corpora, trained, tmp_path, monkeypatch
+):
+    plain = BaseTrainer.compute_loss
+
+    def lost(self, *arguments, **named):
+        return plain(self, *arguments, **named) * (math.nan if self.state.global_step == 5 else 1.0)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(BaseTrainer, "compute_loss", lost)
+        with pytest.raises(TrainingError, match=r"in step 6: .*checkpoint-4") as raised:
+            train_base(base_recipe(*corpora), tmp_path, Silent())
+    assert not is_bad_input(raised.value), "the exit code is 1"
+    assert newest_checkpoint(tmp_path / "checkpoints").name == "checkpoint-4"
+    train_base(base_recipe(*corpora), tmp_path, Silent())
+    assert weights(tmp_path) == weights(trained)
+
+
+def test_weights_that_the_last_step_breaks_are_not_saved(corpora, tmp_path, monkeypatch):
+    plain = BaseTrainer.training_step
+
+    def breaks(self, model, *arguments, **named):
+        loss = plain(self, model, *arguments, **named)
+        if self.state.global_step == 5:
+            next(model.parameters()).data[0] = math.inf
+        return loss
+
+    monkeypatch.setattr(BaseTrainer, "training_step", breaks)
+    # All sequences at once: after them nothing of the step reads the weights.
+    with pytest.raises(TrainingError, match=r"weights are not finite after step 6: .*checkpoint-4"):
+        train_base(base_recipe(corpora[0], sequences_at_once=4), tmp_path, Silent())
+    assert not (tmp_path / MODEL).exists()
+    assert newest_checkpoint(tmp_path / "checkpoints").name == "checkpoint-4"
 
 
 def test_a_missing_corpus_is_told_before_anything_is_written(tmp_path):

@@ -6,7 +6,7 @@ import torch
 
 from dph.causal_lm.results import METRICS, MODEL
 from dph.causal_lm.rows import IGNORED, read_sft_rows
-from dph.errors import DataError
+from dph.errors import DataError, TrainingError
 from dph.models.fingerprint import weight_fingerprint
 from dph.models.loading import load_model, load_tokenizer
 from dph.runs.progress import Silent
@@ -70,6 +70,16 @@ def test_the_gradient_of_packed_rows_is_that_of_each_row_alone(start, tmp_path):
     (total / learnt).backward()
     for name, weight in alone.named_parameters():
         torch.testing.assert_close(packed[name], weight.grad, rtol=1e-4, atol=1e-6)
+
+
+def test_a_rate_that_loses_the_numbers_ends_a_stage_without_a_model(start, tmp_path):
+    from dph.causal_lm.sft import train_sft  # noqa: PLC0415
+
+    recipe = sft_recipe(*start, learning_rate=1e9, warmup_steps=0)
+    with pytest.raises(TrainingError, match=r"not finite.* step 2: .*lower learning rate"):
+        train_sft(recipe, tmp_path, Silent())
+    assert sorted(path.name for path in tmp_path.glob("*/*")) == ["checkpoints", "made_from.json"]
+    assert not (tmp_path / "narrow").exists(), "the next stage does not begin"
 
 
 def test_each_stage_leaves_a_model_that_begins_with_the_one_before(trained, start):

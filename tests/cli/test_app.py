@@ -2,9 +2,11 @@ import subprocess
 import sys
 
 import pytest
+from typer.main import get_command
 
 from dph import __version__
 from dph.cli import main
+from dph.cli.app import app
 
 
 @pytest.mark.parametrize(
@@ -24,3 +26,24 @@ def test_the_package_runs_as_a_module():
     words = [sys.executable, "-m", "dph", "--version"]
     said = subprocess.run(words, capture_output=True, text=True, check=True)
     assert said.stdout == f"dph {__version__}\n"
+
+
+def commands(command=None, name="dph"):
+    """Every verb with its name."""
+    command = command or get_command(app)
+    yield name, command
+    for word, inner in getattr(command, "commands", {}).items():
+        yield from commands(inner, f"{name} {word}")
+
+
+def test_set_overrides_a_setting_in_every_verb_that_shows_it():
+    options = {
+        name: option
+        for name, command in commands()
+        for option in command.params
+        if "--set" in option.opts
+    }
+    shown = {name for name, option in options.items() if not option.hidden}
+    assert all(options[name].metavar == "KEY=VALUE" and options[name].multiple for name in shown)
+    assert options.keys() - shown == {"dph diagnose", "dph tasks math", "dph tasks maths"}
+    assert shown >= {"dph run", "dph base", "dph sft", "dph interpolate", "dph corpus run"}

@@ -66,10 +66,6 @@ def test_a_missing_model_to_evaluate(refused, example):
     refused(["evaluate", example, "--model", "gone"], "gone is not the directory of a saved")
 
 
-def test_nothing_to_evaluate_yet(refused, example):
-    refused(["evaluate", example], "there is no checkpoint in", "--model")
-
-
 def test_a_model_without_an_end_token(refused, example):
     path = example.parent / "model" / "tokenizer_config.json"
     content = json.loads(path.read_text())

@@ -54,13 +54,19 @@ def test_how_little_of_a_style_is_none_is_chosen(dph, runs):
         assert sum(one["died"] for one in styles) == dead
 
 
-@pytest.mark.parametrize("option", ["--set", "--set-name"])
-def test_a_set_is_chosen(dph, runs, option):
+def test_a_set_is_chosen(dph, runs):
     words = "diagnose", runs[0], "--against", runs[1]
-    assert "DEV" in dph(*words, option, "dev")[1]
-    code, out, err = dph(*words, option, "test")
+    assert "DEV" in dph(*words, "--set-name", "dev")[1]
+    code, out, err = dph(*words, "--set-name", "test")
     assert (code, out) == (2, "")
     assert "was evaluated on dev, not on 'test'" in err
+
+
+def test_its_name_before_set_overrode_settings_everywhere_is_told(dph, runs):
+    words = "diagnose", runs[0], "--against", runs[1]
+    code, out, err = dph(*words, "--set", "dev")
+    assert (code, out) == dph(*words, "--set-name", "dev")[:2]
+    assert err == "dph: --set NAME is --set-name NAME now; --set KEY=VALUE overrides a setting\n"
 
 
 def test_the_baseline_is_found_in_the_run(dph, runs, tmp_path):

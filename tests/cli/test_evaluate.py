@@ -30,6 +30,16 @@ def test_the_initial_policy_is_measured_beside_the_run(dph, example, tmp_path):
     assert not (tmp_path / "run" / "evaluation.json").exists()
 
 
+def test_without_a_checkpoint_the_recipes_own_model_is_measured(dph, example, tmp_path):
+    code, out, err = dph("evaluate", example, "--out", tmp_path / "run", "--json")
+    content = json.loads(out)
+    assert code == 0, err
+    assert "no checkpoint in" in err
+    assert content == json.loads((tmp_path / "run" / "base" / "evaluation.json").read_text())
+    assert content["model"] == str(example.parent / "model")
+    assert not (tmp_path / "run" / "evaluation.json").exists()
+
+
 def test_any_other_model_gets_a_place_of_its_own(dph, example, tmp_path):
     shutil.copytree(example.parent / "model", tmp_path / "other")
     words = ("evaluate", example, "--model", "other", "--out", tmp_path / "run", "--json")

@@ -85,3 +85,10 @@ def test_the_recipes_of_the_package_are_listed_and_copied(dph, tmp_path):
     assert "is there already" in err
     again = dph("recipe", "copy", "cookbook", "--out", tmp_path / "book", "--json")[1]
     assert json.loads(again) == {"recipes": [str(tmp_path / "book" / "cookbook.toml")]}
+
+
+def test_the_settings_of_another_kind_of_recipe_are_not_taken_for_those_of_a_run(dph, tmp_path):
+    (tmp_path / "base.toml").write_text('kind = "base"\n')
+    code, out, err = dph("recipe", "show", tmp_path / "base.toml")
+    assert (code, out) == (2, "")
+    assert 'base.toml has kind = "base": `dph recipe check`' in err

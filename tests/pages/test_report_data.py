@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dph.errors import DataError
+from dph.errors import DataError, SettingsError
 from dph.pages import read_report
 from dph.pages.charts import report_charts, training_charts
 from dph.pages.comparison_view import set_tables
@@ -35,6 +35,17 @@ def test_a_directory_of_runs_stands_for_them_and_their_base_comes_first_and_once
     assert [run.baseline for run in report.runs] == [None, "r0", "r0"]
     assert report.sets == list(SETS)
     assert report.notes == []
+
+
+def test_runs_may_be_named_by_text(place, monkeypatch):
+    monkeypatch.chdir(place)
+    assert [run.label for run in read_report(["base", "grpo"]).runs] == ["Base model", "GRPO"]
+
+
+def test_one_run_without_a_list_is_refused(place):
+    for alone in (str(place), place):
+        with pytest.raises(SettingsError, match="takes a list of runs"):
+            read_report(alone)
 
 
 def test_methods_have_the_colours_of_every_picture(report):

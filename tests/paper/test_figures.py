@@ -1,3 +1,4 @@
+import csv
 import json
 
 import pyarrow as pa
@@ -173,7 +174,13 @@ def test_a_table_has_a_row_a_model_with_intervals_in_three_formats(runs, capsys,
     assert cell in rows[-1]
     out = tmp_path / "t.csv"
     assert main(["table", "scores", str(runs), "--format", "csv", "--out", str(out)]) == 0
-    assert out.read_text().startswith("method,in domain: greedy,")
+    with out.open(newline="") as file:
+        found = list(csv.DictReader(file))[-1]
+    ends = (found["in domain: greedy low"], found["in domain: greedy high"])
+    assert float(found["in domain: greedy"]) == pytest.approx(100 * of_grpo["greedy"], rel=1e-9)
+    assert [*map(float, ends)] == pytest.approx([100 * low, 100 * high], rel=1e-9)
+    for name, cell in found.items():
+        assert name == "method" or float(cell) >= 0
     table = paper_table("scores", Asked(places=[runs]), [2])
     assert "in domain: pass@2" in table.columns
     assert r"\toprule" in latex(table)

@@ -4,6 +4,7 @@ import io
 import pytest
 
 from dph.errors import DataError
+from dph.reporting.cells import Number
 from dph.reporting.text_table import Table, comma_separated, latex, latex_text, markdown, marked
 
 TABLE = Table(
@@ -41,6 +42,26 @@ def test_markdown_keeps_bars_inside_their_cells():
 def test_csv_has_no_marks_and_reads_back():
     rows = list(csv.reader(io.StringIO(comma_separated(TABLE))))
     assert rows == [["method", "greedy (%)"], ["dph_f|x", "70.1 ± 2.0"], ["a_b", "5"]]
+
+
+def test_csv_has_a_number_and_both_ends_of_its_interval_in_cells_of_their_own():
+    table = Table(
+        name="t",
+        title="T",
+        columns=("method", "greedy", "cut off"),
+        rows=(
+            ("a", Number(value=100 * 2 / 3, low=60.0, high=72.25), Number(value=1.5)),
+            ("b", Number(value=None), Number(value=None)),
+        ),
+        note="",
+    )
+    rows = list(csv.DictReader(io.StringIO(comma_separated(table))))
+    names = ["method", "greedy", "greedy low", "greedy high", "cut off"]
+    assert [*map(list, rows)] == [names, names]
+    assert [*rows[0].values()] == ["a", "66.66666667", "60", "72.25", "1.5"]
+    assert [*rows[1].values()] == ["b", "", "", "", ""]
+    assert "| a | 66.7 [60.0, 72.2] | 1.5 |" in markdown(table)
+    assert r"a & 66.7 [60.0, 72.2] & 1.5 \\" in latex(table)
 
 
 def test_a_row_of_another_length_is_refused():

@@ -19,7 +19,7 @@ from dph.runs.progress import Silent
 from dph.runs.training_digest import training_digest
 from dph.runs.training_stage import train_stage
 from dph.runs.workbench import open_workbench
-from dph.training.checkpoints import latest_checkpoint
+from dph.training.checkpoint_places import latest_checkpoint
 
 ADAPTER = {"adapter": {"kind": "lora", "rank": 4, "alpha": 8.0}}
 KINDS = ("lora", "dora")

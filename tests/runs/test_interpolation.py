@@ -9,7 +9,7 @@ from dph.models.fingerprint import weight_fingerprint
 from dph.models.loading import load_model, load_tokenizer
 from dph.runs.interpolation import interpolated
 from dph.settings import save_recipe
-from dph.training.checkpoints import latest_checkpoint
+from dph.training.checkpoint_places import latest_checkpoint
 
 
 @pytest.fixture

@@ -27,7 +27,6 @@ def load(tmp_path, text, overrides=()):
 def test_paths_start_at_the_file_and_absolute_ones_stay(tmp_path):
     assert load(tmp_path, 'place = "a/b"').place == tmp_path / "a" / "b"
     assert load(tmp_path, 'place = "/a/b"').place == Path("/a/b")
-    assert load(tmp_path, "", ["place=c"]).place == tmp_path / "c"
 
 
 def test_overrides_reach_into_tables(tmp_path):

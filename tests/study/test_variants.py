@@ -2,6 +2,9 @@
 
 import pytest
 
+from dph.errors import SettingsError
+from dph.settings import merged, resolve_recipe
+from dph.settings.keys import nested
 from dph.study.candidates import Candidate
 from dph.study.settings import BudgetSettings, MethodSettings
 from dph.study.sites import Site
@@ -33,3 +36,24 @@ def test_the_tables_of_optimizers_and_sets_are_those_of_the_worlds(tmp_path):
         assert kind.settings(world)["train"] == optimizer
         assert tuple(kind.settings(world)["data"]["sets"]) == WORLD_SETS[task, edition]
     assert WORLD_SETS.keys() == WORLD_OPTIMIZERS.keys()
+
+
+def test_both_ways_of_differential_smoothing_are_two_arms_of_one_study():
+    def arm(**more):
+        method = MethodSettings(name="differential_smoothing", **more)
+        site = Site(name="sql-2", task="sql", edition=2)
+        return Variants(BudgetSettings()).of(site, method, Candidate(strength=0.1))
+
+    by_sum = arm()
+    by_mean = arm(label="a token", settings={"objective.advantage.logprob": "mean"})
+    assert by_sum.run_id(1) != by_mean.run_id(1)
+    assert by_sum.strength == by_mean.strength == 0.1
+    assert recipe_of(by_sum).objective.advantage.parameters["logprob"] == "sum"
+    assert recipe_of(by_mean).objective.advantage.parameters["logprob"] == "mean"
+    with pytest.raises(SettingsError, match=r"logprob"):
+        arm(settings={"objective.advantage.logprob": "median"})
+
+
+def recipe_of(variant):
+    values = nested({"method": variant.method, **variant.asked.dotted})
+    return resolve_recipe(merged({"model": {"path": "m"}, "data": {"train": "t.jsonl"}}, values))

@@ -11,7 +11,8 @@ from dph.presampling.pool import RehearsalSample
 from dph.settings import ObjectiveSettings, resolve_recipe
 from dph.training.actors import Actors
 from dph.training.adapted_weights import first_weights, next_weights
-from dph.training.checkpoints import latest_checkpoint, read_progress
+from dph.training.checkpoint_places import latest_checkpoint
+from dph.training.checkpoints import read_progress
 from dph.training.loop import train
 from dph.training.tracking import read_metrics
 from stored_distributions import distribution_sample

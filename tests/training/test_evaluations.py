@@ -14,7 +14,7 @@ from dph.rollout.torch.sampler import TorchSampler
 from dph.settings import resolve_recipe
 from dph.training import loop
 from dph.training.actors import Actors
-from dph.training.checkpoints import latest_checkpoint
+from dph.training.checkpoint_places import latest_checkpoint
 from dph.training.evaluations import Evaluations, InitialPolicy
 from dph.training.loop import train
 from dph.training.loss_batch import TrainingForward

@@ -20,7 +20,8 @@ from dph.presampling.pool import RehearsalSample, load_pool
 from dph.presampling.presample import presample
 from dph.records import Completion, Outcome, Verdict
 from dph.settings import resolve_recipe
-from dph.training.checkpoints import Progress, latest_checkpoint, save_checkpoint
+from dph.training.checkpoint_places import latest_checkpoint
+from dph.training.checkpoints import Progress, save_checkpoint
 from dph.training.checks import mean_reference_gap
 from dph.training.collect import collect
 from dph.training.loop import Actors, train

@@ -62,6 +62,8 @@ def trainer_settings(
         "save_total_limit": 2,
         # A mean over steps never spans a checkpoint: after a kill it is that of the same steps.
         "logging_steps": gcd(10, checkpoint_every),
+        # Otherwise a loss that is NaN is logged as the mean of the others, in the end as 0.
+        "logging_nan_inf_filter": False,
         "report_to": "none",
         "disable_tqdm": True,
         "dataloader_pin_memory": False,

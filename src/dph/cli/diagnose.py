@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dph.cli.options import JsonOption
+from dph.cli.options import JsonOption, OlderSetOption, SetNamesOption, renamed_set
 
 
 def diagnose(
@@ -18,10 +18,8 @@ def diagnose(
             help="Compare with this run or evaluation [default: the run's initial policy].",
         ),
     ] = None,
-    set_names: Annotated[
-        list[str] | None,
-        typer.Option("--set-name", "--set", metavar="NAME", help="Only this set; may be repeated."),
-    ] = None,
+    set_names: SetNamesOption = None,
+    older_set: OlderSetOption = None,
     ks: Annotated[
         list[int] | None,
         typer.Option(
@@ -62,6 +60,7 @@ def diagnose(
     from dph.diagnosis import diagnose as diagnose_run
     from dph.diagnosis import diagnosis_document
 
+    set_names = renamed_set(older_set, set_names, now="--set-name")
     found = diagnose_run(run, against, sets=set_names or (), ks=ks, fdr=fdr, died=died, seed=seed)
     if as_json:
         typer.echo(json_text(diagnosis_document(found)))

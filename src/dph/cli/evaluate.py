@@ -9,7 +9,11 @@ from dph.cli.options import JsonOption, OutOption, RecipeArgument, SeedOption, S
 
 ModelOption = Annotated[
     Path | None,
-    typer.Option("--model", metavar="DIR", help="Model [default: the run's newest checkpoint]."),
+    typer.Option(
+        "--model",
+        metavar="DIR",
+        help="Model [default: the run's newest checkpoint, or the recipe's model].",
+    ),
 ]
 
 
@@ -41,6 +45,10 @@ def evaluate(
     from dph.runs.workbench import open_workbench
 
     progress, base = open_progress(), request.directory / "base"
+    if model is None and measured.directory == base:
+        typer.echo(
+            f"no checkpoint in {request.directory}: the recipe's model is measured", err=True
+        )
     with open_workbench(request.recipe, sets=SetProblems(request.recipe)) as bench:
         request.say_what_was_taken()
         document = evaluate_stage(bench, base, progress, model=bench.initial)

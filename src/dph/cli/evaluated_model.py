@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from dph.cli.request import Request
-from dph.errors import CheckpointError, DataError, ModelError, SettingsError
+from dph.errors import DataError, ModelError
 from dph.files import make_directory, read_json, write_json
 from dph.hub import model_directory
-from dph.runs.layout import CONSOLIDATION
+from dph.runs.newest_model import newest_model
 
 MADE_FROM = "model.json"
 _NOT_TELLING = "checkpoints"
@@ -30,36 +30,28 @@ class Measured:
 def measured_model(request: Request, model: Path | None) -> Measured:
     """The model to measure and the place of its evaluation.
 
-    The newest checkpoint's is the run directory itself, the initial policy's is ``base/`` in it,
+    Without a name it is the newest checkpoint, or the recipe's own model where there is none. The
+    newest checkpoint's place is the run directory itself, the initial policy's is ``base/`` in it,
     any other model's is ``models/<its name>/``. Where another model of that name was measured, the
     names of the directories above it are put before, as many as it takes.
 
     Raises:
         SettingsError: the recipe names no evaluation set.
-        CheckpointError: no model is named and the run has no checkpoint.
         ModelError: the model is not there.
     """
     run = request.directory
-    if not request.recipe.data.sets:
-        raise SettingsError("there is nothing to evaluate on: name a set in [data.sets]")
+    request.require_sets()
     if model is None:
-        newest = _newest(run / CONSOLIDATION) or _newest(run)
-        if newest is None:
-            raise CheckpointError(
-                f"there is no checkpoint in {run}; run `dph train` first, or name a model (--model)"
-            )
-        return Measured(model=newest, directory=run)
+        newest = newest_model(run)
+        if newest is not None:
+            return Measured(model=newest, directory=run)
+        return Measured(model=model_directory(request.recipe.model), directory=run / "base")
     if not any((model / name).is_file() for name in ("config.json", "adapter_config.json")):
         raise ModelError(f"{model} is not the directory of a saved transformers model")
     if model.resolve() == model_directory(request.recipe.model).resolve():
         return Measured(model=model, directory=run / "base")
     place = _place_of_its_own(run / "models", model.resolve())
     return Measured(model=model, directory=place, noted=True)
-
-
-def _newest(run: Path) -> Path | None:
-    found = (run / "checkpoints").glob("step_*/trainer.json")
-    return max((file.parent for file in found), key=_step, default=None)
 
 
 @contextmanager
@@ -102,8 +94,3 @@ def _is_for(place: Path, model: Path) -> bool:
 def _text(file: Path, key: str) -> str:
     content: dict[str, Any] = read_json(file)
     return str(content[key])
-
-
-def _step(checkpoint: Path) -> tuple[int, str]:
-    # In the order of their numbers, without importing what reads checkpoints (torch).
-    return len(checkpoint.name), checkpoint.name

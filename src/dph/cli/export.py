@@ -27,10 +27,13 @@ def export(
     from dph.cli.display.output import json_text
     from dph.cli.display.quiet import quiet_libraries
     from dph.errors import SettingsError
+    from dph.runs.ends import ends_of, require_free
     from dph.settings.choices import Precision
 
     if weights not in get_args(Precision):
         raise SettingsError(f'--weights is "float32" or "bfloat16", got {weights!r}')
+    require_free(out)
+    ends_of(run)
     quiet_libraries()
     from dph.runs.export import export as export_run
 

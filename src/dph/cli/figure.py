@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dph.cli.options import JsonOption
+from dph.cli.options import JsonOption, SetNamesOption
 
 
 class FigureKind(StrEnum):
@@ -39,10 +39,6 @@ class TableFormat(StrEnum):
 RunsArgument = Annotated[
     list[Path],
     typer.Argument(metavar="RUN...", help="Run directories, or a directory of runs."),
-]
-SetNamesOption = Annotated[
-    list[str] | None,
-    typer.Option("--set-name", metavar="NAME", help="Only this set; may be repeated."),
 ]
 BootstrapOption = Annotated[
     int, typer.Option("--seed", min=0, metavar="N", help="Seed of the bootstrap.")
@@ -87,9 +83,12 @@ def figure(
     """
     from dph.cli.display.output import json_text
     from dph.cli.out_file import require_out_file
+    from dph.reporting.picture_file import require_picture
+
+    require_picture(out)
+    require_out_file(out)
     from dph.paper import Asked, save_paper_figure
 
-    require_out_file(out)
     asked = Asked(places=runs, sets=set_names or (), k=k, seed=seed, apart=apart)
     drawing = save_paper_figure(kind.value, asked, out)
     if as_json:
@@ -140,18 +139,19 @@ def table(
     from dph.cli.display.output import json_text
     from dph.cli.out_file import require_out_file
     from dph.files import write_text
-    from dph.paper import Asked, paper_table
     from dph.reporting.text_table import FORMATS
 
     if out is not None:
         require_out_file(out)
+    from dph.paper import Asked, paper_table
+
     asked = Asked(places=runs, sets=set_names or (), seed=seed, apart=apart)
     made = paper_table(kind.value, asked, ks)
     _, write = FORMATS[form.value]
     if out is not None:
         write_text(out, write(made))
     if as_json:
-        rows = [dict(zip(made.columns, row, strict=True)) for row in made.rows]
+        rows = [dict(zip(made.columns, map(str, row), strict=True)) for row in made.rows]
         document = {"schema": 1, "kind": kind.value, "table": None if out is None else str(out)}
         typer.echo(json_text(document | {"rows": rows, "note": made.note}))
     elif out is None:

@@ -40,16 +40,19 @@ def interpolate(
     from dph.cli.display.progress import open_progress
     from dph.cli.display.quiet import quiet_libraries
     from dph.cli.request import read_request
+    from dph.runs.ends import ends_of
+    from dph.runs.interpolation_weights import require_weights
 
     wanted = _numbers(weights)
+    require_weights(wanted, extrapolate=extrapolate)
     request = read_request(run / "recipe.toml", overrides=overrides, seed=None, out=run)
+    request.require_sets()
+    ends_of(run)
     quiet_libraries()
-    from dph.runs.interpolation import require_weights
     from dph.runs.interpolation_stage import interpolation_stage
     from dph.runs.set_problems import SetProblems
     from dph.runs.workbench import open_workbench
 
-    require_weights(wanted, extrapolate=extrapolate)
     with open_workbench(request.recipe, sets=SetProblems(request.recipe)) as bench:
         request.say_what_was_taken()
         made = interpolation_stage(bench, run, wanted, open_progress(), extrapolate=extrapolate)

@@ -21,11 +21,13 @@ def card(
     """Write a run's model card: method, recipe, what was measured, and hashes. Nothing is sent."""
     from dph.cli.display.output import json_text
     from dph.cli.display.quiet import quiet_libraries
+    from dph.publishing.finished_run import read_finished_run
 
+    finished = read_finished_run(run)
     quiet_libraries()
-    from dph.publishing import read_finished_run, write_card
+    from dph.publishing import write_card
 
-    path = write_card(read_finished_run(run), out)
+    path = write_card(finished, out)
     typer.echo(json_text({"card": str(path)}) if as_json else f"card: {path}")
 
 
@@ -44,12 +46,12 @@ def push(
     """
     from dph.cli.display.output import json_text
     from dph.cli.display.quiet import quiet_libraries
-
-    quiet_libraries()
-    from dph.publishing import push as push_run
-    from dph.publishing import read_finished_run
+    from dph.publishing.finished_run import read_finished_run
 
     finished = read_finished_run(run)
+    quiet_libraries()
+    from dph.publishing import push as push_run
+
     url = push_run(finished, name, private=private)
     content = {"checkpoint": str(finished.checkpoint), "commit": url}
     typer.echo(json_text(content) if as_json else f"{finished.checkpoint.name}: {url}")

@@ -121,6 +121,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """List every key: its value, where it differs from the default, and its meaning."""
+    from dph.causal_lm.recipes import recipe_kind
     from dph.cli.display.output import json_text
     from dph.cli.display.recipe_keys import all_keys, keys_of
     from dph.errors import SettingsError
@@ -130,6 +131,11 @@ def show(
         if overrides:
             raise SettingsError("--set needs a recipe to override")
         keys = all_keys()
+    elif kind := recipe_kind(recipe):
+        raise SettingsError(
+            f'{recipe} has kind = "{kind}": `dph recipe check` says what it is; `recipe show` '
+            "lists the settings of runs"
+        )
     else:
         keys = keys_of(load_recipe(recipe, overrides=overrides or ()))
     if as_json:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dph.errors import DataError
+from dph.errors import DataError, SettingsError
 from dph.hub import resolve_names
 from dph.runs.layout import run_directory
 from dph.settings import Recipe, load_recipe
+from dph.settings.overrides import read_override
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,15 @@ class Request:
     directory: Path
     taken: tuple[str, ...] = ()
     """What was taken from where, where a name could mean two places."""
+
+    def require_sets(self) -> None:
+        """Refuse an evaluation of nothing.
+
+        Raises:
+            SettingsError: the recipe names no evaluation set.
+        """
+        if not self.recipe.data.sets:
+            raise SettingsError("there is nothing to evaluate on: name a set in [data.sets]")
 
     def say_what_was_taken(self) -> None:
         """On stderr, a line each, once nothing is refused any more."""
@@ -49,10 +59,9 @@ def read_request(
 
 def _model_as_written(path: Path, overrides: Sequence[str] | None) -> str | None:
     """``model.path`` before it was made absolute."""
-    for override in reversed(overrides or ()):
-        key, _, value = override.partition("=")
-        if key.strip() == "model.path":
-            return value.strip().strip("\"'")
+    for override in map(read_override, reversed(overrides or ())):
+        if override.key == "model.path":
+            return str(override.value)
     model = tomllib.loads(path.read_text(encoding="utf-8")).get("model", {})
     return str(model["path"]) if "path" in model else None
 

@@ -56,10 +56,10 @@ def run(
     overrides = [*(overrides or ()), *engine_overrides(engine, **options)]
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
     require_engine_of_options(request.recipe.train.engine, **options)
-    quiet_libraries()
     if dry_run:
         typer.echo(_dry_run(request))
         return
+    quiet_libraries()
     from dph.runs.pipeline import run_stages
     from dph.runs.set_problems import SetProblems
     from dph.runs.workbench import open_workbench
@@ -75,15 +75,18 @@ def run(
 
 def _dry_run(request: "Request") -> str:
     """What the engine would be started with."""
+    from dph.cli.display.quiet import quiet_libraries
     from dph.errors import SettingsError
-    from dph.integrations.engines.dry_run import commands_text
-    from dph.runs.workbench import open_workbench
 
     if request.recipe.train.engine == "own":
         raise SettingsError(
             '--dry-run prints the commands of another engine, and train.engine is "own": name one '
             "(--engine trl, --engine verl); `dph recipe check` says what would run here"
         )
+    quiet_libraries()
+    from dph.integrations.engines.dry_run import commands_text
+    from dph.runs.workbench import open_workbench
+
     with open_workbench(request.recipe) as bench:
         return commands_text(bench, request.directory)
 

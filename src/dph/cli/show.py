@@ -34,6 +34,14 @@ AnswersOption = Annotated[
         help="At most N different answers a problem [default: 6; all with --json].",
     ),
 ]
+NoPagerOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-pager",
+        help="Print it all at once. Otherwise $PAGER [default: less] shows what is longer than the "
+        "screen of a terminal.",
+    ),
+]
 
 
 def show(
@@ -53,6 +61,7 @@ def show(
     limit: LimitOption = 10,
     answers: AnswersOption = None,
     full: Annotated[bool, typer.Option("--full", help="Cut no text off.")] = False,
+    no_pager: NoPagerOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show problems with prompt, gold and the answers of one or two evaluated runs.
@@ -83,4 +92,4 @@ def show(
     if as_json:
         typer.echo(json_text(shown_json(shown, [str(path) for path in runs])))
     else:
-        print_shown(shown)
+        print_shown(shown, pager=not no_pager)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dph.cli.options import JsonOption
+from dph.cli.options import JsonOption, OlderSetOption, renamed_set
 
 if TYPE_CHECKING:
     from dph.tasks.sql.questions import SQLSplit
@@ -93,9 +93,7 @@ def math(
             help="A known set, or a name for the file [default: its stem].",
         ),
     ] = None,
-    older_name: Annotated[  # everywhere else --set overrides a setting
-        str | None, typer.Option("--set", hidden=True)
-    ] = None,
+    older_set: OlderSetOption = None,
     integers: Annotated[
         bool, typer.Option("--integers", help="Only problems whose answer is a whole number.")
     ] = False,
@@ -112,7 +110,8 @@ def math(
     from dph.tasks.math import MATH_SETS, load_math, load_math_set
     from dph.tasks.problems import save_problems
 
-    name = older_name if name is None else name
+    if name is None and (renamed := renamed_set(older_set, None, now="--name")):
+        name = renamed[-1]
     if data.is_dir() and name is None:
         raise SettingsError(f"choose a set of {data}: --name {', '.join(MATH_SETS)}")
     if data.is_dir():

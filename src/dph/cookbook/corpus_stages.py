@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dph.cookbook.kitchen import Digests, Kitchen
-from dph.cookbook.settings import WORLD
+from dph.cookbook.sources import WORLD
 from dph.corpus import Corpus, open_corpus, run_stage
 from dph.corpus.decontaminate.run import decontaminate
 from dph.corpus.dedup.presets import preset

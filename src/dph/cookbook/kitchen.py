@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dph.cookbook.settings import DATABASES, SETS, SYNTH, WORLD, Cookbook
+from dph.cookbook.settings import SETS, Cookbook
+from dph.cookbook.sources import DATABASES, SYNTH, WORLD
 from dph.corpus import Corpus, open_corpus
 from dph.corpus.tasks import Workers
 from dph.runs.progress import ProgressDisplay

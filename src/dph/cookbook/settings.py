@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from dph.causal_lm.recipes import BaseRecipe, SFTRecipe
+from dph.cookbook.sources import DATABASES, SOURCES, SYNTH, WORLD
 from dph.cookbook.tables import (
     AblationTable,
     CorpusSettings,
@@ -20,13 +21,6 @@ from dph.errors import SettingsError
 from dph.settings.section import Count, Section
 from dph.settings.toml_file import Name, PlacedPath, checked, load_file
 
-WORLD = "world:"
-"""What a path begins with that the stage ``world`` writes: ``world:sql``, ``world:annotators``."""
-SOURCES = ("sql", "annotators", "executed")
-DATABASES = f"{WORLD}databases"
-"""The world's databases, for rows of SQL."""
-SYNTH = "synth:"
-"""What a file of rows begins with that ``[synth.<name>]`` writes."""
 SETS = ("in_domain",)
 """The evaluation sets of the world that fine-tuning and RL are about."""
 
@@ -145,42 +139,11 @@ def load_cookbook(path: Path, overrides: Sequence[str] = ()) -> Cookbook:
         SettingsError: it, or a recipe in it, is invalid.
     """
     cookbook = load_file(Cookbook, path, overrides)
-    beside = path.resolve().parent
-    cookbook = cookbook.model_copy(
-        update={
-            "corpora": {
-                name: corpus.model_copy(
-                    update={"inputs": tuple(_placed(text, beside) for text in corpus.inputs)}
-                )
-                for name, corpus in cookbook.corpora.items()
-            },
-            "instruct": {
-                name: part.model_copy(
-                    update={"parts": {k: _placed(v, beside) for k, v in part.parts.items()}}
-                )
-                for name, part in cookbook.instruct.items()
-            },
-            "synth": {
-                name: table.model_copy(
-                    update={"databases": table.databases and _placed(table.databases, beside)}
-                )
-                for name, table in cookbook.synth.items()
-            },
-        }
-    )
     if cookbook.base is not None:
         cookbook.base_recipe(Path())
     if cookbook.sft is not None:
         cookbook.sft_recipe(Path())
     return cookbook
-
-
-def _placed(text: str, beside: Path) -> str:
-    """A path of the file, from anywhere; NAME=PATH keeps its name."""
-    if text.startswith((WORLD, SYNTH)):
-        return text
-    name, equals, path = text.rpartition("=")
-    return f"{name}{equals}{beside / path}"
 
 
 def _require_known(key: str, names: Sequence[str] | dict[str, Any], known: Any) -> None:

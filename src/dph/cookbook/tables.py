@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from dph.ablation.settings import AblationSettings
+from dph.cookbook.sources import Source
 from dph.corpus.recall.settings import RecallSettings
 from dph.corpus.synth.prompts import DOCUMENTATION, SQL
 from dph.settings.section import Count, Fraction, Positive, Section
@@ -57,7 +58,7 @@ class RecallTable(Section):
 class CorpusSettings(Section):
     """``[corpora.<name>]``: raw files and how they are cleaned."""
 
-    inputs: Annotated[tuple[str, ...], Field(strict=False, min_length=1)] = Field(
+    inputs: Annotated[tuple[Source, ...], Field(strict=False, min_length=1)] = Field(
         description="as of `dph corpus ingest`; * and ? match names; or world:sql"
     )
     about: PlacedPath | None = Field(None, description="facts on the inputs")
@@ -74,7 +75,7 @@ class SynthTable(Section):
     modules: Annotated[tuple[str, ...], Field(strict=False)] = Field(
         (), description="documentation: modules whose functions are asked about"
     )
-    databases: str | None = Field(
+    databases: Source | None = Field(
         None, description="sql: holds <name>/<name>.sqlite; or world:databases"
     )
     generator: str = Field("", description="who writes: module:function of your own")
@@ -120,7 +121,7 @@ class MixtureSettings(Section):
 class InstructSettings(Section):
     """``[instruct.<name>]``: the rows of a stage of fine-tuning."""
 
-    parts: dict[str, str] = Field(min_length=1, description="files of rows, or world:annotators")
+    parts: dict[str, Source] = Field(min_length=1, description="files of rows, or world:annotators")
     rows: dict[str, Positive] = Field(description="how many of each part")
     checks: Annotated[
         tuple[Literal["words", "entry_point", "prompt"], ...], Field(strict=False)

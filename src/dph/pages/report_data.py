@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from dph.diagnosis.run_files import EVALUATION, SAMPLES
-from dph.errors import DataError
+from dph.errors import DataError, SettingsError
 from dph.evaluation.comparison import ComparisonRow
 from dph.evaluation.samples_file import comparable_scores, read_samples, samples_digest
 from dph.evaluation.scores import SetScores
@@ -80,7 +80,7 @@ def evaluated_sets(run: ReportRun) -> list[str]:
     return names
 
 
-def read_report(places: Sequence[Path], *, seed: int = 0, texts: bool = True) -> ReportData:
+def read_report(places: Sequence[str | Path], *, seed: int = 0, texts: bool = True) -> ReportData:
     """Read runs, and the evaluations of what they began with.
 
     Args:
@@ -90,9 +90,11 @@ def read_report(places: Sequence[Path], *, seed: int = 0, texts: bool = True) ->
 
     Raises:
         DataError: there is no run, a file is damaged, or runs were evaluated on other problems.
-        SettingsError: a recipe is not valid.
+        SettingsError: a recipe is not valid, or one path was given instead of a list of them.
     """
-    found = find_runs(places)
+    if isinstance(places, str | Path):
+        raise SettingsError(f"read_report takes a list of runs, got {places!r}: write [{places!r}]")
+    found = find_runs([Path(place) for place in places])
     runs = _with_scores(report_runs(found, lambda path: read_samples(path, texts=texts)))
     problems, notes = read_set_problems({run.path: run.recipe for run in runs})
     diagnoses, unexplained = run_diagnoses(found, {run.path: run.key for run in runs})

@@ -35,7 +35,7 @@ class Written:
 
 def write_report(
     data: ReportData,
-    path: Path,
+    path: str | Path,
     *,
     limits: Limits | None = None,
     title: str = "dph report",
@@ -49,6 +49,7 @@ def write_report(
         SettingsError: altair or vl-convert-python is not installed.
     """
     require_charts()
+    path = Path(path)
     blocks = answer_blocks(data, limits or Limits())
     scripts = [vega_script(), page_script(FILE_SCRIPTS)]
     styles = page_styles(data.runs)

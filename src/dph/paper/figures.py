@@ -21,8 +21,9 @@ from dph.reporting.dots import draw_dots
 from dph.reporting.labels import set_label
 from dph.reporting.panel_grid import Draw, panel_grid, wrapped
 from dph.reporting.panels import draw_pass_at_k, draw_shares, style_fills, title
+from dph.reporting.picture_file import require_picture
 from dph.reporting.progress_lines import draw_progress
-from dph.reporting.saved_figure import require_picture, save_figure
+from dph.reporting.saved_figure import save_figure
 from dph.reporting.strength_lines import draw_strengths
 from dph.reporting.summary_values import metric_title, value_of
 

@@ -14,10 +14,10 @@ from dph.evaluation.retention import RETENTION_K
 from dph.paper.figures import Asked
 from dph.paper.models import Models
 from dph.paper.strengths import strengths_on
-from dph.reporting.cells import UNKNOWN, percent, set_cells, set_header
+from dph.reporting.cells import Number, percent_number, set_header, set_numbers
 from dph.reporting.labels import chosen_ks, method_label, set_label
 from dph.reporting.summary_values import interval_of, value_of
-from dph.reporting.text_table import Table
+from dph.reporting.text_table import Cell, Table
 
 _UNITS = "In per cent, styles as their effective number"
 
@@ -67,7 +67,7 @@ def _score_table(
 ) -> Table:
     shown = {of: _shown_ks(models.on(of), ks) for of in sets}
     columns = [f"{set_label(of)}: {head}" for of in sets for head in set_header(shown[of])]
-    rows = [
+    rows: list[tuple[Cell, ...]] = [
         (
             method_label(model.name),
             *(cell for of in sets for cell in _cells(model.sets.get(of), shown[of])),
@@ -90,11 +90,11 @@ def _retention(asked: Asked, ks: Sequence[int] | None) -> Table:
     k = RETENTION_K if ks is None else ks[0]
     models = asked.models(retention_k=k)
     pairs = [(of, metric) for of in models.sets for metric in ("keep", "explore")]
-    rows = [
-        (method_label(model.name), *(_cell(model.sets.get(of), metric) for of, metric in pairs))
+    cells = [
+        (model.name, [_cell(model.sets.get(of), metric) for of, metric in pairs])
         for model in models.models
     ]
-    if all(cell == UNKNOWN for row in rows for cell in row[1:]):
+    if all(cell.value is None for _, row in cells for cell in row):
         raise DataError(
             f"nothing to show: no run has two draws of {k} samples and a base model to compare with"
         )
@@ -102,7 +102,7 @@ def _retention(asked: Asked, ks: Sequence[int] | None) -> Table:
         name="retention",
         title="Kept and gained",
         columns=("method", *(f"{set_label(of)}: {metric}" for of, metric in pairs)),
-        rows=tuple(rows),
+        rows=tuple((method_label(name), *row) for name, row in cells),
         note=(
             f"In per cent; intervals: {models.interval_note()}. keep: of the problems that the "
             f"base model solved with one of {k} samples, those that another {k} samples solve; "
@@ -121,7 +121,7 @@ def _eta(asked: Asked, ks: Sequence[int] | None) -> Table:
         raise DataError("nothing to show: no method was run at two strengths or more")
     shown = {of: _shown_ks(models.on(of), ks) for of in sets}
     columns = [f"{set_label(of)}: {head}" for of in sets for head in set_header(shown[of])]
-    rows = [
+    rows: list[tuple[Cell, ...]] = [
         (
             method_label(method),
             f"{strength:g}",
@@ -152,16 +152,16 @@ def _shown_ks(summaries: Mapping[str, Mapping[str, Any]], ks: Sequence[int] | No
     return chosen_ks(known, ks)
 
 
-def _cells(summary: Mapping[str, Any] | None, ks: Sequence[str]) -> list[str]:
+def _cells(summary: Mapping[str, Any] | None, ks: Sequence[str]) -> list[Number]:
     if summary is None:
-        return [UNKNOWN] * len(set_header(ks))
-    return set_cells(summary, ks, intervals=True)
+        return [Number(value=None)] * len(set_header(ks))
+    return set_numbers(summary, ks, intervals=True)
 
 
-def _cell(summary: Mapping[str, Any] | None, metric: str) -> str:
+def _cell(summary: Mapping[str, Any] | None, metric: str) -> Number:
     if summary is None:
-        return UNKNOWN
-    return percent(value_of(summary, metric), interval_of(summary, metric))
+        return Number(value=None)
+    return percent_number(value_of(summary, metric), interval_of(summary, metric))
 
 
 TABLE_KINDS: Mapping[str, TableKind] = MappingProxyType(

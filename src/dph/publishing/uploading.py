@@ -15,8 +15,8 @@ from dph.models.adapter import is_adapter
 from dph.publishing.card import FILE, is_ours, model_card
 from dph.publishing.finished_run import FinishedRun
 from dph.publishing.shared_recipe import shared_recipe
+from dph.runs.ends import ends_of
 from dph.runs.export import save_whole
-from dph.runs.interpolation import ends_of
 from dph.settings.hub_names import is_model_id
 
 _OF_TRAINING = {"optimizer.safetensors", "trainer.json", "recent.parquet"}

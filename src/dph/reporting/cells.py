@@ -1,9 +1,35 @@
 """Numbers as people read them in a table."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 UNKNOWN = "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """A number and its interval in the unit that a table shows; None: it is not known.
+
+    >>> str(Number(value=69.32, low=61.0, high=70.04)), str(Number(value=None))
+    ('69.3 [61.0, 70.0]', '-')
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return UNKNOWN
+        if self.low is None or self.high is None:
+            return f"{self.value:.1f}"
+        return f"{self.value:.1f} [{self.low:.1f}, {self.high:.1f}]"
+
+
+def percent_number(value: float | None, interval: Sequence[float] | None = None) -> Number:
+    """A fraction as a number of per cent."""
+    return _number(None if value is None else 100 * value, interval and [100 * x for x in interval])
 
 
 def percent(value: float | None, interval: Sequence[float] | None = None) -> str:
@@ -12,7 +38,7 @@ def percent(value: float | None, interval: Sequence[float] | None = None) -> str
     >>> percent(0.693), percent(0.693, [0.61, 0.7]), percent(None)
     ('69.3', '69.3 [61.0, 70.0]', '-')
     """
-    return _cell(None if value is None else 100 * value, interval and [100 * x for x in interval])
+    return str(percent_number(value, interval))
 
 
 def count(value: float | None, interval: Sequence[float] | None = None) -> str:
@@ -21,7 +47,7 @@ def count(value: float | None, interval: Sequence[float] | None = None) -> str:
     >>> count(4.321), count(4.321, [4.0, 4.5])
     ('4.3', '4.3 [4.0, 4.5]')
     """
-    return _cell(value, interval)
+    return str(_number(value, interval))
 
 
 def points(value: float, interval: Sequence[float]) -> str:
@@ -52,13 +78,20 @@ def set_cells(
     summary: Mapping[str, Any], ks: Sequence[str], *, intervals: bool, cut_off: bool = False
 ) -> list[str]:
     """greedy, mean, Pass@k for each k, effective styles, and if asked for the share cut off."""
+    return [*map(str, set_numbers(summary, ks, intervals=intervals, cut_off=cut_off))]
+
+
+def set_numbers(
+    summary: Mapping[str, Any], ks: Sequence[str], *, intervals: bool, cut_off: bool = False
+) -> list[Number]:
+    """The numbers of ``set_cells``: fractions in per cent."""
     ci = summary["ci95"] if intervals else {}
     return [
-        percent(summary["greedy"], ci.get("greedy")),
-        percent(summary["mean"], ci.get("mean")),
-        *(percent(summary["pass_at_k"].get(k), ci.get(f"pass_at_{k}")) for k in ks),
-        count(summary["effective_styles"], ci.get("effective_styles")),
-        *([percent(summary.get("cut_off"))] if cut_off else []),
+        percent_number(summary["greedy"], ci.get("greedy")),
+        percent_number(summary["mean"], ci.get("mean")),
+        *(percent_number(summary["pass_at_k"].get(k), ci.get(f"pass_at_{k}")) for k in ks),
+        _number(summary["effective_styles"], ci.get("effective_styles")),
+        *([percent_number(summary.get("cut_off"))] if cut_off else []),
     ]
 
 
@@ -75,9 +108,7 @@ def knows_cut_off(models: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> bool
     )
 
 
-def _cell(value: float | None, interval: Sequence[float] | None) -> str:
-    if value is None:
-        return UNKNOWN
+def _number(value: float | None, interval: Sequence[float] | None) -> Number:
     if interval is None:
-        return f"{value:.1f}"
-    return f"{value:.1f} [{interval[0]:.1f}, {interval[1]:.1f}]"
+        return Number(value=value)
+    return Number(value=value, low=interval[0], high=interval[1])

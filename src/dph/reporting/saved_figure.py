@@ -7,8 +7,8 @@ from types import MappingProxyType
 from matplotlib import style
 from matplotlib.figure import Figure
 
-from dph.errors import SettingsError
 from dph.files import atomic_path
+from dph.reporting.picture_file import require_picture
 
 DPI = 160
 STYLE = Path(__file__).with_name("figures.mplstyle")
@@ -21,19 +21,6 @@ _METADATA: Mapping[str, Mapping[str, None]] = MappingProxyType(
     }
 )
 """By suffix, what a file says of when and with what it was made: nothing."""
-FORMATS = tuple(_METADATA)
-
-
-def require_picture(path: Path) -> str:
-    """The kind of picture that the suffix of ``path`` names.
-
-    Raises:
-        SettingsError: it is not of ``FORMATS``.
-    """
-    kind = path.suffix.removeprefix(".")
-    if kind not in FORMATS:
-        raise SettingsError(f"a picture is a .png, .svg or .pdf file, got {path.name!r}")
-    return kind
 
 
 def save_figure(path: Path, draw: Callable[[], Figure]) -> None:

@@ -1,4 +1,4 @@
-"""A table of texts, as markdown, CSV or LaTeX."""
+"""A table of texts and numbers, as markdown, CSV or LaTeX."""
 
 import csv
 import io
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from dph.errors import DataError
+from dph.reporting.cells import Number
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -27,9 +28,14 @@ MARK = "**"
 """What stands around a cell that is marked: the choice, or what is significant."""
 
 
+Cell = str | Number
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """``left`` columns are texts, the others numbers; ``note`` says what they are.
+
+    A ``Number`` is rounded for people, with its interval; CSV has it in full.
 
     Raises:
         DataError: a row has more or fewer cells than there are columns.
@@ -38,7 +44,7 @@ class Table:
     name: str
     title: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: tuple[tuple[Cell, ...], ...]
     note: str
     left: int = 1
 
@@ -57,17 +63,30 @@ def markdown(table: Table) -> str:
     """A table of GitHub's markdown, with its note below."""
     rule = ["---"] * table.left + ["---:"] * (len(table.columns) - table.left)
     lines = (table.columns, rule, *table.rows)
-    cells = [[_markdown_cell(cell) for cell in line] for line in lines]
+    cells = [[_markdown_cell(str(cell)) for cell in line] for line in lines]
     body = "\n".join("| " + " | ".join(line) + " |" for line in cells)
     return f"**{table.title}**\n\n{body}\n\n{table.note}\n"
 
 
 def comma_separated(table: Table) -> str:
-    """A header and the rows, without marks: for programs."""
+    """A header and the rows, without marks: for programs.
+
+    A column of numbers with intervals is three: the number, ``<name> low`` and ``<name> high``.
+    What is not known is empty.
+    """
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(table.columns)
-    writer.writerows([cell.replace(MARK, "") for cell in row] for row in table.rows)
+    columns = list(zip(*table.rows, strict=True)) or [()] * len(table.columns)
+    three = [any(isinstance(c, Number) and c.low is not None for c in cells) for cells in columns]
+    writer.writerow(
+        title
+        for name, wide in zip(table.columns, three, strict=True)
+        for title in ((name, f"{name} low", f"{name} high") if wide else (name,))
+    )
+    writer.writerows(
+        [text for c, wide in zip(row, three, strict=True) for text in _csv_cells(c, wide=wide)]
+        for row in table.rows
+    )
     return stream.getvalue()
 
 
@@ -106,12 +125,19 @@ FORMATS: Mapping[str, tuple[str, Callable[[Table], str]]] = MappingProxyType(
 """By the name of a format, the suffix of its files and what writes it."""
 
 
+def _csv_cells(cell: Cell, *, wide: bool) -> list[str]:
+    if isinstance(cell, str):
+        return [cell.replace(MARK, ""), *(["", ""] if wide else [])]
+    numbers = (cell.value, cell.low, cell.high) if wide else (cell.value,)
+    return ["" if number is None else f"{number:.10g}" for number in numbers]
+
+
 def _markdown_cell(cell: str) -> str:
     return cell.replace("|", r"\|")
 
 
-def _latex_row(cells: Sequence[str]) -> str:
-    return " & ".join(_latex_cell(cell) for cell in cells) + r" \\"
+def _latex_row(cells: Sequence[Cell]) -> str:
+    return " & ".join(_latex_cell(str(cell)) for cell in cells) + r" \\"
 
 
 def _latex_cell(cell: str) -> str:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 
-from dph.errors import SettingsError, TrainingError
+from dph.errors import TrainingError
 from dph.files import atomic_path, make_directory
 from dph.models.loading import load_tokenizer
 from dph.models.policies import load_whole
-from dph.runs.interpolation import Ends, ends_of
+from dph.runs.ends import Ends, ends_of, require_free
 from dph.settings.choices import Precision
 
 
@@ -33,8 +33,7 @@ def export(run: str | Path, out: str | Path, *, weights: Precision = "float32") 
         TrainingError: the disk is full.
     """
     out = Path(out)
-    if out.exists():
-        raise SettingsError(f"{out} is there already: name another directory (--out)")
+    require_free(out)
     make_directory(out.parent)
     with atomic_path(out) as temporary:
         temporary.mkdir()

@@ -5,35 +5,23 @@
                          evaluation.json samples.parquet as of any model that is evaluated
 """
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
 
-from dph.errors import CheckpointError, DataError, SettingsError, TrainingError
+from dph.errors import DataError, TrainingError
 from dph.files import atomic_path, make_directory, only_writer, read_json, write_json
-from dph.hub import model_directory, resolve_names
 from dph.models.fingerprint import directory_fingerprint
 from dph.models.interpolation import interpolated_weights
 from dph.models.loading import load_tokenizer
 from dph.models.policies import load_whole
-from dph.runs.newest_model import newest_model
-from dph.settings import load_recipe
+from dph.runs.ends import Ends, ends_of
+from dph.runs.interpolation_weights import require_weights, weight_name
 
 DIRECTORY = "interpolated"
 NOTE = "interpolation.json"
 _SCHEMA = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ends:
-    """The two directories that a line of models runs between."""
-
-    base: Path
-    final: Path
 
 
 def interpolated(run: str | Path, weight: float, *, extrapolate: bool = False) -> Path:
@@ -60,25 +48,6 @@ def interpolated(run: str | Path, weight: float, *, extrapolate: bool = False) -
     return interpolate(Path(run), weight, ends_of(Path(run)), extrapolate=extrapolate)
 
 
-def ends_of(run: Path) -> Ends:
-    """A run's initial policy, as its recipe names it, and its newest checkpoint.
-
-    Raises:
-        SettingsError: the run's recipe cannot be read.
-        CheckpointError: it has no checkpoint.
-    """
-    final = newest_model(run)
-    if final is None:
-        raise CheckpointError(
-            f"there is no checkpoint in {run}; name the directory of a run that `dph train` made"
-        )
-    return Ends(base=_initial(run), final=final)
-
-
-def _initial(run: Path) -> Path:
-    return model_directory(resolve_names(load_recipe(run / "recipe.toml")).recipe.model)
-
-
 def interpolate(run: Path, weight: float, ends: Ends, *, extrapolate: bool = False) -> Path:
     """``interpolated`` between two models that are known already.
 
@@ -92,36 +61,6 @@ def interpolate(run: Path, weight: float, ends: Ends, *, extrapolate: bool = Fal
         if not _was_made_from(path, note):
             _make(path, weight, ends, note)
     return path
-
-
-def require_weights(weights: Sequence[float], *, extrapolate: bool = False) -> None:
-    """Refuse weights that nothing is made of.
-
-    Raises:
-        SettingsError: there is none, one comes twice, is not finite, or lies outside [0, 1].
-    """
-    if not weights:
-        raise SettingsError("name at least one weight, such as 0.5")
-    for weight in weights:
-        if not math.isfinite(weight):
-            raise SettingsError(f"a weight must be a finite number, got {weight}")
-        if not (extrapolate or 0 <= weight <= 1):
-            raise SettingsError(
-                f"a weight lies between 0 (the initial policy) and 1 (the newest checkpoint), got "
-                f"{weight}; beyond them lies no model that anybody trained (--extrapolate)"
-            )
-    names = [weight_name(weight) for weight in weights]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise SettingsError(f"the weight {twice[0]} is named twice")
-
-
-def weight_name(weight: float) -> str:
-    """The shortest text that reads as this number: the name of its directory.
-
-    >>> [weight_name(x) for x in (0.5, 1.0, 0, 0.30000000000000004)]
-    ['0.5', '1', '0', '0.30000000000000004']
-    """
-    return repr(float(weight) + 0.0).removesuffix(".0")  # -0.0 + 0.0 is 0.0
 
 
 def _note(weight: float, ends: Ends) -> dict[str, Any]:

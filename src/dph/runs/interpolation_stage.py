@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from dph.errors import CheckpointError, SettingsError
+from dph.runs.ends import Ends, ends_of
 from dph.runs.evaluation_stage import evaluate_stage, require_evaluable
-from dph.runs.interpolation import Ends, ends_of, interpolate, require_weights, weight_name
+from dph.runs.interpolation import interpolate
+from dph.runs.interpolation_weights import require_weights, weight_name
 from dph.runs.progress import ProgressDisplay
 from dph.runs.training_digest import training_digest
 from dph.runs.workbench import Workbench
-from dph.training.checkpoints import latest_checkpoint, read_progress
+from dph.training.checkpoint_places import latest_checkpoint
+from dph.training.checkpoints import read_progress
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dph.runs.layout import CONSOLIDATION
-from dph.training.checkpoints import latest_checkpoint
+from dph.training.checkpoint_places import latest_checkpoint
 
 
 def newest_model(directory: Path) -> Path | None:

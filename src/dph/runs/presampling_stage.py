@@ -18,7 +18,7 @@ from dph.runs.pinning import pin
 from dph.runs.progress import ProgressDisplay
 from dph.runs.verifier_change import accepted_source
 from dph.runs.workbench import Workbench
-from dph.training.checkpoints import latest_checkpoint
+from dph.training.checkpoint_places import latest_checkpoint
 
 
 def presample_stage(

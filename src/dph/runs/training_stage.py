@@ -28,7 +28,8 @@ from dph.runs.training_digest import training_digest, what_changed
 from dph.runs.unlabelled import self_consistency
 from dph.runs.verifier_change import accepted_source, require_same_verifier
 from dph.runs.workbench import Workbench
-from dph.training.checkpoints import latest_checkpoint, read_progress
+from dph.training.checkpoint_places import latest_checkpoint
+from dph.training.checkpoints import read_progress
 from dph.training.loop import Actors, Trained, train
 from dph.training.metrics import Metrics
 

@@ -6,12 +6,8 @@ from dph.errors import CheckpointError, PoolError
 from dph.files import only_writer
 from dph.presampling.manifest import Source
 from dph.runs.workbench import Workbench
-from dph.training.checkpoints import (
-    current_verifier,
-    latest_checkpoint,
-    read_verifiers,
-    record_verifier,
-)
+from dph.training.checkpoint_places import latest_checkpoint
+from dph.training.checkpoints import current_verifier, read_verifiers, record_verifier
 from dph.verifiers.base import Verifier
 
 

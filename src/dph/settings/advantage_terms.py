@@ -84,6 +84,10 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
                     ),
                 ),
                 scale=_SCALE,
+                logprob=(
+                    Literal["sum", "mean"],
+                    Field("sum", description="of an answer's tokens: sum (the paper's) or mean"),
+                ),
             ),
             reads=frozenset({LOGPROBS}),
         ),

@@ -25,6 +25,7 @@ from dph.settings.keys import (
 )
 from dph.settings.methods import METHODS
 from dph.settings.objective_shorthand import expand_shorthand
+from dph.settings.overrides import Override, put, read_override
 from dph.settings.places import (
     OWN_CODE,
     PLACES,
@@ -59,10 +60,11 @@ def load_recipe(
     beside = path.resolve().parent
     spell_out_sets(table)
     start_paths_at(table, beside)
-    table = _overridden(table, overrides)
+    read = [read_override(text) for text in overrides]
+    table = _overridden(table, read)
     if seed is not None:
         table["seed"] = seed
-    place_own_code(table, beside=beside, overridden=any(map(_names_own_code, overrides)))
+    place_own_code(table, beside=beside, overridden=any(map(_names_own_code, read)))
     return resolve_recipe(table)
 
 
@@ -112,7 +114,7 @@ def changed_settings(before: Recipe, after: Recipe) -> dict[str, str]:
     }
 
 
-def _overridden(table: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+def _overridden(table: dict[str, Any], overrides: Sequence[Override]) -> dict[str, Any]:
     """The recipe's table with the overrides in it.
 
     Values of the objective are laid over the file's as the file's are laid over the method's, so
@@ -122,10 +124,9 @@ def _overridden(table: dict[str, Any], overrides: Sequence[str]) -> dict[str, An
     over: dict[str, Any] = {}
     said = objective if isinstance(objective := table.get("objective"), dict) else {}
     for override in overrides:
-        key, _, text = override.partition("=")
-        section, _, name = key.strip().partition(".")
-        laid = section == "objective" and name not in said and not text.lstrip().startswith("{")
-        _apply_override(over if laid else table, override)
+        name = override.key.removeprefix("objective.")
+        laid = override.section == "objective" and name not in said
+        _apply(over if laid and not isinstance(override.value, dict) else table, override)
     if not over:
         return table
     under = _with_method(_with_terms(table))
@@ -138,28 +139,15 @@ def _with_method(table: Mapping[str, Any]) -> dict[str, Any]:
     return merged(METHODS.get(method, {}) if isinstance(method, str) else {}, table)
 
 
-def _apply_override(table: dict[str, Any], override: str) -> None:
-    key, separator, text = override.partition("=")
-    if not separator or not key.strip():
-        raise SettingsError(f"an override has the form key=value, got {override!r}")
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = text.strip()
-    *parents, name = key.strip().split(".")
-    section = table
-    for parent in parents:
-        section = section.setdefault(parent, {})
-        if not isinstance(section, dict):
-            raise SettingsError(f"unknown setting {key.strip()}: {parent} is not a table")
-    section[name] = value
+def _apply(table: dict[str, Any], override: Override) -> None:
+    put(table, override)
     spell_out_sets(table)
-    if pattern_of(key.strip()) in PLACES:
+    if pattern_of(override.key) in PLACES:
         start_paths_at(table, Path.cwd())
 
 
-def _names_own_code(override: str) -> bool:
-    return override.partition("=")[0].strip().rpartition(".")[2] in OWN_CODE
+def _names_own_code(override: Override) -> bool:
+    return override.key.rpartition(".")[2] in OWN_CODE
 
 
 def _placed(recipe: Recipe) -> dict[str, Any]:

@@ -5,6 +5,7 @@ For files that are not recipes of a run: what they hold is a ``Section``, and no
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -14,22 +15,36 @@ from pydantic_core import ErrorDetails
 
 from dph.errors import SettingsError
 from dph.settings.error_details import faults_of
+from dph.settings.overrides import Override, put, read_override
 from dph.settings.section import Section
 
 Table = TypeVar("Table", bound=Section)
 
 
-def _beside(value: Any, info: ValidationInfo) -> Any:
-    directory = (info.context or {}).get("beside")
-    if not isinstance(value, str) or directory is None:
+class _Typed(str):
+    """A text of ``--set``, as long as nothing is made of it."""
+
+    __slots__ = ()
+
+
+def start_of_paths(value: str, info: ValidationInfo) -> Path | None:
+    """Where a relative path starts: ``--set`` at the working directory, others at the file's."""
+    if isinstance(value, _Typed):
+        return Path.cwd()
+    beside = (info.context or {}).get("beside")
+    return None if beside is None else Path(beside)
+
+
+def _placed(value: Any, info: ValidationInfo) -> Any:
+    if not isinstance(value, str) or (start := start_of_paths(value, info)) is None:
         return value
-    return str(Path(directory) / value)
+    return str(start / value)
 
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$")]
 """What a directory or a part may be called."""
-PlacedPath = Annotated[Path, BeforeValidator(_beside), Field(strict=False)]
-"""A path that starts at the directory of the file that names it."""
+PlacedPath = Annotated[Path, BeforeValidator(_placed), Field(strict=False)]
+"""A path that starts at the directory of the file that names it, or where it was typed."""
 
 
 def read_table(path: Path, what: str = "recipe") -> dict[str, Any]:
@@ -49,7 +64,7 @@ def read_table(path: Path, what: str = "recipe") -> dict[str, Any]:
 def load_file(kind: type[Table], path: Path, overrides: Sequence[str] = ()) -> Table:
     """Read a file of the schema ``kind``; ``overrides`` are ``a.b=value`` in TOML.
 
-    Relative paths start at the file's directory, in overrides too.
+    Relative paths in the file start at its directory, those in overrides at the working directory.
 
     Raises:
         SettingsError: the file is missing or not TOML, a key is unknown (the nearest is named), or
@@ -57,7 +72,7 @@ def load_file(kind: type[Table], path: Path, overrides: Sequence[str] = ()) -> T
     """
     table = read_table(path)
     for override in overrides:
-        _override(table, override)
+        put(table, _typed(read_override(override)))
     return checked(kind, table, beside=path.resolve().parent, place=str(path))
 
 
@@ -74,19 +89,20 @@ def checked(kind: type[Table], table: Mapping[str, Any], *, beside: Path, place:
         raise SettingsError(f"{place}: {'; '.join(faults)}") from error
 
 
-def _override(table: dict[str, Any], text: str) -> None:
-    key, equals, value = text.partition("=")
-    *parents, name = key.strip().split(".")
-    if not equals or not name:
-        raise SettingsError(f"an override has the form key=value, got {text!r}")
-    for parent in parents:
-        table = table.setdefault(parent, {})
-        if not isinstance(table, dict):
-            raise SettingsError(f"unknown setting {key.strip()}: {parent} is not a table")
-    try:
-        table[name] = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        table[name] = value.strip()
+def _typed(override: Override) -> Override:
+    return replace(override, value=_marked(override.value))
+
+
+def _marked(value: Any) -> Any:
+    """The value with every text in it marked as typed."""
+    match value:
+        case str():
+            return _Typed(value)
+        case list():
+            return [_marked(item) for item in value]
+        case dict():
+            return {name: _marked(item) for name, item in value.items()}
+    return value
 
 
 def fault(item: ErrorDetails, place: Sequence[str | int], kind: type[BaseModel]) -> str:

@@ -56,7 +56,7 @@ TRL_ROWS: Mapping[str, Row] = MappingProxyType(
         "objective.advantage.scale": to("scale_rewards"),
         **{
             f"objective.advantage.{name}": to(_OBJECTIVE)
-            for name in ("gamma", "tau", "k", "baseline", "gamma_p", "gamma_n")
+            for name in ("gamma", "tau", "k", "baseline", "gamma_p", "gamma_n", "logprob")
         },
         "objective.surrogate.kind": to(
             _OBJECTIVE, only=("clipped",), why=f"{_NO_ROOM}`--engine own` has"

@@ -79,7 +79,7 @@ VERL_ROWS: Mapping[str, Row] = MappingProxyType(
         ),
         **{
             f"objective.advantage.{name}": to(_OBJECTIVE)
-            for name in ("scale", "gamma", "tau", "k", "baseline", "gamma_p", "gamma_n")
+            for name in ("scale", "gamma", "tau", "k", "baseline", "gamma_p", "gamma_n", "logprob")
         },
         "objective.surrogate.kind": to(_OBJECTIVE, never=("clip_cov",), why=_SAMPLED),
         **{f"objective.surrogate.{name}": to(_OBJECTIVE) for name in ("clip_low", "clip_high")},

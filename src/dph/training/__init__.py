@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dph.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dph.training.checkpoints import latest_checkpoint
+    from dph.training.checkpoint_places import latest_checkpoint
     from dph.training.loop import Actors, Trained, train
     from dph.training.updating import UpdateReport, update
 
@@ -27,7 +27,7 @@ __getattr__, __dir__ = lazy_names(
         "Actors": "dph.training.loop",
         "Trained": "dph.training.loop",
         "UpdateReport": "dph.training.updating",
-        "latest_checkpoint": "dph.training.checkpoints",
+        "latest_checkpoint": "dph.training.checkpoint_places",
         "train": "dph.training.loop",
         "update": "dph.training.updating",
     },

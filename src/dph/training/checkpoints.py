@@ -11,7 +11,6 @@
 Written to a temporary name and renamed, so whatever is there is whole.
 """
 
-import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -25,10 +24,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from dph.errors import CheckpointError, DataError, TrainingError
 from dph.files import atomic_path, make_directory, read_json, write_json
 from dph.models.adapter import save_policy
+from dph.training.checkpoint_places import checkpoints_in_order, step_of
 from dph.training.optimizer_state import save_optimizer
 from dph.training.order import Position
-
-_NAME = re.compile(r"step_(\d{6,})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +49,6 @@ class VerifierVersion:
     name: str
     version: str
     first_step: int = 1
-
-
-def latest_checkpoint(directory: Path) -> Path | None:
-    """The checkpoint with the most steps, or None."""
-    return next(reversed(_in_order(directory)), None)
 
 
 def save_checkpoint(
@@ -106,8 +99,8 @@ def write_progress(
 
 def remove_old(directory: Path, *, keep: int, spare: int | None = None) -> None:
     """Remove all checkpoints but the newest ``keep`` and the one of the step ``spare``."""
-    for old in _in_order(directory)[:-keep]:
-        if _step_of(old) != spare:
+    for old in checkpoints_in_order(directory)[:-keep]:
+        if step_of(old) != spare:
             shutil.rmtree(old)
 
 
@@ -186,12 +179,3 @@ def _write(path: Path, content: _TrainerFile) -> None:
     if not progress["weights"]:
         del progress["weights"]
     write_json(path / "trainer.json", {**made_by, **progress})
-
-
-def _in_order(directory: Path) -> list[Path]:
-    found = [path for path in directory.glob("step_*") if _NAME.fullmatch(path.name)]
-    return sorted(found, key=_step_of)
-
-
-def _step_of(checkpoint: Path) -> int:
-    return int(checkpoint.name.removeprefix("step_"))

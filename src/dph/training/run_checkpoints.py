@@ -10,10 +10,10 @@ from dph.errors import VerifierError
 from dph.settings import Recipe
 from dph.training.actors import Actors
 from dph.training.best_checkpoint import BestCheckpoint, read_best, write_best
+from dph.training.checkpoint_places import latest_checkpoint
 from dph.training.checkpoints import (
     Progress,
     followed_by,
-    latest_checkpoint,
     read_progress,
     read_verifiers,
     remove_old,

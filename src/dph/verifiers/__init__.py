@@ -8,6 +8,7 @@ from typing import Any
 
 from dph.errors import SettingsError
 from dph.import_path import is_import_path
+from dph.records import Problem
 from dph.verifiers.base import Verifier, verifier_identity
 from dph.verifiers.code.verifier import MEMORY_MB, CodeVerifier
 from dph.verifiers.exact import ExactVerifier
@@ -57,21 +58,22 @@ VERIFIERS: Mapping[str, Callable[..., Verifier]] = MappingProxyType(
 
 
 def make_verifier(
-    name: str,
+    name: str | Callable[[str, Problem], Any],
     *,
-    databases: Path | None = None,
+    databases: str | Path | None = None,
     workers: int = 1,
     timeout: float = 5.0,
     sql_rule: str = "bird",
     math_phrases: Sequence[str] | None = None,
     math_any_expression: bool = True,
     code_memory_mb: int = MEMORY_MB,
-    modules: Sequence[Path] = (),
+    modules: Sequence[str | Path] = (),
 ) -> Verifier:
     """The verifier ``name``, or the function that an import path ``module:function`` names.
 
     Args:
-        name: a key of VERIFIERS or an import path.
+        name: a key of VERIFIERS, an import path, or the function itself (of a module: worker
+            processes import it).
         databases: where the relative paths of databases start (``sql`` alone).
         workers: number of worker processes (not of ``number`` and ``exact``, which have none).
         timeout: seconds for one answer, in ``sql`` for one statement, in ``code`` for one test.
@@ -84,32 +86,40 @@ def make_verifier(
         modules: directories in which a function's module is looked for first.
 
     Raises:
-        SettingsError: no verifier has that name, or a setting is out of range.
+        SettingsError: no verifier has that name, the function cannot be imported by another
+            process, or a setting is out of range.
     """
     settings: dict[str, Any] = {"workers": workers, "timeout": timeout}
-    if name in VERIFIERS:
+    if isinstance(name, str) and name in VERIFIERS:
         return VERIFIERS[name](
-            databases=databases,
+            databases=None if databases is None else Path(databases),
             sql_rule=sql_rule,
             math_phrases=math_phrases,
             math_any_expression=math_any_expression,
             code_memory_mb=code_memory_mb,
             **settings,
         )
-    if is_import_path(name):
-        return FunctionVerifier(name, directories=modules, **settings)
-    raise SettingsError(unknown_verifier(name))
+    if unknown := unknown_verifier(name):
+        raise SettingsError(unknown)
+    return FunctionVerifier(name, directories=[Path(each) for each in modules], **settings)
 
 
-def unknown_verifier(name: str) -> str:
-    """What is to be said of a verifier's name; '' for a known one and for an import path.
+def unknown_verifier(name: object) -> str:
+    """What is to be said of a verifier's name; '' for a known one, an import path and a function.
 
     >>> unknown_verifier("sqll")[:54]
     "there is no verifier 'sqll'; did you mean 'sql'? It is"
     """
+    known = ", ".join(VERIFIERS)
+    if callable(name):
+        return ""
+    if not isinstance(name, str):
+        return (
+            f"a verifier is one of {known}, or a function of your own, got {name!r:.80} "
+            f"({type(name).__name__})"
+        )
     if name in VERIFIERS or is_import_path(name):
         return ""
-    known = ", ".join(VERIFIERS)
     near = difflib.get_close_matches(name, VERIFIERS, n=1)
     hint = f"did you mean {near[0]!r}? It" if near else "it"
     return (

@@ -9,7 +9,8 @@ import torch
 from dph.errors import CheckpointError
 from dph.integrations.engines.adopted import adopt
 from dph.models.loading import load_model
-from dph.training.checkpoints import latest_checkpoint, read_progress, read_verifiers
+from dph.training.checkpoint_places import latest_checkpoint
+from dph.training.checkpoints import read_progress, read_verifiers
 from integrations.engines.recipes import make_recipe
 from tiny_models import build_model, build_tokenizer
 

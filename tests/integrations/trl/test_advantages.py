@@ -124,6 +124,7 @@ def right_or_wrong(completion_ids, **_):
         {"kind": "pass_at_k", "k": 2},
         {"kind": "pkpo", "k": 2},
         {"kind": "differential_smoothing"},
+        {"kind": "differential_smoothing", "logprob": "mean"},
         {"kind": "bbg_group", "k": 4},
         {"kind": SURPRISING},
     ],

@@ -170,6 +170,7 @@ def test_log_probs_of_a_session_with_several_rows_are_those_of_all_that_was_draw
         {"kind": "pass_at_k", "k": 2},
         {"kind": "pkpo", "k": 2},
         {"kind": "differential_smoothing"},
+        {"kind": "differential_smoothing", "logprob": "mean"},
         {"kind": "bbg_group"},
     ],
     ids=lambda advantage: advantage["kind"],

@@ -59,6 +59,42 @@ def test_long_answers_count_by_the_sum_of_their_log_probs():
     assert found.tolist() == [[1.0, 10.0]]
 
 
+def test_the_mean_of_a_token_forgets_how_long_an_answer_is():
+    # By hand: -20 nats over 10 tokens are -2 a token, and -2 over 1 token are the same.
+    rewards = torch.tensor([[1.0, 1.0], [0.0, 0.0]], dtype=torch.float64)
+    samples = GroupSamples(
+        logprobs=torch.tensor([[-2.0, -20.0], [-3.0, -4.0]], dtype=torch.float64),
+        lengths=torch.tensor([[1, 10], [2, 16]]),
+    )
+    term = DifferentialSmoothing(0.5, 0.25, logprob="mean")
+    assert term(rewards, samples).tolist() == [[1.0, 1.0], [-0.375, -0.0625]]
+
+
+def test_the_mean_of_a_token_with_the_coefficients_of_the_authors_of_maxrl_is_their_advantage():
+    # Their advantages: (r - mean) / std with the divisor n, here 1 and -1, and 0.05 times the mean
+    # log-prob a token, here 2 and 4 nats. Ours divides by the unbiased std, sqrt(1/2) of 2 samples.
+    rewards = torch.tensor([[1.0, 0.0]], dtype=torch.float64)
+    samples = GroupSamples(
+        logprobs=torch.tensor([[-6.0, -8.0]], dtype=torch.float64), lengths=torch.tensor([[3, 2]])
+    )
+    theirs = torch.tensor([[1.0 + 0.05 * 2, -1.0 - 0.05 * 4]], dtype=torch.float64)
+    found = DifferentialSmoothing(0.05, logprob="mean")(rewards, samples)
+    plain = GroupAdvantage()(rewards)
+    signs = torch.tensor([[1.0, -1.0]], dtype=torch.float64)
+    assert torch.allclose(found - plain, theirs - signs, rtol=0, atol=1e-15)
+    assert torch.allclose(plain, signs / 2**0.5, rtol=0, atol=2e-6)
+
+
+def test_the_sum_is_the_mean_where_every_answer_has_one_token_and_is_run_unless_one_says_mean():
+    rewards = all_binary_groups(4)
+    one = drawn(-torch.rand(16, 4, generator=torch.Generator().manual_seed(1)).double())
+    by_sum, by_mean = (DifferentialSmoothing(0.2, logprob=how) for how in ("sum", "mean"))
+    assert torch.equal(by_sum(rewards, one), by_mean(rewards, one))
+    ten = GroupSamples(logprobs=one.logprobs, lengths=torch.full((16, 4), 10))
+    assert torch.equal(DifferentialSmoothing(0.2)(rewards, ten), by_sum(rewards, ten))
+    assert not torch.equal(by_mean(rewards, ten), by_sum(rewards, ten))
+
+
 def test_one_gamma_stands_for_both_and_none_at_all_is_grpo():
     rewards = all_binary_groups(4)
     samples = drawn(-torch.rand(16, 4, generator=torch.Generator().manual_seed(0)).double())
@@ -73,3 +109,9 @@ def test_what_makes_no_sense_is_refused():
             DifferentialSmoothing(*gammas)
     with pytest.raises(DataError, match="differential_smoothing reads the log-probs"):
         DifferentialSmoothing()(torch.zeros(1, 2), GroupSamples())
+
+
+@pytest.mark.usefixtures("no_type_checks")
+def test_what_is_neither_sum_nor_mean_is_refused():
+    with pytest.raises(SettingsError, match="'sum' or 'mean', got 'max'"):
+        DifferentialSmoothing(logprob="max")

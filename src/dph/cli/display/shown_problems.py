@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dph.cli.display.pager import show_text
 from dph.evaluation.shown_problems import AnswerGroup, Counted, ShownProblem
 from dph.reporting.plain_text import shortened, visible
 from dph.tasks.prompt_text import prompt_text
@@ -44,22 +45,29 @@ def shown_json(shown: Shown, paths: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def print_shown(shown: Shown) -> None:
-    """Print for people; through a pager where a person sits at a terminal."""
+def print_shown(*shown: Shown, pager: bool = True) -> None:
+    """Print for people, one after the other; through a pager where a terminal is too short.
+
+    Args:
+        shown: what is printed.
+        pager: whether there may be one (``dph.cli.display.pager`` says when there is).
+    """
     from rich.console import Console
 
-    console = Console()
-    if console.is_terminal and sys.stdin.isatty():
-        with console.pager(styles=True):
-            for part in _parts(shown):
-                console.print(part, highlight=False)
+    parts = [part for each in shown for part in _parts(each)]
+    if sys.stdout.isatty():
+        console = Console(highlight=False)
+        with console.capture() as captured:
+            for part in parts:
+                console.print(part)
+        show_text(captured.get(), height=console.height, pager=pager)
         return
     stream = io.StringIO()
     plain = Console(file=stream, width=_WIDTH, highlight=False, no_color=True)
-    for part in _parts(shown):
+    for part in parts:
         plain.print(part)
     lines = [line.rstrip() for line in stream.getvalue().splitlines()]
-    console.file.write("\n".join(lines) + "\n")
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
 def _parts(shown: Shown) -> "list[RenderableType]":

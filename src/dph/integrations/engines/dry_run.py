@@ -1,12 +1,14 @@
 """What an engine would be started with, as text that a shell takes: nothing is started."""
 
 import shlex
+import sys
 from pathlib import Path
 
 import torch
 
 from dph.integrations.engines import trl_stage, verl_stage
 from dph.integrations.engines.prompts import longest_prompt
+from dph.integrations.engines.stage import is_installed
 from dph.integrations.engines.trl_arguments import trl_arguments
 from dph.integrations.engines.verl_overrides import PROBLEMS
 from dph.runs.workbench import Workbench
@@ -15,34 +17,43 @@ from dph.runs.workbench import Workbench
 def commands_text(bench: Workbench, directory: Path) -> str:
     """The commands, one setting a line, after the checks that a run begins with.
 
+    The engine need not be installed: the commands may be for another machine, and their Python is
+    that of its ``PATH`` then.
+
     Raises:
-        DphError: the engine is not installed, or cannot have the recipe.
+        DphError: the engine cannot have the recipe.
     """
-    engine = bench.recipe.train.engine
-    return {"trl": _of_trl, "verl": _of_verl}[engine](bench, directory)
+    engine, installed = bench.recipe.train.engine, is_installed(bench.recipe)
+    text = {"trl": _of_trl, "verl": _of_verl}[engine](
+        bench, directory, python=sys.executable if installed else "python"
+    )
+    if installed:
+        return text
+    return f"# {engine} is not installed here: for an environment in which it is\n\n{text}"
 
 
-def _of_trl(bench: Workbench, directory: Path) -> str:
-    trl_stage.check(bench)
+def _of_trl(bench: Workbench, directory: Path, *, python: str) -> str:
+    trl_stage.require_possible(bench)
     cuda = bench.recipe.model.device != "cpu" and torch.cuda.is_available()
     fields = trl_arguments(bench.recipe, directory, longest_prompt=longest_prompt(bench), cuda=cuda)
     return "\n".join(
         [
             "# the fields of DPHConfig",
             *(f"#   {name} = {value!r}" for name, value in fields.items()),
-            shlex.join(trl_stage.trl_command(bench.recipe, directory)),
+            shlex.join(trl_stage.trl_command(bench.recipe, directory, python=python)),
         ]
     )
 
 
-def _of_verl(bench: Workbench, directory: Path) -> str:
-    verl_stage.check(bench)
+def _of_verl(bench: Workbench, directory: Path, *, python: str) -> str:
+    verl_stage.require_possible(bench)
     run = verl_stage.run_of(bench, directory)
     problems = run.place / PROBLEMS
     plain = shlex.quote(str(problems.with_suffix(".jsonl")))
     convert = f"dph convert --to verl --input {plain} --out {shlex.quote(str(problems))}"
     parts = [f"# the problems of {bench.recipe.data.train}, of any format, as {plain}\n{convert}"]
-    for command in verl_stage.commands(run, pool=verl_stage.pool_is_missing(bench, directory)):
+    pool = verl_stage.pool_is_missing(bench, directory)
+    for command in verl_stage.commands(run, pool=pool, python=python):
         variables = [f"{name}={shlex.quote(v)}" for name, v in command.environment.items()]
         words = [*variables, *map(shlex.quote, command.words)]
         parts.append(f"# {command.what}\n" + " \\\n  ".join(words))

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
-from dph.errors import DataError
+from dph.errors import DataError, SettingsError
 from dph.integrations.engines.engine_log import Logged, LogReader, StepLog
 from dph.integrations.engines.made_from import require_made_from
 from dph.integrations.engines.prompts import problems_to_explore
@@ -12,10 +13,32 @@ from dph.runs.progress import ProgressDisplay
 from dph.runs.store_stage import require_made
 from dph.runs.training_stage import steps_done
 from dph.runs.workbench import Workbench
+from dph.settings import Recipe
 from dph.training.actors import Trained
-from dph.training.checkpoints import latest_checkpoint
+from dph.training.checkpoint_places import latest_checkpoint
 from dph.training.metrics import Metrics
 from dph.training.tracking import MetricsLog, open_trackers
+
+_NAMES = {"trl": "TRL", "verl": "verl"}
+
+
+def is_installed(recipe: Recipe) -> bool:
+    """Whether the engine that ``train.engine`` names is in this environment."""
+    return find_spec(recipe.train.engine) is not None
+
+
+def require_installed(recipe: Recipe) -> None:
+    """Refuse an engine that is not there.
+
+    Raises:
+        SettingsError: says how it is installed.
+    """
+    engine = recipe.train.engine
+    if not is_installed(recipe):
+        raise SettingsError(
+            f'train.engine = "{engine}" needs {_NAMES[engine]} in this environment: '
+            f'pip install "dph-rl[{engine}]"'
+        )
 
 
 def require_a_rollout(bench: Workbench, *, why: str) -> None:

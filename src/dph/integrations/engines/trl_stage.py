@@ -3,16 +3,19 @@
 import os
 import shutil
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
-from dph.errors import SettingsError
 from dph.files import make_directory, only_writer
 from dph.import_path import search_path
 from dph.integrations.engines.adopted import adopt
 from dph.integrations.engines.child import run_command
 from dph.integrations.engines.prompts import longest_prompt
-from dph.integrations.engines.stage import already_trained, following, require_a_rollout
+from dph.integrations.engines.stage import (
+    already_trained,
+    following,
+    require_a_rollout,
+    require_installed,
+)
 from dph.integrations.engines.trl_arguments import (
     ENGINE_DIRECTORY,
     trl_arguments,
@@ -39,12 +42,19 @@ def check(bench: Workbench) -> None:
         SettingsError: TRL is not installed, or cannot have a setting.
         DataError: there are fewer problems than a rollout has.
     """
+    require_possible(bench)
+    require_installed(bench.recipe)
+
+
+def require_possible(bench: Workbench) -> None:
+    """Refuse what TRL cannot do, wherever it is installed.
+
+    Raises:
+        SettingsError: TRL cannot have a setting.
+        DataError: there are fewer problems than a rollout has.
+    """
     recipe = bench.recipe
     require_engine_can(recipe)
-    if find_spec("trl") is None:
-        raise SettingsError(
-            'train.engine = "trl" needs TRL in this environment: pip install "dph-rl[trl]"'
-        )
     trl_arguments(recipe, Path(), longest_prompt=longest_prompt(bench), cuda=False)
     require_a_rollout(bench, why="TRL draws no problem twice for a rollout")
 
@@ -88,16 +98,16 @@ def train_stage(
         return trained
 
 
-def trl_command(recipe: Recipe, directory: Path) -> list[str]:
+def trl_command(recipe: Recipe, directory: Path, *, python: str = sys.executable) -> list[str]:
     """The command that trains the recipe which lies in ``directory``."""
     what = [MODULE, str(directory.absolute())]
     if recipe.trl.processes == 1:
-        return [sys.executable, "-P", "-m", *what]
+        return [python, "-P", "-m", *what]
     # --multi_gpu is how accelerate says "several processes"; on CPUs they talk by gloo.
     launch = ["--multi_gpu", "--num_machines", "1", "--num_processes", str(recipe.trl.processes)]
     more = ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
     return [
-        *(sys.executable, "-m", "accelerate.commands.launch", *launch, *more),
+        *(python, "-m", "accelerate.commands.launch", *launch, *more),
         *("--module", *what),
     ]
 

@@ -4,16 +4,20 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
-from dph.errors import SettingsError, TrainingError
+from dph.errors import TrainingError
 from dph.files import make_directory, only_writer
 from dph.integrations.engines.adopted import adopt
 from dph.integrations.engines.child import run_command
 from dph.integrations.engines.engine_log import StepLog
 from dph.integrations.engines.prompts import longest_prompt
-from dph.integrations.engines.stage import already_trained, following, require_a_rollout
+from dph.integrations.engines.stage import (
+    already_trained,
+    following,
+    require_a_rollout,
+    require_installed,
+)
 from dph.integrations.engines.verl_names import step_of_verl
 from dph.integrations.engines.verl_overrides import (
     CHECKPOINTS,
@@ -57,13 +61,20 @@ def check(bench: Workbench) -> None:
         SettingsError: verl is not installed, or cannot have a setting.
         DataError: there are fewer problems than a rollout has.
     """
+    require_possible(bench)
+    require_installed(bench.recipe)
+
+
+def require_possible(bench: Workbench) -> None:
+    """Refuse what verl cannot do, wherever it is installed.
+
+    Raises:
+        SettingsError: verl cannot have a setting.
+        DataError: there are fewer problems than a rollout has.
+    """
     recipe = bench.recipe
     require_engine_can(recipe)
     require_cluster(recipe)
-    if find_spec("verl") is None:
-        raise SettingsError(
-            'train.engine = "verl" needs verl in this environment: pip install "dph-rl[verl]"'
-        )
     train_overrides(run_of(bench, Path()))
     require_a_rollout(bench, why="verl drops the rest of an epoch that fills no rollout")
 
@@ -141,9 +152,9 @@ def pool_is_missing(bench: Workbench, directory: Path) -> bool:
     return needs_pool(bench.recipe) and not (place / "manifest.json").exists()
 
 
-def commands(run: VerlRun, *, pool: bool) -> list[Command]:
+def commands(run: VerlRun, *, pool: bool, python: str = sys.executable) -> list[Command]:
     """What is run, in order: pre-sampling where a ``pool`` is to be made, and training."""
-    python = [sys.executable, "-P", "-m"]
+    module = [python, "-P", "-m"]
     search = [
         *map(str, run.recipe.data.modules),
         *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)),
@@ -153,12 +164,12 @@ def commands(run: VerlRun, *, pool: bool) -> list[Command]:
     found = [
         Command(
             what="training",
-            words=[*python, f"{_OURS}.train", *train_overrides(run)],
+            words=[*module, f"{_OURS}.train", *train_overrides(run)],
             environment=shared,
         ),
     ]
     if pool:
-        words = [*python, f"{_OURS}.presample", *presample_overrides(run)]
+        words = [*module, f"{_OURS}.presample", *presample_overrides(run)]
         found.insert(0, Command(what="pre-sampling", words=words, environment=shared))
     return found
 
