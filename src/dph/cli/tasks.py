@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 tasks_app = typer.Typer(
     name="tasks",
-    help="Turn Spider, BIRD, math, HumanEval, MBPP or LiveCodeBench into problems.",
+    help="Turn Spider, BIRD, math, HumanEval, MBPP, LiveCodeBench or reasoning-gym into problems.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -192,6 +192,49 @@ def _write_code(
         loaded = CodeProblems(problems=[each.problem for each in made], dropped=[])
     save_problems(out, loaded.problems)
     typer.echo(say_code(loaded, out, solutions=solutions, checked=checked, as_json=as_json))
+
+
+@tasks_app.command("reasoning-gym")
+def reasoning_gym(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A task of the package.", show_default=False)
+    ] = "",
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Problems, a .jsonl file.")
+    ] = None,
+    count: Annotated[
+        int, typer.Option("--count", min=1, metavar="N", help="Problems to make.")
+    ] = 500,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the dataset.")] = 0,
+    config: Annotated[
+        list[str] | None,
+        typer.Option("--config", metavar="KEY=VALUE", help="A setting of the task; repeatable."),
+    ] = None,
+    names: Annotated[bool, typer.Option("--list", help="Print the names of all tasks.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a task of reasoning-gym as problems for the reasoning_gym verifier.
+
+    The same seed, settings and version of the package give the same problems. Give another seed
+    to each set, such as one to train on and one to test on.
+    """
+    from dph.cli.display.output import json_text
+    from dph.cli.display.tasks import say_gym
+    from dph.errors import SettingsError
+    from dph.tasks.gym import GymMaker, gym_tasks, parse_config
+    from dph.tasks.problems import save_problems
+
+    if names:
+        typer.echo(json_text(list(gym_tasks())) if as_json else "\n".join(gym_tasks()))
+        return
+    if not name or out is None:
+        raise SettingsError("give the NAME of a task and --out FILE; --list names all tasks")
+    _require_place(out)
+    settings = parse_config(config or ())
+    with GymMaker() as maker:
+        problems = maker.problems(name, count=count, seed=seed, config=settings)
+    save_problems(out, problems)
+    typer.echo(say_gym(problems, name, out, count=count, as_json=as_json))
 
 
 def _at(source: "SQLSplit", databases: Path | None, tables: Path | None) -> "SQLSplit":

@@ -47,6 +47,7 @@ _ADDED = {
     "train.final_rate": 1.0,
     "presample.keep": 1,
     "data.code_memory_mb": 1000,
+    "data.gym_threshold": 1.0,
     "data.template": {},
     "model.weights": "float32",
     "train.engine": "own",

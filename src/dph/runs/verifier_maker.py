@@ -20,5 +20,6 @@ def verifier_maker(recipe: Recipe) -> Callable[[str], Verifier]:
         math_phrases=data.math_phrases,
         math_any_expression=data.math_any_expression,
         code_memory_mb=data.code_memory_mb,
+        gym_threshold=data.gym_threshold,
         modules=data.modules,
     )

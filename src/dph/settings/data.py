@@ -40,7 +40,8 @@ class DataSettings(Section):
     sets: dict[str, SetSettings] = Field({}, description="evaluation sets by name")
     verifier: str = Field(
         "exact",
-        description="sql, math, math_qwen, code, number, exact, or module:function of your own",
+        description="sql, math, math_qwen, code, reasoning_gym, number, exact, or module:function "
+        "of your own",
     )
     modules: Annotated[tuple[FilePath, ...], Field(strict=False)] = Field(
         (),
@@ -69,6 +70,9 @@ class DataSettings(Section):
     )
     code_memory_mb: int = Field(
         1000, ge=64, description="address space of a program, in units of 10^6 bytes (code)"
+    )
+    gym_threshold: float = Field(
+        1.0, gt=0, le=1, description="least score of a right answer (reasoning_gym)"
     )
     styles: str | None = Field(None, description="style classifier: sql, or module:function")
     chat: bool | Literal["auto"] = Field(

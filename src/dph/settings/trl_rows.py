@@ -28,6 +28,7 @@ TRL_ROWS: Mapping[str, Row] = MappingProxyType(
             for name in (
                 *("verifier", "modules", "verifier_workers", "verifier_timeout", "databases"),
                 *("sql_rule", "math_phrases", "math_any_expression", "code_memory_mb"),
+                "gym_threshold",
             )
         },
         "sampling.engine": to("use_vllm"),

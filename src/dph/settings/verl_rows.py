@@ -39,6 +39,7 @@ VERL_ROWS: Mapping[str, Row] = MappingProxyType(
             "evaluation", only=(True,), why=f"{_WORKERS}; {_BOTH} not"
         ),
         "data.code_memory_mb": ours("evaluation", only=(1000,), why=f"{_WORKERS}; {_BOTH} not"),
+        "data.gym_threshold": ours("evaluation", only=(1.0,), why=f"{_WORKERS}; {_BOTH} not"),
         "data.chat": to("dph.chat"),
         "data.template": ours(
             "evaluation",

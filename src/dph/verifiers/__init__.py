@@ -13,6 +13,7 @@ from dph.verifiers.base import Verifier, verifier_identity
 from dph.verifiers.code.verifier import MEMORY_MB, CodeVerifier
 from dph.verifiers.exact import ExactVerifier
 from dph.verifiers.function import FunctionVerifier
+from dph.verifiers.gym.verifier import GymVerifier
 from dph.verifiers.math.verifier import MathVerifier
 from dph.verifiers.number import NumberVerifier
 from dph.verifiers.qwen.verifier import MathQwenVerifier
@@ -23,6 +24,7 @@ __all__ = [
     "CodeVerifier",
     "ExactVerifier",
     "FunctionVerifier",
+    "GymVerifier",
     "MathQwenVerifier",
     "MathVerifier",
     "NumberVerifier",
@@ -50,6 +52,9 @@ VERIFIERS: Mapping[str, Callable[..., Verifier]] = MappingProxyType(
         "code": lambda *, code_memory_mb, workers, timeout, **_: CodeVerifier(
             workers=workers, timeout=timeout, memory_mb=code_memory_mb
         ),
+        "reasoning_gym": lambda *, gym_threshold, workers, timeout, **_: GymVerifier(
+            threshold=gym_threshold, workers=workers, timeout=timeout
+        ),
         "number": lambda **_: NumberVerifier(),
         "exact": lambda **_: ExactVerifier(),
     }
@@ -67,6 +72,7 @@ def make_verifier(
     math_phrases: Sequence[str] | None = None,
     math_any_expression: bool = True,
     code_memory_mb: int = MEMORY_MB,
+    gym_threshold: float = 1.0,
     modules: Sequence[str | Path] = (),
 ) -> Verifier:
     """The verifier ``name``, or the function that an import path ``module:function`` names.
@@ -83,6 +89,7 @@ def make_verifier(
             alone).
         math_any_expression: whether the last expression counts without either (``math`` alone).
         code_memory_mb: address space of a program, in units of 10^6 bytes (``code`` alone).
+        gym_threshold: the least score of a right answer (``reasoning_gym`` alone).
         modules: directories in which a function's module is looked for first.
 
     Raises:
@@ -97,6 +104,7 @@ def make_verifier(
             math_phrases=math_phrases,
             math_any_expression=math_any_expression,
             code_memory_mb=code_memory_mb,
+            gym_threshold=gym_threshold,
             **settings,
         )
     if unknown := unknown_verifier(name):

@@ -68,7 +68,8 @@ class WorkerProcess:
             stdout=subprocess.PIPE,
             bufsize=0,
             start_new_session=True,
-            env=os.environ | {"PYTHONPATH": search_path()},
+            # One seed of hashes: what iterates over a set does so alike in every worker.
+            env=os.environ | {"PYTHONPATH": search_path(), "PYTHONHASHSEED": "0"},
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None

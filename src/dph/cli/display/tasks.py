@@ -1,9 +1,11 @@
 """What ``dph tasks`` prints: how many problems there are, what was left out, and why."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from dph.cli.display.output import json_text
+from dph.records import Problem
 from dph.tasks.code.problems import CodeProblems
 from dph.tasks.math import MathProblems, MathSet
 from dph.tasks.sql.problems import SQLProblems
@@ -103,4 +105,16 @@ def say_code(
     if len(loaded.dropped) > _EXAMPLES:
         lines.append(f"  dropped {len(loaded.dropped) - _EXAMPLES} more (--json names them)")
     lines.append('  in a recipe: data.verifier = "code"')
+    return "\n".join(lines)
+
+
+def say_gym(problems: Sequence[Problem], name: str, out: Path, *, count: int, as_json: bool) -> str:
+    """The report on a task of reasoning-gym."""
+    if as_json:
+        document = {"schema": 1, "out": str(out), "task": name, "problems": len(problems)}
+        return json_text(document)
+    lines = [f"{out}: {len(problems)} problems of {name}"]
+    if len(problems) < count:
+        lines.append(f"  {count - len(problems)} fewer than asked for: its questions repeat")
+    lines.append('  in a recipe: data.verifier = "reasoning_gym"')
     return "\n".join(lines)

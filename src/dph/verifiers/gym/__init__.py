@@ -1,0 +1,1 @@
+"""Answers to the tasks of reasoning-gym, scored by the package itself."""
