@@ -247,7 +247,7 @@ class _Making:
             model_fingerprint=weight_fingerprint(self.model),
             tokenizer_fingerprint=tokenizer_fingerprint(self.bench.tokenizer),
             prompts=self.store.prompts,
-            prompts_fingerprint=problems_fingerprint(self.problems),
+            prompts_fingerprint=problems_fingerprint(list(map(self.bench.asked, self.problems))),
             chat=recipe.data.chat is True,
             system_prompt=recipe.data.system_prompt,
             answers=self.store.answers,

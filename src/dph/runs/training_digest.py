@@ -36,6 +36,7 @@ _PLACES = {
     "data.columns",
     "data.databases",
     "data.modules",
+    "data.shots",
     "data.train",
     "model.path",
     "model.revision",
@@ -48,6 +49,7 @@ _ADDED = {
     "presample.keep": 1,
     "data.code_memory_mb": 1000,
     "data.gym_threshold": 1.0,
+    "data.shots": None,
     "data.template": {},
     "model.weights": "float32",
     "train.engine": "own",
@@ -83,7 +85,7 @@ def training_digest(bench: Workbench, directory: Path | None = None) -> str:
     return recipe_digest(
         directory_fingerprint(model_directory(recipe.model)),
         tokenizer_fingerprint(bench.tokenizer),
-        problems_fingerprint(bench.problems),
+        problems_fingerprint(list(map(bench.asked, bench.problems))),
         {"verifier": verifier["name"], "settings": verifier["settings"]},
         {
             key: value

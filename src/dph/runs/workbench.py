@@ -28,9 +28,11 @@ from dph.rollout.torch.sampler import TorchSampler, check_requests
 from dph.rollout.vllm.engine import EngineOptions, require_vllm
 from dph.rollout.vllm.sampler import VLLMSampler
 from dph.runs.set_problems import SetProblems
+from dph.runs.shots import recipe_shots, require_no_shown_test
 from dph.runs.verifier_maker import verifier_maker
 from dph.settings import Recipe
 from dph.tasks.problems import load_problems, problems_fingerprint
+from dph.tasks.shots import Shots
 from dph.tasks.styles import make_style
 from dph.verifiers.base import Verifier, verifier_identity
 
@@ -47,6 +49,7 @@ class Workbench:
     problems: tuple[Problem, ...]
     sets: SetProblems
     verifier: Verifier
+    shots: Shots | None = None
     accept_verifier: bool = False
 
     @property
@@ -70,11 +73,17 @@ class Workbench:
             seed=self.recipe.seed,
         )
 
+    def asked(self, problem: Problem) -> Problem:
+        """The problem as the model is asked it: behind the recipe's examples, if there are any."""
+        if self.shots is None or not problem.prompt:
+            return problem
+        return self.shots.before(problem, chat=self.recipe.data.chat is True)
+
     def encode(self, problem: Problem) -> tuple[int, ...]:
-        """The prompt's tokens."""
-        data = self.recipe.data
+        """The tokens of the prompt as it is asked."""
+        data, prompt = self.recipe.data, self.asked(problem).prompt
         return encode_prompt(
-            self.tokenizer, problem.prompt, chat=data.chat is True, system_prompt=data.system_prompt
+            self.tokenizer, prompt, chat=data.chat is True, system_prompt=data.system_prompt
         )
 
     def require_prompts_fit(
@@ -188,7 +197,7 @@ class Workbench:
             model=recipe.model.path,
             model_fingerprint=weight_fingerprint(model),
             tokenizer_fingerprint=tokenizer_fingerprint(self.tokenizer),
-            problems_fingerprint=problems_fingerprint(self.problems),
+            problems_fingerprint=problems_fingerprint(list(map(self.asked, self.problems))),
             chat=data.chat is True,
             system_prompt=data.system_prompt,
             verifier=verifier["name"],
@@ -244,6 +253,10 @@ def open_workbench(
     recipe = recipe.model_copy(update={"data": data.model_copy(update={"chat": chat})})
     if recipe.model.threads:
         torch.set_num_threads(recipe.model.threads)
+    shots, problems = recipe_shots(recipe, problems)
+    if shots is not None:
+        tests = sets or SetProblems(recipe)
+        require_no_shown_test(shots, [(name, tests[name]) for name in data.sets])
     verifier = verifier_maker(recipe)(recipe.data.verifier)
     try:
         yield Workbench(
@@ -252,6 +265,7 @@ def open_workbench(
             problems=problems,
             sets=sets or SetProblems(recipe),
             verifier=verifier,
+            shots=shots,
             accept_verifier=accept_verifier,
         )
     finally:

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from dph.settings.choices import SQLRuleName
 from dph.settings.hub_names import SPELLING, ProblemsPath
 from dph.settings.section import FilePath, Phrase, Positive, Section
+from dph.settings.shots import ShotSettings
 
 TemplateName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Columns = dict[str, Annotated[str, Field(min_length=1)]]
@@ -84,6 +85,10 @@ class DataSettings(Section):
         {}, description="variables of the chat template, such as { enable_thinking = false }"
     )
     system_prompt: str = Field("", description="system message of the chat template")
+
+    shots: ShotSettings | None = Field(
+        None, description="solved examples before every prompt; default: none"
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from dph.settings.engine_row import Row, others, ours, to, under
 from dph.settings.engine_rows_shared import SHARED_ROWS
+from dph.settings.shots import SHOTS
 
 _NO_ROOM = "TRL computes its loss in one piece, with no room for another term; "
 _OWN, _BOTH = "`--engine own` does", "`--engine own` and `--engine verl` do"
@@ -22,6 +23,7 @@ TRL_ROWS: Mapping[str, Row] = MappingProxyType(
         "model.attention": to("model"),
         "model.gradient_checkpointing": to("activation_checkpointing"),
         **{f"data.{name}": to(_DATA) for name in ("train", "columns", "chat", "system_prompt")},
+        **{f"data.shots.{name}": to(_DATA) for name in SHOTS},
         "data.template": to("processing_class"),
         **{
             f"data.{name}": to(_REWARD)

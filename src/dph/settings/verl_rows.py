@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from dph.settings.engine_row import Row, others, ours, to, under
 from dph.settings.engine_rows_shared import SHARED_ROWS
+from dph.settings.shots import SHOTS
 
 _ACTOR, _ROLLOUT, _MODEL = (f"actor_rollout_ref.{part}" for part in ("actor", "rollout", "model"))
 _OBJECTIVE, _FILES = "dph.objective", "data.train_files"
@@ -24,6 +25,7 @@ VERL_ROWS: Mapping[str, Row] = MappingProxyType(
         "model.gradient_checkpointing": to(f"{_MODEL}.enable_gradient_checkpointing"),
         "data.train": to(_FILES),
         "data.columns": to(_FILES),
+        **{f"data.shots.{name}": to(_FILES) for name in SHOTS},
         "data.verifier": to(
             "dph.verifier",
             never=("math_qwen",),

@@ -189,5 +189,5 @@ def _run(command: Command, log: Path, steps: StepLog | None = None) -> None:
 def _write_problems(bench: Workbench, run: VerlRun) -> None:
     """The training problems as verl's parquet, from whatever file and columns they came."""
     plain = make_directory(run.place) / "problems.jsonl"
-    save_problems(plain, bench.problems)
+    save_problems(plain, [bench.asked(problem) for problem in bench.problems])
     problems_to_verl(plain, run.place / PROBLEMS)

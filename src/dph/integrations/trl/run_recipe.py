@@ -68,7 +68,7 @@ def make_trainer(bench: Workbench, directory: Path) -> DPHTrainer:
         ),
         args=args,
         train_dataset=problems_dataset(
-            problems_to_explore(bench, directory),
+            [bench.asked(problem) for problem in problems_to_explore(bench, directory)],
             chat=data.chat is True,
             system_prompt=data.system_prompt,
         ),

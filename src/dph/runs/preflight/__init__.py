@@ -9,6 +9,7 @@ from dph.runs.preflight.memory import check_memory
 from dph.runs.preflight.model import check_model
 from dph.runs.preflight.objective import check_objective
 from dph.runs.preflight.prompts import check_prompts
+from dph.runs.preflight.shots import check_shots
 from dph.runs.preflight.stores import check_stores
 from dph.settings import Recipe
 
@@ -32,8 +33,9 @@ def preflight(recipe: Recipe, *, device: Device | None = None) -> Findings:
     check_databases(recipe, prompts, findings)
     check_styles(recipe, findings)
     check_verifiers(recipe, named, findings)
-    check_prompts(recipe, config, prompts, findings)
-    check_memory(recipe, config, named, findings, device=device)
+    asked = check_shots(recipe, prompts, findings)
+    check_prompts(recipe, config, asked, findings)
+    check_memory(recipe, config, asked, findings, device=device)
     check_objective(recipe, findings)
     return findings
 

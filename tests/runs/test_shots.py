@@ -1,0 +1,95 @@
+"""Examples before every prompt of a run: the same, never a test, and not trained on."""
+
+import pytest
+
+import dph
+from dph import DataError, SettingsError
+from dph.presampling.pool import load_pool
+from dph.runs.preflight import preflight
+from dph.runs.shots import recipe_shots
+from dph.runs.workbench import open_workbench
+from dph.settings import resolve_recipe
+from dph.tasks.problems import save_problems
+
+
+@pytest.fixture
+def make_shown(make_recipe, problems, tmp_path):
+    """Recipes with examples, on training problems and tests that have none in common."""
+    save_problems(tmp_path / "dev.jsonl", problems[18:])
+    save_problems(tmp_path / "train.jsonl", problems[:18])
+
+    def make(shots, method="dph_f", **sections):
+        data = {
+            "train": str(tmp_path / "train.jsonl"),
+            "sets": {"dev": str(tmp_path / "dev.jsonl")},
+            "verifier": "letter_grader:grade",
+            "shots": shots,
+        }
+        return make_recipe(method, data=data, **sections)
+
+    return make
+
+
+SHOWN = {"count": 2, "template": "{prompt} {answer} "}
+
+
+def test_every_prompt_of_a_run_begins_with_the_same_examples(make_shown, tmp_path, tokenizer):
+    recipe = make_shown(SHOWN)
+    with open_workbench(recipe) as bench:
+        assert len(bench.problems) == 16
+        shown = {each.prompt for each in bench.shots.examples}
+        assert shown.isdisjoint(problem.prompt for problem in bench.problems)
+        beginning = bench.encode(bench.problems[0])[: -len(bench.problems[0].prompt.split())]
+        everything = [*bench.problems, *bench.sets["dev"]]
+        assert all(bench.encode(p)[: len(beginning)] == beginning for p in everything)
+        assert tokenizer.decode(beginning).split()[0] == "say"
+    dph.run(recipe, tmp_path / "run")
+    pool = load_pool(tmp_path / "run" / "pool")
+    assert pool.rehearsal
+    assert all(row.prompt_ids[: len(beginning)] == beginning for row in pool.rehearsal)
+    assert len(pool.exploration) + len(pool.rehearsal) <= 16
+
+
+def test_other_examples_are_another_pool(make_shown):
+    fingerprints = set()
+    for shots in (None, SHOWN, SHOWN | {"seed": 1}, SHOWN | {"template": "{prompt} is {answer} "}):
+        with open_workbench(make_shown(shots)) as bench:
+            source = bench.source(model := bench.load_model(bench.initial), bench.draw(model))
+            fingerprints.add(source.problems_fingerprint)
+    assert len(fingerprints) == 4
+
+
+def test_a_test_among_the_examples_is_refused(make_shown, tmp_path, problems):
+    save_problems(tmp_path / "shown.jsonl", problems[18:20])
+    recipe = make_shown({"file": str(tmp_path / "shown.jsonl")})
+    with pytest.raises(DataError, match="'18' of the evaluation set 'dev' is among the examples"):
+        dph.run(recipe, tmp_path / "run")
+    assert not (tmp_path / "run" / "pool").exists()
+    assert any("is among the examples" in error for error in preflight(recipe).errors)
+
+
+def test_examples_count_for_the_lengths_of_prompts(make_shown):
+    recipe = make_shown({"count": 8, "template": "{prompt} {answer} "})
+    assert any("exceed the model's context" in error for error in preflight(recipe).errors)
+
+
+def test_a_template_is_for_plain_prompts(make_shown):
+    recipe = make_shown(SHOWN)
+    chat = recipe.model_copy(update={"data": recipe.data.model_copy(update={"chat": True})})
+    with pytest.raises(SettingsError, match="template is for plain prompts"):
+        recipe_shots(chat, [])
+
+
+@pytest.mark.parametrize(
+    ("shots", "message"),
+    [
+        ({}, "needs a file, or the count"),
+        ({"count": 0}, "greater than or equal to 1"),
+        ({"count": 1, "template": "{answer} {prompt}"}, "needs {prompt} and then {answer}"),
+        ({"count": 1, "template": "{prompt}"}, "needs {prompt} and then {answer}"),
+        ({"count": 1, "template": "{prompt}{prompt}{answer}"}, "once each"),
+    ],
+)
+def test_settings_of_examples_are_checked(tmp_path, shots, message):
+    with pytest.raises(SettingsError, match=message):
+        resolve_recipe({"data": {"train": str(tmp_path / "t.jsonl"), "shots": shots}})
