@@ -26,8 +26,8 @@ def ingest_stage(kitchen: Kitchen) -> Digests:
     """Files to documents."""
     made = {}
     for name, settings in kitchen.cookbook.corpora.items():
-        units = plan([*_inputs(kitchen, settings.inputs)], about=settings.about)
         out = kitchen.corpus_stage("ingest", name)
+        units = plan([*_inputs(kitchen, settings.inputs)], about=settings.about, out=out)
         with kitchen.progress.task(f"ingest {name}", len(units), "parts of inputs") as advance:
             corpus = ingest(units, out, workers=kitchen.shards_by, on_progress=advance)
         made[name] = corpus.manifest.content
@@ -80,7 +80,8 @@ def filter_stage(kitchen: Kitchen) -> Digests:
     """Documents of little worth go."""
 
     def run(name: str, source: Corpus, out: Path, advance: OnProgress) -> Corpus:
-        spec = filter_spec(kitchen.cookbook.corpora[name].filter)
+        settings = kitchen.cookbook.corpora[name]
+        spec = filter_spec(settings.filter, settings.thresholds)
         return run_stage(spec, source, out, workers=kitchen.shards_by, on_progress=advance)
 
     return _each(kitchen, "filter", run)

@@ -65,6 +65,9 @@ class CorpusSettings(Section):
     recall: RecallTable | None = None
     dedup: Literal["opencoder", "loose", "exact"] = "opencoder"
     filter: Literal["fixed", "opencoder", "sql"] = "fixed"
+    thresholds: dict[str, str] = Field(
+        {}, description='conditions of your own, by RULE or RULE.KIND: "> 0.5", or "" for none'
+    )
 
 
 class SynthTable(Section):

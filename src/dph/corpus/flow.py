@@ -5,13 +5,15 @@ Flows of shards add up, in any order, to the flow of the stage.
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from dph.corpus.documents import Document, position
 from dph.corpus.stage import Outcome
 
 _EXAMPLES = 5
+MOST_COUNTED = 40
+"""Counts of a stage that its manifest names one by one."""
 
 
 @dataclass(slots=True)
@@ -86,6 +88,18 @@ class Flow:
             self.reasons[name].add(reason)
         self.counts.update(other.counts)
         self.skipped.update(other.skipped)
+
+    def bounded(self) -> "Flow":
+        """The same with the largest counts alone, and how many others there were and their sum.
+
+        A stage may count by what it finds in documents, which has no end.
+        """
+        if len(self.counts) <= MOST_COUNTED:
+            return self
+        ranked = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))
+        kept, others = ranked[:MOST_COUNTED], ranked[MOST_COUNTED:]
+        rest = {f"({len(others)} others)": sum(count for _, count in others)}
+        return replace(self, counts=Counter(dict(kept) | rest))
 
     def total(self) -> Passage:
         """All passages together."""

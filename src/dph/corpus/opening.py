@@ -21,4 +21,4 @@ def open_input(path: Path, out: Path, *, workers: Workers = 1) -> Corpus:
     """
     if is_corpus(path):
         return open_corpus(path)
-    return ingest(plan([f"{_LABEL}={path}"]), out / _OWN_INPUT, workers=workers)
+    return ingest(plan([f"{_LABEL}={path}"], out=out), out / _OWN_INPUT, workers=workers)

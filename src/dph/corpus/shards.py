@@ -182,9 +182,12 @@ def shards_for(size: int) -> int:
 
 
 def digest(value: Any) -> str:
-    """The SHA-256 of a JSON value, whatever the order of its keys."""
+    """The SHA-256 of a JSON value, whatever the order of its keys.
+
+    Bytes of file names that are not UTF-8 (lone surrogates in Python) count as well.
+    """
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _manifest(path: Path) -> Manifest:

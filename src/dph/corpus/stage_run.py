@@ -154,7 +154,7 @@ def finish_stage(
         flow.add(Flow.of(summary["flow"]))
         kept = summary["files"][KEPT]
         shards.append(Shard(name, summary["documents"], summary["bytes"], kept))
-    write_manifest(out, Manifest(stage, shards, content.hex(), history, flow))
+    write_manifest(out, Manifest(stage, shards, content.hex(), history, flow.bounded()))
     for path in (out / ".done").glob("*.json"):
         if path.stem not in names:
             path.unlink()

@@ -5,6 +5,7 @@ import pytest
 from dph.corpus.decontaminate.run import decontaminate
 from dph.corpus.decontaminate.stage import CHECKS
 from dph.corpus.documents import Document
+from dph.corpus.flow import MOST_COUNTED
 from dph.corpus.tables import read_table
 from dph.errors import DataError, SettingsError
 from small_corpora import small_corpus
@@ -92,3 +93,36 @@ def test_a_set_that_cannot_be_read_and_an_unknown_check_are_bad_input(tmp_path, 
     (tmp_path / "empty.jsonl").write_text("")
     with pytest.raises(DataError, match="has no rows"):
         made(tmp_path, {"empty": tmp_path / "empty.jsonl"})
+
+
+def test_numbers_alone_are_no_evidence(tmp_path):
+    """A list of numbers is that of a hundred files; one word among them makes it one's own."""
+    numbers = " ".join(str(n) for n in range(12))
+    named = f"weights {numbers}"
+    path = tmp_path / "tests.jsonl"
+    path.write_text(json.dumps({"prompt": f"Sort {named}", "tests": ["0x1f 1e5 _ 2 " * 5]}) + "\n")
+    corpus = small_corpus(
+        tmp_path / "in",
+        [
+            document("list", f"x = [{numbers.replace(' ', ', ')}]"),
+            document("hex", "0x1f, 1e5, _, 2, " * 5),
+            document("named", named),
+        ],
+    )
+    decontaminate(corpus, tmp_path / "out", sets={"t": path})
+    (shard,) = (tmp_path / "out" / "dropped").iterdir()
+    assert [row["id"] for row in read_table(shard)] == ["named"]
+
+
+def test_what_is_counted_has_an_end(tmp_path):
+    words = [[f"w{n}x{k}" for k in range(10)] for n in range(100)]
+    path = tmp_path / "tests.jsonl"
+    path.write_text("".join(json.dumps({"prompt": " ".join(each)}) + "\n" for each in words))
+    documents = [document(f"d{n}", " ".join(each)) for n, each in enumerate(words)]
+    found = decontaminate(
+        small_corpus(tmp_path / "in", documents), tmp_path / "out", sets={"t": path}
+    )
+    counts = found.manifest.flow.counts
+    assert len(counts) == MOST_COUNTED + 1
+    assert counts["(60 others)"] == 60
+    assert found.manifest.flow.reasons["words:t"].documents == 100

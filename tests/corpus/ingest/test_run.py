@@ -209,3 +209,27 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
     assert kills
     assert files_of(tmp_path / "out") == files_of(tmp_path / "whole")
     assert Path(tmp_path / "out" / "manifest.json").is_file()
+
+
+def test_names_that_are_not_utf8_are_escaped(tmp_path):
+    home = tmp_path / "project"
+    home.mkdir()
+    for name in (b"caf\xe9.py", "caf\u00e9.py".encode()):
+        Path(os.fsdecode(os.path.join(os.fsencode(home), name))).write_text(f"x = {name!r}\n")  # noqa: PTH118
+    corpus = ingest(plan([str(home)]), tmp_path / "out")
+    assert {d.path for d in corpus.documents()} == {"caf\\udce9.py", "caf\u00e9.py"}
+    assert ingest(plan([str(home)]), tmp_path / "out").manifest == corpus.manifest
+
+
+@pytest.mark.parametrize("suffix", ["py", "jsonl"])
+def test_a_corpus_inside_of_its_source_is_no_part_of_it(tmp_path, suffix):
+    home = tmp_path / "project"
+    home.mkdir()
+    rows_file(home / f"a.{suffix}", made(3))
+    out = home / "corpus"
+    first = ingest(plan([str(home)], out=out), out)
+    again = ingest(plan([str(home)], out=out), out)
+    assert again.manifest == first.manifest
+    assert len(list(first.documents())) == (3 if suffix == "jsonl" else 1)
+    with pytest.raises(DataError, match="is an input: write the corpus to another directory"):
+        plan([str(home)], out=home)

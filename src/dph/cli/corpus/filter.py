@@ -4,7 +4,13 @@ from typing import Annotated
 
 import typer
 
-from dph.cli.corpus.options import EngineOption, InputOption, OutOption, open_workers
+from dph.cli.corpus.options import (
+    EngineOption,
+    InputOption,
+    OutOption,
+    named_values,
+    open_workers,
+)
 from dph.cli.options import JsonOption, WorkersOption, one_of
 
 
@@ -30,6 +36,15 @@ def filter_documents(
     source: InputOption,
     out: OutOption,
     preset: PresetOption = "fixed",
+    thresholds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--threshold",
+            metavar="RULE[.KIND]=CONDITION",
+            help="Drop by another condition, '> 0.5' or '< 2 or > 10'; '' leaves the rule out. May "
+            "be repeated.",
+        ),
+    ] = None,
     workers: WorkersOption = None,
     engine: EngineOption = "cores",
     as_json: JsonOption = False,
@@ -45,7 +60,8 @@ def filter_documents(
     from dph.corpus.rules.spec import filter_spec
     from dph.corpus.stage_run import run_stage
 
-    spec, number = filter_spec(preset), open_workers(engine, workers)
+    own = named_values(thresholds or (), "--threshold", empty=True)
+    spec, number = filter_spec(preset, own), open_workers(engine, workers)
     corpus = open_input(source, out, workers=number)
     with open_progress().task("filter", len(corpus.shards), "shards") as advance:
         made = run_stage(spec, corpus, out, workers=number, on_progress=advance)

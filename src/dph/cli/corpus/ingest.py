@@ -53,7 +53,7 @@ def ingest(
     from dph.corpus.ingest.sources import plan
 
     chosen = column_choices(columns or ())
-    units = plan(inputs, about=about, columns=chosen)
+    units = plan(inputs, about=about, columns=chosen, out=out)
     with open_progress().task("ingest", len(units), "parts of inputs") as advance:
         corpus = run_ingest(
             units, out, shards=shards, workers=open_workers(engine, workers), on_progress=advance

@@ -8,6 +8,9 @@ import typer
 from dph.cli.corpus.options import EngineOption, OutOption, named_values, open_workers
 from dph.cli.options import JsonOption, WorkersOption
 
+_TOLD = 0.01
+"""A part that is short of more than this share of what it was to have is told of in a line."""
+
 
 def mix(
     out: OutOption,
@@ -37,8 +40,8 @@ def mix(
 ) -> None:
     """Take of each corpus its share of a budget, and write one corpus.
 
-    What is taken of a part is a uniform sample. A part that is too small leaves a shortfall, which
-    is told and not filled up.
+    What is taken of a part is a uniform sample, without the documents that do not fit what is left
+    of its share. A part that is too small leaves a shortfall, which is told and not filled up.
     """
     from dph.cli.corpus.summary import print_corpus
     from dph.cli.display.progress import open_progress
@@ -58,6 +61,10 @@ def mix(
         mixed = run_mix(corpora, out, mixture=mixture, workers=open_workers(engine, workers))
         advance(len(corpora), "")
     print_corpus(mixed, as_json=as_json)
+    for name, quota in mixture.quotas().items():
+        short = mixed.manifest.flow.counts[f"short {name}"]
+        if not as_json and short > _TOLD * quota:
+            typer.echo(f"short: {name} has {(quota - short) / 1e6:.2f} of {quota / 1e6:.2f} MB")
 
 
 def _numbers(texts: list[str], flag: str) -> dict[str, float]:

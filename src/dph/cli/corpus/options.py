@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dph.corpus.tasks import Workers
 
 InputOption = Annotated[
@@ -51,8 +53,8 @@ def open_workers(engine: str, workers: int | None) -> "Workers":
     return workers or default_workers()
 
 
-def named_values(texts: list[str], flag: str) -> dict[str, str]:
-    """The values of an option that is given as NAME=VALUE, once for a name.
+def named_values(texts: "Sequence[str]", flag: str, *, empty: bool = False) -> dict[str, str]:
+    """The values of an option that is given as NAME=VALUE, once for a name; ``empty`` ones too.
 
     Raises:
         SettingsError: one has another form, or its name is there already.
@@ -62,7 +64,7 @@ def named_values(texts: list[str], flag: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
-        if not name or not equals or not value or name in found:
+        if not name or not equals or not (value or empty) or name in found:
             raise SettingsError(f"{flag} is given once for a name, as NAME=VALUE; got {text!r}")
         found[name] = value
     return found

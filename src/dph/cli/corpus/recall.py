@@ -122,9 +122,22 @@ def recall(
         )
     if not as_json:
         typer.echo(table_text(_table(rounds_of(out))))
+        typer.echo(_scores_line(rounds_of(out)[-1], threshold))
     print_corpus(kept, as_json=as_json)
     if not as_json and patterns is None:
         typer.echo(f"to go on: answer {out / REVIEW} and give it with --patterns")
+
+
+def _scores_line(last: "Mapping[str, Any]", threshold: float) -> str:
+    """Where the scores of the last round lie, and what to do if none of them is high enough."""
+    told = ", ".join(f"{value:.3f} at {name}" for name, value in last["quantiles"].items())
+    line = f"scores of all pages by quantile: {told}"
+    if last["by_score"]:
+        return line
+    return (
+        f"{line}\nno page scores {threshold:g} or more, so none is recalled by score: give more "
+        "seeds, or choose --threshold among these scores"
+    )
 
 
 def _table(rounds: "Sequence[Mapping[str, Any]]") -> Any:

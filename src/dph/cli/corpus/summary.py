@@ -7,12 +7,16 @@ import typer
 from dph.cli.display.output import json_text, table_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.table import Table
     from rich.text import Text
 
     from dph.corpus.flow import Flow, Passage
     from dph.corpus.shards import Corpus
 
+_COUNTS, _NAME = 12, 80
+"""Counts that are printed, and characters of their names."""
 _LANGUAGES = 12
 """Kinds of documents that are listed by themselves, those with most bytes."""
 
@@ -29,14 +33,21 @@ def print_corpus(corpus: "Corpus", *, as_json: bool) -> None:
         typer.echo("\n" + table_text(_reasons(flow)))
     for title, counts in (("counted", flow.counts), ("never documents", flow.skipped)):
         if counts:
-            listed = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
-            typer.echo(f"\n{title}: {listed}")
+            typer.echo(f"\n{title}: {_listed(counts)}")
     total = flow.total()
     typer.echo(
         f"\n{manifest.stage}: kept {total.kept_documents} of {total.documents} documents, "
         f"{total.kept_bytes / 1e6:.2f} of {total.bytes / 1e6:.2f} MB "
         f"in {len(corpus.shards)} shards -> {corpus.directory}"
     )
+
+
+def _listed(counts: "Mapping[str, int]") -> str:
+    """The largest counts, in the order of their names, and how many others there are."""
+    ranked = sorted(counts, key=lambda name: (-counts[name], name))
+    more = [f"and {len(ranked) - _COUNTS} others"] if len(ranked) > _COUNTS else []
+    names = [f"{_shown(name[:_NAME])} {counts[name]}" for name in sorted(ranked[:_COUNTS])]
+    return ", ".join([*names, *more])
 
 
 def _passages(flow: "Flow") -> "Table":

@@ -1,5 +1,6 @@
 """Test sets as an index: their runs of 10 words, the functions they ask for, their queries."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,9 @@ INDEX = pa.schema(
 )
 """The columns of the index: a row for each thing that is looked for."""
 
+_WORD = re.compile(r"\w+")
+_NUMBER = re.compile(r"\d\w*|_+")
+"""A word that says nothing by itself: 12, 0x1f, 1e5."""
 GRAM, ENTRY_POINT, QUERY, DATABASE = "words", "entry_point", "query", "database"
 """The kinds of things that are looked for."""
 _QUERIES, _DATABASES = ("query", "sql", "SQL", "gold_sql"), ("db_id", "database")
@@ -50,7 +54,8 @@ def write_index(sets: Mapping[str, Path], path: Path) -> None:
     """Write the index of test sets, by their names, to ``path``.
 
     Rows may have an ``entry_point``, a ``query`` (or sql, SQL, gold_sql) and a ``db_id``; every
-    text in them counts by its runs of 10 words. What two sets share is told of the first by name.
+    text in them counts by its runs of 10 words, but for runs of numbers alone. What two sets share
+    is told of the first by name.
 
     Raises:
         DataError: a file cannot be read, has no rows, or a row is not an object.
@@ -94,7 +99,7 @@ def read_index(path: Path) -> TestSets:
 
 def _things(row: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
     for text in _texts(row):
-        yield from ((GRAM, "", value) for value in shingle_hashes(text.lower(), WORDS).tolist())
+        yield from ((GRAM, "", value) for value in _grams(text.lower()))
     name = row.get("entry_point")
     if isinstance(name, str) and name and not name.startswith("__"):
         yield ENTRY_POINT, name, 0
@@ -104,6 +109,17 @@ def _things(row: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
     for column in _DATABASES:
         if isinstance(row.get(column), str) and row[column]:
             yield DATABASE, row[column], 0
+
+
+def _grams(text: str) -> list[int]:
+    """The runs of 10 words, without those of numbers alone, which tables of any kind share."""
+    hashes = shingle_hashes(text, WORDS)
+    if not len(hashes):
+        return []
+    numbers = np.array([bool(_NUMBER.fullmatch(word)) for word in _WORD.findall(text)], dtype=int)
+    in_a_row = np.convolve(numbers, np.ones(WORDS, dtype=int), mode="valid")
+    found: list[int] = hashes[in_a_row < WORDS].tolist()
+    return found
 
 
 def _texts(value: Any) -> Iterator[str]:

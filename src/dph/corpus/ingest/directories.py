@@ -11,10 +11,10 @@ from dph.errors import DataError
 _NOT_FILES_OF_OURS = frozenset({".git", ".hg", ".svn"})
 
 
-def list_files(directory: Path) -> list[tuple[str, int, int]]:
+def list_files(directory: Path, *, without: Path | None = None) -> list[tuple[str, int, int]]:
     """Path, size and time of change (ns) of each file and link below ``directory``, in order.
 
-    Bookkeeping of version control is left out.
+    Bookkeeping of version control is left out, and so is the directory ``without``.
 
     Raises:
         DataError: ``directory`` itself cannot be read.
@@ -33,12 +33,16 @@ def list_files(directory: Path) -> list[tuple[str, int, int]]:
         for entry in entries:
             path = f"{place}/{entry.name}" if place else entry.name
             if entry.is_dir(follow_symlinks=False):
-                if entry.name not in _NOT_FILES_OF_OURS:
+                if entry.name not in _NOT_FILES_OF_OURS and not _same(entry, without):
                     open_directories.append(path)
             else:
                 state = entry.stat(follow_symlinks=False)
                 found.append((path, state.st_size, state.st_mtime_ns))
     return sorted(found)
+
+
+def _same(entry: os.DirEntry[str], other: Path | None) -> bool:
+    return other is not None and other.exists() and other.samefile(entry.path)
 
 
 def directory_files(directory: Path, paths: Sequence[str]) -> Iterator[RawFile | Skip]:

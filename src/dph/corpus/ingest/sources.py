@@ -10,6 +10,7 @@ from typing import Any
 from dph.corpus.ingest.about import about_sources
 from dph.corpus.ingest.directories import list_files
 from dph.corpus.ingest.git import is_repository, newest_commit
+from dph.corpus.ingest.reading import printable
 from dph.corpus.ingest.rows import ROW_SUFFIXES
 from dph.corpus.shards import digest
 from dph.errors import DataError
@@ -65,7 +66,11 @@ class Unit:
 
 
 def plan(
-    inputs: Sequence[str], *, about: Path | None = None, columns: Mapping[str, str] | None = None
+    inputs: Sequence[str],
+    *,
+    about: Path | None = None,
+    columns: Mapping[str, str] | None = None,
+    out: Path | None = None,
 ) -> list[Unit]:
     """The units of ``inputs``, in an order that does not depend on theirs.
 
@@ -73,9 +78,11 @@ def plan(
         inputs: paths, or NAME=PATH where the label is not to be taken from the path.
         about: a file of rows with facts on the sources (``about_sources``).
         columns: the columns of rows that fields come in, where their names are others.
+        out: where the corpus will be written; it may lie inside an input, of which it is no part.
 
     Raises:
-        DataError: an input is missing or of no known kind, or two have the same label.
+        DataError: ``out`` is an input, an input is missing or of no known kind, or two have the
+            same label.
     """
     facts = about_sources(about) if about else {}
     units: list[Unit] = []
@@ -88,7 +95,9 @@ def plan(
                 "give one of them a name of its own as NAME=PATH"
             )
         taken[label] = path
-        units += _units(label, path, facts.get(label, {}), columns or {})
+        if out is not None and out.resolve() == path.resolve():
+            raise DataError(f"{path} is an input: write the corpus to another directory")
+        units += _units(label, path, facts.get(label, {}), columns or {}, out)
     if unknown := sorted(set(facts) - set(taken)):
         raise DataError(
             f"{about} tells of {unknown[0]!r}, which is no input; "
@@ -98,8 +107,8 @@ def plan(
     return sorted(found.values(), key=lambda unit: (unit.label, unit.files[:1], unit.version))
 
 
-def kind_of(path: Path) -> Kind:
-    """What an input is.
+def kind_of(path: Path, *, out: Path | None = None) -> Kind:
+    """What an input is; a directory ``out`` inside it is no part of it.
 
     Raises:
         DataError: there is nothing there, or nothing that could be read.
@@ -107,7 +116,7 @@ def kind_of(path: Path) -> Kind:
     if path.is_dir():
         if is_repository(path):
             return Kind.GIT
-        return Kind.ROWS if _row_files(path) else Kind.DIRECTORY
+        return Kind.ROWS if _row_files(path, out) else Kind.DIRECTORY
     if not path.is_file():
         raise DataError(f"there is no file or directory {path}")
     if path.name.endswith(ROW_SUFFIXES):
@@ -125,7 +134,7 @@ def _labelled(text: str) -> tuple[str, Path]:
     if named and not Path(text).exists():
         return named[1], Path(named[2])
     path = Path(text)
-    name = path.resolve().name
+    name = printable(path.resolve().name)
     for suffix in sorted((*ARCHIVE_SUFFIXES, *ROW_SUFFIXES), key=len, reverse=True):
         if path.is_file() and name.endswith(suffix):
             return name.removesuffix(suffix), path
@@ -133,9 +142,13 @@ def _labelled(text: str) -> tuple[str, Path]:
 
 
 def _units(
-    label: str, path: Path, facts: Mapping[str, Any], columns: Mapping[str, str]
+    label: str,
+    path: Path,
+    facts: Mapping[str, Any],
+    columns: Mapping[str, str],
+    out: Path | None,
 ) -> Iterator[Unit]:
-    kind = kind_of(path)
+    kind = kind_of(path, out=out)
     columns = columns if kind is Kind.ROWS else {}
 
     def unit(version: str, files: Sequence[str] = (), *, place: Path = path) -> Unit:
@@ -152,16 +165,17 @@ def _units(
     if kind is Kind.GIT:
         yield unit(newest_commit(path)[0])
     elif kind is Kind.DIRECTORY:
-        for group in _groups(list_files(path)):
+        for group in _groups(list_files(path, without=out)):
             yield unit(digest(group), [name for name, _, _ in group])
     else:
-        for file in _row_files(path) if path.is_dir() else [path]:
+        for file in _row_files(path, out) if path.is_dir() else [path]:
             yield unit(sha256(file), place=file)
 
 
-def _row_files(directory: Path) -> list[Path]:
+def _row_files(directory: Path, out: Path | None) -> list[Path]:
     """The files of a directory that holds files of rows and nothing else; [] if it does not."""
-    found = sorted(path for path in directory.iterdir() if not path.name.startswith("."))
+    there = sorted(path for path in directory.iterdir() if not path.name.startswith("."))
+    found = [path for path in there if out is None or path.resolve() != out.resolve()]
     rows = [path for path in found if path.name.endswith(ROW_SUFFIXES) and path.is_file()]
     return rows if rows == found else []
 

@@ -27,7 +27,7 @@ from dph.corpus.tasks import Workers, run_tasks
 from dph.errors import SettingsError
 from dph.files import atomic_file, make_directory, sha256
 
-VERSION = 1
+VERSION = 2
 """Counts up when the same parts and settings give another mixture."""
 _MARKS = ("id", "language", "bytes")
 

@@ -1,7 +1,8 @@
 """Which documents a mixture takes: of each part the first in the order of a corpus.
 
-That order is by hash of the id, so what is taken is a uniform sample of each part and language, and
-without caps a larger budget takes the same documents and more.
+That order is by hash of the id, so what is taken is a uniform sample of each part and language. A
+document that does not fit what is left of its part's share is passed over, and smaller ones after
+it still fill that: only the end of a part prefers small documents.
 """
 
 from collections import Counter
@@ -30,7 +31,6 @@ class Selection:
 
     def __init__(self, mixture: Mixture) -> None:
         self._quotas, self._caps = mixture.quotas(), mixture.caps
-        self._full: set[str] = set()
         self._last_id = ""
         self.taken: Counter[str] = Counter()
         self._by_language: Counter[str] = Counter()
@@ -48,12 +48,9 @@ class Selection:
     def shortfalls(self) -> dict[str, int]:
         """Bytes that each part was to have and its documents did not fill.
 
-        A part that was full but for a document that did not fit has none.
+        Where a part had documents enough this is less than the smallest that was passed over.
         """
-        return {
-            part: 0 if part in self._full else quota - self.taken[part]
-            for part, quota in self._quotas.items()
-        }
+        return {part: quota - self.taken[part] for part, quota in self._quotas.items()}
 
     def _reason(self, candidate: Candidate) -> str:
         if candidate.id == self._last_id:
@@ -61,9 +58,6 @@ class Selection:
         cap = self._caps.get(candidate.language)
         if cap is not None and self._by_language[candidate.language] + candidate.bytes > cap:
             return CAPPED
-        if candidate.part in self._full:
-            return FULL
         if self.taken[candidate.part] + candidate.bytes > self._quotas[candidate.part]:
-            self._full.add(candidate.part)
             return FULL
         return ""

@@ -7,19 +7,24 @@ from typing import Any
 
 from dph.corpus.recall.review import Section
 
+QUANTILES = (0.5, 0.9, 0.99, 1.0)
+"""Of the scores of a round, that are told."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
     """What one round did.
 
-    ``recall`` and ``precision`` are those on the labelled pages, of what it recalls by score or by
-    URL; None without any.
+    ``quantiles`` are those of the scores of all pages, by ``QUANTILES``. ``recall`` and
+    ``precision`` are those on the labelled pages, of what it recalls by score or by URL; None
+    without any.
     """
 
     round: int
     seeds: int
     others: int
     by_score: int
+    quantiles: Mapping[str, float]
     by_url: int
     related_domains: int
     joined: int

@@ -12,12 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dph.corpus.documents import Document
 from dph.corpus.recall.labelled import measure
-from dph.corpus.recall.learnt import Domain, Learnt, Round
+from dph.corpus.recall.learnt import QUANTILES, Domain, Learnt, Round
 from dph.corpus.recall.review import Section, sections
 from dph.corpus.recall.settings import RecallSettings
 from dph.corpus.recall.urls import Patterns, domain_of
+from dph.corpus.recall.windows import Windows
 from dph.corpus.recall.work import EXAMPLES
 from dph.corpus.shard_work import part_path
 from dph.corpus.shards import DROPPED, KEPT, Corpus, digest
@@ -35,6 +38,7 @@ class _Seen:
 
     domains: Sequence[Domain]
     by_score: int
+    quantiles: Mapping[str, float]
     by_url: AbstractSet[str]
     sections: Mapping[str, Section]
     labelled: AbstractSet[str]
@@ -81,6 +85,7 @@ class Rounds:
                     seeds=counts[True],
                     others=counts[False],
                     by_score=seen.by_score,
+                    quantiles=seen.quantiles,
                     by_url=len(seen.by_url),
                     related_domains=len(seen.related),
                     joined=len(missed),
@@ -133,10 +138,11 @@ class Rounds:
     ) -> tuple[Path, Counter[bool]]:
         path = make_directory(self._work / f"round-{number}") / "examples.parquet"
         most, counts = self.settings.examples, Counter[bool]()
+        windows = Windows(self.seeds, self.pages, longest=self.settings.characters)
         with atomic_file(path) as temporary, TableWriter(temporary, EXAMPLES) as table:
 
             def write(document: Document, *, seed: bool) -> None:
-                text = document.text[: self.settings.characters]
+                text = windows.cut(document, seed=seed)
                 table.write({"seed": seed, "text": text}, size=len(text))
                 counts[seed] += 1
 
@@ -213,9 +219,11 @@ class Rounds:
 
     def _look(self, number: int, scores: Sequence[Path]) -> _Seen:
         pages, recalled, known = Counter[str](), Counter[str](), set[str]()
+        values: list[float] = []
         for row in _rows(scores):
             domain = domain_of(row["url"])
             pages[domain] += 1
+            values.append(row["score"])
             recalled[domain] += row["score"] >= self.settings.threshold
             if row["id"] in self.labels:
                 known.add(row["id"])
@@ -237,6 +245,7 @@ class Rounds:
         return _Seen(
             domains,
             sum(recalled.values()),
+            {f"{q:g}": float(np.quantile(values, q)) for q in QUANTILES},
             by_url,
             sections(self._pages_of(scores, related)),
             labelled,

@@ -28,7 +28,7 @@ from dph.corpus.tasks import Workers
 from dph.errors import DataError
 from dph.files import atomic_file, read_json, sha256, write_json
 
-VERSION = 1
+VERSION = 2
 """Counts up when the same pages, seeds and settings give another outcome."""
 ROUNDS, REVIEW, DOMAINS = "rounds.json", "url_patterns.csv", "domains.parquet"
 _FILES = {"pieces": "pieces.json", "classifier": "classifier", "domains": "related.json"}

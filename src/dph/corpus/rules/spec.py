@@ -1,24 +1,28 @@
 """The stage of filtering by its settings: loads nothing of the extra, which it asks for."""
 
+from collections.abc import Mapping
+
 from dph.corpus.extra import READING, require
 from dph.corpus.rules.presets import load_preset
+from dph.corpus.rules.thresholds import with_thresholds
 from dph.corpus.stage import StageSpec
 
 _SECONDS = 300.0
 """For one document. Lexers and parsers take up to a minute for the largest."""
 
 
-def filter_spec(preset: str) -> StageSpec:
-    """The stage that filters by the rules of ``preset``.
+def filter_spec(preset: str, thresholds: Mapping[str, str] | None = None) -> StageSpec:
+    """The stage that filters by the rules of ``preset``, with ``thresholds`` of one's own.
 
     Raises:
-        SettingsError: there is no such preset, or the extra ``corpus`` is not installed.
+        SettingsError: there is no such preset or rule, a condition cannot be read, or the extra
+            ``corpus`` is not installed.
     """
-    load_preset(preset)
+    with_thresholds(load_preset(preset), thresholds or {})
     require(READING, "filter")
     return StageSpec(
         name="filter",
         entry="dph.corpus.rules.stage:make_filter",
-        settings={"preset": preset},
+        settings={"preset": preset} | ({"thresholds": dict(thresholds)} if thresholds else {}),
         seconds=_SECONDS,
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ from dph.corpus.documents import DocType, Document
 from dph.corpus.languages import language_of, language_of_path
 from dph.corpus.rules.judge import Judgement, judge
 from dph.corpus.rules.presets import load_preset
+from dph.corpus.rules.thresholds import with_thresholds
 from dph.corpus.signals import FileView
 from dph.corpus.stage import DocumentStage, Drop, Outcome
 
@@ -31,15 +33,15 @@ SIGNALS = pa.schema([("id", pa.string()), ("signal", pa.string()), ("value", pa.
 
 
 def make_filter(settings: Mapping[str, Any]) -> DocumentStage:
-    """The stage, of ``settings`` with a ``preset``."""
-    return FilterStage(settings["preset"])
+    """The stage, of ``settings`` with a ``preset`` and, where they are, ``thresholds``."""
+    return FilterStage(settings["preset"], settings.get("thresholds", {}))
 
 
 class FilterStage:
-    """Applies a preset to documents."""
+    """Applies a preset to documents, with thresholds of one's own (``with_thresholds``)."""
 
-    def __init__(self, preset: str) -> None:
-        self._preset = load_preset(preset)
+    def __init__(self, preset: str, thresholds: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._preset = with_thresholds(load_preset(preset), thresholds)
 
     @property
     def tables(self) -> Mapping[str, pa.Schema]:
