@@ -1,15 +1,22 @@
 """``dph diagnose``: what a run lost against its initial policy, and where it went."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dph.cli.options import JsonOption, OlderSetOption, SetNamesOption, renamed_set
 
+if TYPE_CHECKING:
+    from dph.diagnosis import Diagnosis
+
 
 def diagnose(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, evaluated.")],
+    run: Annotated[
+        Path,
+        typer.Argument(metavar="RUN", help="Run directory, evaluated, or a directory of runs."),
+    ],
     against: Annotated[
         Path | None,
         typer.Option(
@@ -59,10 +66,43 @@ def diagnose(
     from dph.cli.display.output import json_text
     from dph.diagnosis import diagnose as diagnose_run
     from dph.diagnosis import diagnosis_document
+    from dph.runs.found_runs import holds_runs
 
-    set_names = renamed_set(older_set, set_names, now="--set-name")
-    found = diagnose_run(run, against, sets=set_names or (), ks=ks, fdr=fdr, died=died, seed=seed)
-    if as_json:
-        typer.echo(json_text(diagnosis_document(found)))
+    sets = renamed_set(older_set, set_names, now="--set-name") or ()
+
+    def diagnosed(path: Path) -> "Diagnosis":
+        return diagnose_run(path, against, sets=sets, ks=ks, fdr=fdr, died=died, seed=seed)
+
+    several = holds_runs(run)
+    found, notes = _of_each(run, diagnosed) if several else ([diagnosed(run)], [])
+    for note in notes:
+        typer.echo(note, err=True)
+    documents = [diagnosis_document(one) for one in found] if as_json else []
+    if not as_json:
+        typer.echo("\n\n".join(diagnosis_text(one, most=problems) for one in found))
+    elif several:
+        typer.echo(json_text({"schema": 1, "diagnoses": documents, "notes": notes}))
     else:
-        typer.echo(diagnosis_text(found, most=problems))
+        typer.echo(json_text(documents[0]))
+
+
+def _of_each(
+    place: Path, diagnosed: Callable[[Path], "Diagnosis"]
+) -> tuple[list["Diagnosis"], list[str]]:
+    """The diagnoses of the runs in a directory, and why others have none.
+
+    Raises:
+        DataError: there is no run, or none that can be diagnosed.
+    """
+    from dph.errors import DataError
+    from dph.runs.found_runs import runs_at
+
+    found, notes = [], []
+    for path in runs_at([place]):
+        try:
+            found.append(diagnosed(path))
+        except DataError as error:  # the other runs can be told of without it
+            notes.append(str(error))
+    if not found:
+        raise DataError("; ".join(notes))
+    return found, notes
