@@ -1,6 +1,6 @@
 """``dph diagnose``: what a run lost against its initial policy, and where it went."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,48 +11,52 @@ from dph.cli.options import JsonOption, OlderSetOption, SetNamesOption, renamed_
 if TYPE_CHECKING:
     from dph.diagnosis import Diagnosis
 
+RunArgument = Annotated[
+    Path, typer.Argument(metavar="RUN", help="Run directory, evaluated, or a directory of runs.")
+]
+AgainstOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--against",
+        metavar="RUN_OR_EVALUATION",
+        help="Compare with this run or evaluation [default: the run's initial policy].",
+    ),
+]
+KOption = Annotated[
+    list[int] | None,
+    typer.Option(
+        "-k", min=1, metavar="K", help="k of Pass@k; may be repeated [default: 8, 16, 32]."
+    ),
+]
+FdrOption = Annotated[
+    float,
+    typer.Option(
+        "--fdr",
+        metavar="RATE",
+        help="Chance that two draws of one model are told apart in anything.",
+    ),
+]
+DiedOption = Annotated[
+    float,
+    typer.Option(
+        "--died", metavar="PART", help="A style died when at most this part of its share is left."
+    ),
+]
+ProblemsOption = Annotated[
+    int,
+    typer.Option(min=0, metavar="N", help="List at most N lost and N gained problems a set."),
+]
+
 
 def diagnose(
-    run: Annotated[
-        Path,
-        typer.Argument(metavar="RUN", help="Run directory, evaluated, or a directory of runs."),
-    ],
-    against: Annotated[
-        Path | None,
-        typer.Option(
-            "--against",
-            metavar="RUN_OR_EVALUATION",
-            help="Compare with this run or evaluation [default: the run's initial policy].",
-        ),
-    ] = None,
+    run: RunArgument,
+    against: AgainstOption = None,
     set_names: SetNamesOption = None,
     older_set: OlderSetOption = None,
-    ks: Annotated[
-        list[int] | None,
-        typer.Option(
-            "-k", min=1, metavar="K", help="k of Pass@k; may be repeated [default: 8, 16, 32]."
-        ),
-    ] = None,
-    fdr: Annotated[
-        float,
-        typer.Option(
-            "--fdr",
-            metavar="RATE",
-            help="Chance that two draws of one model are told apart in anything.",
-        ),
-    ] = 0.05,
-    died: Annotated[
-        float,
-        typer.Option(
-            "--died",
-            metavar="PART",
-            help="A style died when at most this part of its share is left.",
-        ),
-    ] = 0.1,
-    problems: Annotated[
-        int,
-        typer.Option(min=0, metavar="N", help="List at most N lost and N gained problems a set."),
-    ] = 10,
+    ks: KOption = None,
+    fdr: FdrOption = 0.05,
+    died: DiedOption = 0.1,
+    problems: ProblemsOption = 10,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the intervals.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
@@ -63,9 +67,7 @@ def diagnose(
     number.
     """
     from dph.cli.display.diagnosis import diagnosis_text
-    from dph.cli.display.output import json_text
     from dph.diagnosis import diagnose as diagnose_run
-    from dph.diagnosis import diagnosis_document
     from dph.runs.found_runs import holds_runs
 
     sets = renamed_set(older_set, set_names, now="--set-name") or ()
@@ -77,13 +79,10 @@ def diagnose(
     found, notes = _of_each(run, diagnosed) if several else ([diagnosed(run)], [])
     for note in notes:
         typer.echo(note, err=True)
-    documents = [diagnosis_document(one) for one in found] if as_json else []
-    if not as_json:
-        typer.echo("\n\n".join(diagnosis_text(one, most=problems) for one in found))
-    elif several:
-        typer.echo(json_text({"schema": 1, "diagnoses": documents, "notes": notes}))
+    if as_json:
+        typer.echo(_json(found, notes, several=several))
     else:
-        typer.echo(json_text(documents[0]))
+        typer.echo("\n\n".join(diagnosis_text(one, most=problems) for one in found))
 
 
 def _of_each(
@@ -106,3 +105,14 @@ def _of_each(
     if not found:
         raise DataError("; ".join(notes))
     return found, notes
+
+
+def _json(found: Sequence["Diagnosis"], notes: Sequence[str], *, several: bool) -> str:
+    """The document of one run, or those of a directory."""
+    from dph.cli.display.output import json_text
+    from dph.diagnosis import diagnosis_document
+
+    documents = [diagnosis_document(one) for one in found]
+    if not several:
+        return json_text(documents[0])
+    return json_text({"schema": 1, "diagnoses": documents, "notes": notes})
