@@ -1,5 +1,6 @@
 """docs/graders.md says what the commands do: its examples are run and its numbers compared."""
 
+import csv
 import json
 import os
 import re
@@ -99,8 +100,8 @@ def test_the_example_of_the_readme(shell, tmp_path):
 
 def test_the_example_of_a_verifier_of_ones_own(shell, tmp_path):
     assert "mean reward 0.5000" in shell(example("own"))
-    rows = (tmp_path / "graded-own.jsonl").read_text().splitlines()
-    assert [json.loads(row)["outcome"] for row in rows] == ["CORRECT", "WRONG"]
+    with (tmp_path / "graded-own.csv").open(newline="") as file:
+        assert [row["outcome"] for row in csv.DictReader(file)] == ["CORRECT", "WRONG"]
 
 
 def test_the_passk_example(shell):

@@ -9,7 +9,7 @@ from benchmarks.natural_world.forms import FORMS
 from benchmarks.natural_world.sets import EVALUATED
 from dph.files import read_json, write_text
 from dph.reporting.labels import method_label
-from dph.runs.evaluation_stage import EVALUATION_FILE
+from dph.runs.layout import EVALUATION
 from dph.worlds.world import MANIFEST
 
 START, END = "<!-- natural: begin -->", "<!-- natural: end -->"
@@ -21,7 +21,7 @@ def report(out: Path) -> str:
     """The tables of every seed in ``out``."""
     parts = [forms_table(read_json(path) for path in sorted((out / "forms").glob("*.json")))]
     for directory in sorted(path.parent.parent for path in out.glob(f"*/world/{MANIFEST}")):
-        if (directory / "base" / EVALUATION_FILE).exists():
+        if (directory / "base" / EVALUATION).exists():
             parts += [_seed_text(directory), scores_table(_evaluations(directory))]
     return "\n".join(parts)
 
@@ -56,8 +56,8 @@ def _seed_text(directory: Path) -> str:
 
 def _evaluations(directory: Path) -> dict[str, Mapping[str, Any]]:
     """The sets of each evaluated model, the base first."""
-    found = {"base": read_json(directory / "base" / EVALUATION_FILE)["sets"]}
-    for path in sorted(directory.glob(f"*/{EVALUATION_FILE}")):
+    found = {"base": read_json(directory / "base" / EVALUATION)["sets"]}
+    for path in sorted(directory.glob(f"*/{EVALUATION}")):
         if path.parent.name != "base":
             found[path.parent.name] = read_json(path)["sets"]
     return found

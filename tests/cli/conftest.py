@@ -83,6 +83,12 @@ def example(tmp_path, speller, monkeypatch):
     return directory / "recipe.toml"
 
 
+@pytest.fixture
+def extras_installed(monkeypatch):
+    """A machine where every package is that only some settings need."""
+    monkeypatch.setattr("dph.settings.extras.find_spec", lambda name: name)
+
+
 @pytest.fixture(autouse=True)
 def _leave_the_process_as_it_was(monkeypatch):
     """Verbs silence libraries and extend sys.path: undo both."""

@@ -5,6 +5,7 @@ import pytest
 from dph import DataError, compare
 from dph.evaluation.samples_file import samples_table, write_samples
 from dph.records import Completion, GradedCompletion, Outcome, Verdict
+from report_runs import make_runs
 
 PROBLEMS = 4
 
@@ -77,7 +78,7 @@ def test_the_usual_k_are_those_that_fit(dph, make_run):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["a", "nope"], "nope was not evaluated"),
+        (["a", "nope"], "there is no run directory nope"),
         (["a", "a"], "named twice"),
         (["a", "--set-name", "test"], "was evaluated on dev, not on 'test'"),
         (["a", "-k", "9"], "k=9"),
@@ -168,3 +169,12 @@ def test_a_notebook_compares_on_chosen_sets_and_ks(make_run):
     assert {row.metric for row in compare(base, better, ks=[2])} == {"mean", "pass_at_2"}
     with pytest.raises(DataError, match="was evaluated on dev, not on 'test'"):
         compare(base, sets=["test"])
+
+
+def test_a_directory_of_runs_is_compared_with_what_they_began_with(dph, tmp_path):
+    runs = make_runs(tmp_path / "quickstart", sets={"in_domain": 4})
+    code, out, err = dph("compare", runs, "--json")
+    content = json.loads(out)
+    assert (code, err) == (0, "")
+    assert content["baseline"] == str(runs / "base")
+    assert list(content["labels"].values()) == ["base", "dph_f", "grpo"]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from diagnosis.models import Model, a_model, samples_of, save_evaluation
+from report_runs import make_runs
 
 BASE = a_model(60)
 COLLAPSED = Model(shares=np.tile([0.985, 0.005, 0.005, 0.005], (60, 1)), chances=BASE.chances)
@@ -80,7 +81,7 @@ def test_the_baseline_is_found_in_the_run(dph, runs, tmp_path):
     [
         (["nope"], "nope was not evaluated"),
         (["run", "--against", "run"], "compared with itself"),
-        (["run"], "name what to compare"),
+        (["run"], "--against names another to compare with"),
         (["run", "--against", "base", "--fdr", "2"], "between 0 and 1, got 2"),
         (["run", "--against", "base", "--died", "1"], "[0, 1), got 1"),
         (["run", "--against", "base", "-k", "99"], "k=99"),
@@ -104,3 +105,21 @@ def test_names_that_others_chose_are_neither_markup_nor_commands(dph, tmp_path):
     assert "[red]a[/red]" in out
     assert not {"\x1b", "\u202e"} & set(out)
     assert "d d" in out
+
+
+def test_every_run_of_a_directory_is_diagnosed(dph, tmp_path):
+    runs = make_runs(tmp_path / "quickstart", sets={"in_domain": 4})
+    (runs / "dph_f" / "samples.parquet").unlink()
+    code, out, err = dph("diagnose", runs, "--json")
+    document = json.loads(out)
+    assert code == 0
+    assert "dph_f was not evaluated" in err
+    assert document["notes"] == [err.strip()]
+    assert [(one["run"], one["baseline"]) for one in document["diagnoses"]] == [
+        (str(runs / "grpo"), str(runs / "base"))
+    ]
+    assert f"{runs / 'grpo'} against {runs / 'base'}" in dph("diagnose", runs)[1]
+    (runs / "grpo" / "samples.parquet").unlink()
+    code, out, err = dph("diagnose", runs)
+    assert (code, out) == (2, "")
+    assert "grpo was not evaluated" in err

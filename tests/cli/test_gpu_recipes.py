@@ -77,7 +77,9 @@ def save_tokenizer(directory):
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=inner, eos_token="<eos>", pad_token="<eos>", unk_token="<unk>"
     )
-    tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    tokenizer.chat_template = (
+        "{% for m in messages %}{{ m.content }}{% endfor %}{% if enable_thinking %} word{% endif %}"
+    )
     tokenizer.save_pretrained(directory)
 
 
@@ -123,8 +125,9 @@ def data_of(tmp_path_factory):
 
 
 @pytest.fixture
-def checked(dph, model_of, data_of):
+def checked(dph, request, model_of, data_of):
     """What ``dph recipe check --json`` says of a recipe on a card of so many bytes."""
+    request.getfixturevalue("extras_installed")
 
     def check(name, memory, *more):
         table = tomllib.loads((PLACE / f"{name}.toml").read_text())

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from dph.hub import resolve_names
+from dph.runs.base_evaluation import find_base
 from dph.settings import load_recipe
 from hub_fixtures import *  # noqa: F403
 
@@ -131,6 +132,8 @@ def test_names_on_the_hub_online_and_then_offline_give_the_weights_of_local_file
     assert offline.returncode == 0, offline.stderr
     assert weights(tmp_path / "online") == weights(tmp_path / "local")
     assert weights(tmp_path / "offline") == weights(tmp_path / "local")
+    for name in ("local", "online", "offline"):  # models of the Hub lie in a cache
+        assert find_base(tmp_path / name).directory == tmp_path / name / "base"
 
 
 def test_a_directory_called_as_a_model_is_told_where_it_is_taken(dph, example, tmp_path):

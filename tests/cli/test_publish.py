@@ -3,6 +3,7 @@ import json
 import pytest
 
 from finished_runs import *  # noqa: F403
+from finished_runs import make_run
 from hub_fixtures import *  # noqa: F403
 
 
@@ -28,6 +29,30 @@ def test_what_is_no_run_is_refused_in_one_line(dph, hub, tmp_path, verb):
     words = [verb, tmp_path / "none", *(["me/words"] if verb == "push" else [])]
     code, out, err = dph(*words)
     assert (code, out) == (2, "")
-    assert err.startswith("dph: error: cannot read the recipe")
+    assert err.startswith("dph: error: there is no run directory")
     assert len(err.splitlines()) == 1
     assert hub.requests == []
+
+
+def test_the_card_of_a_quickstarts_run_has_the_base_beside_it(dph, finished):
+    (finished / "base").rename(finished.parent / "base")
+    code, _, err = dph("card", finished.parent)
+    assert (code, err) == (0, "")
+    assert "| Base model | 30.0" in (finished / "README.md").read_text()
+
+
+def test_a_card_without_a_base_shows_the_run_alone_and_says_so(dph, finished):
+    (finished / "base" / "evaluation.json").unlink()
+    code, _, err = dph("card", finished)
+    card = (finished / "README.md").read_text()
+    assert code == 0
+    assert "no evaluation of the initial policy org/base" in err
+    assert "| GRPO | 40.0" in card
+    assert "Base model" not in card
+
+
+def test_a_directory_of_several_runs_is_asked_for_one(dph, finished):
+    other = make_run(finished.parent / "second")
+    code, out, err = dph("card", finished.parent)
+    assert (code, out) == (2, "")
+    assert f"holds 2 runs, name one: {finished}, {other}" in err

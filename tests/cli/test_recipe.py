@@ -9,6 +9,7 @@ from dph.settings.keys import known_keys
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").rglob("*.toml"))
 
 
+@pytest.mark.usefixtures("extras_installed")
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_the_recipes_of_the_repository_pass_the_check(dph, path):
     code, out, _ = dph("recipe", "check", path)

@@ -261,16 +261,79 @@ def test_what_cannot_be_looked_at_is_said(dph, example):
     assert "not checked: the tokenizer and the lengths of prompts: there is no model" in out
 
 
-def test_chats_are_measured_by_what_they_say_at_least(errors, dph, example):
-    (example.parent / "model" / "chat_template.jinja").write_text("{{ messages }}")
-    chats = [row(n, prompt=[{"role": "user", "content": "word " * n}]) for n in (8, 20, 40)]
+TEMPLATE = (
+    "{% for message in messages %}{{ message.content }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ ' word' * (1 if enable_thinking is false else 4) }}"
+    "{% endif %}"
+)
+
+
+def test_chats_are_measured_in_their_template(errors, dph, example):
+    """The template adds four words where the recipe does not say that it adds one."""
+    (example.parent / "model" / "chat_template.jinja").write_text(TEMPLATE)
+    chats = [
+        row(n, prompt=[{"role": "user", "content": ("word " * n).strip()}]) for n in (8, 20, 21)
+    ]
     rows(example.parent / "problems.jsonl", *chats)
     few = ["train.problems_per_step=2", "sampling.max_tokens=8", "data.sets={}"]
     [message] = errors(example, *few)
-    assert "problem 'p40': a prompt of at least 40 tokens" in message
-    rows(example.parent / "problems.jsonl", *chats[:2])
-    out = dph("recipe", "check", example, *(w for f in few for w in ("--set", f)))[1]
-    assert "not checked: what the chat template adds" in out
+    assert "problem 'p21': a prompt of 25 tokens and max_tokens = 8 exceed the model's" in message
+    words = [w for text in [*few, "data.template.enable_thinking=false"] for w in ("--set", text)]
+    code, out, err = dph("recipe", "check", example, *words)
+    assert (code, err) == (0, "")
+    assert "chat template" not in out
+    [message] = errors(example, *few, "data.template.think=false")
+    assert "data.template.think: the chat template reads no such variable" in message
+
+
+def test_several_templates_are_one_by_default_and_damaged_ones_are_told(errors, dph, example):
+    config = example.parent / "model" / "tokenizer_config.json"
+    plain = json.loads(config.read_text())
+    several = [{"name": "default", "template": TEMPLATE}, {"name": "rag", "template": "x" * 90}]
+    config.write_text(json.dumps(plain | {"chat_template": several}))
+    assert dph("recipe", "check", example)[0] == 0
+    [message] = errors(example, "data.template.enable_thinking=false")
+    assert "several chat templates" in message
+    config.write_text(json.dumps(plain | {"chat_template": [{"template": TEMPLATE}]}))
+    [message] = errors(example)
+    assert "the chat templates in" in message
+    assert "are damaged" in message
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ("{% for", "the chat template refuses the prompt"),
+        ("{{ raise_exception('no user') }}", "data.train: problem 'p0': the chat template refuses"),
+        ("{{ 1 + 'a' }}", "data.train: problem 'p0': the chat template refuses"),
+    ],
+)
+def test_a_template_that_refuses_is_told(errors, example, template, said):
+    (example.parent / "model" / "chat_template.jinja").write_text(template)
+    chats = [row(n, prompt=[{"role": "user", "content": "word"}]) for n in range(2)]
+    rows(example.parent / "problems.jsonl", *chats)
+    [message] = errors(example, "train.problems_per_step=2", "data.sets={}")
+    assert said in message
+
+
+def test_weights_that_need_a_package_are_refused_where_it_is_missing(
+    errors, dph, example, monkeypatch
+):
+    there = set()
+    monkeypatch.setattr(
+        "dph.settings.extras.find_spec", lambda name: name if name in there else None
+    )
+    weights = ["model.weights=bfloat16", "model.dtype=bfloat16"]
+    [message] = errors(example, *weights)
+    assert message == (
+        'model: model.weights = "bfloat16" without [model.adapter] needs torchao, which is not '
+        "installed: pip install 'dph-rl[low-memory]'"
+    )
+    [message] = errors(example, *weights, "model.adapter.kind=lora")
+    assert message.startswith("model: [model.adapter] needs PEFT, which is not installed")
+    there |= {"torchao", "peft"}
+    words = [word for text in weights for word in ("--set", text)]
+    assert dph("recipe", "check", example, *words)[0] == 0
 
 
 def test_the_memory_is_told_part_by_part_for_the_device_that_is_named(dph, example):

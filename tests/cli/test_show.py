@@ -68,6 +68,7 @@ def run(make_run):
         answers("q2", W, W, W),
         answers("q3", W, C, W),
     )
+    (made / "base" / "evaluation.json").write_text('{"model": "base"}')
     return made
 
 
@@ -163,7 +164,26 @@ def test_bad_input_is_named(dph, run, arguments, message):
 def test_runs_that_were_not_evaluated_say_what_to_do(dph, tmp_path, make_run):
     code, _, err = dph("show", tmp_path / "nothing")
     assert code == 2
-    assert "run `dph evaluate`" in err
-    code, _, err = dph("show", make_run("alone", answers("q0", C)), "--lost")
+    assert "there is no run directory" in err
+    alone = make_run("alone", answers("q0", C))
+    code, _, err = dph("show", alone, "--lost")
     assert code == 2
-    assert "base was not evaluated" in err
+    assert f"no evaluation of the initial policy in {alone / 'base'} or {tmp_path / 'base'}" in err
+    (tmp_path / "trained").mkdir()
+    (tmp_path / "trained" / "metrics.jsonl").write_text("")
+    code, _, err = dph("show", tmp_path / "trained")
+    assert code == 2
+    assert "run `dph evaluate`" in err
+
+
+def test_what_was_lost_is_told_against_the_base_that_runs_of_a_quickstart_share(dph, tmp_path, run):
+    (run / "base").rename(tmp_path / "base")
+    assert ids(shown(dph, run, "--lost")) == ["q1", "q3"]
+
+
+def test_a_directory_of_several_runs_is_asked_for_one(dph, tmp_path, run, make_run):
+    for directory in (run, make_run("second", answers("q0", C))):
+        (directory / "evaluation.json").write_text("{}")
+    code, out, err = dph("show", tmp_path, "--lost")
+    assert (code, out) == (2, "")
+    assert f"{tmp_path} holds 2 runs, name one: {run}, {tmp_path / 'second'}" in err

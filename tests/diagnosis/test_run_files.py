@@ -28,22 +28,15 @@ def recipe(directory, problems="problems.jsonl"):
     return directory / "model"
 
 
-def test_the_initial_policys_evaluation_is_found_in_the_run_and_beside_it(tmp_path):
+def test_another_to_compare_with_may_be_named_where_no_base_is_found(tmp_path):
     run = evaluation(tmp_path / "run")
     model = recipe(run)
-    beside = evaluation(tmp_path / "base", model=model)
-    assert find_run_files(run, None).baseline.resolve() == beside
-    inside = evaluation(run / "base", model=model)
-    assert find_run_files(run, None).baseline == inside
-
-
-def test_an_evaluation_of_another_model_is_not_taken_for_it(tmp_path):
-    run = evaluation(tmp_path / "run")
-    recipe(run)
     evaluation(tmp_path / "base", model=tmp_path / "other")
     with pytest.raises(DataError, match=r"no evaluation of the initial policy .*--against"):
         find_run_files(run, None)
     assert find_run_files(run, tmp_path / "base").baseline == tmp_path / "base"
+    beside = evaluation(tmp_path / "base", model=model)
+    assert find_run_files(run, None).baseline == beside
 
 
 def test_a_samples_file_stands_for_its_evaluation(tmp_path):

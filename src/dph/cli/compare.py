@@ -9,7 +9,11 @@ from dph.cli.options import JsonOption
 
 RunsArgument = Annotated[
     list[Path],
-    typer.Argument(metavar="RUN...", help="Run directories; the first is the baseline."),
+    typer.Argument(
+        metavar="RUN...",
+        help="Run directories; the first is the baseline. One run, or a directory of runs, is "
+        "compared with its initial policy.",
+    ),
 ]
 SetNameOption = Annotated[
     list[str] | None,
@@ -55,11 +59,15 @@ def compare(
     from dph.evaluation.comparison import compare as compare_scores
     from dph.evaluation.evaluated_runs import default_ks, read_runs, runs_on_sets
     from dph.reporting.run_labels import run_labels
+    from dph.runs.compared_runs import compared_runs
 
-    scores = read_runs(runs, set_names or ())
+    found = compared_runs(runs)
+    scores = read_runs(found.runs, set_names or ())
     rows = compare_scores(scores, None, ks or default_ks(scores), seed)
     on_sets = runs_on_sets(scores, retention_k=retention_k, problems=problems)
-    labels = run_labels(runs)
+    labels = run_labels(found.runs)
+    for note in found.notes:
+        typer.echo(note, err=True)
     if as_json:
         typer.echo(json_text(comparison_json(labels, rows, on_sets)))
     else:

@@ -15,7 +15,7 @@ TargetOption = Annotated[
     typer.Option(
         "--out",
         metavar="FILE",
-        help="The rows with reward, outcome, reason, seconds added: .parquet or .jsonl.",
+        help=f"The rows with reward, outcome, reason, seconds added: {ROW_FILES}.",
     ),
 ]
 TimeoutOption = Annotated[

@@ -1,11 +1,14 @@
 """``dph card`` and ``dph push``: a run's model card, and its checkpoint on the Hub."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dph.cli.options import JsonOption
+
+if TYPE_CHECKING:
+    from dph.publishing.finished_run import FinishedRun
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, trained.")]
 
@@ -21,9 +24,8 @@ def card(
     """Write a run's model card: method, recipe, what was measured, and hashes. Nothing is sent."""
     from dph.cli.display.output import json_text
     from dph.cli.display.quiet import quiet_libraries
-    from dph.publishing.finished_run import read_finished_run
 
-    finished = read_finished_run(run)
+    finished = _finished(run)
     quiet_libraries()
     from dph.publishing import write_card
 
@@ -46,12 +48,22 @@ def push(
     """
     from dph.cli.display.output import json_text
     from dph.cli.display.quiet import quiet_libraries
-    from dph.publishing.finished_run import read_finished_run
 
-    finished = read_finished_run(run)
+    finished = _finished(run)
     quiet_libraries()
     from dph.publishing import push as push_run
 
     url = push_run(finished, name, private=private)
     content = {"checkpoint": str(finished.checkpoint), "commit": url}
     typer.echo(json_text(content) if as_json else f"{finished.checkpoint.name}: {url}")
+
+
+def _finished(place: Path) -> "FinishedRun":
+    """The run, and a word where its card cannot set it beside what it began with."""
+    from dph.publishing.finished_run import read_finished_run
+    from dph.runs.found_runs import the_run
+
+    run = read_finished_run(the_run(place))
+    if run.why_alone:
+        typer.echo(run.why_alone, err=True)
+    return run

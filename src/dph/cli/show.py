@@ -8,7 +8,9 @@ import typer
 from dph.cli.options import JsonOption
 from dph.records import Outcome
 
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Run directory.")]
+RunArgument = Annotated[
+    Path, typer.Argument(metavar="RUN", help="Run directory, or a directory with one run.")
+]
 OtherArgument = Annotated[
     Path | None, typer.Argument(metavar="[OTHER]", help="A second run, shown beside it.")
 ]
@@ -74,8 +76,9 @@ def show(
     from dph.cli.display.shown_problems import Shown, print_shown, shown_json
     from dph.cli.shown_choice import Choice, chosen_problems
     from dph.reporting.run_labels import run_labels
+    from dph.runs.found_runs import the_run
 
-    runs = [run] if other is None else [run, other]
+    runs = [the_run(place) for place in (run, other) if place is not None]
     choice = Choice(
         lost=lost, gained=gained, problems=tuple(problem or ()), outcome=outcome, set_name=set_name
     )

@@ -20,6 +20,7 @@ from dph.evaluation.shown_problems import (
     with_outcome,
 )
 from dph.records import Outcome, Problem
+from dph.runs.base_evaluation import find_base
 from dph.settings import load_recipe
 from dph.tasks.problems import load_problems
 
@@ -71,7 +72,7 @@ class Found:
 def chosen_problems(runs: Sequence[Path], choice: Choice, *, limit: int) -> Found:
     """The problems of the first run that fit ``choice``, with the answers of all ``runs``.
 
-    Lost and gained are those of the first run, against the base in its ``base/``.
+    Lost and gained are those of the first run, against the policy that it began with.
 
     Raises:
         DataError: a run or the base was not evaluated, or there is no such problem or set.
@@ -97,10 +98,10 @@ def chosen_problems(runs: Sequence[Path], choice: Choice, *, limit: int) -> Foun
 
 
 def _base(run: Path, *, required: bool) -> Mapping[Key, Counted]:
-    base = run / "base"
-    if not required and not (base / "samples.parquet").is_file():
+    base = find_base(run)
+    if base.directory is None and not required:
         return {}
-    return counted(read_samples(require_evaluated(base)))
+    return counted(read_samples(require_evaluated(base.required())))
 
 
 def _of_set(keys: Sequence[Key], name: str | None) -> list[Key]:

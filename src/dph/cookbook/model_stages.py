@@ -17,7 +17,8 @@ from dph.files import make_directory, read_json, write_json
 from dph.models.fingerprint import directory_fingerprint
 from dph.quickstart.recipes import THREADS, Size, parse_contender, quickstart_recipe, run_name
 from dph.quickstart.stages import Stage, method_stages, stage_runner
-from dph.runs.evaluation_stage import EVALUATION_FILE, evaluate_stage
+from dph.runs.evaluation_stage import evaluate_stage
+from dph.runs.layout import EVALUATION
 from dph.runs.newest_model import newest_model
 from dph.runs.workbench import open_workbench
 from dph.settings import Recipe
@@ -110,9 +111,7 @@ def evaluations(kitchen: Kitchen) -> dict[str, dict[str, Any]]:
     last = (kitchen.cookbook.sft or {})["stages"][-1]["name"]
     shown = {"pretrained": "base", BASE_POLICY: last}
     names = [*models_before_rl(kitchen), *(run_name(method) for method in rl.methods)]
-    return {
-        shown.get(name, name): read_json(_rl(kitchen) / name / EVALUATION_FILE) for name in names
-    }
+    return {shown.get(name, name): read_json(_rl(kitchen) / name / EVALUATION) for name in names}
 
 
 def check_methods(rl: RLSettings) -> None:
@@ -177,4 +176,4 @@ def _rl(kitchen: Kitchen) -> Path:
 
 def _measured(directory: Path) -> str:
     """A digest of what was measured; the evaluation also names the model's directory."""
-    return digest(read_json(directory / EVALUATION_FILE)["sets"])
+    return digest(read_json(directory / EVALUATION)["sets"])

@@ -62,11 +62,13 @@ def read_runs(runs: Sequence[Path], set_names: Collection[str]) -> dict[str, dic
 
 
 def require_evaluated(run: Path) -> Path:
-    """The samples file of a run.
+    """The samples of a run's evaluation: the file in its directory, or ``run`` itself.
 
     Raises:
         DataError: there is none.
     """
+    if run.is_file():
+        return run
     path = run / "samples.parquet"
     if not path.is_file():
         raise DataError(f"{run} was not evaluated: there is no {path}; run `dph evaluate`")

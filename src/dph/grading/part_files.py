@@ -1,7 +1,10 @@
-"""The files that grading writes, a chunk at a time: parquet or jsonl, by their suffix."""
+"""The files that grading writes: chunks as parquet or JSON lines, joined to any file of rows."""
 
+import csv
+import gzip
+import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,23 +12,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dph.errors import DataError
-from dph.files.rows import Chunk, read_rows
-
-TARGET_SUFFIXES = (".parquet", ".jsonl")
-"""What the name of a graded file can end in."""
+from dph.files.rows import Chunk, RowFormat, read_rows, row_format
 
 Columns = Mapping[str, tuple[pa.DataType, Sequence[Any]]]
 """New columns by name: their type and one value for each row."""
 
 
 def require_target(path: Path) -> None:
-    """Refuse an output that is neither parquet nor jsonl by its name, or that is a directory.
+    """Refuse an output that is no file of rows by its name, or that is a directory.
 
     Raises:
         DataError: says which.
     """
-    if path.suffix not in TARGET_SUFFIXES:
-        raise DataError(f"{path} must end in one of {', '.join(TARGET_SUFFIXES)}: it is written")
+    row_format(path)
     if path.is_dir():
         raise DataError(f"the output {path} is a directory")
 
@@ -33,6 +32,11 @@ def require_target(path: Path) -> None:
 def parts_directory(target: Path) -> Path:
     """Where the finished chunks of ``target`` are kept."""
     return target.with_name(f".{target.name}.parts")
+
+
+def part_suffix(target: Path) -> str:
+    """How chunks of ``target`` are kept; verdicts of a text file are counted from JSON lines."""
+    return ".parquet" if row_format(target) is RowFormat.PARQUET else ".jsonl"
 
 
 def write_part(path: Path, chunk: Chunk, columns: Columns) -> None:
@@ -61,18 +65,61 @@ def read_part(path: Path, names: Sequence[str]) -> list[list[Any]]:
     return [[row[name] for row in rows] for name in names]
 
 
-def join_parts(parts: Sequence[Path], target: Path) -> None:
+def join_parts(
+    parts: Sequence[Path], target: Path, *, name: str, columns: Sequence[str] = ()
+) -> None:
     """Write the parts one after the other to ``target``, a part in memory at a time.
 
+    ``name`` is what ``target`` will be called: it says how the rows are written. ``columns`` come
+    first in a CSV file.
+
     Raises:
-        DataError: the parts' columns do not fit together.
+        DataError: the parts' columns do not fit together, or a text cannot be written.
     """
-    if target.suffix == ".parquet":
+    form = row_format(Path(name))
+    if form is RowFormat.PARQUET:
         _join_tables(parts, target)
         return
+    pieces = _csv_pieces(parts, columns) if form is RowFormat.CSV else map(Path.read_bytes, parts)
     with target.open("wb") as file:
-        for part in parts:
-            file.write(part.read_bytes())
+        if not name.endswith(".gz"):
+            file.writelines(pieces)
+            return
+        # Without a name and a time in it, the same rows are the same bytes.
+        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+            packed.writelines(pieces)
+
+
+def _csv_pieces(parts: Sequence[Path], first: Sequence[str]) -> Iterator[bytes]:
+    """The columns of all rows, then the rows, part by part; what a row lacks is empty.
+
+    Texts stand as they are, other values as JSON.
+    """
+    columns = dict.fromkeys(first)
+    for part in parts:
+        for _, row in read_rows(part):
+            columns.update(dict.fromkeys(row))
+    yield _csv_lines([list(columns)])
+    for part in parts:
+        rows = (row for _, row in read_rows(part))
+        yield _csv_lines([[_cell(row.get(name)) for name in columns] for row in rows])
+
+
+def _csv_lines(rows: Sequence[Sequence[str]]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    try:
+        return text.getvalue().encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"a text cannot be written as UTF-8 ({error}); write to a .jsonl file instead"
+        ) from error
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _join_tables(parts: Sequence[Path], target: Path) -> None:

@@ -22,6 +22,7 @@ from dph.files.rows import Chunk, column_names, read_chunks
 from dph.grading.part_files import (
     Columns,
     join_parts,
+    part_suffix,
     parts_directory,
     read_part,
     require_target,
@@ -103,7 +104,7 @@ def grade_file(
 
     Args:
         source: a file of rows (dph.files.rows.SUFFIXES).
-        target: parquet or jsonl; it is replaced when all rows are graded.
+        target: such a file too; it is replaced when all rows are graded.
         grader: what grades the rows.
         resume: go on where a killed run of the same job stopped.
         replace: leave out the verdicts that ``source`` holds already.
@@ -120,14 +121,16 @@ def grade_file(
     job = {"source": sha256(source), "grader": dict(grader.settings), "chunk_rows": chunk_rows}
     with only_writer(parts_directory(target)):
         earlier = Earlier.REQUIRED_SAME if resume else Earlier.REMOVED
-        parts = Parts(parts_directory(target), job=job, suffix=target.suffix, earlier=earlier)
+        parts = Parts(parts_directory(target), job=job, suffix=part_suffix(target), earlier=earlier)
         tally = _Tally()
         chunks = _unjudged(source, read_chunks(source, chunk_rows), replace=replace)
         for index, (rows, graded) in enumerate(_chunks(chunks, parts, grader)):
             tally.add(parts.path(index), rows, graded)
             on_progress(rows)
         with atomic_file(target) as temporary:
-            join_parts([parts.path(index) for index in range(tally.parts)], temporary)
+            done = [parts.path(index) for index in range(tally.parts)]
+            columns = [name for name in column_names(source) if name not in ADDED]
+            join_parts(done, temporary, name=target.name, columns=[*columns, *ADDED])
         parts.remove()
     return tally.summary(time.monotonic() - started)
 

@@ -25,6 +25,7 @@ from dph.errors import DataError, ModelError, SettingsError
 from dph.files import read_json, write_json
 from dph.randomness import derived_seed
 from dph.settings.adapter import ALL_LINEAR, AdapterSettings
+from dph.settings.extras import PEFT
 
 _LOG = logging.getLogger(__name__)
 CONFIG_FILE = "adapter_config.json"
@@ -214,7 +215,5 @@ def _peft() -> Any:
     try:
         import peft  # noqa: PLC0415  # an extra
     except ImportError as error:
-        raise SettingsError(
-            "[model.adapter] needs PEFT, which is not installed: pip install 'dph-rl[peft]'"
-        ) from error
+        raise SettingsError(PEFT.missing) from error
     return peft

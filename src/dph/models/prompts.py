@@ -1,15 +1,23 @@
 """From a problem's prompt to token ids, and the tokens that end an answer."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from jinja2 import TemplateError
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from dph.errors import ModelError, SettingsError
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+NO_TEMPLATE = (
+    "the tokenizer has no chat template, which chat prompts need: "
+    "use plain prompts (chat = false) or save a chat_template with the tokenizer"
+)
+
 
 def encode_prompt(
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: "PreTrainedTokenizerBase",
     prompt: str | Sequence[Mapping[str, str]],
     *,
     chat: bool = False,
@@ -30,10 +38,7 @@ def encode_prompt(
             raise SettingsError("system_prompt needs chat = true: a plain prompt is taken as it is")
         return tuple(tokenizer.encode(prompt))
     if tokenizer.chat_template is None:
-        raise ModelError(
-            "the tokenizer has no chat template, which chat prompts need: "
-            "use plain prompts (chat = false) or save a chat_template with the tokenizer"
-        )
+        raise ModelError(NO_TEMPLATE)
     messages = chat_messages(prompt, system_prompt=system_prompt)
     try:
         ids = tokenizer.apply_chat_template(
@@ -64,8 +69,8 @@ def chat_messages(
 
 
 def stop_token_ids(
-    tokenizer: PreTrainedTokenizerBase,
-    model: PreTrainedModel | None = None,
+    tokenizer: "PreTrainedTokenizerBase",
+    model: "PreTrainedModel | None" = None,
     stop: Sequence[str] = (),
 ) -> tuple[int, ...]:
     """The tokens that end an answer, in increasing order.
@@ -85,7 +90,7 @@ def stop_token_ids(
     return tuple(sorted(ids))
 
 
-def _single_token(tokenizer: PreTrainedTokenizerBase, text: str) -> int:
+def _single_token(tokenizer: "PreTrainedTokenizerBase", text: str) -> int:
     ids = tokenizer.encode(text, add_special_tokens=False)
     if len(ids) != 1 and text in (vocabulary := tokenizer.get_vocab()):
         ids = [vocabulary[text]]

@@ -6,10 +6,9 @@ from typing import Any
 
 from dph.evaluation.progress_file import PROGRESS_FILE, read_progress_file, rows_of_step
 from dph.evaluation.progress_summary import step_metrics_of, step_summary
+from dph.runs.layout import METRICS
 from dph.settings import Recipe
 from dph.training.metrics_file import read_metrics
-
-METRICS = "metrics.jsonl"
 
 
 def training_log(run: Path, recipe: Recipe | None) -> list[Mapping[str, Any]]:

@@ -7,14 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from dph.diagnosis.run_files import EVALUATION, SAMPLES
 from dph.errors import DataError, SettingsError
 from dph.evaluation.comparison import ComparisonRow
 from dph.evaluation.samples_file import comparable_scores, read_samples, samples_digest
 from dph.evaluation.scores import SetScores
 from dph.files import read_json
 from dph.pages.compared_sets import compare_sets
-from dph.pages.found_runs import FoundRun, find_runs
 from dph.pages.progress_log import training_log
 from dph.pages.run_diagnoses import run_diagnoses
 from dph.pages.set_problems import read_set_problems
@@ -23,6 +21,8 @@ from dph.records import Problem
 from dph.reporting.labels import BASE, method_label
 from dph.reporting.palette import Look, looks_by_method
 from dph.reporting.run_labels import run_labels
+from dph.runs.found_runs import FoundRun, find_runs
+from dph.runs.layout import EVALUATION, SAMPLES
 from dph.settings import Recipe
 
 
@@ -119,10 +119,9 @@ def report_runs(
     policies: dict[str, Path] = {}
     baseline_of: dict[Path, str] = {}
     for run in found:
-        if run.files is not None:
-            baseline = run.files.baseline
-            digest = samples_digest(baseline / SAMPLES) or str(baseline.resolve())
-            first = policies.setdefault(digest, baseline)
+        if run.base is not None:
+            digest = samples_digest(run.base / SAMPLES) or str(run.base.resolve())
+            first = policies.setdefault(digest, run.base)
             baseline_of[run.path] = str(first.resolve())
     bases = list(policies.values())
     others = [one for one in found if one.path.resolve() not in {b.resolve() for b in bases}]

@@ -6,7 +6,7 @@ from typing import Any
 
 from dph.diagnosis import diagnose, diagnosis_document
 from dph.errors import DataError
-from dph.pages.found_runs import FoundRun
+from dph.runs.found_runs import FoundRun
 
 
 def run_diagnoses(
@@ -16,7 +16,7 @@ def run_diagnoses(
     documents: dict[str, Mapping[str, Any]] = {}
     notes = []
     for run in found:
-        if run.files is None or run.path not in keys:
+        if run.base is None or run.path not in keys:
             continue
         try:
             documents[keys[run.path]] = diagnosis_document(diagnose(run.path))

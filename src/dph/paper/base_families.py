@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dph.diagnosis.run_files import SAMPLES
 from dph.evaluation.samples_file import samples_digest
-from dph.pages.found_runs import FoundRun
 from dph.paper.run_groups import RunGroup
 from dph.reporting.labels import BASE
 from dph.reporting.run_labels import run_labels
+from dph.runs.found_runs import FoundRun
+from dph.runs.layout import SAMPLES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +41,11 @@ def base_families(groups: Sequence[RunGroup], evaluated: Sequence[FoundRun]) -> 
     for run in evaluated:
         if not any(run in group.runs for group in groups):
             continue
-        if run.files is None:
+        if run.base is None:
             alone.append(Family(base=None, base_name="", runs=(run.path,)))
             continue
-        key = _digest(run.files.baseline)
-        bases.setdefault(key, run.files.baseline)
+        key = _digest(run.base)
+        bases.setdefault(key, run.base)
         members.setdefault(key, []).append(run.path)
     names = _names(groups, bases)
     return [
@@ -57,15 +57,15 @@ def base_families(groups: Sequence[RunGroup], evaluated: Sequence[FoundRun]) -> 
     ]
 
 
-def _digest(baseline: Path) -> str:
+def _digest(base: Path) -> str:
     """Equal for copies of one evaluation."""
-    return samples_digest(baseline / SAMPLES) or str(baseline.resolve())
+    return samples_digest(base / SAMPLES) or str(base.resolve())
 
 
 def _names(groups: Sequence[RunGroup], bases: dict[str, Path]) -> dict[str, str]:
     first = {key: key for key in bases}
     for group in groups:
-        keys = [_digest(run.files.baseline) for run in group.runs if run.files is not None]
+        keys = [_digest(run.base) for run in group.runs if run.base is not None]
         joined = {first[key] for key in keys}
         if joined:
             one = min(joined, key=list(bases).index)

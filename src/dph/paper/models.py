@@ -7,17 +7,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from dph.diagnosis.run_files import SAMPLES
 from dph.errors import DataError
 from dph.evaluation.retention import RETENTION_K
 from dph.evaluation.samples_file import comparable_scores, read_samples
-from dph.pages.found_runs import FoundRun, find_runs
 from dph.paper.base_families import Family, base_families
 from dph.paper.run_groups import RunGroup, group_runs
 from dph.paper.set_summaries import full_summary
 from dph.reporting.aggregate import aggregate_sets
 from dph.reporting.labels import BASE
 from dph.reporting.palette import Look, looks_by_method
+from dph.runs.found_runs import FoundRun, find_runs
+from dph.runs.layout import SAMPLES
 
 Sets = Mapping[str, Mapping[str, Any]]
 
@@ -114,7 +114,7 @@ def read_models(
 
 def _without_bases(evaluated: Sequence[FoundRun]) -> list[FoundRun]:
     """The runs that no other run began with; those come by themselves."""
-    bases = {run.files.baseline.resolve() for run in evaluated if run.files is not None}
+    bases = {run.base.resolve() for run in evaluated if run.base is not None}
     return [run for run in evaluated if run.path.resolve() not in bases]
 
 

@@ -16,10 +16,10 @@ from dph.evaluation.progress_file import (
     rows_of_step,
 )
 from dph.evaluation.progress_summary import step_summary
-from dph.pages.found_runs import find_runs
 from dph.paper.run_groups import group_runs
 from dph.reporting.aggregate import aggregate_sets
 from dph.reporting.palette import Look, looks_by_method
+from dph.runs.found_runs import find_runs
 
 USUAL_K = 8
 """The paper's Figure 5 shows Pass@8."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dph.pages.found_runs import FoundRun
 from dph.pages.over_seeds import settings_without_seeds
 from dph.reporting.run_labels import run_labels
+from dph.runs.found_runs import FoundRun
 from dph.settings import STRENGTHS, Recipe
 from dph.settings.keys import flat
 

@@ -79,7 +79,7 @@ def _initial(recipe: Recipe) -> str:
 
 
 def _measured(run: FinishedRun) -> Iterator[str]:
-    if run.evaluation is None or run.base is None:
+    if run.evaluation is None:
         yield "Not measured."
         return
     summary = {"base": run.base, "methods": {run.recipe.method: run.evaluation}}

@@ -8,7 +8,8 @@ from typing import Any
 from dph.errors import CheckpointError, DataError
 from dph.files import read_json, sha256
 from dph.presampling.manifest import Manifest, read_manifest
-from dph.runs.layout import pool_directory, store_directory
+from dph.runs.base_evaluation import find_base
+from dph.runs.layout import EVALUATION, RECIPE, pool_directory, store_directory
 from dph.runs.newest_model import newest_model
 from dph.settings import Recipe, load_recipe
 
@@ -21,7 +22,8 @@ class FinishedRun:
     recipe: Recipe
     checkpoint: Path
     base: Mapping[str, Any] | None
-    """``evaluation.json`` of the initial policy."""
+    """``evaluation.json`` of the initial policy; None where ``why_alone`` says why."""
+    why_alone: str | None
     evaluation: Mapping[str, Any] | None
     """``evaluation.json`` of the checkpoint."""
     pool: Manifest | None
@@ -38,7 +40,7 @@ def read_finished_run(directory: Path) -> FinishedRun:
         PoolError: its pool's manifest is damaged.
         DataError: an ``evaluation.json`` is damaged, or is of another checkpoint than the newest.
     """
-    recipe = load_recipe(directory / "recipe.toml")
+    recipe = load_recipe(directory / RECIPE)
     checkpoint = newest_model(directory)
     if checkpoint is None:
         raise CheckpointError(f"there is no checkpoint in {directory}: train it first")
@@ -46,12 +48,14 @@ def read_finished_run(directory: Path) -> FinishedRun:
     made = {"pool": manifest} if recipe.needs_pool else {}
     for name in recipe.used_stores:
         made[f"store {name}"] = store_directory(recipe, directory, name) / "manifest.json"
+    base = find_base(directory)
     return FinishedRun(
         directory=directory,
         recipe=recipe,
         checkpoint=checkpoint,
-        base=_document(directory / "base" / "evaluation.json"),
-        evaluation=_of(checkpoint, directory / "evaluation.json"),
+        base=None if base.directory is None else _document(base.directory / EVALUATION),
+        why_alone=base.why_none or None,
+        evaluation=_of(checkpoint, directory / EVALUATION),
         pool=read_manifest(manifest) if recipe.needs_pool and manifest.is_file() else None,
         hashes={name: sha256(path) for name, path in made.items() if path.is_file()},
     )

@@ -19,7 +19,7 @@ from dph.quickstart.stage_clock import TOTAL, StageClock
 from dph.quickstart.stages import clock_of, stage_runner, stages_of
 from dph.quickstart.strengths import usual_strengths
 from dph.quickstart.unlabelled import world_tables
-from dph.runs.evaluation_stage import EVALUATION_FILE
+from dph.runs.layout import EVALUATION
 from dph.runs.progress import ProgressDisplay
 from dph.settings import Recipe
 from dph.worlds import WorldKind, newest_edition, world_kind
@@ -77,7 +77,7 @@ def quickstart(
 
 
 def _sets(run: Path) -> dict[str, Any]:
-    return {"sets": read_json(run / EVALUATION_FILE)["sets"]}
+    return {"sets": read_json(run / EVALUATION)["sets"]}
 
 
 def _prepared(

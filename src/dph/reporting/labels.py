@@ -60,9 +60,9 @@ def set_label(name: str) -> str:
 
 
 def models_of(summary: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The ``sets`` of the base model and of every method of a summary, by name."""
+    """The ``sets`` of the base model, where there is one, and of every method, by name."""
     methods = {name: method["sets"] for name, method in summary["methods"].items()}
-    return {BASE: summary["base"]["sets"], **methods}
+    return {BASE: summary["base"]["sets"], **methods} if summary["base"] else methods
 
 
 def chosen_ks(pass_at_k: Mapping[str, Any], ks: Sequence[int] | None = None) -> list[str]:

@@ -94,14 +94,14 @@ def markdown_table(
     ks: Sequence[int] | None = None,
     intervals: bool = True,
 ) -> str:
-    """The base model and every method on one set, as a markdown table.
+    """The base model, where it was measured, and every method on one set, as a markdown table.
 
     Raises:
         DataError: a model was not evaluated on the set.
     """
     models = models_of(summary)
-    base = _set_of(summary["base"]["sets"], set_name, "base")
-    shown = chosen_ks(base["pass_at_k"], ks)
+    first, sets = next(iter(models.items()))
+    shown = chosen_ks(_set_of(sets, set_name, first)["pass_at_k"], ks)
     cut_off = knows_cut_off(models)
     header = [set_label(set_name), *set_header(shown, cut_off=cut_off)]
     rows = [

@@ -18,14 +18,12 @@ from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.models.loading import load_config
 from dph.randomness import derived_seed
 from dph.runs.evaluation_sets import evaluation_set, set_style, set_verifier
+from dph.runs.layout import EVALUATION, SAMPLES
 from dph.runs.progress import ProgressDisplay
 from dph.runs.token_details import keep_tokens
 from dph.runs.tracked_evaluation import track_evaluation
 from dph.runs.workbench import Workbench
 from dph.settings import recipe_digest
-
-SAMPLES_FILE = "samples.parquet"
-EVALUATION_FILE = "evaluation.json"
 
 
 def evaluate_stage(
@@ -49,10 +47,10 @@ def evaluate_stage(
     settings = bench.recipe.evaluate
     if not bench.recipe.data.sets:
         raise SettingsError("the recipe names no evaluation set (data.sets.<name> = <path>)")
-    known = samples_digest(directory / SAMPLES_FILE)
+    known = samples_digest(directory / SAMPLES)
     tables = {str(directory): _samples(bench, directory, progress, model)}
     if base is not None:
-        tables[str(base)] = read_samples(base / SAMPLES_FILE)
+        tables[str(base)] = read_samples(base / SAMPLES)
     scores = comparable_scores(tables)
     document = evaluation_document(
         str(model),
@@ -63,8 +61,8 @@ def evaluate_stage(
         settings.seed,
         retention_k=settings.retention_k,
     )
-    write_json(directory / EVALUATION_FILE, document)
-    if samples_digest(directory / SAMPLES_FILE) != known:
+    write_json(directory / EVALUATION, document)
+    if samples_digest(directory / SAMPLES) != known:
         track_evaluation(bench, directory, tables[str(directory)], document, model=model)
     return document
 
@@ -90,7 +88,7 @@ def _samples(bench: Workbench, directory: Path, progress: ProgressDisplay, model
         title = f"evaluating {directory.name}"
         with only_writer(directory), progress.task(title, total, "samples") as advance:
             table = evaluate(
-                directory / SAMPLES_FILE,
+                directory / SAMPLES,
                 sets,
                 model=fingerprint,
                 samples=settings.samples,

@@ -13,7 +13,9 @@ from pathlib import Path
 
 from dph.settings import Recipe
 
-CONSOLIDATION = "consolidation"
+RECIPE, METRICS = "recipe.toml", "metrics.jsonl"
+EVALUATION, SAMPLES = "evaluation.json", "samples.parquet"
+BASE, CONSOLIDATION = "base", "consolidation"
 
 
 def run_directory(recipe: Recipe, out: Path | None) -> Path:

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from dph.diagnosis.run_files import SAMPLES
 from dph.evaluation.tokens_file import TOKENS_FILE
-from dph.pages.found_runs import find_runs, runs_at
 from dph.pages.report_data import ReportData, ReportRun, report_runs
 from dph.pages.set_problems import read_set_problems
+from dph.runs.base_evaluation import base_places
+from dph.runs.found_runs import find_runs, runs_at
+from dph.runs.layout import SAMPLES
 from dph.serving.answer_counts import AnswerCounts, count_answers
 from dph.serving.row_file import RowFile
 from dph.serving.set_index import SetIndex
@@ -48,7 +49,7 @@ def answers_state(places: Sequence[Path]) -> str:
     Raises:
         DataError: there is no run.
     """
-    around = [(run, run / "base", run.parent / "base") for run in runs_at(places)]
+    around = [(run, *base_places(run)) for run in runs_at(places)]
     return state_of([path for paths in around for path in paths], ANSWERS)
 
 

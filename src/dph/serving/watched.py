@@ -4,11 +4,10 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from dph.diagnosis.run_files import EVALUATION, RECIPE, SAMPLES
 from dph.evaluation.problems_file import PROBLEMS_FILE
 from dph.evaluation.progress_file import PROGRESS_FILE
 from dph.evaluation.tokens_file import TOKENS_FILE
-from dph.pages.progress_log import METRICS
+from dph.runs.layout import EVALUATION, METRICS, RECIPE, SAMPLES
 
 LOGS = (METRICS, PROGRESS_FILE)
 """What grows while a run trains."""

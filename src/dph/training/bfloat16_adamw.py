@@ -18,6 +18,7 @@ from torch import Tensor
 from dph.errors import SettingsError
 from dph.randomness import derived_seed
 from dph.settings import TrainingSettings
+from dph.settings.extras import TORCHAO
 
 _SIGNED = {"exp_avg": True, "exp_avg_sq": False}
 _PARTS = ("codes", "scale")
@@ -35,10 +36,7 @@ def bfloat16_adamw(
     try:
         from torchao.optim import AdamW8bit  # noqa: PLC0415  # an extra
     except ImportError as error:
-        raise SettingsError(
-            'model.weights = "bfloat16" without [model.adapter] needs torchao, which is not '
-            "installed: pip install 'dph-rl[low-memory]'"
-        ) from error
+        raise SettingsError(TORCHAO.missing) from error
     optimizer: torch.optim.Optimizer = AdamW8bit(
         list(groups),
         lr=train.learning_rate,

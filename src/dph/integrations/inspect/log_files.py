@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dph.diagnosis.run_files import EVALUATION, RECIPE, SAMPLES, samples_file
 from dph.errors import DataError
+from dph.evaluation.evaluated_runs import require_evaluated
 from dph.evaluation.samples_file import GREEDY_INDEX, read_samples, samples_digest
 from dph.files import atomic_path, make_directory, read_json
 from dph.integrations.inspect.documents import (
@@ -31,6 +31,7 @@ from dph.integrations.inspect.documents import (
 )
 from dph.pages.set_problems import read_set_problems
 from dph.records import Problem
+from dph.runs.layout import EVALUATION, RECIPE, SAMPLES
 from dph.settings import Recipe, load_recipe
 
 _ROWS = 1024
@@ -57,7 +58,7 @@ def write_inspect_logs(
         DataError: the run was not evaluated, a file is damaged, or ``out`` is a file.
         SettingsError: the run's recipe is not valid.
     """
-    table = read_samples(samples_file(run))
+    table = read_samples(require_evaluated(run))
     recipe = load_recipe(run / RECIPE) if (run / RECIPE).is_file() else None
     problems, notes = read_set_problems({run: recipe})
     if out.exists() and not out.is_dir():

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from dph.errors import ModelError
+from dph.errors import ModelError, SettingsError
 from dph.records import Problem
 from dph.runs.memory import Device, MemoryEstimate, device_at_hand, estimate, load_of, read_shape
 from dph.runs.preflight.data import NamedProblems
 from dph.runs.preflight.findings import Findings
 from dph.runs.preflight.model import ModelFiles
-from dph.runs.preflight.prompts import longest_first, prompt_length
+from dph.runs.preflight.prompt_lengths import longest_first, prompt_lengths
 from dph.runs.preflight.tokenizer import read_tokenizer
 from dph.settings import Recipe
 
@@ -37,8 +37,8 @@ def check_memory(
     device = device or device_at_hand(recipe.model.device)
     try:
         shape = read_shape(model.directory)
-        longest = _longest(model, training.problems)
-    except ModelError as error:
+        longest = _longest(recipe, model, training.problems)
+    except (ModelError, SettingsError) as error:
         findings.unchecked.append(f"the memory it takes: {error}")
         return
     if longest is None:
@@ -58,12 +58,13 @@ def check_memory(
         findings.errors.append(refusal)
 
 
-def _longest(model: ModelFiles, problems: Sequence[Problem]) -> int | None:
-    """Tokens of the longest prompt."""
+def _longest(recipe: Recipe, model: ModelFiles, problems: Sequence[Problem]) -> int | None:
+    """Tokens of the longest prompt, in its chat template where it is a chat."""
     tokenizer = read_tokenizer(model.directory)
     if tokenizer is None:
         return None
-    return max(prompt_length(tokenizer, p) for p in longest_first(problems)[:_LOOKED_AT])
+    lengths = prompt_lengths(recipe.data, tokenizer)
+    return max(map(lengths.tokens, longest_first(problems)[:_LOOKED_AT]))
 
 
 def _too_much(found: MemoryEstimate, device: Device) -> str | None:

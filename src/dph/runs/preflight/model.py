@@ -10,6 +10,7 @@ from dph.files import read_json
 from dph.hub import is_on_hub, model_directory
 from dph.runs.preflight.findings import Findings
 from dph.settings import ModelSettings, Recipe
+from dph.settings.extras import PEFT, TORCHAO
 
 _CONTEXT = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx")
 """What configs call the longest row of tokens."""
@@ -29,6 +30,7 @@ def check_model(recipe: Recipe, findings: Findings) -> ModelFiles | None:
 
     A model of the Hub is looked for in the cache alone.
     """
+    findings.errors.extend(_missing_packages(recipe))
     directory = _directory(recipe.model, findings)
     if directory is None:
         return None
@@ -55,6 +57,15 @@ def check_model(recipe: Recipe, findings: Findings) -> ModelFiles | None:
         context=_number(text, *_CONTEXT),
         vocabulary=_number(text, "vocab_size"),
     )
+
+
+def _missing_packages(recipe: Recipe) -> list[str]:
+    """What the model of this package's own loop cannot be trained without."""
+    if recipe.train.engine != "own":
+        return []  # it is for another environment
+    model = recipe.model
+    needed = [PEFT] if model.adapter else [TORCHAO] if model.weights == "bfloat16" else []
+    return [f"model: {extra.missing}" for extra in needed if not extra.is_installed]
 
 
 def _directory(model: ModelSettings, findings: Findings) -> Path | None:

@@ -9,16 +9,19 @@ from tokenizers import Tokenizer
 
 from dph.errors import DataError, ModelError
 from dph.files import read_json
+from dph.models.chat_template import Templates
 
 _UNSAID = object()
+_SPECIAL = tuple(f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizerFiles:
-    """The tokenizer itself, and whether a chat template lies beside it."""
+    """The tokenizer itself, the chat templates beside it, and its tokens that they may name."""
 
     tokenizer: Tokenizer
-    has_template: bool
+    templates: Templates
+    special_tokens: Mapping[str, str]
 
     def length(self, text: str, *, special: bool = True) -> int:
         """Tokens of a text."""
@@ -56,11 +59,41 @@ def read_tokenizer(directory: Path) -> TokenizerFiles | None:
         tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
     except Exception as error:  # the Rust side raises bare Exception for a damaged file
         raise ModelError(f"{directory / 'tokenizer.json'} is damaged: {error}") from error
-    templates = (directory / "chat_template.jinja", directory / "chat_template.json")
-    has_template = any(t.is_file() for t in templates) or any(
-        config.get("chat_template") for config in configs
+    return TokenizerFiles(
+        tokenizer=tokenizer,
+        templates=_templates(directory, configs),
+        special_tokens=_special_tokens(configs),
     )
-    return TokenizerFiles(tokenizer=tokenizer, has_template=has_template)
+
+
+def _templates(directory: Path, configs: list[Mapping[str, Any]]) -> Templates:
+    """Files of their own come before what a config says, as transformers reads them."""
+    files = {file.stem: file for file in (directory / "additional_chat_templates").glob("*.jinja")}
+    if (directory / "chat_template.jinja").is_file():
+        files["default"] = directory / "chat_template.jinja"
+    try:
+        found = {name: file.read_text(encoding="utf-8") for name, file in files.items()}
+        if found:
+            return found["default"] if list(found) == ["default"] else found
+        said = next((one["chat_template"] for one in configs if "chat_template" in one), None)
+        if isinstance(said, list):
+            return {str(one["name"]): str(one["template"]) for one in said}
+    except (UnicodeDecodeError, KeyError, TypeError) as error:
+        raise ModelError(f"the chat templates in {directory} are damaged: {error}") from error
+    return said if isinstance(said, str) else None
+
+
+def _special_tokens(configs: list[Mapping[str, Any]]) -> dict[str, str]:
+    """The tokens that a template may name, such as ``bos_token``, as texts."""
+    found = {}
+    for name in _SPECIAL:
+        said = next((config[name] for config in configs if config.get(name) is not None), None)
+        text = said.get("content") if isinstance(said, dict) else said
+        if isinstance(text, str):
+            found[name] = text
+    if "eos_token" in found:
+        found.setdefault("pad_token", found["eos_token"])  # as dph.models.loading has it
+    return found
 
 
 def _said(configs: list[Mapping[str, Any]], key: str) -> Any:

@@ -1,25 +1,25 @@
-"""Which directories a report is about: the runs that were named, and what they began with."""
+"""Which directories a verb is about: the runs that were named, and what they began with."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dph.diagnosis.run_files import EVALUATION, RECIPE, SAMPLES, RunFiles, find_run_files
 from dph.errors import DataError
-from dph.pages.progress_log import METRICS
-from dph.settings import Recipe, load_recipe
+from dph.runs.base_evaluation import find_base, run_recipe
+from dph.runs.layout import BASE, EVALUATION, METRICS, SAMPLES
+from dph.settings import Recipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRun:
-    """A run directory; ``files`` knows its initial policy's evaluation, where there is one."""
+    """A run directory; ``base`` holds the evaluation of its initial policy, where there is one."""
 
     path: Path
     recipe: Recipe | None
-    files: RunFiles | None
+    base: Path | None
     """None: the run was not evaluated, or nothing was found to compare it with."""
     why_alone: str | None
-    """Why ``files`` is None."""
+    """Why ``base`` is None."""
 
 
 def find_runs(places: Sequence[Path]) -> list[FoundRun]:
@@ -47,15 +47,32 @@ def runs_at(places: Sequence[Path]) -> list[Path]:
     return [path for place in places for path in _runs_at(place)]
 
 
+def the_run(place: Path) -> Path:
+    """The run that is meant: ``place``, or the only one in a directory of runs.
+
+    Raises:
+        DataError: there is none, or there are several to choose from.
+    """
+    runs = _runs_at(place)
+    if len(runs) > 1:
+        raise DataError(f"{place} holds {len(runs)} runs, name one: {', '.join(map(str, runs))}")
+    return runs[0]
+
+
 def is_run(directory: Path) -> bool:
     """Whether something was trained or evaluated here."""
     return (directory / METRICS).is_file() or (directory / EVALUATION).is_file()
 
 
+def holds_runs(place: Path) -> bool:
+    """Whether a directory that was named stands for the runs in it."""
+    return place.is_dir() and not is_run(place) and not (place / SAMPLES).is_file()
+
+
 def _runs_at(place: Path) -> list[Path]:
     if not place.is_dir():
         raise DataError(f"there is no run directory {place}")
-    if is_run(place):
+    if not holds_runs(place):
         return [place]
     inside = [path for path in sorted(place.iterdir()) if path.is_dir() and is_run(path)]
     if not inside:
@@ -63,15 +80,15 @@ def _runs_at(place: Path) -> list[Path]:
             f"{place} is no run and holds none: a run has {METRICS} or {EVALUATION} in it"
         )
     # What the others began with comes by itself.
-    return [path for path in inside if path.name != "base"] or inside
+    return [path for path in inside if path.name != BASE] or inside
 
 
 def _found(path: Path) -> FoundRun:
-    recipe = load_recipe(path / RECIPE) if (path / RECIPE).is_file() else None
+    recipe = run_recipe(path)
     if not (path / SAMPLES).is_file():
-        return FoundRun(path=path, recipe=recipe, files=None, why_alone=f"{path}: not evaluated")
-    try:
-        files = find_run_files(path, None)
-    except DataError as error:  # told in the report; a run can be looked at alone
-        return FoundRun(path=path, recipe=recipe, files=None, why_alone=str(error))
-    return FoundRun(path=path, recipe=files.recipe, files=files, why_alone=None)
+        return FoundRun(path=path, recipe=recipe, base=None, why_alone=f"{path}: not evaluated")
+    base = find_base(path)
+    if base.directory is not None and not (base.directory / SAMPLES).is_file():
+        why = f"{path}: there is no {base.directory / SAMPLES} to compare it with"
+        return FoundRun(path=path, recipe=recipe, base=None, why_alone=why)
+    return FoundRun(path=path, recipe=recipe, base=base.directory, why_alone=base.why_none or None)

@@ -1,0 +1,40 @@
+"""Packages that only some settings need: which ones, and what is said where one is missing."""
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extra:
+    """A package that comes with an extra of this one.
+
+    >>> print(PEFT.missing)
+    [model.adapter] needs PEFT, which is not installed: pip install 'dph-rl[peft]'
+    """
+
+    needed_by: str
+    package: str
+    title: str
+    name: str
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether the package is there; it is not imported."""
+        return find_spec(self.package) is not None
+
+    @property
+    def missing(self) -> str:
+        """What needs it, and how it is had."""
+        return (
+            f"{self.needed_by} needs {self.title}, which is not installed: "
+            f"pip install 'dph-rl[{self.name}]'"
+        )
+
+
+PEFT = Extra(needed_by="[model.adapter]", package="peft", title="PEFT", name="peft")
+TORCHAO = Extra(
+    needed_by='model.weights = "bfloat16" without [model.adapter]',
+    package="torchao",
+    title="torchao",
+    name="low-memory",
+)

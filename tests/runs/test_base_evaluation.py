@@ -1,0 +1,125 @@
+import json
+
+import pytest
+
+from dph.errors import DataError
+from dph.runs.base_evaluation import base_places, find_base, is_model
+from dph.settings import ModelSettings, resolve_recipe, save_recipe
+
+COMMIT = "a" * 40
+
+
+def evaluation(directory, model="m"):
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "evaluation.json").write_text(json.dumps({"model": str(model)}))
+    return directory
+
+
+def run_of(directory, model):
+    evaluation(directory, directory / "checkpoints" / "step_000040")
+    table = {"model": {"path": str(model)}, "data": {"train": "train.jsonl"}}
+    save_recipe(resolve_recipe(table), directory / "recipe.toml")
+    return directory
+
+
+@pytest.fixture
+def model(tmp_path):
+    (tmp_path / "base_model").mkdir()
+    return tmp_path / "base_model"
+
+
+def test_a_base_in_the_run_comes_before_the_one_that_runs_share(tmp_path, model):
+    run = run_of(tmp_path / "grpo", model)
+    assert find_base(run).directory is None
+    beside = evaluation(tmp_path / "base", model)
+    assert find_base(run).directory == beside
+    inside = evaluation(run / "base", model)
+    assert find_base(run).directory == inside
+
+
+@pytest.mark.parametrize("place", ["interpolated/0.5", "models/other", "evaluation_0.5"])
+def test_what_lies_in_a_run_has_the_base_of_the_run(tmp_path, model, place):
+    run = run_of(tmp_path / "grpo", model)
+    between = evaluation(run / place)
+    beside = evaluation(tmp_path / "base", model)
+    assert find_base(between).directory == beside
+    inside = evaluation(run / "base", model)
+    assert find_base(between).directory == inside
+
+
+def test_an_evaluation_of_another_model_is_named_and_not_taken(tmp_path, model):
+    run = run_of(tmp_path / "grpo", model)
+    other = evaluation(tmp_path / "base", tmp_path / "other")
+    found = find_base(run)
+    assert found.directory is None
+    assert f"no evaluation of the initial policy {model} in" in found.why_none
+    assert f"{other} is of {tmp_path / 'other'}" in found.why_none
+    with pytest.raises(DataError, match="no evaluation of the initial policy"):
+        found.required()
+
+
+def test_without_a_recipe_any_evaluation_is_taken(tmp_path):
+    alone = evaluation(tmp_path / "alone")
+    beside = evaluation(tmp_path / "base", "anything")
+    assert find_base(alone).directory == beside
+
+
+def test_a_base_has_none_of_its_own(tmp_path, model):
+    run_of(tmp_path / "grpo", model)
+    base = evaluation(tmp_path / "base", model)
+    found = find_base(base)
+    assert (found.directory, found.why_none) == (None, f"{base} is an initial policy's evaluation")
+
+
+def test_a_quickstart_may_be_moved_and_looked_at_from_anywhere(tmp_path, model, monkeypatch):
+    """It writes down where its base model lies from where it was started."""
+    quickstart = tmp_path / "here" / "quickstart"
+    quickstart.mkdir(parents=True)
+    model.rename(quickstart / "base_model")
+    run_of(quickstart / "grpo", quickstart / "base_model")
+    evaluation(quickstart / "base", "quickstart/base_model")
+    monkeypatch.chdir(tmp_path)
+    assert str(find_base(quickstart.relative_to(tmp_path) / "grpo").directory) == (
+        "here/quickstart/base"
+    )
+    quickstart.rename(tmp_path / "moved")
+    assert find_base(tmp_path / "moved" / "grpo").directory == tmp_path / "moved" / "base"
+
+
+def test_places_are_as_the_run_was_given(tmp_path, monkeypatch):
+    (tmp_path / "runs" / "grpo").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "runs")
+    runs = tmp_path / "runs"
+    assert [*map(str, base_places(runs / "grpo"))] == [f"{runs}/grpo/base", f"{runs}/base"]
+    monkeypatch.chdir(tmp_path)
+    assert [*map(str, base_places((runs / "grpo").relative_to(tmp_path)))] == [
+        "runs/grpo/base",
+        "runs/base",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "path", "same"),
+    [
+        ("/models/base", "/models/base", True),
+        ("/models/other", "/models/base", False),
+        ("quickstart/base_model", "/home/me/quickstart/base_model", True),
+        ("../models/base", "/home/models/base", True),
+        ("other/base_model", "/home/me/quickstart/base_model", False),
+        (f"/cache/models--org--base/snapshots/{COMMIT}", "org/base", True),
+        (f"/cache/models--org--base/snapshots/{'b' * 40}", "org/base", False),
+        (f"/cache/models--org--other/snapshots/{COMMIT}", "org/base", False),
+        ("..", "/home/models/base", False),
+    ],
+)
+def test_a_recorded_model_is_compared_as_of_when_it_was_recorded(recorded, path, same):
+    revision = COMMIT if path == "org/base" else None
+    assert is_model(recorded, ModelSettings(path=path, revision=revision)) is same
+
+
+@pytest.mark.parametrize("content", ["[]", '{"model": 1}', "{}"])
+def test_what_is_no_evaluation_is_refused(tmp_path, model, content):
+    run = run_of(tmp_path / "grpo", model)
+    (evaluation(tmp_path / "base") / "evaluation.json").write_text(content)
+    with pytest.raises(DataError, match=r"evaluation\.json is no evaluation"):
+        find_base(run)

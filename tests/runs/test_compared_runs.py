@@ -1,0 +1,54 @@
+import pyarrow.parquet as pq
+import pytest
+
+from dph.errors import DataError
+from dph.evaluation.samples_file import write_samples
+from dph.runs.compared_runs import compared_runs
+from report_runs import make_runs
+
+SMALL = {"in_domain": 2}
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return make_runs(tmp_path / "runs", sets=SMALL)
+
+
+def test_the_runs_of_a_directory_are_compared_with_what_they_began_with(runs):
+    base, dph_f, grpo = runs / "base", runs / "dph_f", runs / "grpo"
+    assert compared_runs([runs]).runs == (base, dph_f, grpo)
+    assert compared_runs([grpo]).runs == (base, grpo)
+    assert compared_runs([runs, base]).runs == (base, dph_f, grpo)
+
+
+def test_the_first_run_that_is_named_before_others_is_the_baseline(runs):
+    base, dph_f, grpo = runs / "base", runs / "dph_f", runs / "grpo"
+    assert compared_runs([grpo, dph_f]).runs == (grpo, dph_f)
+    assert compared_runs([base, runs]).runs == (base, dph_f, grpo)
+
+
+def test_a_run_of_a_directory_that_was_not_evaluated_is_left_out_with_a_note(runs):
+    (runs / "dph_f" / "samples.parquet").unlink()
+    found = compared_runs([runs])
+    assert found.runs == (runs / "base", runs / "grpo")
+    assert found.notes == (f"{runs / 'dph_f'}: not evaluated",)
+    (runs / "grpo" / "samples.parquet").unlink()
+    with pytest.raises(DataError, match=r"no run was evaluated: .*grpo: not evaluated"):
+        compared_runs([runs])
+
+
+def test_a_run_without_a_base_stands_alone_with_a_note(runs):
+    (runs / "base" / "evaluation.json").unlink()
+    found = compared_runs([runs / "grpo"])
+    assert found.runs == (runs / "grpo",)
+    assert "no evaluation of the initial policy" in found.notes[0]
+
+
+def test_runs_of_different_initial_policies_ask_for_a_baseline(tmp_path):
+    first, second = (make_runs(tmp_path / name, sets=SMALL) for name in "ab")
+    samples = second / "base" / "samples.parquet"
+    table = pq.read_table(samples)
+    write_samples(samples, table, digest="of another model")
+    with pytest.raises(DataError, match=rf"policies, {first}/base, {second}/base: name the run"):
+        compared_runs([first, second])
+    assert compared_runs([first / "base", first, second]).runs[0] == first / "base"
