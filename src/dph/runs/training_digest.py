@@ -44,7 +44,7 @@ _PLACES = {
     "presample.seed",
 }
 """What lies there counts, not where it lies; and the seed that holds, whichever key named it."""
-_ADDED = {
+_ADDED: Mapping[str, Any] = {
     "train.final_rate": 1.0,
     "presample.keep": 1,
     "data.code_memory_mb": 1000,
