@@ -20,6 +20,12 @@ from dph.files import write_text
 from dph.study.study_file import load_study
 
 ROOT = Path(__file__).parents[1]
+FRONT_ROWS = ("base", "GRPO", "GRPO, 5e-4", "DPH-F", "DPH-broad")
+FRONT_COLUMNS = tuple(
+    f"{of} domain: {metric}" for of in ("in", "cross") for metric in ("greedy", "pass@16", "styles")
+)
+DIFFERENCES = {"grpo": "GRPO", "grpo-5e-4": "GRPO__5e-4", "base": "base"}
+"""Blocks of docs/results.md, and what their differences are to."""
 WORLD_PAGES = {"sql-2": "quickstart-world.md", "countdown-1": "countdown-world.md"}
 
 
@@ -35,8 +41,13 @@ def main() -> None:
     worlds = [world for world in WORLD_PAGES if (tables / f"scores-{world}.md").exists()]
     if not worlds:
         raise SystemExit(f"{tables} has no table of scores: run `dph study` first")
-    write_block(arguments.root / "README.md", "table", _joined(tables, ["short-sql-2"]))
-    write_block(docs / "study.md", "study", _joined(tables, list(_names(worlds))))
+    write_block(arguments.root / "README.md", "table", front_table(tables / "short-sql-2.md"))
+    write_block(docs / "results.md", "scores", _joined(tables, [f"short-{w}" for w in worlds]))
+    for name, against in DIFFERENCES.items():
+        found = [f"differences-{world}-{against}" for world in worlds]
+        write_block(docs / "results.md", name, _joined(tables, found))
+    write_block(docs / "results.md", "tests", _joined(tables, ["comparisons"]))
+    write_block(docs / "study-tables.md", "study", _joined(tables, list(_names(worlds))))
     for world in worlds:
         write_block(docs / WORLD_PAGES[world], "power", _rows_about(tables / "power.md", world))
     report = json.loads((arguments.results / "report.json").read_text(encoding="utf-8"))
@@ -48,13 +59,26 @@ def main() -> None:
     write_text(docs / "methods.md", with_measurements(page, report["scores"], by_name))
 
 
+def front_table(path: Path) -> str:
+    """The few rows and columns of the README: the first try, Pass@16 and ways of answering."""
+    rows = [
+        [cell.strip() for cell in line.strip("| \n").split("|")]
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.startswith("|")
+    ]
+    columns = [rows[0].index(name) for name in ("method", *FRONT_COLUMNS, "seeds")]
+    kept = [row for row in rows[:2] + rows[2:] if row[0] in ("method", "---", *FRONT_ROWS)]
+    lines = ["| " + " | ".join(row[i] for i in columns) + " |" for row in kept]
+    return "\n".join(lines) + "\n"
+
+
 def _names(worlds: list[str]) -> Iterator[str]:
     """The tables of docs/study.md, in order."""
     yield "power"
     yield "choices"
     for world in worlds:
         yield f"scores-{world}"
-        for against in ("GRPO", "GRPO__as_many_answers", "base", "GRPO__3x"):
+        for against in ("GRPO", "GRPO__5e-4", "GRPO__as_many_answers", "base", "GRPO__3x"):
             yield f"differences-{world}-{against}"
         yield f"retention-{world}"
         yield f"elsewhere-{world}"

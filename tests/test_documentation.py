@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-GENERATED = {"example.md", "reference/recipe.md", "reference/python.md"}
+GENERATED = {"example.md", "reference/recipe.md", "reference/commands.md", "reference/python.md"}
 LINK = re.compile(r"!?\[[^\]\n]*\]\(([^)\s]+)\)")
 FENCED = re.compile(r"^( *)(`{3,}|~{3,}).*?^\1\2", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"(`+)[^`].*?\1")

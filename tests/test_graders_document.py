@@ -85,10 +85,10 @@ def test_the_outcomes_of_the_code_example(shell, tmp_path):
     assert outcomes == re.split(r", | and ", said)
 
 
-def test_the_example_of_the_readme(shell, tmp_path):
+def test_the_example_of_the_howto(shell, tmp_path):
     pytest.importorskip("math_verify")
-    readme = DOCUMENT.parents[1] / "README.md"
-    found = re.search(r"<!-- example: readme -->\n```sh\n(.*?)```", readme.read_text(), re.DOTALL)
+    page = DOCUMENT.parent / "howto" / "graders.md"
+    found = re.search(r"<!-- example: howto -->\n```sh\n(.*?)```", page.read_text(), re.DOTALL)
     printed = shell(found[1])
     assert re.search(r"mean +25\.0 .*\npass@1 +25\.0 ", printed)  # q1: 1 of 2, q2: 0 of 1
     rows = (tmp_path / "graded.jsonl").read_text().splitlines()

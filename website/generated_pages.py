@@ -1,6 +1,6 @@
 """A hook of MkDocs: pages that are made from the package itself, so that they cannot be behind it.
 
-``reference/recipe.md`` from the recipe's schema, ``reference/python.md`` and a page for each public
+``reference/recipe.md`` from the recipe's schema, ``reference/commands.md`` from the verbs, ``reference/python.md`` and a page for each public
 package from docstrings, ``example.md`` and the report that it shows.
 """
 
@@ -16,7 +16,9 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
+from typer.main import get_command
 
+from dph.cli.app import app
 from dph.cli.display.recipe_keys import Key, all_keys
 
 PACKAGES = (
@@ -61,6 +63,29 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     return config
 
 
+def commands_page() -> str:
+    """Every verb with its options, as ``--help`` has them."""
+    return "\n".join(["# Commands", "", *_commands(get_command(app), "dph", 2)])
+
+
+def _commands(command: Any, words: str, level: int) -> Iterator[str]:
+    """The lines about a verb, or about all verbs of a group."""
+    if commands := getattr(command, "commands", None):
+        for name, inner in sorted(commands.items()):
+            if not inner.hidden:
+                yield from _commands(inner, f"{words} {name}", level)
+        return
+    yield f"{'#' * level} {words}\n\n{inspect.cleandoc(command.help or '')}\n"
+    rows = [_option_row(each) for each in command.params if each.name != "help"]
+    yield from ["| option | meaning |", "|---|---|", *rows, ""] if rows else [""]
+
+
+def _option_row(parameter: Any) -> str:
+    names = ", ".join(f"`{name}`" for name in parameter.opts if name.startswith("-"))
+    said = (getattr(parameter, "help", None) or "").replace("|", "\\|").replace("\n", " ")
+    return f"| {names or f'`{parameter.metavar or parameter.name}`'} | {said} |"
+
+
 def _replaced(nav: Any, place: str, pages: list[Any]) -> Any:
     if isinstance(nav, list):
         return [_replaced(entry, place, pages) for entry in nav]
@@ -73,6 +98,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
     pages = {"reference/recipe.md": recipe_page(), "reference/python.md": python_page()}
     pages |= {f"reference/{package}.md": package_page(package) for package in PACKAGES}
+    pages["reference/commands.md"] = commands_page()
     pages["example.md"] = example_page(EXAMPLE.is_file())
     for path, content in pages.items():
         files.append(File.generated(config, path, content=content))

@@ -77,7 +77,7 @@ def test_your_own_task_runs_as_shown(dph, own_task):
     assert code == 0, err
     assert "dev" in out
     assert (own_task / "run" / "evaluation.json").is_file()
-    assert dph("compare", "run/base", "run")[0] == 0
+    assert dph("compare", "run")[0] == 0
 
 
 def test_the_library_example_prints_what_it_says():

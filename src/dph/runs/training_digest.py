@@ -1,6 +1,6 @@
 """What the weights of a run depend on, as one digest, and which settings that leaves out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
