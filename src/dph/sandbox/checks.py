@@ -2,21 +2,41 @@
 
 A test that checks nothing passes whatever a program does: a function that nobody calls, a comment,
 a comparison without ``assert``. So every place that checks says when it is reached, and a test in
-which none was is no test. Also, a statement sees the arguments of its calls as they were before it:
-in ``assert f(x) == sorted(x)`` a program that empties ``x`` does not change what is expected.
+which none was is no test. What fails says so, too: an assertion may fail in a thread, or where the
+tests print that it did and go on. And every statement says that it begins, for it sees the
+arguments of earlier calls as they were left (dph.sandbox.left).
 """
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import CodeType
+from types import CodeType, MappingProxyType
+from typing import Any
 
-REACHED, CHECKED, SETTLE = "__dph_reached__", "__dph_checked__", "__dph_settle__"
-"""Names that the changed tests call: a check is reached, a call is one, a statement begins."""
+from dph.sandbox.deciding import deciding_names
+from dph.sandbox.left import Statement
+from dph.sandbox.swallowing import swallows, swallows_all
+from dph.sandbox.twins import rename_twins
+
+BEGINS, AFTER, SEEN = "__dph_begins__", "__dph_after__", "__dph_seen__"
+"""Names that changed tests call: a statement begins, a call is over, an argument after one."""
+REACHED, CHECKED, LOOPS = "__dph_reached__", "__dph_checked__", "__dph_loops__"
+"""A check is reached, a call is one, a loop around checks begins."""
+FAILED, HANDLED, SWALLOWED = "__dph_failed__", "__dph_handled__", "__dph_swallowed__"
+"""An assertion fails, a failure is handled, an exception goes no further than a message."""
+NOTHING: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        **dict.fromkeys((BEGINS, REACHED, LOOPS, HANDLED, SWALLOWED), lambda *_: None),
+        **dict.fromkeys((AFTER, SEEN, CHECKED, FAILED), lambda value: value),
+    }
+)
+"""Functions of these names for code in which nothing is counted: a setup's."""
 _CHECKING = re.compile(r"_?assert\w*|fail|raises|warns|exit|_exit|quit")
+_RAISES = re.compile(r"raises|assertRaises\w*")
 _SETUP = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _SETUP_LINES = (*_SETUP, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.If, ast.With, ast.Try)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.If)
 SOLUTION_MODULES = frozenset({"solution", "solutions", "program", "submission", "answer"})
 """Modules that tests import the program from."""
 
@@ -27,7 +47,7 @@ class Checked:
 
     Attributes:
         checks: how many places in it check something.
-        is_setup: it only defines and imports: other texts use what it brings.
+        is_setup: it only defines and imports, or asserts True: other texts use what it brings.
         truths: names of functions whose result alone decides an assertion.
         is_asynchronous: it waits for coroutines itself.
     """
@@ -46,17 +66,24 @@ def checked(text: str, name: str) -> Checked:
         SyntaxError, ValueError, RecursionError, MemoryError, OverflowError: as ``compile``.
     """
     tree = ast.parse(text, name)
-    _rename_twins(tree)
+    rename_twins(tree)
+    body = [each for each in tree.body if not _is_docstring(each)]
+    is_setup = bool(body) and all(isinstance(e, _SETUP_LINES) or _is_idle(e) for e in body)
+    truths = deciding_names(tree)
     counting = _Counting()
     tree = ast.fix_missing_locations(counting.visit(tree))
-    body = [each for each in tree.body if not _is_docstring(each) and not _is_settle(each)]
     return Checked(
         code=compile(tree, name, "exec"),
         checks=counting.checks,
-        is_setup=bool(body) and all(isinstance(each, _SETUP_LINES) for each in body),
-        truths=frozenset(counting.truths),
+        is_setup=is_setup,
+        truths=truths,
         is_asynchronous=any(map(_is_asynchronous, ast.walk(tree))),
     )
+
+
+def asserts(name: str) -> bool:
+    """Whether a function is by its name one that checks."""
+    return _CHECKING.fullmatch(name) is not None
 
 
 class _Counting(ast.NodeTransformer):
@@ -64,7 +91,6 @@ class _Counting(ast.NodeTransformer):
 
     def __init__(self) -> None:
         self.checks = 0
-        self.truths: set[str] = set()
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         for field in ("body", "orelse", "finalbody"):
@@ -84,11 +110,48 @@ class _Counting(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        name = _last_name(node.func)
-        if name and _CHECKING.fullmatch(name):
+        if asserts(_last_name(node.func)):
             self.checks += 1
-            called = ast.Call(ast.Name(CHECKED, ast.Load()), [node.func], [])
-            node.func = ast.copy_location(called, node.func)
+            node.func = _call(CHECKED, node.func)
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        """``f(x) == 1 and x == before``: the second sees what the first did to arguments."""
+        self.generic_visit(node)
+        last = node.values[-1]
+        node.values = [_call(AFTER, e) if _has_call(e) else e for e in node.values[:-1]] + [last]
+        return node
+
+    def visit_Tuple(self, node: ast.Tuple) -> ast.AST:
+        return self._display(node)
+
+    def visit_List(self, node: ast.List) -> ast.AST:
+        return self._display(node)
+
+    def _display(self, node: ast.Tuple | ast.List) -> ast.AST:
+        """``(f(x), x)``: the second is what the first left."""
+        calls = [_has_call(each) for each in node.elts]
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load):
+            node.elts = [
+                _call(SEEN, each) if isinstance(each, ast.Name) and any(calls[:place]) else each
+                for place, each in enumerate(node.elts)
+            ]
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        """``if not ...: raise``, so that it is known that it failed."""
+        self.generic_visit(node)
+        error = ast.Call(ast.Name("AssertionError", ast.Load()), [node.msg] if node.msg else [], [])
+        fails = ast.Raise(_call(FAILED, ast.copy_location(error, node)))
+        fails = ast.copy_location(fails, node)
+        return ast.copy_location(ast.If(ast.UnaryOp(ast.Not(), node.test), [fails], []), node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        self.generic_visit(node)
+        kind = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+        if node.exc is not None and isinstance(kind, ast.Name) and kind.id == "AssertionError":
+            node.exc = _call(FAILED, node.exc)
         return node
 
     def _statements(self, statements: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
@@ -99,29 +162,79 @@ class _Counting(ast.NodeTransformer):
             if isinstance(statement, ast.ImportFrom) and _is_star_of_solution(statement):
                 continue  # its names are looked up where they are used
             for each in _one_by_one(statement):
-                yield _called(SETTLE, each)
-                if self._checks(each):
+                yield _told(BEGINS, each, ast.Constant(int(_kind(each))))
+                if _checks(each):
                     self.checks += 1
-                    yield _called(REACHED, each)
-                self._note_truth(each)
-                if isinstance(each, ast.Try) and _may_fail([*each.body, *each.orelse]):
-                    for handler in each.handlers:  # what has to be raised was
-                        self.checks += 1
-                        handler.body.insert(0, _called(REACHED, handler))
+                    yield _told(REACHED, each)
+                elif isinstance(each, _LOOPS) and _may_fail([each]):
+                    yield _told(LOOPS, each)
+                raises = isinstance(each, ast.With) and _awaits_failure(each)
+                if isinstance(each, ast.Try):
+                    self._tell_handlers(each)
                 yield self.visit(each)
+                if raises:
+                    yield _told(HANDLED, each)
 
-    def _checks(self, statement: ast.stmt) -> bool:
-        if isinstance(statement, ast.If):
-            return _may_fail([*statement.body, *statement.orelse])
-        return isinstance(statement, ast.Assert)
+    def _tell_handlers(self, statement: ast.Try) -> None:
+        may_fail = _may_fail([*statement.body, *statement.orelse])
+        everything = swallows_all(statement)
+        for handler in statement.handlers:
+            told = [] if swallows(handler) else [_told(HANDLED, handler)]
+            if everything and swallows(handler):
+                told = [_told(SWALLOWED, handler)]
+            if may_fail:  # what has to be raised was
+                self.checks += 1
+                told.append(_told(REACHED, handler))
+            handler.body = [*told, *handler.body]
 
-    def _note_truth(self, statement: ast.stmt) -> None:
-        if isinstance(statement, ast.Assert | ast.If):
-            test = statement.test
-            while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-                test = test.operand
-            if isinstance(test, ast.Call) and isinstance(test.func, ast.Name):
-                self.truths.add(test.func.id)
+
+def _kind(statement: ast.stmt) -> Statement:
+    """What a statement does with what its calls give (dph.sandbox.left)."""
+    if isinstance(statement, ast.Assign | ast.AnnAssign) or _asks_identity(statement):
+        return Statement.TAKES
+    if isinstance(statement, ast.If | ast.While):
+        return Statement.CHECKS if _checks(statement) else Statement.OTHER
+    return Statement.OTHER if isinstance(statement, ast.For | ast.With) else Statement.CHECKS
+
+
+def _asks_identity(statement: ast.stmt) -> bool:
+    """``assert f(x) is x``, ``self.assertIs(f(x), x)``."""
+    if isinstance(statement, ast.Assert) and isinstance(statement.test, ast.Compare):
+        test = statement.test
+        constants = [isinstance(each, ast.Constant) for each in (test.left, *test.comparators)]
+        return isinstance(test.ops[0], ast.Is | ast.IsNot) and not any(constants)
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Call) and _last_name(value.func) in ("assertIs", "assertIsNot")
+
+
+def _checks(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.If | ast.While):
+        fails = any(map(_fails_itself, [*statement.body, *statement.orelse]))
+        return fails and not isinstance(statement.test, ast.Constant)
+    return isinstance(statement, ast.Assert) and not _always_holds(statement.test)
+
+
+def _fails_itself(statement: ast.stmt) -> bool:
+    """Whether a statement fails without any condition: ``raise``, ``assert False``, ``exit()``."""
+    if isinstance(statement, ast.Assert):
+        return isinstance(statement.test, ast.Constant) and not statement.test.value
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        return _last_name(statement.value.func) in ("fail", "exit", "_exit", "quit")
+    return isinstance(statement, ast.Raise)
+
+
+def _always_holds(test: ast.expr) -> bool:
+    """Whether an assertion holds whatever a program does: ``assert (f(2) == 3, "no")``."""
+    if isinstance(test, ast.Tuple | ast.List | ast.Set):
+        return bool(test.elts)
+    if isinstance(test, ast.Constant):
+        return bool(test.value)
+    return isinstance(test, ast.GeneratorExp | ast.Lambda)
+
+
+def _is_idle(statement: ast.stmt) -> bool:
+    test = statement.test if isinstance(statement, ast.Assert) else None
+    return isinstance(test, ast.Constant) and test.value is True
 
 
 def _one_by_one(statement: ast.stmt) -> list[ast.stmt]:
@@ -136,33 +249,31 @@ def _one_by_one(statement: ast.stmt) -> list[ast.stmt]:
 
 def _may_fail(statements: Sequence[ast.stmt]) -> bool:
     """Whether an assertion fails here: ``raise``, ``assert``, ``pytest.fail()``, ``exit()``."""
-    for statement in statements:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Raise | ast.Assert):
-                return True
-            if isinstance(node, ast.Call):
-                name = _last_name(node.func)
-                if name and _CHECKING.fullmatch(name):
-                    return True
-    return False
+    nodes = [node for statement in statements for node in ast.walk(statement)]
+    return any(
+        isinstance(node, ast.Raise | ast.Assert)
+        or (isinstance(node, ast.Call) and asserts(_last_name(node.func)))
+        for node in nodes
+    )
 
 
-def _rename_twins(tree: ast.Module) -> None:
-    """Give two tests of one name names of their own: a later one does not replace the first."""
-    scopes = [tree.body, *(each.body for each in tree.body if isinstance(each, ast.ClassDef))]
-    for body in scopes:
-        seen: dict[str, int] = {}
-        for each in body:
-            if isinstance(each, _SETUP[2:]) and each.name.lower().startswith("test"):
-                name = each.name
-                seen[name] = seen.get(name, 0) + 1
-                if seen[name] > 1:
-                    each.name = f"{name}__{seen[name]}"
+def _awaits_failure(statement: ast.With) -> bool:
+    calls = [item.context_expr for item in statement.items]
+    names = [_last_name(each.func) for each in calls if isinstance(each, ast.Call)]
+    return any(_RAISES.fullmatch(name) for name in names)
 
 
-def _called(name: str, where: ast.AST) -> ast.stmt:
-    call = ast.Expr(ast.Call(ast.Name(name, ast.Load()), [], []))
-    return ast.copy_location(call, where) if hasattr(where, "lineno") else call
+def _has_call(node: ast.AST) -> bool:
+    return any(isinstance(each, ast.Call | ast.Await) for each in ast.walk(node))
+
+
+def _told(name: str, where: ast.AST, *given: ast.expr) -> ast.stmt:
+    statement = ast.Expr(ast.Call(ast.Name(name, ast.Load()), list(given), []))
+    return ast.copy_location(statement, where) if hasattr(where, "lineno") else statement
+
+
+def _call(name: str, given: ast.expr) -> ast.expr:
+    return ast.copy_location(ast.Call(ast.Name(name, ast.Load()), [given], []), given)
 
 
 def _last_name(function: ast.expr) -> str:
@@ -182,13 +293,6 @@ def _is_docstring(statement: ast.stmt) -> bool:
 
 def _is_future(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
-
-
-def _is_settle(statement: ast.stmt) -> bool:
-    value = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name):
-        return False
-    return value.func.id in (SETTLE, REACHED)
 
 
 def _is_star_of_solution(statement: ast.ImportFrom) -> bool:

@@ -1,15 +1,16 @@
 """The global names of a task's tests: their own, Python's, the task's, and the program's."""
 
 import builtins
+import random
 import sys
 import types
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from dph.sandbox.checks import SOLUTION_MODULES
+from dph.sandbox.checks import SOLUTION_MODULES, asserts
 from dph.sandbox.pytest_stand_in import stand_in
-from dph.sandbox.remote import RemoteProgram
+from dph.sandbox.remote import Remote, RemoteProgram
 from dph.sandbox.source import prefix_alone
 
 _USUAL_NAMES = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot", "sp": "scipy"}
@@ -34,13 +35,15 @@ class TestNames(dict[str, Any]):
     def __init__(self, program: RemoteProgram, entry_point: str, prefix: str) -> None:
         super().__init__({"__name__": "__main__", "__builtins__": builtins})
         self._program = program
-        self._entry_point = entry_point.partition(".")[0]
+        self._entry_point, _, self._method = entry_point.partition(".")
         self._of_prefix = _Prefix(prefix, self._entry_point)
         self.functions: set[str] = set()
 
     def __missing__(self, name: str) -> Any:
         if self._entry_point and name in ("candidate", self._entry_point):
-            return self._program.named(self._entry_point)
+            named = self._program.named(self._entry_point)
+            is_method = self._method and name == "candidate"
+            return getattr(named(), self._method) if is_method else named
         if hasattr(builtins, name):
             raise KeyError(name)
         if (found := _usual(name)) is not None:
@@ -67,7 +70,7 @@ class TestNames(dict[str, Any]):
         Raises:
             TaskError: names it.
         """
-        deciding = sorted(truths & self.functions)
+        deciding = sorted(name for name in self.functions if name in truths or asserts(name))
         if deciding and len(self.functions) > 1 and not self._entry_point:
             raise TaskError(
                 f"the tests call {', '.join(sorted(self.functions))}, and {deciding[0]} decides: "
@@ -122,11 +125,28 @@ def provide_modules(program: RemoteProgram) -> None:
 
 def seed_everything() -> None:
     """Make what tests draw the same for every program."""
-    import random  # noqa: PLC0415
-
     random.seed(0)
     if (numpy := sys.modules.get("numpy")) is not None:
         numpy.random.seed(0)
+
+
+def seed_both(program: RemoteProgram) -> None:
+    """Let the tests' seeds be the program's, too: it draws in another process."""
+    _seed_both(random, "random", program)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        _seed_both(numpy.random, "numpy.random", program)
+
+
+def _seed_both(module: Any, name: str, program: RemoteProgram) -> None:
+    seed, theirs = module.seed, Remote(program, {"callable": [name, "seed"]}, f"{name}.seed")
+
+    def seeding(*given: Any, **named: Any) -> None:
+        seed(*given, **named)
+        asked = program.asked
+        theirs(*given, **named)
+        program.asked = asked  # that is no test of the program
+
+    module.seed = seeding
 
 
 def _usual(name: str) -> Any:

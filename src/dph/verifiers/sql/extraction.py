@@ -10,9 +10,10 @@ Places to look at, in the order given (DEFAULT_SOURCES); the first that holds SQ
 3. ``tool_call``: the last ``<tool_call>`` element (or a response that is nothing but a call)
    whose JSON arguments hold ``sql``, ``query``, ``sql_query`` or ``statement``.
 4. ``bare``: a statement in the text: the last one that starts a line or follows ``;`` or ``:``,
-   else the last in inline code, else the first SELECT or WITH anywhere. It ends at its first ``;`` outside parentheses and
-   literals. A SELECT that continues a statement (after UNION, or behind the list of a WITH) starts
-   none. "with" as an English word starts none: a WITH is followed by a name and AS or columns.
+   else the last in inline code, else the first SELECT or WITH anywhere. It ends at its first ``;``
+   outside parentheses and literals. A SELECT that continues a statement (after UNION, or behind the
+   list of a WITH) starts none. "with" as an English word starts none: a WITH is followed by a name
+   and AS or columns.
 
 What a prompt shows in place of an answer does not count as one: a block of nothing but comments
 ("-- Your SQL query"), of an ellipsis, or of words such as "your SQL query here".
