@@ -46,8 +46,9 @@ def copied(value: Any) -> Any:
     """The same containers anew, with the same elements otherwise."""
     if isinstance(value, tuple):
         items = list(map(copied, value))
-        return type(value)._make(items) if hasattr(value, "_fields") else tuple(items)
-    new = copy.copy(value) if isinstance(value, (*_CHANGING, *_arrays())) else value
+        make: Any = getattr(type(value), "_make", tuple)
+        return make(items)
+    new: Any = copy.copy(value) if isinstance(value, (*_CHANGING, *_arrays())) else value
     if isinstance(value, dict):
         new.update({key: copied(each) for key, each in dict.items(value)})
     elif isinstance(value, list | deque):
@@ -124,7 +125,7 @@ def _content(container: Any) -> Any:
     """A flat copy with the elements themselves, so that they can be compared by identity."""
     if isinstance(container, dict):
         return [each for pair in dict.items(container) for each in pair]
-    if isinstance(container, _arrays()):
+    if type(container) in _arrays():
         return repr((container.dtype.str, container.shape)).encode() + container.tobytes()
     return bytes(container) if isinstance(container, bytearray) else list(container)
 
@@ -136,7 +137,7 @@ def _is_same(after: Any, before: Any) -> bool:
 
 
 def _written(container: Any, write: Callable[[Any], Any]) -> Any:
-    if isinstance(container, _arrays()):
+    if type(container) in _arrays():
         return encode(container, write)
     if isinstance(container, bytearray):
         return {"bytes": bytes(container).hex()}
@@ -146,7 +147,7 @@ def _written(container: Any, write: Callable[[Any], Any]) -> Any:
 
 
 def _fill(container: Any, content: Any) -> None:
-    if isinstance(container, _arrays()):
+    if type(container) in _arrays():
         if container.shape != content.shape:
             container.resize(content.shape, refcheck=False)
         container[...] = content

@@ -45,7 +45,7 @@ class Exceptions:
 
     def made(
         self, bases: Sequence[str], text: str, parts: Mapping[str, Any], decode: Callable[..., Any]
-    ) -> BaseException:
+    ) -> Any:
         """The exception with its arguments and attributes; what cannot be made is ProgramError."""
         kinds = [kind for each in bases if (kind := _known(each)) is not None]
         usual = [kind for kind in kinds if issubclass(kind, Exception)]

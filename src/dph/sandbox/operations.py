@@ -2,8 +2,8 @@
 
 import math
 import operator
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 SAY_TRUE = frozenset(
     {name for kind in (str, float) for name in dir(kind) if name.startswith("is")}
@@ -30,9 +30,24 @@ def unlike(value: Any) -> list[Any]:
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int | float | complex):
-        return [value + 1, value + 2, value - 5]
+        return [2 * value + 1, -value - 1]
     if isinstance(value, str):
         return [f"{value}{value} ", f"a{value}", "" if value else "b"]
-    if isinstance(value, list | tuple):
-        return [value + type(value)(["", 0]), type(value)([*value, *value, 1])]
+    if isinstance(value, list):
+        return [[*value, "", 0], [*value, *value, 1]]
+    if isinstance(value, tuple):
+        return [(*value, "", 0), (*value, *value, 1)]
     return []
+
+
+class Asked(Protocol):
+    """Who asks the program (dph.sandbox.remote): ``classes`` it has, and its ``last`` call."""
+
+    classes: Mapping[str, list[str]]
+    last: str
+
+    def ask(self, request: str, remote: Any, *arguments: Any) -> Any:
+        """The value that a request gives."""
+
+    def is_checking(self) -> bool:
+        """Whether what the tests do now is to check something."""

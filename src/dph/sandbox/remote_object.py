@@ -12,29 +12,16 @@ values again. What it may decide depends on whose it is:
 """
 
 import reprlib
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, TypeVar
 
-from dph.sandbox.operations import BINARY, SAY_TRUE, unlike
+from dph.sandbox.operations import BINARY, SAY_TRUE, Asked, unlike
 
 _SHOWN = frozenset(
     {"__name__", "__doc__", "__qualname__", "__dict__", "__class__", "__annotations__"}
 )
 _ONE_BY_ONE, _CHUNK = 256, 1024
 _T = TypeVar("_T")
-
-
-class Asked(Protocol):
-    """Who asks the program (dph.sandbox.remote): ``classes`` it has, and its ``last`` call."""
-
-    classes: Mapping[str, list[str]]
-    last: str
-
-    def ask(self, request: str, remote: "Remote", *arguments: Any) -> Any:
-        """The value that a request gives."""
-
-    def is_checking(self) -> bool:
-        """Whether what the tests do now is to check something."""
 
 
 class Remote:
@@ -215,7 +202,8 @@ for _name in BINARY:
     setattr(Remote, f"__{_dunder}__", _binary(_name))
     setattr(Remote, f"__r{_dunder}__", _binary(_name, reflected=True))
     setattr(Remote, f"__i{_dunder}__", _in_place(_name))
-Remote.__divmod__ = _binary("divmod")  # type: ignore[attr-defined]
+for _name in ("divmod",):
+    setattr(Remote, f"__{_name}__", _binary(_name))
 for _name in ("lt", "le", "gt", "ge"):
     setattr(Remote, f"__{_name}__", _ordered(_name))
 for _name in ("neg", "pos", "invert", "abs"):
