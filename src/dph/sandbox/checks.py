@@ -8,32 +8,39 @@ arguments of earlier calls as they were left (dph.sandbox.left).
 """
 
 import ast
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, MappingProxyType
 from typing import Any
 
 from dph.sandbox.deciding import deciding_names
-from dph.sandbox.left import Statement
-from dph.sandbox.swallowing import swallows, swallows_all
+from dph.sandbox.swallowing import swallows
+from dph.sandbox.syntax import (
+    asserts,
+    awaits_failure,
+    checks_something,
+    has_call,
+    is_idle,
+    kind_of,
+    last_name,
+    may_fail,
+    one_by_one,
+)
 from dph.sandbox.twins import rename_twins
 
 BEGINS, AFTER, SEEN = "__dph_begins__", "__dph_after__", "__dph_seen__"
 """Names that changed tests call: a statement begins, a call is over, an argument after one."""
 REACHED, CHECKED, LOOPS = "__dph_reached__", "__dph_checked__", "__dph_loops__"
 """A check is reached, a call is one, a loop around checks begins."""
-FAILED, HANDLED, SWALLOWED = "__dph_failed__", "__dph_handled__", "__dph_swallowed__"
-"""An assertion fails, a failure is handled, an exception goes no further than a message."""
+HELD, FAILED, HANDLED = "__dph_held__", "__dph_failed__", "__dph_handled__"
+"""An assertion held, one fails, an exception is handled."""
 NOTHING: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
-        **dict.fromkeys((BEGINS, REACHED, LOOPS, HANDLED, SWALLOWED), lambda *_: None),
-        **dict.fromkeys((AFTER, SEEN, CHECKED, FAILED), lambda value: value),
+        **dict.fromkeys((BEGINS, REACHED, LOOPS, HELD, HANDLED), lambda *_: None),
+        **dict.fromkeys((AFTER, SEEN, CHECKED, FAILED), lambda value, *_: value),
     }
 )
 """Functions of these names for code in which nothing is counted: a setup's."""
-_CHECKING = re.compile(r"_?assert\w*|fail|raises|warns|exit|_exit|quit")
-_RAISES = re.compile(r"raises|assertRaises\w*")
 _SETUP = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _SETUP_LINES = (*_SETUP, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.If, ast.With, ast.Try)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.If)
@@ -68,7 +75,7 @@ def checked(text: str, name: str) -> Checked:
     tree = ast.parse(text, name)
     rename_twins(tree)
     body = [each for each in tree.body if not _is_docstring(each)]
-    is_setup = bool(body) and all(isinstance(e, _SETUP_LINES) or _is_idle(e) for e in body)
+    is_setup = bool(body) and all(isinstance(e, _SETUP_LINES) or is_idle(e) for e in body)
     truths = deciding_names(tree)
     counting = _Counting()
     tree = ast.fix_missing_locations(counting.visit(tree))
@@ -79,11 +86,6 @@ def checked(text: str, name: str) -> Checked:
         truths=truths,
         is_asynchronous=any(map(_is_asynchronous, ast.walk(tree))),
     )
-
-
-def asserts(name: str) -> bool:
-    """Whether a function is by its name one that checks."""
-    return _CHECKING.fullmatch(name) is not None
 
 
 class _Counting(ast.NodeTransformer):
@@ -110,7 +112,7 @@ class _Counting(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if asserts(_last_name(node.func)):
+        if asserts(last_name(node.func)):
             self.checks += 1
             node.func = _call(CHECKED, node.func)
         return node
@@ -119,7 +121,7 @@ class _Counting(ast.NodeTransformer):
         """``f(x) == 1 and x == before``: the second sees what the first did to arguments."""
         self.generic_visit(node)
         last = node.values[-1]
-        node.values = [_call(AFTER, e) if _has_call(e) else e for e in node.values[:-1]] + [last]
+        node.values = [_call(AFTER, e) if has_call(e) else e for e in node.values[:-1]] + [last]
         return node
 
     def visit_Tuple(self, node: ast.Tuple) -> ast.AST:
@@ -130,7 +132,7 @@ class _Counting(ast.NodeTransformer):
 
     def _display(self, node: ast.Tuple | ast.List) -> ast.AST:
         """``(f(x), x)``: the second is what the first left."""
-        calls = [_has_call(each) for each in node.elts]
+        calls = [has_call(each) for each in node.elts]
         self.generic_visit(node)
         if isinstance(node.ctx, ast.Load):
             node.elts = [
@@ -143,7 +145,8 @@ class _Counting(ast.NodeTransformer):
         """``if not ...: raise``, so that it is known that it failed."""
         self.generic_visit(node)
         error = ast.Call(ast.Name("AssertionError", ast.Load()), [node.msg] if node.msg else [], [])
-        fails = ast.Raise(_call(FAILED, ast.copy_location(error, node)))
+        of_assertion = ast.Constant(value=True)
+        fails = ast.Raise(_call(FAILED, ast.copy_location(error, node), of_assertion))
         fails = ast.copy_location(fails, node)
         return ast.copy_location(ast.If(ast.UnaryOp(ast.Not(), node.test), [fails], []), node)
 
@@ -161,110 +164,31 @@ class _Counting(ast.NodeTransformer):
                 continue
             if isinstance(statement, ast.ImportFrom) and _is_star_of_solution(statement):
                 continue  # its names are looked up where they are used
-            for each in _one_by_one(statement):
-                yield _told(BEGINS, each, ast.Constant(int(_kind(each))))
-                if _checks(each):
+            for each in one_by_one(statement):
+                yield _told(BEGINS, each, ast.Constant(int(kind_of(each))))
+                if checks_something(each):
                     self.checks += 1
-                    yield _told(REACHED, each)
-                elif isinstance(each, _LOOPS) and _may_fail([each]):
+                    yield _told(REACHED, each, ast.Constant(isinstance(each, ast.Assert)))
+                elif isinstance(each, _LOOPS) and may_fail([each]):
                     yield _told(LOOPS, each)
-                raises = isinstance(each, ast.With) and _awaits_failure(each)
+                raises = isinstance(each, ast.With) and awaits_failure(each)
                 if isinstance(each, ast.Try):
                     self._tell_handlers(each)
+                holds = isinstance(each, ast.Assert) and checks_something(each)
                 yield self.visit(each)
+                if holds:
+                    yield _told(HELD, each)
                 if raises:
                     yield _told(HANDLED, each)
 
     def _tell_handlers(self, statement: ast.Try) -> None:
-        may_fail = _may_fail([*statement.body, *statement.orelse])
-        everything = swallows_all(statement)
+        wanted = may_fail([*statement.body, *statement.orelse])
         for handler in statement.handlers:
             told = [] if swallows(handler) else [_told(HANDLED, handler)]
-            if everything and swallows(handler):
-                told = [_told(SWALLOWED, handler)]
-            if may_fail:  # what has to be raised was
+            if wanted:  # what has to be raised was
                 self.checks += 1
-                told.append(_told(REACHED, handler))
+                told.append(_told(REACHED, handler, ast.Constant(value=False)))
             handler.body = [*told, *handler.body]
-
-
-def _kind(statement: ast.stmt) -> Statement:
-    """What a statement does with what its calls give (dph.sandbox.left)."""
-    if isinstance(statement, ast.Assign | ast.AnnAssign) or _asks_identity(statement):
-        return Statement.TAKES
-    if isinstance(statement, ast.If | ast.While):
-        return Statement.CHECKS if _checks(statement) else Statement.OTHER
-    return Statement.OTHER if isinstance(statement, ast.For | ast.With) else Statement.CHECKS
-
-
-def _asks_identity(statement: ast.stmt) -> bool:
-    """``assert f(x) is x``, ``self.assertIs(f(x), x)``."""
-    if isinstance(statement, ast.Assert) and isinstance(statement.test, ast.Compare):
-        test = statement.test
-        constants = [isinstance(each, ast.Constant) for each in (test.left, *test.comparators)]
-        return isinstance(test.ops[0], ast.Is | ast.IsNot) and not any(constants)
-    value = statement.value if isinstance(statement, ast.Expr) else None
-    return isinstance(value, ast.Call) and _last_name(value.func) in ("assertIs", "assertIsNot")
-
-
-def _checks(statement: ast.stmt) -> bool:
-    if isinstance(statement, ast.If | ast.While):
-        fails = any(map(_fails_itself, [*statement.body, *statement.orelse]))
-        return fails and not isinstance(statement.test, ast.Constant)
-    return isinstance(statement, ast.Assert) and not _always_holds(statement.test)
-
-
-def _fails_itself(statement: ast.stmt) -> bool:
-    """Whether a statement fails without any condition: ``raise``, ``assert False``, ``exit()``."""
-    if isinstance(statement, ast.Assert):
-        return isinstance(statement.test, ast.Constant) and not statement.test.value
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        return _last_name(statement.value.func) in ("fail", "exit", "_exit", "quit")
-    return isinstance(statement, ast.Raise)
-
-
-def _always_holds(test: ast.expr) -> bool:
-    """Whether an assertion holds whatever a program does: ``assert (f(2) == 3, "no")``."""
-    if isinstance(test, ast.Tuple | ast.List | ast.Set):
-        return bool(test.elts)
-    if isinstance(test, ast.Constant):
-        return bool(test.value)
-    return isinstance(test, ast.GeneratorExp | ast.Lambda)
-
-
-def _is_idle(statement: ast.stmt) -> bool:
-    test = statement.test if isinstance(statement, ast.Assert) else None
-    return isinstance(test, ast.Constant) and test.value is True
-
-
-def _one_by_one(statement: ast.stmt) -> list[ast.stmt]:
-    """``assert a and b`` as two assertions: the second sees what the first did to arguments."""
-    test = statement.test if isinstance(statement, ast.Assert) else None
-    if not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.And):
-        return [statement]
-    message = statement.msg  # type: ignore[attr-defined]
-    parts = [ast.Assert(test=part, msg=message) for part in test.values]
-    return [ast.copy_location(part, statement) for part in parts]
-
-
-def _may_fail(statements: Sequence[ast.stmt]) -> bool:
-    """Whether an assertion fails here: ``raise``, ``assert``, ``pytest.fail()``, ``exit()``."""
-    nodes = [node for statement in statements for node in ast.walk(statement)]
-    return any(
-        isinstance(node, ast.Raise | ast.Assert)
-        or (isinstance(node, ast.Call) and asserts(_last_name(node.func)))
-        for node in nodes
-    )
-
-
-def _awaits_failure(statement: ast.With) -> bool:
-    calls = [item.context_expr for item in statement.items]
-    names = [_last_name(each.func) for each in calls if isinstance(each, ast.Call)]
-    return any(_RAISES.fullmatch(name) for name in names)
-
-
-def _has_call(node: ast.AST) -> bool:
-    return any(isinstance(each, ast.Call | ast.Await) for each in ast.walk(node))
 
 
 def _told(name: str, where: ast.AST, *given: ast.expr) -> ast.stmt:
@@ -272,14 +196,8 @@ def _told(name: str, where: ast.AST, *given: ast.expr) -> ast.stmt:
     return ast.copy_location(statement, where) if hasattr(where, "lineno") else statement
 
 
-def _call(name: str, given: ast.expr) -> ast.expr:
-    return ast.copy_location(ast.Call(ast.Name(name, ast.Load()), [given], []), given)
-
-
-def _last_name(function: ast.expr) -> str:
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
+def _call(name: str, given: ast.expr, *more: ast.expr) -> ast.expr:
+    return ast.copy_location(ast.Call(ast.Name(name, ast.Load()), [given, *more], []), given)
 
 
 def _is_asynchronous(node: ast.AST) -> bool:

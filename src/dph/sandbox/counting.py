@@ -24,6 +24,7 @@ class Counts:
     def __init__(self, program: RemoteProgram) -> None:
         self._program = program
         self._failed: list[BaseException] = []
+        self._open = 0
         self.reached = 0
         self.looped = False
         self.asked = 0
@@ -34,33 +35,33 @@ class Counts:
             checks.REACHED: self.reach,
             checks.CHECKED: self._checked,
             checks.LOOPS: self._loops,
+            checks.HELD: self._holds,
             checks.FAILED: self._fails,
             checks.HANDLED: self._handled,
-            checks.SWALLOWED: self._swallowed,
         }
 
     def start(self, asked: int) -> int:
         """A text begins; how many checks were reached before it."""
-        self._failed.clear()
+        self.forgive()
         self.looped, self.asked = False, asked
         return self.reached
 
-    def reach(self) -> None:
-        """A check is reached."""
+    def reach(self, is_assertion: bool = False) -> None:
+        """A check is reached; an assertion has to hold or fail before the text ends."""
         self.reached += 1
+        self._open += is_assertion
 
     def failure(self) -> str:
-        """What failed although the tests went on, or ''."""
-        text = str(self._failed[0]) if self._failed else ""
-        return (
-            " ".join(["an assertion failed, and the tests went on:", text])
-            if text
-            else ("an assertion failed, and the tests went on" if self._failed else "")
-        )
+        """What failed, or came to no end, although the tests went on; or ''."""
+        if self._failed:
+            text = str(self._failed[0])
+            return f"an assertion failed, and the tests went on{': ' if text else ''}{text}"
+        return "an assertion came to no end, and the tests went on" if self._open > 0 else ""
 
     def forgive(self) -> None:
         """What failed so far should have."""
         self._failed.clear()
+        self._open = 0
 
     def _begins(self, kind: int) -> None:
         self._program.begin(sys._getframe(1), kind)
@@ -72,8 +73,12 @@ class Counts:
     def _loops(self) -> None:
         self.looped = True
 
-    def _fails(self, error: Any) -> Any:
+    def _holds(self) -> None:
+        self._open -= 1
+
+    def _fails(self, error: Any, of_assertion: bool = False) -> Any:
         """Note an assertion that fails: an exception, or the class of one."""
+        self._open -= of_assertion
         error = error() if isinstance(error, type) else error
         self._failed.append(error)
         return error
@@ -97,11 +102,6 @@ class Counts:
     def _handled(self) -> None:
         """The exception that is handled now comes to something; where there is none, all did."""
         current = sys.exc_info()[1]
-        if current is None:
-            self._failed.clear()
-        self._failed[:] = [each for each in self._failed if each is not current]
-
-    def _swallowed(self) -> None:
-        current = sys.exc_info()[1]
-        if current is not None:
-            self._failed.append(current)
+        kept = [each for each in self._failed if current is not None and each is not current]
+        self.forgive()
+        self._failed[:] = kept

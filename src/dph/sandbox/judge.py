@@ -215,9 +215,7 @@ class _Trial:
             raise
         counts.append(self._counts.reached - counts_before)
         if not counts[-1] and self._counts.looped and self._program.asked > self._counts.asked:
-            raise AssertionError(
-                "no assertion ran, for a loop had nothing of the program's to run over"
-            )
+            raise AssertionError("no assertion ran: what the program gave left none to run")
 
     def _run_call(self, call: dict[str, Any], entry_point: str) -> None:
         value, left = _called(self._program, call, entry_point)

@@ -8,10 +8,11 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from dph.sandbox.checks import SOLUTION_MODULES, asserts
+from dph.sandbox.checks import SOLUTION_MODULES
 from dph.sandbox.pytest_stand_in import stand_in
 from dph.sandbox.remote import Remote, RemoteProgram
 from dph.sandbox.source import prefix_alone
+from dph.sandbox.syntax import asserts
 
 _USUAL_NAMES = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot", "sp": "scipy"}
 _USUAL_SOURCES = ("math", "itertools", "collections", "functools", "typing", "re", "random")

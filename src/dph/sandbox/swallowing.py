@@ -6,23 +6,12 @@ _SAYING = frozenset(
     {"print", "print_exc", "print_exception", "write", "log", "debug", "info", "warning", "error"}
     | {"exception", "critical"}
 )
+_OF_ASSERTIONS = frozenset({"AssertionError", "Exception", "BaseException"})
 
 
 def swallows(handler: ast.ExceptHandler) -> bool:
-    """Whether nothing comes of an exception: no flag, no count, no value, no other check."""
-    return all(map(_is_nothing, handler.body))
-
-
-def swallows_all(statement: ast.Try) -> bool:
-    """Whether assertions stand under a handler of every exception, by which none fails.
-
-    Where the body says itself what fails (``assert False``, ``raise``), the exception is wanted.
-    """
-    asserted = [each for each in statement.body if isinstance(each, ast.Assert)]
-    wanted = any(isinstance(each.test, ast.Constant) for each in asserted)
-    other = any(isinstance(each, ast.Raise) for each in ast.walk(statement))
-    everything = any(map(_is_for_everything, statement.handlers))
-    return bool(asserted) and everything and not wanted and not other
+    """Whether assertions fail here and nothing comes of it: no flag, no count, no other check."""
+    return _is_for_assertions(handler.type) and all(map(_is_nothing, handler.body))
 
 
 def _is_nothing(statement: ast.stmt) -> bool:
@@ -38,6 +27,7 @@ def _is_nothing(statement: ast.stmt) -> bool:
     return isinstance(value, ast.Constant)
 
 
-def _is_for_everything(handler: ast.ExceptHandler) -> bool:
-    kind = handler.type
-    return kind is None or getattr(kind, "id", "") in ("Exception", "BaseException")
+def _is_for_assertions(kind: ast.expr | None) -> bool:
+    if isinstance(kind, ast.Tuple):
+        return any(map(_is_for_assertions, kind.elts))
+    return kind is None or getattr(kind, "id", "") in _OF_ASSERTIONS

@@ -141,6 +141,7 @@ NO_TESTS = {
     ),
     "an assertion of a pair": "assert (f(2, 3) == 5, 'no')\n",
     "an assertion of a generator": "assert (f(2, x) == 5 for x in [3])\n",
+    "an assertion of a list": "assert [f(2, x) == 5 for x in [3]]\n",
     "an assertion of a text": "assert 'f(2, 3) == 5'\n",
     "an assertion of a function": "assert f\n",
     "an assertion under a condition that never holds": "if False:\n    assert f(2, 3) == 5\n",
@@ -209,6 +210,26 @@ WRONG = {
     "the argument itself in place of a copy": (
         "x = [1]\ny = f(x, 0)\nassert y == x\nassert y is not x",
         "def f(a, b): return a",
+    ),
+    "an exception in a thread": (
+        "import threading\ndef run():\n    assert f(2, 3) == 5\n"
+        "thread = threading.Thread(target=run)\nthread.start()\nthread.join()\n",
+        "def f(a, b): raise ValueError",
+    ),
+    "an exit in a thread": (
+        "import threading\ndef run():\n    assert f(2, 3) == 5\n"
+        "thread = threading.Thread(target=run)\nthread.start()\nthread.join()\n",
+        "import sys\ndef f(a, b): sys.exit(0)",
+    ),
+    "an exception in a pool": (
+        "from concurrent.futures import ThreadPoolExecutor\ndef run():\n    assert f(2, 3) == 5\n"
+        "with ThreadPoolExecutor() as pool:\n    pool.submit(run)\n",
+        "def f(a, b): raise ValueError",
+    ),
+    "an exception that is printed": (
+        "try:\n    assert f(2, 3) == 5\nexcept (AssertionError, ValueError) as error:\n"
+        "    print(error)\n",
+        "def f(a, b): raise ValueError",
     ),
     "nothing to run over": ("for x in f(2, 3):\n    assert x == 1", "def f(a, b): return []"),
     "a text that begins with anything": (
@@ -352,6 +373,16 @@ RIGHT = {
     "named arguments of a function that is given": (
         "assert f(lambda x, k=1: x + k) == 6",
         "def f(g): return g(1, k=5)",
+    ),
+    "one of several branches fails": (
+        "x = f(1)\nif x == 2:\n    pass\n"
+        "elif x == 3:\n    raise ValueError\nelse:\n    raise KeyError",
+        "def f(a): return 2 * a",
+    ),
+    "an exception that is wanted": (
+        "try:\n    assert f(-1) == 0\nexcept ValueError as error:\n    print(error)\n"
+        "try:\n    f(-1)\n    assert False\nexcept ValueError:\n    pass",
+        "def f(a): raise ValueError",
     ),
     "one of two answers": (
         "try:\n    assert f(1) == 3\nexcept AssertionError:\n    assert f(1) == 2",
