@@ -56,7 +56,7 @@ class Checked:
         checks: how many places in it check something.
         is_setup: it only defines and imports, or asserts True: other texts use what it brings.
         truths: names of functions whose result alone decides an assertion.
-        is_asynchronous: it waits for coroutines itself.
+        is_asynchronous: it may wait for coroutines itself.
     """
 
     code: CodeType
@@ -66,8 +66,13 @@ class Checked:
     is_asynchronous: bool
 
 
-def checked(text: str, name: str) -> Checked:
+def checked(text: str, name: str, *, finds_truths: bool = True) -> Checked:
     """Compile a text of tests; ``name`` is its file's in tracebacks.
+
+    Args:
+        text: Python.
+        name: its file's.
+        finds_truths: whether ``truths`` are asked for.
 
     Raises:
         SyntaxError, ValueError, RecursionError, MemoryError, OverflowError: as ``compile``.
@@ -76,7 +81,7 @@ def checked(text: str, name: str) -> Checked:
     rename_twins(tree)
     body = [each for each in tree.body if not _is_docstring(each)]
     is_setup = bool(body) and all(isinstance(e, _SETUP_LINES) or is_idle(e) for e in body)
-    truths = deciding_names(tree)
+    truths = deciding_names(tree) if finds_truths else frozenset()
     counting = _Counting()
     tree = ast.fix_missing_locations(counting.visit(tree))
     return Checked(
@@ -84,7 +89,7 @@ def checked(text: str, name: str) -> Checked:
         checks=counting.checks,
         is_setup=is_setup,
         truths=truths,
-        is_asynchronous=any(map(_is_asynchronous, ast.walk(tree))),
+        is_asynchronous="async" in text or "await" in text,
     )
 
 
@@ -198,11 +203,6 @@ def _told(name: str, where: ast.AST, *given: ast.expr) -> ast.stmt:
 
 def _call(name: str, given: ast.expr, *more: ast.expr) -> ast.expr:
     return ast.copy_location(ast.Call(ast.Name(name, ast.Load()), [given, *more], []), given)
-
-
-def _is_asynchronous(node: ast.AST) -> bool:
-    asyncio = isinstance(node, ast.Name) and node.id == "asyncio"
-    return asyncio or isinstance(node, ast.AsyncFunctionDef | ast.Await)
 
 
 def _is_docstring(statement: ast.stmt) -> bool:

@@ -4,11 +4,10 @@ Functions ``test_...`` (also coroutines and generators), classes ``Test...`` of 
 unittest, and HumanEval's ``check(candidate)``, each where the text has not run it itself.
 """
 
-import asyncio
 import contextlib
 import inspect
 import io
-import unittest
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -70,8 +69,9 @@ class Defined:
         self._finish(check(*([self._candidate] if needed else [])))
 
     def _run_class(self, name: str, value: type) -> None:
-        if issubclass(value, unittest.TestCase):
-            if _run_unittest(value):
+        unittest = sys.modules.get("unittest")
+        if unittest is not None and issubclass(value, unittest.TestCase):
+            if _run_unittest(unittest, value):
                 self._forgive()
         elif name.startswith("Test") and value.__dict__.get("__test__", True):
             self._run_pytest_class(value)
@@ -148,7 +148,7 @@ class Defined:
     def _finish(self, value: Any) -> None:
         """Let what a test returned come to its end: a coroutine, a generator, True or False."""
         if inspect.iscoroutine(value):
-            value = asyncio.run(value)
+            value = awaited(value)
         if inspect.isasyncgen(value):
             raise TaskError("a test is an asynchronous generator, which nothing runs")
         if inspect.isgenerator(value):
@@ -165,43 +165,43 @@ class Defined:
 _SPREAD = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
-def _run_unittest(kind: type[unittest.TestCase]) -> bool:
-    """Run a class of unittest; whether a test of it failed as it should.
+def _run_unittest(unittest: Any, kind: type) -> bool:
+    """Run a class of unittest, which the tests loaded; whether a test of it failed as it should.
 
     Raises:
         BaseException: what the first test raised that failed.
     """
-    result = _Result()
+    first: list[BaseException] = []
+
+    class Result(unittest.TestResult):  # type: ignore[misc]
+        def addError(self, test: Any, err: Any) -> None:  # noqa: N802 - unittest's name
+            first.append(err[1])
+            super().addError(test, err)
+
+        def addFailure(self, test: Any, err: Any) -> None:  # noqa: N802
+            first.append(err[1])
+            super().addFailure(test, err)
+
+        def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:  # noqa: N802
+            if err is not None:
+                first.append(err[1])
+            super().addSubTest(test, subtest, err)
+
+    result = Result()
     result.failfast = True
     unittest.defaultTestLoader.loadTestsFromTestCase(kind).run(result)
-    if result.first is not None:
-        raise result.first
+    if first:
+        raise first[0]
     if result.unexpectedSuccesses:
         raise AssertionError("a test passed that should fail")
     return bool(result.expectedFailures)
 
 
-class _Result(unittest.TestResult):
-    """Keeps what the first test raised that failed."""
+def awaited(coroutine: Any) -> Any:
+    """What a coroutine gives."""
+    import asyncio  # noqa: PLC0415 - it would be much for every fork to copy
 
-    first: BaseException | None = None
-
-    def addError(self, test: Any, err: Any) -> None:  # noqa: N802 - unittest's name
-        self._keep(err)
-        super().addError(test, err)
-
-    def addFailure(self, test: Any, err: Any) -> None:  # noqa: N802
-        self._keep(err)
-        super().addFailure(test, err)
-
-    def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:  # noqa: N802
-        if err is not None:
-            self._keep(err)
-        super().addSubTest(test, subtest, err)
-
-    def _keep(self, err: Any) -> None:
-        if self.first is None:
-            self.first = err[1]
+    return asyncio.run(coroutine)
 
 
 def _call_if_there(place: Any, name: str, *given: Any) -> None:

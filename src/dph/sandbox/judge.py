@@ -6,7 +6,6 @@ nothing was checked is no test (dph.sandbox.checks). The verdict goes over a con
 program does not have.
 """
 
-import asyncio
 import copy
 import inspect
 import json
@@ -22,7 +21,7 @@ from dph.sandbox import checks
 from dph.sandbox.channel import Channel, ChannelClosedError, read_document
 from dph.sandbox.checks import Checked, checked
 from dph.sandbox.counting import Counts
-from dph.sandbox.frameworks import Defined
+from dph.sandbox.frameworks import Defined, awaited
 from dph.sandbox.left import SETUP, TESTS
 from dph.sandbox.names import (
     TaskError,
@@ -58,11 +57,12 @@ def _judge(
     entry_point = job["entry_point"]
     names = TestNames(program, entry_point, job["prefix"])
     asker.send(["stage", "setup"])
-    provide_modules(program)
+    provide_modules(program, [job["setup"], job["prefix"], *job["tests"]])
     seed_everything()
     try:
-        tests = [_compiled(text, f"{TESTS}{i + 1}>") for i, text in enumerate(job["tests"])]
-        _run_setup(_compiled(job["setup"], SETUP), names)
+        texts = enumerate(job["tests"], start=1)
+        tests = [_compiled(text, f"{TESTS}{i}>", entry_point) for i, text in texts]
+        _run_setup(_compiled(job["setup"], SETUP, entry_point), names)
         calls = job["calls"]
         if solution is not None:
             calls = [
@@ -87,9 +87,9 @@ def _judge(
         return Outcome.BAD_GOLD, str(error)
 
 
-def _compiled(text: str, name: str) -> Checked:
+def _compiled(text: str, name: str, entry_point: str) -> Checked:
     try:
-        test = checked(text, name)
+        test = checked(text, name, finds_truths=not entry_point)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         raise TaskError(f"the tests do not compile: {type(error).__name__}: {error}") from error
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
@@ -135,7 +135,7 @@ def _called(program: RemoteProgram, call: dict[str, Any], entry_point: str) -> t
     if method:
         function = getattr(function(), method)
     value = function(*given, **named)
-    value = asyncio.run(value) if inspect.iscoroutine(value) else value
+    value = awaited(value) if inspect.iscoroutine(value) else value
     program.settle()
     return value, (given, named)
 

@@ -4,6 +4,7 @@ import builtins
 import random
 import sys
 import types
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -113,13 +114,15 @@ class _Solution(types.ModuleType):
         return program.named(name) if callable(value) else value
 
 
-def provide_modules(program: RemoteProgram) -> None:
-    """Let the tests import the program, and pytest."""
+def provide_modules(program: RemoteProgram, texts: Sequence[str]) -> None:
+    """Let the tests import the program and pytest; ``unittest.main`` then ends nothing."""
     for name in SOLUTION_MODULES:
         if name in sys.modules or find_spec(name) is None:
             sys.modules[name] = _Solution(name, program)
     sys.modules["pytest"] = stand_in()
-    import unittest  # noqa: PLC0415 - the zygote has it
+    if not any("unittest" in text for text in texts):
+        return
+    import unittest  # noqa: PLC0415 - it would be much for every fork to copy
 
     unittest.main = unittest.TestProgram = lambda *_, **__: None  # type: ignore[assignment,misc]
 
@@ -129,6 +132,8 @@ def seed_everything() -> None:
     random.seed(0)
     if (numpy := sys.modules.get("numpy")) is not None:
         numpy.random.seed(0)
+        make = numpy.random.default_rng
+        numpy.random.default_rng = lambda seed=None: make(0 if seed is None else seed)
 
 
 def seed_both(program: RemoteProgram) -> None:

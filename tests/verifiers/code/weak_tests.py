@@ -374,6 +374,12 @@ RIGHT = {
         "assert f(lambda x, k=1: x + k) == 6",
         "def f(g): return g(1, k=5)",
     ),
+    "a list with methods of its own": (
+        "s = Stack([1, 2])\ns.push(3)\nassert s.peek() == 3\nassert s == [1, 2, 3]\n"
+        "assert len(s) == 3 and 2 in s and list(s) == [1, 2, 3] and s[0] == 1\n"
+        "s.append(4)\nassert s.peek() == 4 and s != [1]\nassert [*s] == [1, 2, 3, 4]",
+        "class Stack(list):\n    def push(s, x): s.append(x)\n    def peek(s): return s[-1]",
+    ),
     "one of several branches fails": (
         "x = f(1)\nif x == 2:\n    pass\n"
         "elif x == 3:\n    raise ValueError\nelse:\n    raise KeyError",
