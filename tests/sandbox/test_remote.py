@@ -6,7 +6,13 @@ import threading
 import pytest
 
 from dph.sandbox.channel import Channel
-from dph.sandbox.remote import ProgramError, ProgramGoneError, Remote, RemoteProgram
+from dph.sandbox.remote import (
+    ProgramError,
+    ProgramGoneError,
+    Remote,
+    RemoteProgram,
+    is_of_program,
+)
 
 
 @pytest.fixture
@@ -77,8 +83,9 @@ def test_an_exception_of_python_comes_over_as_itself_and_any_other_as_a_program_
     )
     with pytest.raises(KeyError, match="k"):
         program.named("f")()
-    with pytest.raises(ProgramError, match="SystemExit: 0"):
+    with pytest.raises(SystemExit) as ended:
         program.named("f")()
+    assert is_of_program(ended.value)  # so that it does not end the tests without an error
     with pytest.raises(ProgramError, match="five arguments"):
         program.named("f")()
     assert not program.out_of_memory

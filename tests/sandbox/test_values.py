@@ -78,6 +78,11 @@ def test_a_plain_value_comes_over_equal_and_of_the_same_type(value):
         Decimal("NaN"),
         Fraction(1, 3),
         {1: "a", "1": "b"},
+        {"b": 1, "a": 2}.keys(),
+        {"b": 1, "a": 2}.items(),
+        slice(1, None, 2),
+        Ellipsis,
+        NotImplemented,
     ],
 )
 def test_what_json_does_not_know_comes_over(value):
@@ -107,9 +112,9 @@ Point = namedtuple("Point", "x y")
     [
         (Size.LARGE, 3),
         (LyingInt(7), 7),
-        ({"a": 1}.keys(), {"a"}),
+        ({"a": 1}.keys(), {"a": 1}.keys()),
         ({"a": 1}.values(), [1]),
-        ({"a": 1}.items(), {("a", 1)}),
+        ({"a": 1}.items(), {"a": 1}.items()),
     ],
 )
 def test_of_a_subclass_the_plain_value_comes_over(value, plain):
@@ -125,7 +130,7 @@ def test_of_a_subclass_the_plain_value_comes_over(value, plain):
 def test_a_container_of_the_library_comes_over_as_what_it_is(value):
     found = over(value)
     assert type(found) is type(value)
-    assert str(found) == str(value).replace("<class 'int'>", "None")
+    assert str(found) == str(value)
 
 
 def test_a_namedtuple_keeps_the_names_of_its_fields_and_compares_as_a_tuple():

@@ -28,3 +28,9 @@ def test_only_the_same_text_is_correct(answer, response, outcome):
 def test_a_problem_without_an_answer_is_an_error_that_names_it():
     with pytest.raises(DataError, match="'answer' in problem 'e'"):
         ExactVerifier().grade([Problem(problem_id="e", prompt="?")], ["x"])
+
+
+def test_the_reason_says_what_came_and_what_was_wanted_in_a_line():
+    problem = Problem(problem_id="e", prompt="?", answer={"answer": "y" * 1000})
+    (verdict,) = ExactVerifier().grade([problem], ["a\n" + "x" * 1000])
+    assert verdict.reason == f"'a\\n{'x' * 58}' is not '{'y' * 60}'"

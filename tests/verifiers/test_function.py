@@ -66,7 +66,7 @@ def test_the_function_gets_response_and_problem_and_decides(verifier, path):
     responses = ["right", "wrong", "half", "invalid", "prompt"]
     assert verifier.grade([PROBLEM] * 5, responses) == [
         Verdict(outcome=Outcome.CORRECT, reward=1.0),
-        Verdict(outcome=Outcome.WRONG, reward=0.0),
+        Verdict(outcome=Outcome.WRONG, reward=0.0, reason="the function returned False"),
         Verdict(outcome=Outcome.WRONG, reward=0.5, reason="partial reward 0.5"),
         Verdict(outcome=Outcome.INVALID, reward=0.25, reason="a quarter"),
         Verdict(outcome=Outcome.CORRECT, reward=1.0),

@@ -33,11 +33,17 @@ from dph.verifiers.function_handler import as_verdict, make_function_grader
 def test_bools_and_numbers_become_verdicts(value, outcome, reward):
     verdict = as_verdict(value)
     assert (verdict.outcome, verdict.reward) == (outcome, reward)
+    assert (verdict.reason == "") == (outcome is Outcome.CORRECT)
 
 
 def test_a_verdict_stays_as_it_is():
     verdict = Verdict(outcome=Outcome.OVER_LIMIT, reward=0.5, reason="why")
     assert as_verdict(verdict) is verdict
+
+
+def test_a_wrong_verdict_without_a_reason_says_so():
+    verdict = as_verdict(Verdict(outcome=Outcome.WRONG, reward=0.0))
+    assert verdict.reason == "the function returned WRONG without a reason"
 
 
 @pytest.mark.parametrize(
@@ -61,7 +67,7 @@ def test_the_grader_gives_the_function_a_problem(user_module):
     grader = make_function_grader({"path": f"{name}:f"})
     request = {"response": "r", "problem_id": "p", "prompt": [{}], "answer": {"a": 1}}
     assert grader(request, print) == ("CORRECT", 1.0, "")
-    assert grader(request | {"prompt": "text"}, print) == ("WRONG", 0.0, "")
+    assert grader(request | {"prompt": "text"}, print)[:2] == ("WRONG", 0.0)
 
 
 def test_a_worker_takes_scalars_without_importing_numpy():

@@ -118,3 +118,9 @@ def test_closing_is_harmless():
     with NumberVerifier() as verifier:
         verifier.close()
     assert (verifier.name, verifier.version) == ("number", "1")
+
+
+def test_both_numbers_are_in_the_reason_however_long_they_are():
+    problem = Problem(problem_id="n", prompt="?", answer={"answer": "12"})
+    (verdict,) = NumberVerifier().grade([problem], ["9" * 900])
+    assert verdict.reason == f"{'9' * 50}... (900 characters) is not 12"

@@ -1,11 +1,13 @@
 """What a call did to its arguments, so that the caller's own objects change as they did.
 
-Containers that can change (lists, dictionaries, sets, deques, bytearrays) are numbered in the order
-in which a walk through the arguments meets them: both sides number theirs alike. After a call, the
-new content of each that changed goes over; a container of the arguments that stands in it goes as
-its number, so that it stays the same object on the other side.
+Containers that can change (lists, dictionaries, sets, deques, bytearrays, numpy's arrays) are
+numbered in the order in which a walk through the arguments meets them: both sides number theirs
+alike. After a call, the new content of each that changed goes over; a container of the arguments
+that stands in it, or in what is returned, goes as its number, so that it stays the same object.
 """
 
+import copy
+import sys
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -24,18 +26,40 @@ def containers_of(values: tuple[Any, ...]) -> list[Any]:
     """
     found: list[Any] = []
     waiting: list[Any] = [values]
+    arrays = _arrays()
+    holding = (*_HOLDING, *arrays)
     while waiting:
         value = waiting.pop()
-        if isinstance(value, _CHANGING):
+        if isinstance(value, _CHANGING) or (type(value) in arrays and not value.dtype.hasobject):
             found.append(value)
         if isinstance(value, dict):
-            inside = [each for each in dict.values(value) if isinstance(each, _HOLDING)]
+            inside = [each for each in dict.values(value) if isinstance(each, holding)]
         elif isinstance(value, list | tuple | deque):
-            inside = [each for each in value if isinstance(each, _HOLDING)]
+            inside = [each for each in value if isinstance(each, holding)]
         else:
             continue
         waiting += inside[::-1]
     return found
+
+
+def copied(value: Any) -> Any:
+    """The same containers anew, with the same elements otherwise."""
+    if isinstance(value, tuple):
+        items = list(map(copied, value))
+        make: Any = getattr(type(value), "_make", tuple)
+        return make(items)
+    new: Any = copy.copy(value) if isinstance(value, (*_CHANGING, *_arrays())) else value
+    if isinstance(value, dict):
+        new.update({key: copied(each) for key, each in dict.items(value)})
+    elif isinstance(value, list | deque):
+        for place, each in enumerate(value):
+            new[place] = copied(each)
+    return new
+
+
+def _arrays() -> tuple[type, ...]:
+    numpy = sys.modules.get("numpy")
+    return (numpy.ndarray,) if hasattr(numpy, "ndarray") else ()  # type: ignore[union-attr]
 
 
 class Watched:
@@ -47,6 +71,16 @@ class Watched:
 
     def changes(self, refer: Refer) -> list[list[Any]]:
         """Number and new content, as JSON, of each that changed; ``refer`` as of ``encode``."""
+        written = self.writer(refer)
+        pairs = enumerate(zip(self._containers, self._before, strict=True))
+        return [
+            [number, _written(now, written)]
+            for number, (now, before) in pairs
+            if not _is_same(_content(now), before)
+        ]
+
+    def writer(self, refer: Refer) -> Callable[[Any], Any]:
+        """``encode``, of which a container of the arguments goes as its number."""
         numbers = {id(each): number for number, each in enumerate(self._containers)}
 
         def written(value: Any) -> Any:
@@ -58,12 +92,7 @@ class Watched:
                 return {"tuple": [written(each) for each in value]}
             return encode(value, refer)
 
-        pairs = enumerate(zip(self._containers, self._before, strict=True))
-        return [
-            [number, _written(now, written)]
-            for number, (now, before) in pairs
-            if not _is_same(_content(now), before)
-        ]
+        return written
 
 
 def take_over(values: tuple[Any, ...], changes: Any, resolve: Resolve) -> None:
@@ -73,10 +102,7 @@ def take_over(values: tuple[Any, ...], changes: Any, resolve: Resolve) -> None:
         BadValueError: these are no changes of such containers.
     """
     containers = containers_of(values)
-
-    def resolved(name: str, content: Any) -> Any:
-        return containers[content] if name == "same" else resolve(name, content)
-
+    resolved = resolving_same(values, resolve)
     try:
         after = [(containers[number], decode(content, resolved)) for number, content in changes]
         for container, content in after:
@@ -85,10 +111,22 @@ def take_over(values: tuple[Any, ...], changes: Any, resolve: Resolve) -> None:
         raise BadValueError(f"no change of an argument: {type(error).__name__}") from error
 
 
+def resolving_same(values: tuple[Any, ...], resolve: Resolve) -> Resolve:
+    """``resolve`` for what came with arguments, of which a container stands as its number."""
+    containers = containers_of(values) if values else []
+
+    def resolved(name: str, content: Any) -> Any:
+        return containers[content] if name == "same" else resolve(name, content)
+
+    return resolved
+
+
 def _content(container: Any) -> Any:
     """A flat copy with the elements themselves, so that they can be compared by identity."""
     if isinstance(container, dict):
         return [each for pair in dict.items(container) for each in pair]
+    if type(container) in _arrays():
+        return repr((container.dtype.str, container.shape)).encode() + container.tobytes()
     return bytes(container) if isinstance(container, bytearray) else list(container)
 
 
@@ -99,6 +137,8 @@ def _is_same(after: Any, before: Any) -> bool:
 
 
 def _written(container: Any, write: Callable[[Any], Any]) -> Any:
+    if type(container) in _arrays():
+        return encode(container, write)
     if isinstance(container, bytearray):
         return {"bytes": bytes(container).hex()}
     if isinstance(container, dict):
@@ -107,6 +147,11 @@ def _written(container: Any, write: Callable[[Any], Any]) -> Any:
 
 
 def _fill(container: Any, content: Any) -> None:
+    if type(container) in _arrays():
+        if container.shape != content.shape:
+            container.resize(content.shape, refcheck=False)
+        container[...] = content
+        return
     if isinstance(container, list | bytearray):
         container[:] = content
         return

@@ -2,21 +2,48 @@
 
 A test that checks nothing passes whatever a program does: a function that nobody calls, a comment,
 a comparison without ``assert``. So every place that checks says when it is reached, and a test in
-which none was is no test. Also, a statement sees the arguments of its calls as they were before it:
-in ``assert f(x) == sorted(x)`` a program that empties ``x`` does not change what is expected.
+which none was is no test. What fails says so, too: an assertion may fail in a thread, or where the
+tests print that it did and go on. And every statement says that it begins, for it sees the
+arguments of earlier calls as they were left (dph.sandbox.left).
 """
 
 import ast
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import CodeType
+from types import CodeType, MappingProxyType
+from typing import Any
 
-REACHED, CHECKED, SETTLE = "__dph_reached__", "__dph_checked__", "__dph_settle__"
-"""Names that the changed tests call: a check is reached, a call is one, a statement begins."""
-_CHECKING = re.compile(r"_?assert\w*|fail|raises|warns|exit|_exit|quit")
+from dph.sandbox.deciding import deciding_names
+from dph.sandbox.swallowing import swallows
+from dph.sandbox.syntax import (
+    asserts,
+    awaits_failure,
+    checks_something,
+    has_call,
+    is_idle,
+    kind_of,
+    last_name,
+    may_fail,
+    one_by_one,
+)
+from dph.sandbox.twins import rename_twins
+
+BEGINS, AFTER, SEEN = "__dph_begins__", "__dph_after__", "__dph_seen__"
+"""Names that changed tests call: a statement begins, a call is over, an argument after one."""
+REACHED, CHECKED, LOOPS = "__dph_reached__", "__dph_checked__", "__dph_loops__"
+"""A check is reached, a call is one, a loop around checks begins."""
+HELD, FAILED, HANDLED = "__dph_held__", "__dph_failed__", "__dph_handled__"
+"""An assertion held, one fails, an exception is handled."""
+NOTHING: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        **dict.fromkeys((BEGINS, REACHED, LOOPS, HELD, HANDLED), lambda *_: None),
+        **dict.fromkeys((AFTER, SEEN, CHECKED, FAILED), lambda value, *_: value),
+    }
+)
+"""Functions of these names for code in which nothing is counted: a setup's."""
 _SETUP = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _SETUP_LINES = (*_SETUP, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.If, ast.With, ast.Try)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.If)
 SOLUTION_MODULES = frozenset({"solution", "solutions", "program", "submission", "answer"})
 """Modules that tests import the program from."""
 
@@ -27,9 +54,9 @@ class Checked:
 
     Attributes:
         checks: how many places in it check something.
-        is_setup: it only defines and imports: other texts use what it brings.
+        is_setup: it only defines and imports, or asserts True: other texts use what it brings.
         truths: names of functions whose result alone decides an assertion.
-        is_asynchronous: it waits for coroutines itself.
+        is_asynchronous: it may wait for coroutines itself.
     """
 
     code: CodeType
@@ -39,23 +66,30 @@ class Checked:
     is_asynchronous: bool
 
 
-def checked(text: str, name: str) -> Checked:
+def checked(text: str, name: str, *, finds_truths: bool = True) -> Checked:
     """Compile a text of tests; ``name`` is its file's in tracebacks.
+
+    Args:
+        text: Python.
+        name: its file's.
+        finds_truths: whether ``truths`` are asked for.
 
     Raises:
         SyntaxError, ValueError, RecursionError, MemoryError, OverflowError: as ``compile``.
     """
     tree = ast.parse(text, name)
-    _rename_twins(tree)
+    rename_twins(tree)
+    body = [each for each in tree.body if not _is_docstring(each)]
+    is_setup = bool(body) and all(isinstance(e, _SETUP_LINES) or is_idle(e) for e in body)
+    truths = deciding_names(tree) if finds_truths else frozenset()
     counting = _Counting()
     tree = ast.fix_missing_locations(counting.visit(tree))
-    body = [each for each in tree.body if not _is_docstring(each) and not _is_settle(each)]
     return Checked(
         code=compile(tree, name, "exec"),
         checks=counting.checks,
-        is_setup=bool(body) and all(isinstance(each, _SETUP_LINES) for each in body),
-        truths=frozenset(counting.truths),
-        is_asynchronous=any(map(_is_asynchronous, ast.walk(tree))),
+        is_setup=is_setup,
+        truths=truths,
+        is_asynchronous="async" in text or "await" in text,
     )
 
 
@@ -64,7 +98,6 @@ class _Counting(ast.NodeTransformer):
 
     def __init__(self) -> None:
         self.checks = 0
-        self.truths: set[str] = set()
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         for field in ("body", "orelse", "finalbody"):
@@ -84,11 +117,49 @@ class _Counting(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        name = _last_name(node.func)
-        if name and _CHECKING.fullmatch(name):
+        if asserts(last_name(node.func)):
             self.checks += 1
-            called = ast.Call(ast.Name(CHECKED, ast.Load()), [node.func], [])
-            node.func = ast.copy_location(called, node.func)
+            node.func = _call(CHECKED, node.func)
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        """``f(x) == 1 and x == before``: the second sees what the first did to arguments."""
+        self.generic_visit(node)
+        last = node.values[-1]
+        node.values = [_call(AFTER, e) if has_call(e) else e for e in node.values[:-1]] + [last]
+        return node
+
+    def visit_Tuple(self, node: ast.Tuple) -> ast.AST:
+        return self._display(node)
+
+    def visit_List(self, node: ast.List) -> ast.AST:
+        return self._display(node)
+
+    def _display(self, node: ast.Tuple | ast.List) -> ast.AST:
+        """``(f(x), x)``: the second is what the first left."""
+        calls = [has_call(each) for each in node.elts]
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load):
+            node.elts = [
+                _call(SEEN, each) if isinstance(each, ast.Name) and any(calls[:place]) else each
+                for place, each in enumerate(node.elts)
+            ]
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        """``if not ...: raise``, so that it is known that it failed."""
+        self.generic_visit(node)
+        error = ast.Call(ast.Name("AssertionError", ast.Load()), [node.msg] if node.msg else [], [])
+        of_assertion = ast.Constant(value=True)
+        fails = ast.Raise(_call(FAILED, ast.copy_location(error, node), of_assertion))
+        fails = ast.copy_location(fails, node)
+        return ast.copy_location(ast.If(ast.UnaryOp(ast.Not(), node.test), [fails], []), node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        self.generic_visit(node)
+        kind = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+        if node.exc is not None and isinstance(kind, ast.Name) and kind.id == "AssertionError":
+            node.exc = _call(FAILED, node.exc)
         return node
 
     def _statements(self, statements: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
@@ -98,82 +169,40 @@ class _Counting(ast.NodeTransformer):
                 continue
             if isinstance(statement, ast.ImportFrom) and _is_star_of_solution(statement):
                 continue  # its names are looked up where they are used
-            for each in _one_by_one(statement):
-                yield _called(SETTLE, each)
-                if self._checks(each):
+            for each in one_by_one(statement):
+                yield _told(BEGINS, each, ast.Constant(int(kind_of(each))))
+                if checks_something(each):
                     self.checks += 1
-                    yield _called(REACHED, each)
-                self._note_truth(each)
-                if isinstance(each, ast.Try) and _may_fail([*each.body, *each.orelse]):
-                    for handler in each.handlers:  # what has to be raised was
-                        self.checks += 1
-                        handler.body.insert(0, _called(REACHED, handler))
+                    yield _told(REACHED, each, ast.Constant(isinstance(each, ast.Assert)))
+                elif isinstance(each, _LOOPS) and may_fail([each]):
+                    yield _told(LOOPS, each)
+                raises = isinstance(each, ast.With) and awaits_failure(each)
+                if isinstance(each, ast.Try):
+                    self._tell_handlers(each)
+                holds = isinstance(each, ast.Assert) and checks_something(each)
                 yield self.visit(each)
+                if holds:
+                    yield _told(HELD, each)
+                if raises:
+                    yield _told(HANDLED, each)
 
-    def _checks(self, statement: ast.stmt) -> bool:
-        if isinstance(statement, ast.If):
-            return _may_fail([*statement.body, *statement.orelse])
-        return isinstance(statement, ast.Assert)
-
-    def _note_truth(self, statement: ast.stmt) -> None:
-        if isinstance(statement, ast.Assert | ast.If):
-            test = statement.test
-            while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-                test = test.operand
-            if isinstance(test, ast.Call) and isinstance(test.func, ast.Name):
-                self.truths.add(test.func.id)
-
-
-def _one_by_one(statement: ast.stmt) -> list[ast.stmt]:
-    """``assert a and b`` as two assertions: the second sees what the first did to arguments."""
-    test = statement.test if isinstance(statement, ast.Assert) else None
-    if not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.And):
-        return [statement]
-    message = statement.msg  # type: ignore[attr-defined]
-    parts = [ast.Assert(test=part, msg=message) for part in test.values]
-    return [ast.copy_location(part, statement) for part in parts]
+    def _tell_handlers(self, statement: ast.Try) -> None:
+        wanted = may_fail([*statement.body, *statement.orelse])
+        for handler in statement.handlers:
+            told = [] if swallows(handler) else [_told(HANDLED, handler)]
+            if wanted:  # what has to be raised was
+                self.checks += 1
+                told.append(_told(REACHED, handler, ast.Constant(value=False)))
+            handler.body = [*told, *handler.body]
 
 
-def _may_fail(statements: Sequence[ast.stmt]) -> bool:
-    """Whether an assertion fails here: ``raise``, ``assert``, ``pytest.fail()``, ``exit()``."""
-    for statement in statements:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Raise | ast.Assert):
-                return True
-            if isinstance(node, ast.Call):
-                name = _last_name(node.func)
-                if name and _CHECKING.fullmatch(name):
-                    return True
-    return False
+def _told(name: str, where: ast.AST, *given: ast.expr) -> ast.stmt:
+    statement = ast.Expr(ast.Call(ast.Name(name, ast.Load()), list(given), []))
+    return ast.copy_location(statement, where) if hasattr(where, "lineno") else statement
 
 
-def _rename_twins(tree: ast.Module) -> None:
-    """Give two tests of one name names of their own: a later one does not replace the first."""
-    scopes = [tree.body, *(each.body for each in tree.body if isinstance(each, ast.ClassDef))]
-    for body in scopes:
-        seen: dict[str, int] = {}
-        for each in body:
-            if isinstance(each, _SETUP[2:]) and each.name.lower().startswith("test"):
-                name = each.name
-                seen[name] = seen.get(name, 0) + 1
-                if seen[name] > 1:
-                    each.name = f"{name}__{seen[name]}"
-
-
-def _called(name: str, where: ast.AST) -> ast.stmt:
-    call = ast.Expr(ast.Call(ast.Name(name, ast.Load()), [], []))
-    return ast.copy_location(call, where) if hasattr(where, "lineno") else call
-
-
-def _last_name(function: ast.expr) -> str:
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
-
-
-def _is_asynchronous(node: ast.AST) -> bool:
-    asyncio = isinstance(node, ast.Name) and node.id == "asyncio"
-    return asyncio or isinstance(node, ast.AsyncFunctionDef | ast.Await)
+def _call(name: str, given: ast.expr, *more: ast.expr) -> ast.expr:
+    return ast.copy_location(ast.Call(ast.Name(name, ast.Load()), [given, *more], []), given)
 
 
 def _is_docstring(statement: ast.stmt) -> bool:
@@ -182,13 +211,6 @@ def _is_docstring(statement: ast.stmt) -> bool:
 
 def _is_future(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
-
-
-def _is_settle(statement: ast.stmt) -> bool:
-    value = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name):
-        return False
-    return value.func.id in (SETTLE, REACHED)
 
 
 def _is_star_of_solution(statement: ast.ImportFrom) -> bool:

@@ -4,16 +4,15 @@ Functions ``test_...`` (also coroutines and generators), classes ``Test...`` of 
 unittest, and HumanEval's ``check(candidate)``, each where the text has not run it itself.
 """
 
-import asyncio
 import contextlib
 import inspect
 import io
-import unittest
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from dph.sandbox.names import TaskError
-from dph.sandbox.pytest_stand_in import FIXTURE, PARAMETERS, SKIPPED, SkippedError
+from dph.sandbox.pytest_stand_in import AUTOMATIC, FIXTURE, PARAMETERS, SKIPPED, SkippedError
 from dph.sandbox.remote import Remote
 
 
@@ -25,6 +24,7 @@ class Defined:
         before: what they were before the text.
         candidate: what ``check`` is given; None where the task does not say.
         reached: told of every check that a test itself is: one that returns True.
+        forgive: told that assertions failed that should.
     """
 
     def __init__(
@@ -33,11 +33,13 @@ class Defined:
         before: Mapping[str, Any],
         candidate: Any,
         reached: Callable[[], None],
+        forgive: Callable[[], None],
     ) -> None:
         self._names = names
         self._new = {k: v for k, v in names.items() if before.get(k) is not v}
         self._candidate = candidate
         self._reached = reached
+        self._forgive = forgive
 
     def run(self, *, needs_check: bool) -> None:
         """Run all of them; ``needs_check``: the text did not call ``check`` itself.
@@ -53,9 +55,10 @@ class Defined:
                 self._run_class(name, value)
             elif inspect.isfunction(value) and name.lower().startswith("test"):
                 self._run_function(value)
-        check = self._new.get("check")
-        if needs_check and inspect.isfunction(check):
-            self._run_check(check)
+        checks = [value for name, value in self._new.items() if name.partition("__")[0] == "check"]
+        for check in checks if needs_check else []:
+            if inspect.isfunction(check):
+                self._run_check(check)
 
     def _run_check(self, check: Any) -> None:
         needed = [p for p in inspect.signature(check).parameters.values() if p.default is p.empty]
@@ -66,8 +69,10 @@ class Defined:
         self._finish(check(*([self._candidate] if needed else [])))
 
     def _run_class(self, name: str, value: type) -> None:
-        if issubclass(value, unittest.TestCase):
-            _run_unittest(value)
+        unittest = sys.modules.get("unittest")
+        if unittest is not None and issubclass(value, unittest.TestCase):
+            if _run_unittest(unittest, value):
+                self._forgive()
         elif name.startswith("Test") and value.__dict__.get("__test__", True):
             self._run_pytest_class(value)
 
@@ -102,8 +107,22 @@ class Defined:
                     for p in asked
                     if p.name in given or (p.default is p.empty and p.kind not in _SPREAD)
                 }
+                for name in self._automatic(instance):
+                    self._fixture(name, instance, stack)
                 with contextlib.suppress(SkippedError):
                     self._finish(test(**named))
+
+    def _automatic(self, instance: Any) -> list[str]:
+        """Names of the fixtures that every test needs."""
+        places = [dict(self._names)]
+        if instance is not None:
+            places.append({name: getattr(type(instance), name) for name in dir(type(instance))})
+        return [
+            name
+            for place in places
+            for name, each in place.items()
+            if inspect.isfunction(each) and getattr(each, AUTOMATIC, False)
+        ]
 
     def _fixture(self, name: str, instance: Any, stack: contextlib.ExitStack) -> Any:
         """What a test asks for by the name of a parameter.
@@ -129,7 +148,7 @@ class Defined:
     def _finish(self, value: Any) -> None:
         """Let what a test returned come to its end: a coroutine, a generator, True or False."""
         if inspect.iscoroutine(value):
-            value = asyncio.run(value)
+            value = awaited(value)
         if inspect.isasyncgen(value):
             raise TaskError("a test is an asynchronous generator, which nothing runs")
         if inspect.isgenerator(value):
@@ -146,14 +165,43 @@ class Defined:
 _SPREAD = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
-def _run_unittest(kind: type[unittest.TestCase]) -> None:
-    result = unittest.TestResult()
+def _run_unittest(unittest: Any, kind: type) -> bool:
+    """Run a class of unittest, which the tests loaded; whether a test of it failed as it should.
+
+    Raises:
+        BaseException: what the first test raised that failed.
+    """
+    first: list[BaseException] = []
+
+    class Result(unittest.TestResult):  # type: ignore[misc]
+        def addError(self, test: Any, err: Any) -> None:  # noqa: N802 - unittest's name
+            first.append(err[1])
+            super().addError(test, err)
+
+        def addFailure(self, test: Any, err: Any) -> None:  # noqa: N802
+            first.append(err[1])
+            super().addFailure(test, err)
+
+        def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:  # noqa: N802
+            if err is not None:
+                first.append(err[1])
+            super().addSubTest(test, subtest, err)
+
+    result = Result()
     result.failfast = True
     unittest.defaultTestLoader.loadTestsFromTestCase(kind).run(result)
-    for _, text in [*result.errors, *result.failures]:
-        raise AssertionError(text.strip().splitlines()[-1])
+    if first:
+        raise first[0]
     if result.unexpectedSuccesses:
         raise AssertionError("a test passed that should fail")
+    return bool(result.expectedFailures)
+
+
+def awaited(coroutine: Any) -> Any:
+    """What a coroutine gives."""
+    import asyncio  # noqa: PLC0415 - it would be much for every fork to copy
+
+    return asyncio.run(coroutine)
 
 
 def _call_if_there(place: Any, name: str, *given: Any) -> None:

@@ -6,7 +6,7 @@ nothing was checked is no test (dph.sandbox.checks). The verdict goes over a con
 program does not have.
 """
 
-import asyncio
+import copy
 import inspect
 import json
 import linecache
@@ -17,10 +17,19 @@ from types import TracebackType
 from typing import Any
 
 from dph.records import Outcome
+from dph.sandbox import checks
 from dph.sandbox.channel import Channel, ChannelClosedError, read_document
-from dph.sandbox.checks import CHECKED, REACHED, SETTLE, Checked, checked
-from dph.sandbox.frameworks import Defined
-from dph.sandbox.names import TaskError, TestNames, provide_modules, seed_everything
+from dph.sandbox.checks import Checked, checked
+from dph.sandbox.counting import Counts
+from dph.sandbox.frameworks import Defined, awaited
+from dph.sandbox.left import SETUP, TESTS
+from dph.sandbox.names import (
+    TaskError,
+    TestNames,
+    provide_modules,
+    seed_both,
+    seed_everything,
+)
 from dph.sandbox.remote import ProgramGoneError, RemoteProgram, is_of_program
 
 _REASON_CHARACTERS = 400
@@ -48,11 +57,12 @@ def _judge(
     entry_point = job["entry_point"]
     names = TestNames(program, entry_point, job["prefix"])
     asker.send(["stage", "setup"])
-    provide_modules(program)
+    provide_modules(program, [job["setup"], job["prefix"], *job["tests"]])
     seed_everything()
     try:
-        tests = [_compiled(text, f"<test {i + 1}>") for i, text in enumerate(job["tests"])]
-        _run_setup(_compiled(job["setup"], "<setup>"), names)
+        texts = enumerate(job["tests"], start=1)
+        tests = [_compiled(text, f"{TESTS}{i}>", entry_point) for i, text in texts]
+        _run_setup(_compiled(job["setup"], SETUP, entry_point), names)
         calls = job["calls"]
         if solution is not None:
             calls = [
@@ -70,15 +80,16 @@ def _judge(
     if needed and needed not in program.names:
         return Outcome.INVALID, f"the program defines no {needed}"
     names.pop(needed, None)  # the stub that the setup may have
+    seed_both(program)
     try:
         return _Trial(program, names, asker).run(tests, calls, entry_point)
     except TaskError as error:
         return Outcome.BAD_GOLD, str(error)
 
 
-def _compiled(text: str, name: str) -> Checked:
+def _compiled(text: str, name: str, entry_point: str) -> Checked:
     try:
-        test = checked(text, name)
+        test = checked(text, name, finds_truths=not entry_point)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         raise TaskError(f"the tests do not compile: {type(error).__name__}: {error}") from error
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
@@ -86,7 +97,7 @@ def _compiled(text: str, name: str) -> Checked:
 
 
 def _run_setup(setup: Checked, names: TestNames) -> None:
-    names.update({REACHED: lambda: None, CHECKED: lambda call: call, SETTLE: lambda: None})
+    names.update(checks.NOTHING)
     try:
         exec(setup.code, names)
     except (Exception, SystemExit) as error:
@@ -110,19 +121,23 @@ def _solved(
     """A call with what the solution returns."""
     asker.send(["stage", "setup"])
     try:
-        value = _called(solution, call, entry_point)
+        value, left = _called(solution, call, entry_point)
     except (Exception, ProgramGoneError) as error:
         raise TaskError(f"the other program: {type(error).__name__}: {error}") from error
-    return {**call, "solved": value}
+    return {**call, "solved": value, "left": left}
 
 
-def _called(program: RemoteProgram, call: dict[str, Any], entry_point: str) -> Any:
+def _called(program: RemoteProgram, call: dict[str, Any], entry_point: str) -> tuple[Any, Any]:
+    """What a call returns, and what it leaves of its arguments."""
+    given, named = copy.deepcopy((call["args"], call["kwargs"]))
     name, _, method = entry_point.partition(".")
     function = program.named(name)
     if method:
         function = getattr(function(), method)
-    value = function(*call["args"], **call["kwargs"])
-    return asyncio.run(value) if inspect.iscoroutine(value) else value
+    value = function(*given, **named)
+    value = awaited(value) if inspect.iscoroutine(value) else value
+    program.settle()
+    return value, (given, named)
 
 
 class _Trial:
@@ -133,8 +148,8 @@ class _Trial:
         self._names = names
         self._asker = asker
         self._failure = ""
-        self._reached = 0
-        names.update({REACHED: self._reach, CHECKED: self._check, SETTLE: program.settle})
+        self._counts = Counts(program)
+        names.update(self._counts.hooks)
 
     def run(
         self, tests: Sequence[Checked], calls: Sequence[Any], entry_point: str
@@ -146,6 +161,7 @@ class _Trial:
         """
         self._program.awaits = any(test.is_asynchronous for test in tests)
         counts: list[int] = []
+        self._program.asked = 0
         steps: list[Callable[[], None]] = [
             partial(self._run_test, test, entry_point, counts) for test in tests
         ]
@@ -160,6 +176,8 @@ class _Trial:
             _require_checked(test, count, f"test {number + 1} of {len(steps)}")
         if not sum(counts) and not calls:
             raise TaskError("the tests assert nothing")
+        if not self._program.asked:
+            raise TaskError("the tests never use the program")
         self._names.require_one_function(frozenset().union(*(test.truths for test in tests)))
         return Outcome.CORRECT, ""
 
@@ -177,36 +195,35 @@ class _Trial:
         except BaseException as error:  # noqa: BLE001 - also SystemExit, and what tests raise
             self._failure = self._described(error)
         # Tests may catch what they should not: that the program is gone counts all the same.
-        self._failure = self._failure or self._program.failure
+        self._failure = self._failure or self._program.failure or self._counts.failure()
         return not self._failure
 
     def _run_test(self, test: Checked, entry_point: str, counts: list[int]) -> None:
         """Run a text and the tests that it defines; note how many checks were reached."""
-        before, start = dict(self._names), self._reached
+        before, counts_before = dict(self._names), self._counts.start(self._program.asked)
         try:
             _exec(test, self._names)
             self._program.settle()
             candidate = self._names["candidate"] if entry_point else None
-            defined = Defined(self._names, before, candidate, self._reach)
-            defined.run(needs_check=self._reached == start)
+            defined = Defined(
+                self._names, before, candidate, self._counts.reach, self._counts.forgive
+            )
+            defined.run(needs_check=self._counts.reached == counts_before)
         except (ImportError, NameError) as error:
             if _is_of_tests(error, entry_point):
                 raise TaskError(f"the tests: {type(error).__name__}: {error}") from error
             raise
-        counts.append(self._reached - start)
-
-    def _reach(self) -> None:
-        self._reached += 1
-
-    def _check(self, call: Any) -> Any:
-        self._reached += 1
-        return call
+        counts.append(self._counts.reached - counts_before)
+        if not counts[-1] and self._counts.looped and self._program.asked > self._counts.asked:
+            raise AssertionError("no assertion ran: what the program gave left none to run")
 
     def _run_call(self, call: dict[str, Any], entry_point: str) -> None:
-        value = _called(self._program, call, entry_point)
+        value, left = _called(self._program, call, entry_point)
         if "solved" in call:
             if type(value) is not type(call["solved"]) or value != call["solved"]:
                 raise AssertionError("the other program returned something else")
+            if value is None and left != call["left"]:
+                raise AssertionError("the other program left its arguments otherwise")
         elif not same_value(value, call["returns"]):
             raise AssertionError(f"{json.dumps(call['returns'])[:100]} was expected")
 
@@ -225,7 +242,7 @@ def _exec(test: Checked, names: TestNames) -> None:
     try:
         exec(test.code, names)
     except SystemExit as error:
-        if error.code not in (None, 0, False):
+        if error.code not in (None, 0, False) or is_of_program(error):
             raise
 
 
@@ -278,4 +295,4 @@ def _line(trace: TracebackType | None) -> str:
 
 
 def _is_test(name: str) -> bool:
-    return name.startswith("<test ")
+    return name.startswith(TESTS)

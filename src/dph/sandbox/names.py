@@ -1,16 +1,19 @@
 """The global names of a task's tests: their own, Python's, the task's, and the program's."""
 
 import builtins
+import random
 import sys
 import types
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 from dph.sandbox.checks import SOLUTION_MODULES
 from dph.sandbox.pytest_stand_in import stand_in
-from dph.sandbox.remote import RemoteProgram
+from dph.sandbox.remote import Remote, RemoteProgram
 from dph.sandbox.source import prefix_alone
+from dph.sandbox.syntax import asserts
 
 _USUAL_NAMES = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot", "sp": "scipy"}
 _USUAL_SOURCES = ("math", "itertools", "collections", "functools", "typing", "re", "random")
@@ -34,13 +37,15 @@ class TestNames(dict[str, Any]):
     def __init__(self, program: RemoteProgram, entry_point: str, prefix: str) -> None:
         super().__init__({"__name__": "__main__", "__builtins__": builtins})
         self._program = program
-        self._entry_point = entry_point.partition(".")[0]
+        self._entry_point, _, self._method = entry_point.partition(".")
         self._of_prefix = _Prefix(prefix, self._entry_point)
         self.functions: set[str] = set()
 
     def __missing__(self, name: str) -> Any:
         if self._entry_point and name in ("candidate", self._entry_point):
-            return self._program.named(self._entry_point)
+            named = self._program.named(self._entry_point)
+            is_method = self._method and name == "candidate"
+            return getattr(named(), self._method) if is_method else named
         if hasattr(builtins, name):
             raise KeyError(name)
         if (found := _usual(name)) is not None:
@@ -67,7 +72,7 @@ class TestNames(dict[str, Any]):
         Raises:
             TaskError: names it.
         """
-        deciding = sorted(truths & self.functions)
+        deciding = sorted(name for name in self.functions if name in truths or asserts(name))
         if deciding and len(self.functions) > 1 and not self._entry_point:
             raise TaskError(
                 f"the tests call {', '.join(sorted(self.functions))}, and {deciding[0]} decides: "
@@ -109,24 +114,45 @@ class _Solution(types.ModuleType):
         return program.named(name) if callable(value) else value
 
 
-def provide_modules(program: RemoteProgram) -> None:
-    """Let the tests import the program, and pytest."""
+def provide_modules(program: RemoteProgram, texts: Sequence[str]) -> None:
+    """Let the tests import the program and pytest; ``unittest.main`` then ends nothing."""
     for name in SOLUTION_MODULES:
         if name in sys.modules or find_spec(name) is None:
             sys.modules[name] = _Solution(name, program)
     sys.modules["pytest"] = stand_in()
-    import unittest  # noqa: PLC0415 - the zygote has it
+    if not any("unittest" in text for text in texts):
+        return
+    import unittest  # noqa: PLC0415 - it would be much for every fork to copy
 
     unittest.main = unittest.TestProgram = lambda *_, **__: None  # type: ignore[assignment,misc]
 
 
 def seed_everything() -> None:
     """Make what tests draw the same for every program."""
-    import random  # noqa: PLC0415
-
     random.seed(0)
     if (numpy := sys.modules.get("numpy")) is not None:
         numpy.random.seed(0)
+        make = numpy.random.default_rng
+        numpy.random.default_rng = lambda seed=None: make(0 if seed is None else seed)
+
+
+def seed_both(program: RemoteProgram) -> None:
+    """Let the tests' seeds be the program's, too: it draws in another process."""
+    _seed_both(random, "random", program)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        _seed_both(numpy.random, "numpy.random", program)
+
+
+def _seed_both(module: Any, name: str, program: RemoteProgram) -> None:
+    seed, theirs = module.seed, Remote(program, {"callable": [name, "seed"]}, f"{name}.seed")
+
+    def seeding(*given: Any, **named: Any) -> None:
+        seed(*given, **named)
+        asked = program.asked
+        theirs(*given, **named)
+        program.asked = asked  # that is no test of the program
+
+    module.seed = seeding
 
 
 def _usual(name: str) -> Any:

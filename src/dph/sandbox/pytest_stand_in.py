@@ -10,10 +10,13 @@ import re
 import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 PARAMETERS, FIXTURE, SKIPPED = "__dph_parameters__", "__dph_fixture__", "__dph_skipped__"
-"""Attributes that marks leave: a test's parameters, that it is a fixture, why it is skipped."""
+AUTOMATIC = "__dph_automatic__"
+"""Attributes that marks leave: a test's parameters, that it is a fixture, why it is skipped, and
+that every test needs a fixture."""
 
 
 class SkippedError(Exception):
@@ -118,11 +121,12 @@ def skip(reason: str = "", **_: Any) -> None:
     raise SkippedError(reason)
 
 
-def fixture(function: Any = None, **_: Any) -> Any:
-    """Note that a function makes what tests ask for by its name."""
+def fixture(function: Any = None, *, autouse: bool = False, **_: Any) -> Any:
+    """Note that a function makes what tests ask for by its name, or that every test needs."""
     if function is None:
-        return fixture
+        return partial(fixture, autouse=autouse)
     setattr(function, FIXTURE, True)
+    setattr(function, AUTOMATIC, autouse)
     return function
 
 
@@ -147,6 +151,10 @@ class _Marks:
     def skip(self, test: Any = None, reason: str = "") -> Any:
         """Do not run a test."""
         return _skipping(test, reason)
+
+    def xfail(self, test: Any = None, *_: Any, reason: str = "", **__: Any) -> Any:
+        """Do not run a test that may fail: whatever it gives, it passes."""
+        return _skipping(test, reason or "it may fail")
 
     def skipif(self, condition: Any, reason: str = "") -> Any:
         """Do not run a test where a condition holds."""

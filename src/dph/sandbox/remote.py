@@ -7,30 +7,27 @@ compared here. What is no plain value is a ``Remote`` (dph.sandbox.remote_object
 import builtins
 import sys
 from collections.abc import Callable, Mapping
+from types import FrameType
 from typing import Any, NoReturn
 
-from dph.sandbox.arguments import take_over
 from dph.sandbox.channel import Channel, ChannelBrokenError, ChannelClosedError
+from dph.sandbox.exceptions import Exceptions, ProgramError, is_of_program, said
+from dph.sandbox.left import Left, Statement
 from dph.sandbox.remote_object import Remote, awaitable, reference, short
 from dph.sandbox.values import BadValueError, decode, encode
 
 _INPUT = "input"
-_ENDS_LOOPS = (StopIteration, StopAsyncIteration)
-"""Never raised for a program: ``all(map(f, xs))`` would end with them, and be true."""
 
 
 class ProgramGoneError(BaseException):
     """The program's process ended, or sent what is no answer. Not for tests to catch."""
 
 
-class ProgramError(Exception):
-    """The program raised an exception of its own, or SystemExit."""
-
-
 class RemoteProgram:
     """The connection to a program, and what is known of it.
 
-    ``names`` are the global names that it has, ``classes`` the bases of those that are classes.
+    ``names`` are the global names that it has, ``classes`` the bases of those that are classes,
+    ``left`` holds what calls changed. ``asked`` counts what it was asked.
     ``failure`` says why it cannot be used any more, ``last`` tells of the latest call.
     """
 
@@ -39,8 +36,9 @@ class RemoteProgram:
         self._objects: dict[Any, Remote] = {}
         self._functions: list[Callable[..., Any]] = []
         self._names: dict[str, Any] = {}
-        self._exceptions: dict[str, type[Exception]] = {}
-        self._left: list[tuple[tuple[Any, ...], Any]] = []
+        self.exceptions = Exceptions()
+        self.left = Left(self._resolve)
+        self.asked = 0
         self.names: frozenset[str] = frozenset()
         self.classes: Mapping[str, list[str]] = {}
         self.failure = ""
@@ -63,14 +61,15 @@ class RemoteProgram:
             self.classes = {name: [str(b) for b in bases] for name, bases in kinds.items()}
             return ""
         self.out_of_memory = "MemoryError" in message[1]
-        return _said(message[1], str(message[2]))
+        return said(message[1], str(message[2]))
 
     def named(self, name: str) -> Any:
         """What the program has under a global name; its exceptions are classes here too."""
         if name not in self._names:
             bases = self.classes.get(name, [])
             if "BaseException" in bases:
-                self._names[name] = self.exception(bases)
+                self.asked += 1
+                self._names[name] = self.exceptions.of(bases)
             else:
                 self._names[name] = Remote(self, {"name": name}, name)
         return self._names[name]
@@ -78,7 +77,11 @@ class RemoteProgram:
     def constant(self, name: str) -> Any:
         """The value of a global name."""
         named = self.named(name)
-        return self.ask("self", named) if isinstance(named, Remote) else named
+        if not isinstance(named, Remote):
+            return named
+        value, asked = self.ask("self", named), self.asked
+        self.asked = asked - isinstance(value, Remote)  # a function is used when it is called
+        return value
 
     def ask(self, request: str, remote: Remote, *arguments: Any) -> Any:
         """The value that a request gives.
@@ -87,6 +90,7 @@ class RemoteProgram:
             ProgramGoneError: the program's process ended.
             Exception: what the program raised, if Python has that exception; else ProgramError.
         """
+        self.asked += 1
         data = [encode(each, self._refer) for each in arguments]
         self._send([request, reference(remote), *data])
         while True:
@@ -98,46 +102,44 @@ class RemoteProgram:
             self._gone("it sent what is no answer")
         extras = content[-1] if isinstance(content[-1], dict) else {}
         self._print(extras.get("printed"))
-        if changed := extras.get("changed"):
-            self._left.append((arguments[:2], changed))
+        values, changed = arguments[:2] if request == "call" else (), extras.get("changed")
+        try:
+            value = self.left.returned(values, changed, None if kind == "raised" else content[0])
+        except (BadValueError, RecursionError) as error:
+            self._gone(f"it sent what is no value: {error}")
         if kind == "raised":
             self._raise([str(each) for each in content[0]], str(content[1]), extras)
-        value = self._decoded(content[0])
-        if value is None:
-            self.settle()
         return value
+
+    def is_checking(self) -> bool:
+        """Whether the statement of the tests that is under way checks something."""
+        return self.left.kind() is Statement.CHECKS
 
     def settle(self) -> None:
         """Change the arguments of earlier calls as the program did.
 
-        Where a call returned something, that waits for the next statement: a function that changes
-        what the expected value is computed from would be right by its own doing.
+        Raises:
+            ProgramGoneError: what it sent are no changes of them.
         """
-        left, self._left = self._left, []
-        for values, changed in left:
-            try:
-                take_over(values, changed, self._resolve)
-            except BadValueError as error:
-                self._gone(f"it sent what is no value: {error}")
+        self.begin(None)
 
-    def exception(self, bases: list[str]) -> type[Exception]:
-        """A class for an exception of the program's: tests catch it by its name or its bases."""
-        name = bases[0]
-        if name not in self._exceptions:
-            own = [each for each in bases[1:] if _builtin(each) is None and each != "object"]
-            known = [kind for each in bases[1:] if (kind := _builtin(each)) is not None]
-            known = [k for k in known if issubclass(k, Exception) and not _ends_loops(k)]
-            parent = self.exception([own[0], *bases[bases.index(own[0]) + 1 :]]) if own else None
-            leaf = parent or next(iter(known), ProgramError)
-            leaf = ProgramError if leaf is Exception else leaf
-            self._exceptions[name] = type(name, (leaf,), {"__module__": "program"})
-        return self._exceptions[name]
+    def begin(self, frame: FrameType | None, kind: int = Statement.CHECKS) -> None:
+        """A statement of the tests begins (dph.sandbox.left).
+
+        Raises:
+            ProgramGoneError: what the program sent are no changes of arguments.
+        """
+        try:
+            self.left.begin(frame, kind)
+        except BadValueError as error:
+            self._gone(f"it sent what is no value: {error}")
 
     def _call_function(self, content: list[Any]) -> None:
         try:
-            number, arguments = content
+            number, arguments, *more = content
             function = builtins.input if number == _INPUT else self._functions[number]
-            value = function(*[self._decoded(each) for each in arguments])
+            named = {str(name): self._decoded(each) for name, each in dict(*more).items()}
+            value = function(*[self._decoded(each) for each in arguments], **named)
             self._send(["returned", encode(value, self._refer)])
         except Exception as error:  # noqa: BLE001 - told to the program, which called it
             self._send(["failed", type(error).__name__, str(error)])
@@ -148,26 +150,9 @@ class RemoteProgram:
             sys.stdout.write(text)
 
     def _raise(self, bases: list[str], text: str, extras: Mapping[str, Any]) -> NoReturn:
-        self.last = f"{self.last.partition(' gave ')[0]} raised {_said(bases, text)}"
+        self.last = f"{self.last.partition(' gave ')[0]} raised {said(bases, text)}"
         self.out_of_memory = self.out_of_memory or "MemoryError" in bases
-        raise self._made(bases, text, extras)
-
-    def _made(self, bases: list[str], text: str, extras: Mapping[str, Any]) -> Exception:
-        kinds = [kind for each in bases if (kind := _builtin(each)) is not None]
-        usual = [kind for kind in kinds if issubclass(kind, Exception)]
-        if not usual or any(map(_ends_loops, usual)):
-            return _of_program(ProgramError(_said(bases, text)))
-        own = bool(bases) and _builtin(bases[0]) is None
-        kind = self.exception(bases) if own else usual[0]
-        kind = ProgramError if kind is Exception else kind
-        try:
-            given = [self._decoded(each) for each in extras.get("args", [text])]
-            error = kind(*given)
-            for name, value in extras.get("attributes", {}).items():
-                setattr(error, str(name), self._decoded(value))
-        except (TypeError, ValueError, AttributeError):
-            error = ProgramError(text)
-        return _of_program(error)
+        raise self.exceptions.made(bases, text, extras, self._decoded)
 
     def _decoded(self, data: Any) -> Any:
         try:
@@ -177,7 +162,7 @@ class RemoteProgram:
 
     def _resolve(self, name: str, content: Any) -> Any:
         if name == "exception":
-            return self.exception([str(each) for each in content])
+            return self.exceptions.of([str(each) for each in content])
         if name == "coroutine" and self.awaits:
             return awaitable(self._object(content))
         if name == "coroutine":
@@ -195,7 +180,7 @@ class RemoteProgram:
     def _refer(self, value: Any) -> dict[str, Any]:
         if isinstance(value, Remote):
             return reference(value)
-        if isinstance(value, type) and value in self._exceptions.values():
+        if isinstance(value, type) and value in self.exceptions:
             return {"name": value.__name__}
         if not callable(value):
             raise TypeError(
@@ -230,32 +215,6 @@ class RemoteProgram:
     def _gone(self, why: str) -> NoReturn:
         self.failure = why or "the program ended"
         raise ProgramGoneError(self.failure)
-
-
-def is_of_program(error: BaseException) -> bool:
-    """Whether the program raised it, and not the tests themselves."""
-    return isinstance(error, ProgramError) or getattr(error, "of_program", False)
-
-
-def _of_program(error: Exception) -> Exception:
-    error.of_program = True  # type: ignore[attr-defined]
-    return error
-
-
-def _builtin(name: str) -> Any:
-    """Python's own class of exceptions with a name, if there is one."""
-    found = getattr(builtins, name, None)
-    return found if isinstance(found, type) and issubclass(found, BaseException) else None
-
-
-def _ends_loops(kind: type[BaseException]) -> bool:
-    return issubclass(kind, _ENDS_LOOPS)
-
-
-def _said(bases: list[str], text: str) -> str:
-    """An exception in one line."""
-    name = str(bases[0]) if bases and bases[0] else "an exception"
-    return f"{name}: {text}" if text else name
 
 
 __all__ = [

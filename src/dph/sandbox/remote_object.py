@@ -11,24 +11,17 @@ values again. What it may decide depends on whose it is:
   is expected) its operators make objects alone, of which no number can be had.
 """
 
-import operator
 import reprlib
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, TypeVar
 
-_SHOWN = frozenset({"__name__", "__doc__", "__qualname__", "__dict__", "__class__"})
+from dph.sandbox.operations import BINARY, SAY_TRUE, Asked, unlike
+
+_SHOWN = frozenset(
+    {"__name__", "__doc__", "__qualname__", "__dict__", "__class__", "__annotations__"}
+)
 _ONE_BY_ONE, _CHUNK = 256, 1024
 _T = TypeVar("_T")
-
-
-class Asked(Protocol):
-    """Who asks the program (dph.sandbox.remote): ``classes`` it has, and its ``last`` call."""
-
-    classes: Mapping[str, list[str]]
-    last: str
-
-    def ask(self, request: str, remote: "Remote", *arguments: Any) -> Any:
-        """The value that a request gives."""
 
 
 class Remote:
@@ -60,6 +53,8 @@ class Remote:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name not in _SHOWN:
             raise AttributeError(name)
+        if name in SAY_TRUE and "name" not in reference(self) and not _is_made_here(self):
+            raise AttributeError(f"{_text(self)} is no value that has {name}")
         return _program(self).ask("get", self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -115,9 +110,19 @@ class Remote:
         _program(self).ask("leave", self)
 
     def __bool__(self) -> bool:
-        if _is_made_here(self) or "name" in reference(self):
+        if "name" in reference(self):
+            return True  # a function or a class, and so no test of it
+        if _is_made_here(self):
+            return _truth(_program(self).ask("operate", self, "truth", [self]))
+        if not _program(self).is_checking():
             return _truth(_program(self).ask("operate", self, "truth", [self]))
         raise TypeError(f"{_text(self)} is no value that a test could look into")
+
+    def __copy__(self) -> Any:
+        return _copied(self, "copy")
+
+    def __deepcopy__(self, _: object) -> Any:
+        return _copied(self, "deepcopy")
 
     def __eq__(self, other: object) -> bool:
         return self is other or (_is_theirs(self, other) and _equal(self, other))
@@ -182,14 +187,23 @@ def _single(name: str, kind: type | None = None) -> Callable[..., Any]:
     return convert
 
 
-_BINARY = (
-    *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
-    *("and_", "or_", "xor", "lshift", "rshift"),
-)
-for _name in _BINARY:
+def _in_place(name: str) -> Callable[[Remote, Any], Any]:
+    """``stack += 3``: what the class of an object that the tests made makes of it."""
+    own, either = _binary(f"i{name.rstrip('_')}"), _binary(name)
+
+    def operate(self: Remote, other: Any) -> Any:
+        return own(self, other) if _is_made_here(self) else either(self, other)
+
+    return operate
+
+
+for _name in BINARY:
     _dunder = _name.rstrip("_")
     setattr(Remote, f"__{_dunder}__", _binary(_name))
     setattr(Remote, f"__r{_dunder}__", _binary(_name, reflected=True))
+    setattr(Remote, f"__i{_dunder}__", _in_place(_name))
+for _name in ("divmod",):
+    setattr(Remote, f"__{_name}__", _binary(_name))
 for _name in ("lt", "le", "gt", "ge"):
     setattr(Remote, f"__{_name}__", _ordered(_name))
 for _name in ("neg", "pos", "invert", "abs"):
@@ -197,7 +211,8 @@ for _name in ("neg", "pos", "invert", "abs"):
 for _kind in (int, float, complex):
     setattr(Remote, f"__{_kind.__name__}__", _single(_kind.__name__, _kind))
 Remote.__index__ = _single("index", int)  # type: ignore[attr-defined]
-Remote.__round__ = _single("round")  # type: ignore[attr-defined]
+for _name in ("round", "floor", "ceil", "trunc"):
+    setattr(Remote, f"__{_name}__", _single(_name))
 Remote.__reversed__ = lambda self: reversed(list(self))  # type: ignore[attr-defined]
 
 
@@ -238,7 +253,16 @@ def _equal(one: Remote, other: Any) -> bool:
     program = _program(one)
     if not _truth(program.ask("operate", one, "eq", [one, other])):
         return False
-    return not _truth(program.ask("equals anything", one))
+    return not _truth(program.ask("equals all", one, unlike(other)))
+
+
+def _copied(remote: Remote, how: str) -> Any:
+    """A copy that the program's side makes."""
+    function = Remote(_program(remote), {"callable": ["copy", how]}, how)
+    value = function(remote)
+    if isinstance(value, Remote):
+        object.__setattr__(value, "_made_here", _is_made_here(remote))
+    return value
 
 
 def _is_theirs(remote: Remote, other: object) -> bool:
@@ -273,15 +297,3 @@ def _of_type(kind: type[_T], value: Any) -> _T:
     if type(value) is not kind:
         raise TypeError(f"{kind.__name__} is expected, got {type(value).__name__}")
     return value
-
-
-OPERATIONS: dict[str, Callable[..., Any]] = {
-    **{name: getattr(operator, name) for name in (*_BINARY, "lt", "le", "gt", "ge", "eq")},
-    **{name: getattr(operator, name) for name in ("neg", "pos", "invert", "abs", "index")},
-    **{name: getattr(operator, name) for name in ("contains", "setitem", "delitem", "truth")},
-    "int": int,
-    "float": float,
-    "complex": complex,
-    "round": round,
-}
-"""What ``operate`` may ask for, as the program's side does it."""

@@ -121,14 +121,17 @@ _CONTAINERS: Mapping[type, Callable[[Any, Refer], Any]] = MappingProxyType(
         tuple: lambda value, refer: _tuple(value, refer),
         Counter: lambda value, refer: {"Counter": _pairs(value, refer)},
         OrderedDict: lambda value, refer: {"OrderedDict": _pairs(value, refer)},
-        defaultdict: lambda value, refer: {"defaultdict": _pairs(value, refer)},
+        defaultdict: lambda value, refer: {
+            "defaultdict": [_TYPE_NAMES.get(value.default_factory), _pairs(value, refer)]
+        },
         dict: lambda value, refer: {"dict": _pairs(value, refer)},
         set: lambda value, refer: {"set": _items(set.__iter__(value), refer)},
         frozenset: lambda value, refer: {"frozenset": _items(frozenset.__iter__(value), refer)},
         deque: lambda value, refer: {"deque": _items(deque.__iter__(value), refer)},
-        type({}.keys()): lambda value, refer: {"set": _items(value, refer)},
+        slice: lambda value, refer: {"slice": _items((value.start, value.stop, value.step), refer)},
+        type({}.keys()): lambda value, refer: {"keys": _items(value, refer)},
         type({}.values()): _items,
-        type({}.items()): lambda value, refer: {"set": _items(value, refer)},
+        type({}.items()): lambda value, refer: {"items": _items(value, refer)},
     }
 )
 
@@ -139,6 +142,8 @@ _SCALARS: Mapping[Any, Callable[[Any], Any]] = MappingProxyType(
         bytes: lambda value: {"bytes": bytes(value).hex()},
         bytearray: lambda value: {"bytearray": bytes(value).hex()},
         complex: lambda value: {"complex": [value.real, value.imag]},
+        type(Ellipsis): lambda value: {"constant": repr(value)},
+        type(NotImplemented): lambda value: {"constant": repr(value)},
         range: lambda value: {
             "range": [_integer(n) for n in (value.start, value.stop, value.step)]
         },
@@ -169,6 +174,9 @@ def decode(data: Any, resolve: Callable[[str, Any], Any]) -> Any:
         raise BadValueError(f"a value has one key, got {len(data)}")
     ((name, content),) = data.items()
     try:
+        if name == "defaultdict":
+            kind, pairs = content
+            return defaultdict(TYPES[kind] if kind else None, decode({"dict": pairs}, resolve))
         if name in _DICTIONARIES:
             return _DICTIONARIES[name]({decode(k, resolve): decode(v, resolve) for k, v in content})
         if name == "namedtuple":
@@ -201,16 +209,18 @@ def _array(content: Any) -> Any:
     return numpy.frombuffer(bytes.fromhex(data), dtype=kind).reshape(shape).copy()
 
 
+_CONSTANTS: Mapping[str, Any] = MappingProxyType(
+    {"Ellipsis": Ellipsis, "NotImplemented": NotImplemented}
+)
 _NAMED: dict[tuple[str, ...], Any] = {}
 _DICTIONARIES: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
     {
         "dict": dict,
         "Counter": Counter,
         "OrderedDict": OrderedDict,
-        "defaultdict": lambda pairs: defaultdict(None, pairs),
     }
 )
-_FILLED = frozenset({"tuple", "set", "frozenset", "deque"})
+_FILLED = frozenset({"tuple", "set", "frozenset", "deque", "keys", "items", "slice"})
 _READERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
     {
         "type": TYPES.__getitem__,
@@ -219,6 +229,10 @@ _READERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
         "set": set,
         "frozenset": frozenset,
         "deque": deque,
+        "keys": lambda items: dict.fromkeys(items).keys(),
+        "items": lambda items: dict(items).items(),
+        "slice": lambda items: slice(*items),
+        "constant": _CONSTANTS.__getitem__,
         "int": lambda content: int(content, 16),
         "bytes": bytes.fromhex,
         "bytearray": bytearray.fromhex,

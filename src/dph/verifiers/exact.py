@@ -37,4 +37,6 @@ def _grade(problem: Problem, response: str) -> Verdict:
         return Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason="the response is empty")
     if response == gold:
         return Verdict(outcome=Outcome.CORRECT, reward=1.0)
-    return Verdict(outcome=Outcome.WRONG, reward=0.0, reason=f"it is not {gold!r}"[:200])
+    return Verdict(
+        outcome=Outcome.WRONG, reward=0.0, reason=f"{response[:60]!r} is not {gold[:60]!r}"
+    )

@@ -2,6 +2,7 @@
 
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from numbers import Real
 from pathlib import Path
@@ -61,7 +62,9 @@ def as_verdict(value: object) -> Verdict:
         ValueError: it is a number outside [0, 1].
     """
     if isinstance(value, Verdict):
-        return value
+        if value.outcome is Outcome.CORRECT or value.reason:
+            return value
+        return replace(value, reason=f"the function returned {value.outcome} without a reason")
     plain = _plain(value)
     if not isinstance(plain, Real | Decimal):
         raise TypeError(
@@ -73,7 +76,10 @@ def as_verdict(value: object) -> Verdict:
         raise ValueError(f"it returned {value!r:.80}; a number has to lie in [0, 1]")
     reward = float(number)
     outcome = Outcome.CORRECT if reward == 1.0 else Outcome.WRONG
-    reason = "" if reward in (0.0, 1.0) else f"partial reward {reward:g}"
+    if reward == 1.0:
+        reason = ""
+    else:
+        reason = f"partial reward {reward:g}" if reward else f"the function returned {plain!r:.80}"
     return Verdict(outcome=outcome, reward=reward, reason=reason)
 
 

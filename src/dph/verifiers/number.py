@@ -18,6 +18,7 @@ from dph.records import Outcome, Problem, Verdict
 
 _DIGITS = 1000
 _EXPONENT = 1000
+_SHOWN = 50
 
 # Possessive throughout: hostile text is read once. A sign belongs to a number only if nothing
 # that could be the left side of a subtraction stands directly before it.
@@ -98,7 +99,13 @@ def _grade(problem: Problem, response: str) -> Verdict:
         return Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason="no number in the response")
     if number == gold:
         return Verdict(outcome=Outcome.CORRECT, reward=1.0)
-    return Verdict(outcome=Outcome.WRONG, reward=0.0, reason=f"{number} is not {gold}"[:200])
+    reason = f"{_shown(number)} is not {_shown(gold)}"
+    return Verdict(outcome=Outcome.WRONG, reward=0.0, reason=reason)
+
+
+def _shown(number: Fraction) -> str:
+    text = str(number)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
 
 
 def _gold(problem: Problem) -> Fraction | None:

@@ -121,8 +121,9 @@ def test_the_attacks_change_no_file_and_leave_none(whole):
 
 @pytest.mark.slow
 def test_the_attacks_leave_no_process(whole):
-    # Of each worker: the process that waits for the first of its namespace, and that one.
-    assert whole["running"] == [2, 2]
+    # Of each sandbox: the process that waits for the first of its namespace, and that one. A worker
+    # has one sandbox, and a second if a program named what is slow to load.
+    assert all(running in (2, 4) for running in whole["running"])
     assert whole["left"] == set()
 
 

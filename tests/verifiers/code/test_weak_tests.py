@@ -56,8 +56,25 @@ def test_a_right_program_is_right_whatever_its_values(outcome, name):
 
 def test_a_helper_that_only_the_program_has_does_not_decide(outcome):
     program = "def f(a, b): return 0\ndef same(*a): return True"
-    for entry_point in ("f", ""):
-        assert outcome("assert same(f(2, 3), 5)", program, entry_point)[0] == "BAD_GOLD"
+    for test in weak.HELPERS:
+        for entry_point in ("f", ""):
+            assert outcome(test, program, entry_point)[0] == "BAD_GOLD", test
+
+
+def test_the_candidate_of_a_method_is_that_method_of_a_new_object(outcome):
+    program = "class Solution:\n    def f(self, a, b): return a + b"
+    assert outcome(weak.CHECK, program, "Solution.f") == ("CORRECT", "")
+    assert outcome(weak.CHECK, program.replace("+", "-"), "Solution.f")[0] == "WRONG"
+
+
+def test_programs_that_return_nothing_are_compared_by_what_they_leave_of_their_arguments():
+    sorts = "```python\ndef f(a):\n    a.sort()\n```"
+    answer = {"entry_point": "f", "same_as": sorts, "inputs": [[[2, 1]], [[3]]]}
+    task = parse_task(answer, "p")
+    programs = ["def f(a): a[:] = sorted(a)", "def f(a): pass", "def f(a): a.clear()"]
+    with make_verifier("code", workers=1, timeout=20.0) as verifier:
+        found = verifier.judge([CodePair(task, program) for program in programs])
+    assert [each.verdict.outcome.value for each in found] == ["CORRECT", "WRONG", "WRONG"]
 
 
 def test_a_helper_of_the_prefix_is_the_tasks():

@@ -64,6 +64,56 @@ RUN = {
     "all of the solution": "from solution import *\ndef test_sum():\n    assert f(2, 3) == 5\n",
     "the solution as a module": "import solution\nassert solution.f(2, 3) == 5\n",
     "an assertion in a helper": "def same(x, y):\n    assert x == y\nsame(f(2, 3), 5)\n",
+    "a generator that its tests forget to ask for all": (
+        "assert (f(2, x) == 2 for x in [3])\nassert f(2, 3) == 5\n"
+    ),
+    "two classes of one name": UNITTEST
+    + UNITTEST.replace("import unittest\n\n", "").replace("f(2, 3), 5", "1, 1"),
+    "two tests of one name in a branch": (
+        "if True:\n    def test_sum():\n        assert f(2, 3) == 5\n"
+        "    def test_sum():\n        assert True\n"
+    ),
+    "two checks of one name": CHECK + "def check(candidate):\n    assert True\n",
+    "a failure that is printed": (
+        "try:\n    assert f(2, 3) == 5\n    print('passed')\n"
+        "except AssertionError:\n    print('failed')\n"
+    ),
+    "any failure that is printed": (
+        "def test_sum():\n    try:\n        assert f(2, 3) + 0 == 5\n"
+        "    except Exception as error:\n        print(error)\n"
+    ),
+    "a failure of unittest that nobody looks at": (
+        UNITTEST.replace("test_sum", "sums")
+        + "unittest.TextTestRunner().run(unittest.TestSuite([TestF('sums')]))\n"
+    ),
+    "a failure in a thread": (
+        "import threading\ndef run():\n    assert f(2, 3) == 5\n"
+        "thread = threading.Thread(target=run)\nthread.start()\nthread.join()\n"
+    ),
+    "a failure in a pool": (
+        "from concurrent.futures import ThreadPoolExecutor\ndef run():\n    assert f(2, 3) == 5\n"
+        "with ThreadPoolExecutor() as pool:\n    pool.submit(run)\n"
+    ),
+    "a failure that gather returns": (
+        "import asyncio\nasync def run():\n    assert f(2, 3) == 5\n"
+        "async def main():\n    return await asyncio.gather(run(), return_exceptions=True)\n"
+        "asyncio.run(main())\n"
+    ),
+    "a failure that a context swallows": (
+        "import contextlib\nwith contextlib.suppress(AssertionError):\n    assert f(2, 3) == 5\n"
+    ),
+    "a failure that a return swallows": (
+        "def run():\n    try:\n        assert f(2, 3) == 5\n    finally:\n        return\nrun()\n"
+    ),
+    "a fixture of every test": (
+        "import pytest\nclass TestF:\n    @pytest.fixture(autouse=True)\n"
+        "    def two(self):\n        self.a = 2\n"
+        "    def test_sum(self):\n        assert f(self.a, 3) == 5\n"
+    ),
+    "a test that may fail beside": (
+        "import pytest\n@pytest.mark.xfail\ndef test_more():\n    assert f(2, 3) == 6\n"
+        "def test_sum():\n    assert f(2, 3) == 5\n"
+    ),
     "isclose without its import": "assert isclose(f(2, 3), 5)\n",
     "np without its import": "assert np.isclose(f(2, 3), 5)\n",
 }
@@ -89,6 +139,16 @@ NO_TESTS = {
     "pytest.mark.skip": (
         "import pytest\n@pytest.mark.skip\ndef test_sum():\n    assert f(2, 3) == 5\n"
     ),
+    "an assertion of a pair": "assert (f(2, 3) == 5, 'no')\n",
+    "an assertion of a generator": "assert (f(2, x) == 5 for x in [3])\n",
+    "an assertion of a list": "assert [f(2, x) == 5 for x in [3]]\n",
+    "an assertion of a text": "assert 'f(2, 3) == 5'\n",
+    "an assertion of a function": "assert f\n",
+    "an assertion under a condition that never holds": "if False:\n    assert f(2, 3) == 5\n",
+    "assertions of their own function alone": (
+        "def f(a, b):\n    return a + b\nassert f(2, 3) == 5\n"
+    ),
+    "an assertion of nothing": "assert 1 + 1 == 2\n",
     "a loop over nothing": "for a in []:\n    assert f(a, 3) == 5\n",
     "a package that is not here": "import no_such_package\nassert f(2, 3) == 5\n",
     "a fixture that is not here": "def test_sum(two):\n    assert f(two, 3) == 5\n",
@@ -128,6 +188,65 @@ WRONG = {
     "an argument emptied that is expected": (
         "x = [3, 1]\nassert f(x, 0) == sorted(x)",
         "def f(a, b):\n    a.clear()\n    return a",
+    ),
+    "an argument changed, seen beside the value": (
+        "x = [3, 1, 2]\nassert (f(x, 0), x) == ([1, 2, 3], [3, 1, 2])",
+        "def f(a, b):\n    a.sort()\n    return list(a)",
+    ),
+    "an argument changed, seen in the same condition": (
+        "xs = [[3, 1], [2, 1]]\nassert all(f(x, 0) == 1 and x for x in xs)",
+        "def f(a, b):\n    a.clear()\n    return 1",
+    ),
+    "an argument emptied that a reference is given": (
+        "def right(a):\n    total = sorted(a)\n    return total\n"
+        "for x in [[3, 1]]:\n    assert f(x, 0) == right(x)",
+        "def f(a, b):\n    a.clear()\n    return a",
+    ),
+    "an array changed in place": (
+        "import numpy as np\nx = np.array([3, 1])\ny = f(x, 0)\nassert y.tolist() == [1, 3]\n"
+        "assert x.tolist() == [3, 1]",
+        "def f(a, b):\n    a.sort()\n    return a",
+    ),
+    "the argument itself in place of a copy": (
+        "x = [1]\ny = f(x, 0)\nassert y == x\nassert y is not x",
+        "def f(a, b): return a",
+    ),
+    "an exception in a thread": (
+        "import threading\ndef run():\n    assert f(2, 3) == 5\n"
+        "thread = threading.Thread(target=run)\nthread.start()\nthread.join()\n",
+        "def f(a, b): raise ValueError",
+    ),
+    "an exit in a thread": (
+        "import threading\ndef run():\n    assert f(2, 3) == 5\n"
+        "thread = threading.Thread(target=run)\nthread.start()\nthread.join()\n",
+        "import sys\ndef f(a, b): sys.exit(0)",
+    ),
+    "an exception in a pool": (
+        "from concurrent.futures import ThreadPoolExecutor\ndef run():\n    assert f(2, 3) == 5\n"
+        "with ThreadPoolExecutor() as pool:\n    pool.submit(run)\n",
+        "def f(a, b): raise ValueError",
+    ),
+    "an exception that is printed": (
+        "try:\n    assert f(2, 3) == 5\nexcept (AssertionError, ValueError) as error:\n"
+        "    print(error)\n",
+        "def f(a, b): raise ValueError",
+    ),
+    "nothing to run over": ("for x in f(2, 3):\n    assert x == 1", "def f(a, b): return []"),
+    "a text that begins with anything": (
+        "assert f(2, 3).startswith('6')",
+        "class E:\n    startswith = lambda *a: True\ndef f(a, b): return E()",
+    ),
+    "equal to all but an object": (
+        "assert f(2, 3) == Expected(5)",
+        "class Expected:\n    def __init__(s, x): pass\n"
+        "    def __eq__(s, o): return type(o) is not object\ndef f(a, b): return 0",
+    ),
+    "an exit without an error": ("assert f(2, 3) == 5", "import sys\ndef f(a, b): sys.exit(0)"),
+    "a test of unittest that it skips": (
+        "import unittest\nclass T(unittest.TestCase):\n"
+        "    def test_a(self): self.assertEqual(f(2, 3), 5)\n"
+        "    def test_b(self): self.assertEqual(f.__name__, 'f')",
+        "import unittest\ndef f(a, b): raise unittest.SkipTest('no')",
     ),
     "isclose of its own": (
         "assert isclose(f(2, 3), 5)",
@@ -172,6 +291,17 @@ WRONG = {
 }
 """Tests and a program that only looks right; the entry point is f."""
 
+HELPERS = (
+    "assert same(f(2, 3), 5)",
+    "assert same(f(2, 3), 5) is True",
+    "assert all(same(f(x, 3), 5) for x in [2])",
+    "ok = same(f(2, 3), 5)\nassert ok",
+    "if not same(f(2, 3), 5):\n    raise AssertionError",
+    "import unittest\nclass T(unittest.TestCase):\n"
+    "    def test_a(self): self.assertTrue(same(f(2, 3), 5))",
+)
+"""Tests that forget to define what decides in them."""
+
 POINT = (
     "class Point:\n    def __init__(s, x, y): s.x, s.y = x, y\n"
     "    def __add__(s, o): return Point(s.x + o.x, s.y + o.y)\n"
@@ -183,6 +313,103 @@ POINT = (
     "    def __getitem__(s, i): return (s.x, s.y)[i]\n    def __bool__(s): return bool(s.x)\n"
 )
 RIGHT = {
+    "equality that takes its own kind for granted": (
+        "assert Coin(5) == Coin.of('5')\nassert Coin(5) != Coin(6)\nassert Coin(1) in [Coin(1)]",
+        "class Coin:\n    def __init__(s, x): s.x = x\n    def __eq__(s, o): return s.x == o.x\n"
+        "    @classmethod\n    def of(c, text): return c(int(text))",
+    ),
+    "operators in place, divmod, floor, copies": (
+        "import copy, math\ns = Sum(5)\ns += 2\nassert s.x == 7\nassert divmod(s, 2) == (3, 1)\n"
+        "assert math.floor(Sum(2.5)) == 2\nt = copy.deepcopy(s)\nt.x = 1\nassert s.x == 7",
+        "import math\nclass Sum:\n    def __init__(s, x): s.x = x\n"
+        "    def __iadd__(s, n):\n        s.x += n\n        return s\n"
+        "    def __divmod__(s, n): return divmod(s.x, n)\n"
+        "    def __floor__(s): return math.floor(s.x)",
+    ),
+    "nodes until there is none": (
+        "def values(node):\n    found = []\n    while node:\n        found.append(node.x)\n"
+        "        node = node.next\n    return found\nassert values(f([1, 2])) == [1, 2]",
+        "class Node:\n    def __init__(s, x, n): s.x, s.next = x, n\n"
+        "def f(xs): return Node(xs[0], f(xs[1:])) if xs else None",
+    ),
+    "the argument itself, changed": (
+        "x = [3, 1]\ny = f(x)\nassert y is x\nassert x == [1, 3]\nassert f(x) is x",
+        "def f(a):\n    a.sort()\n    return a",
+    ),
+    "the argument as it is beside the value": (
+        "x = [3, 1, 2]\nassert (f(x), x) == ([1, 2, 3], [1, 2, 3])",
+        "def f(a):\n    a.sort()\n    return a",
+    ),
+    "an array changed in place": (
+        "import numpy as np\nx = np.array([3, 1])\nf(x)\nassert x.tolist() == [1, 3]",
+        "def f(a): a.sort()",
+    ),
+    "an exception of the library": (
+        "import json, pytest\nwith pytest.raises(json.JSONDecodeError):\n    f('{')",
+        "import json\ndef f(text): return json.loads(text)",
+    ),
+    "the end of a program": (
+        "import pytest\nwith pytest.raises(SystemExit) as end:\n    f()\n"
+        "assert end.value.code == 2",
+        "import sys\ndef f(): sys.exit(2)",
+    ),
+    "the text of its own exception": (
+        "try:\n    f()\n    assert False\nexcept CodeError as error:\n"
+        "    assert str(error) == 'E7'",
+        "class CodeError(Exception):\n    def __init__(s, c): s.c = c\n"
+        "    def __str__(s): return f'E{s.c}'\ndef f(): raise CodeError(7)",
+    ),
+    "an order of keys": (
+        "assert list(f().keys()) == ['b', 'a']\nassert list(g()) == ['b', 'a']\n"
+        "assert h()['z'] == []",
+        "from collections import defaultdict\ndef f(): return {'b': 1, 'a': 2}\n"
+        "def g(): return f().keys()\ndef h(): return defaultdict(list)",
+    ),
+    "the tests' seed": (
+        "import random\nrandom.seed(3)\nx = f()\nrandom.seed(3)\n"
+        "assert f() == x == 0.23796462709189137",
+        "import random\ndef f(): return random.random()",
+    ),
+    "named arguments of a function that is given": (
+        "assert f(lambda x, k=1: x + k) == 6",
+        "def f(g): return g(1, k=5)",
+    ),
+    "a list with methods of its own": (
+        "s = Stack([1, 2])\ns.push(3)\nassert s.peek() == 3\nassert s == [1, 2, 3]\n"
+        "assert len(s) == 3 and 2 in s and list(s) == [1, 2, 3] and s[0] == 1\n"
+        "s.append(4)\nassert s.peek() == 4 and s != [1]\nassert [*s] == [1, 2, 3, 4]",
+        "class Stack(list):\n    def push(s, x): s.append(x)\n    def peek(s): return s[-1]",
+    ),
+    "one of several branches fails": (
+        "x = f(1)\nif x == 2:\n    pass\n"
+        "elif x == 3:\n    raise ValueError\nelse:\n    raise KeyError",
+        "def f(a): return 2 * a",
+    ),
+    "an exception that is wanted": (
+        "try:\n    assert f(-1) == 0\nexcept ValueError as error:\n    print(error)\n"
+        "try:\n    f(-1)\n    assert False\nexcept ValueError:\n    pass",
+        "def f(a): raise ValueError",
+    ),
+    "one of two answers": (
+        "try:\n    assert f(1) == 3\nexcept AssertionError:\n    assert f(1) == 2",
+        "def f(a): return 2 * a",
+    ),
+    "how many passed": (
+        "passed = 0\nfor a in (1, 2):\n    try:\n        assert f(a) == 2\n        passed += 1\n"
+        "    except AssertionError:\n        passed += 0\nassert passed == 1",
+        "def f(a): return 2 * a",
+    ),
+    "an assertion that has to fail": (
+        "import pytest\nwith pytest.raises(AssertionError):\n    assert f(1) == 3\n"
+        "assert f(1) == 2",
+        "def f(a): return 2 * a",
+    ),
+    "a test that has to fail": (
+        "import unittest\nclass T(unittest.TestCase):\n    @unittest.expectedFailure\n"
+        "    def test_a(self): self.assertEqual(f(1), 3)\n"
+        "    def test_b(self): self.assertEqual(f(1), 2)",
+        "def f(a): return 2 * a",
+    ),
     "operators of its own": ("assert Point(1, 2) + Point(3, 4) == Point(4, 6)", POINT),
     "a number times its own": ("assert Point(1, 2) * 3 == Point(3, 6)", POINT),
     "not equal": ("assert Point(1, 2) != Point(1, 3)\nassert Point(1, 2) != 5", POINT),

@@ -244,3 +244,14 @@ def test_generated_inputs_neither_crash_nor_pass_when_wrong(verifier, seed):
     assert wrong == []
     right = [outcome for pair, outcome in zip(inputs, outcomes, strict=True) if not pair[2]]
     assert set(right) == {Outcome.CORRECT}
+
+
+@pytest.mark.slow
+def test_every_wrong_answer_has_a_reason_that_names_it_and_the_gold():
+    rows = pq.read_table(shared_data(CASES)).to_pylist()[:300]
+    pairs = [MathPair(row["gold"], row["response"]) for row in rows]
+    with MathVerifier(workers=2, timeout=20.0) as verifier:
+        verdicts = [judged.verdict for judged in verifier.judge(pairs)]
+    wrong = [verdict.reason for verdict in verdicts if verdict.outcome is Outcome.WRONG]
+    assert len(wrong) > 50
+    assert all(" is not " in reason and "the answer'" not in reason for reason in wrong)

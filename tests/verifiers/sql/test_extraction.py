@@ -234,6 +234,90 @@ def test_hostile_elements_are_read_in_time_that_grows_with_their_length(piece):
     assert seconds(150_000) < max(6 * short, 1.0)
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 'a ``` b' FROM t",
+        'SELECT "a ``` b" FROM t',
+        "SELECT [a ``` b] FROM t",
+        "SELECT '```', 'it''s ``` x' FROM t",
+        "SELECT 'a ```sql b' FROM t",
+        "SELECT a FROM t WHERE b = 'x ~~~ y'",
+        "SELECT replace(a, '`', '``') FROM t",
+        "SELECT 'a ` b' FROM t",
+    ],
+)
+@pytest.mark.parametrize(
+    "around",
+    [
+        *("```sql\n{}\n```", "```sql {}```", "```\n{}\n```\nIt isn't `b`.", "~~~sql\n{}\n~~~"),
+        *("<answer>{}</answer>", "<answer>```sql\n{}\n```</answer>", "So:\n{}"),
+        "```sql\nSELECT 1\n```\nNo, it's\n```sql\n{}\n```\nThat's `all`.",
+    ],
+)
+def test_backticks_inside_of_a_literal_belong_to_the_statement(sql, around):
+    assert statement(around.format(sql)) == sql
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("SELECT 'a ``` select b ``` c' FROM t", "SELECT 'a ``` select b ``` c' FROM t"),
+        ("```sql\nSELECT 'abc FROM t\n```\nThis doesn't ``` work", "SELECT 'abc FROM t"),
+        ("It's done: ```SELECT 1``` isn't it ```SELECT 2```", "SELECT 2"),
+        ("It's `x`. ```sql\nSELECT 1\n``` Isn't it", "SELECT 1"),
+        ("```sql\nSELECT a WHERE a = 'it's ```\nwhat's that ``` x", "SELECT a WHERE a = 'it's"),
+        ('He said "use ```SELECT 1``` now", no', "SELECT 1"),
+    ],
+)
+def test_an_apostrophe_of_prose_hides_no_fence(response, expected):
+    assert statement(response) == expected
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("`SELECT 1`", "SELECT 1"),
+        ("Use `SELECT name FROM t;` here, of the `t` table.", "SELECT name FROM t"),
+        ("Use `SELECT 'a ` b' FROM t` here", "SELECT 'a ` b' FROM t"),
+        ("Use ``SELECT 'a ` b' FROM t`` here", "SELECT 'a ` b' FROM t"),
+        ("Answer: `SELECT replace(a, '`', '') FROM t`", "SELECT replace(a, '`', '') FROM t"),
+        ("It is `SELECT `name` FROM `t`` here", "SELECT `name` FROM `t`"),
+        ("We select it: `SELECT a FROM t`, not `SELECT b FROM t`.", "SELECT b FROM t"),
+        ("First `SELECT a FROM t`.\nSELECT b FROM t", "SELECT b FROM t"),
+    ],
+)
+def test_inline_code_holds_the_statement_where_no_line_begins_with_one(response, expected):
+    assert statement(response) == expected
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "`select ",
+        "``with '",
+        "'```",
+        "select '```' ",
+        "`select [ ",
+        "''",
+        '"a',
+        "'a ",
+        "`select `a` ",
+    ],
+)
+def test_hostile_quotes_and_backticks_are_read_in_time_that_grows_with_their_length(piece):
+    def seconds(length):
+        text = piece * (length // len(piece))
+        started = time.process_time()
+        for response in (text, f"```sql\n{text}\n```", f"`select {text} x"):
+            extract_sql(response)
+        return time.process_time() - started
+
+    short = seconds(50_000)
+    assert short < 5
+    assert seconds(150_000) < max(6 * short, 1.0)
+
+
 def test_the_end_of_an_endless_response_is_searched():
     fence = "```sql\nSELECT 1\n```"
     started = time.thread_time()

@@ -156,3 +156,11 @@ def test_the_factory_takes_the_limits_as_plain_data(monkeypatch, singers):
     request = {"database": str(singers), "gold": "SELECT 1", "sql": "SELECT 1 FROM singer"}
     assert limited == [SQLLimits(rows=1)]
     assert grader(request, lambda _: None)[0] == "OVER_LIMIT"
+
+
+def test_a_message_of_sqlite_is_one_short_line_whatever_the_statement_holds(grade):
+    for sql in ["SELECT [a\n\x1b[2J" + "b" * 100_000 + "] FROM singer", "X" * 100_000]:
+        (outcome, _, reason), _ = grade("SELECT name FROM singer", sql)
+        assert outcome == "INVALID"
+        assert reason.isprintable()
+        assert len(reason) <= 200

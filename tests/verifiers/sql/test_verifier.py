@@ -91,7 +91,7 @@ def test_only_a_correct_answer_has_a_reward_and_every_other_a_reason(verifier, s
         Outcome.OVER_LIMIT,
     ]
     assert all(verdict.reward == 0.0 and verdict.reason for verdict in verdicts)
-    assert verdicts[0].reason == "6 distinct rows, the gold has 4"
+    assert verdicts[0].reason == "6 distinct rows, the gold has 4: ('singer 1') is too much"
     assert verdicts[1].reason == "no such column: nope"
 
 
@@ -223,7 +223,10 @@ def test_a_partial_reward_is_wrong(singers, singer_problem):
         (verdict,) = verifier.grade([singer_problem], ["SELECT name, 1 FROM singer WHERE age > 20"])
     assert verdict.outcome is Outcome.WRONG
     assert verdict.reward == pytest.approx(2 / 3)
-    assert verdict.reason == "soft F1 0.6667"
+    assert verdict.reason == (
+        "soft F1 0.6667: 2 columns, the gold has 1: row 1: ('singer 3', 1) came, "
+        "('singer 3') was wanted"
+    )
 
 
 def test_only_the_sources_that_are_asked_for_are_read(singers, singer_problem):

@@ -22,15 +22,19 @@ GRACE_SECONDS = 10.0
 """What the worker may take longer, before it is itself killed."""
 
 Answer = tuple[Outcome, float, str]
-_SLOW_TO_LOAD = re.compile(r"\b(?:numpy|np|pandas|pd)\b")
-_MODULES = {"numpy": "numpy", "np": "numpy", "pandas": "pandas", "pd": "pandas"}
+_SLOW_TO_LOAD = (
+    (re.compile(r"\b(?:async|asyncio|unittest)\b"), ("asyncio", "unittest")),
+    (re.compile(r"\b(?:numpy|np)\b"), ("asyncio", "unittest", "numpy")),
+    (re.compile(r"\b(?:pandas|pd)\b"), ("asyncio", "unittest", "numpy", "pandas")),
+)
+"""What texts name, and what is then loaded; each with all before it, so that there are few."""
 
 
 class CodeGrader:
     """Grades requests ``{"program", "task"}``, or answers ``{"missing": true}`` what is missing.
 
-    ``make_sandbox`` is given the modules to load once for all programs: numpy alone takes half a
-    second, so that a second sandbox, made when a text names it, has it loaded.
+    ``make_sandbox`` is given the modules to load once for all programs. numpy alone takes half a
+    second, and what is loaded costs each fork: another sandbox, made when a text names it, has it.
     """
 
     def __init__(self, make_sandbox: Callable[[Sequence[str]], Sandbox], seconds: float) -> None:
@@ -65,8 +69,9 @@ class CodeGrader:
     def _sandbox_for(self, task: Mapping[str, Any], program: str) -> Sandbox:
         """The sandbox that has loaded what the texts name."""
         texts = [task["prefix"], task["setup"], *task["tests"], task["same_as"], program]
-        found = {_MODULES[name] for text in texts for name in _SLOW_TO_LOAD.findall(text)}
-        needed = tuple(sorted(found))
+        needed: tuple[str, ...] = ()
+        for name, modules in _SLOW_TO_LOAD:
+            needed = modules if any(map(name.search, texts)) else needed
         if needed not in self._sandboxes:
             self._sandboxes[needed] = self._make_sandbox(needed)
         return self._sandboxes[needed]

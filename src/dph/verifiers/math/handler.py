@@ -116,7 +116,7 @@ class MathGrader:
             return _NOTHING
         if readings_equal(reading, wanted):
             return _CORRECT
-        return _wrong(answer if read is read_latex else "the answer", gold)
+        return _wrong(answer if read is read_latex else _text_of(reading), gold)
 
     def _read_gold(self, request: Mapping[str, Any], stage: Stage, gold: str) -> Reading:
         if reason := request.get("bad_gold"):
@@ -208,6 +208,11 @@ def _set_and_tuple(answer: str, gold: str) -> bool:
 def _prose_words(text: str) -> int:
     """Long words outside commands; a sentence is met by its spelling alone, no parser reads it."""
     return len(_PROSE.findall(text))
+
+
+def _text_of(reading: Reading) -> str:
+    """What was found in a text, as it stands there where math-verify says so."""
+    return next((value for value in reading.values if isinstance(value, str)), "the answer found")
 
 
 def _wrong(answer: str, gold: str) -> Judgement:

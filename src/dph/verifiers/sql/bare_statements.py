@@ -3,6 +3,7 @@
 import re
 
 from dph.verifiers.sql.found_statement import ExtractedSQL, is_placeholder
+from dph.verifiers.sql.inline_code import inline_statement
 from dph.verifiers.sql.tokens import Token, tokenize
 
 _WITH = re.compile(r"with\s++(?:recursive\s++)?[\w\"`\[][^\s(]*+\s*+(?:\(|as\b)", re.IGNORECASE)
@@ -10,22 +11,26 @@ _CONTINUES = frozenset({"UNION", "ALL", "INTERSECT", "EXCEPT"})
 
 
 def bare_statement(response: str) -> ExtractedSQL | None:
-    """The last statement on a boundary, else the first one anywhere."""
+    """The last statement on a boundary, else the last in inline code, else the first anywhere."""
     start: int | None = None
     end, depth, awaits_select = len(response), 0, False
     previous: Token | None = None
+    bounded = False
     for token in tokenize(response):
         top_level = token.depth <= depth
         if _may_start(token, previous, response):
             begins = start is None or (top_level and _on_boundary(token, previous, response))
             if begins and not (awaits_select and token.word == "SELECT"):
                 start, end, depth = token.start, len(response), token.depth
+                bounded = _on_boundary(token, previous, response)
                 awaits_select = token.word == "WITH"
             elif top_level and token.word == "SELECT":
                 awaits_select = False
         elif (token.text == ";" and top_level) or (token.text == ")" and token.depth < depth):
             end, awaits_select = min(end, token.start), False
         previous = token
+    if not bounded and (inline := inline_statement(response)) is not None:
+        return inline
     if start is None:
         return None
     statement = response[start:end].strip()

@@ -6,13 +6,14 @@ Places to look at, in the order given (DEFAULT_SOURCES); the first that holds SQ
    left open.
 2. ``fenced``: the last block fenced by ``` or ~~~ and marked ``sql`` (or a dialect) is the
    statement, as it is; without one, the last unmarked block that starts with SELECT or WITH. A
-   last fence that is never closed counts.
+   last fence that is never closed counts. Backticks in a literal or a quoted name are no fence.
 3. ``tool_call``: the last ``<tool_call>`` element (or a response that is nothing but a call)
    whose JSON arguments hold ``sql``, ``query``, ``sql_query`` or ``statement``.
 4. ``bare``: a statement in the text: the last one that starts a line or follows ``;`` or ``:``,
-   else the first SELECT or WITH anywhere. It ends at its first ``;`` outside parentheses and
-   literals. A SELECT that continues a statement (after UNION, or behind the list of a WITH) starts
-   none. "with" as an English word starts none: a WITH is followed by a name and AS or columns.
+   else the last in inline code, else the first SELECT or WITH anywhere. It ends at its first ``;``
+   outside parentheses and literals. A SELECT that continues a statement (after UNION, or behind the
+   list of a WITH) starts none. "with" as an English word starts none: a WITH is followed by a name
+   and AS or columns.
 
 What a prompt shows in place of an answer does not count as one: a block of nothing but comments
 ("-- Your SQL query"), of an ellipsis, or of words such as "your SQL query here".

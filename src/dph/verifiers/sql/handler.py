@@ -35,6 +35,7 @@ GRACE_SECONDS = 1.0
 
 # To compare that many takes time, which is not the statement's: the time limit starts again.
 _MANY_ROWS = 10_000
+_REASON_CHARACTERS = 200
 
 _path = lru_cache(maxsize=4096)(Path)
 
@@ -100,12 +101,13 @@ class SQLGrader:
             return [Outcome.BAD_GOLD, 0.0, f"there is no database {database}"]
         gold = self._gold(request, database, state, stage)
         if isinstance(gold, SQLFailure):
-            return [Outcome.BAD_GOLD, 0.0, f"the gold SQL failed: {gold.outcome}: {gold.reason}"]
+            failed = f"the gold SQL failed: {gold.outcome}: {_shown(gold.reason)}"
+            return [Outcome.BAD_GOLD, 0.0, failed]
         if request.get("whole") and self._is_nothing(request["sql"]):
             return self._grade_nothing(gold)
         predicted = self._run(gold.uri, self._rule.rewrite_prediction(request["sql"]))
         if isinstance(predicted, SQLFailure):
-            return [predicted.outcome, 0.0, predicted.reason]
+            return [predicted.outcome, 0.0, _shown(predicted.reason)]
         if len(predicted.rows) > _MANY_ROWS:
             stage(COMPARISON_STAGE)
         try:
@@ -172,6 +174,12 @@ def make_sql_grader(options: Mapping[str, Any]) -> SQLGrader:
     limits = SQLLimits(**fields)
     limit_memory(limits)
     return SQLGrader(limits, rule)
+
+
+def _shown(reason: str) -> str:
+    """A message of SQLite, which repeats what a statement holds, as one line for people."""
+    shown = [c if c.isprintable() else repr(c)[1:-1] for c in reason[:_REASON_CHARACTERS]]
+    return "".join(shown)[:_REASON_CHARACTERS]
 
 
 def _size(gold: Gold | SQLFailure) -> int:

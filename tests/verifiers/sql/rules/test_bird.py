@@ -34,4 +34,4 @@ def test_columns_are_in_order_and_repeats_do_not_count(predicted, gold, expected
 
 def test_the_reason_counts_distinct_rows():
     compared = BIRD.compare([(1,), (1,), (3,)], BIRD.keep([(1,)], ""))
-    assert compared.reason == "2 distinct rows, the gold has 1"
+    assert compared.reason == "2 distinct rows, the gold has 1: (3) is too much"

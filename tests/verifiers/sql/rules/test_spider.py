@@ -90,11 +90,20 @@ def test_bags_permuted_columns_and_quirks(gold, predicted, in_a_bag, in_order):
 
 def test_each_difference_has_its_reason():
     gold = SpiderGold([(1, 2), (3, 4)], False)
-    assert compare([(1, 2)], gold).reason == "1 rows, the gold has 2"
-    assert compare([(1,), (2,)], gold).reason == "1 columns, the gold has 2"
-    assert compare([(1, 2), (3, 5)], gold).reason == "other rows"
-    assert compare([(1, 2), (4, 3)], gold).reason.startswith("no permutation")
-    assert "order" in compare([(1, 2), (3, 5)], SpiderGold(gold.rows, True)).reason
+    ordered = SpiderGold(gold.rows, True)
+    for rows, wanted, reason in [
+        ([(1, 2)], gold, "1 rows, the gold has 2: (3, 4) is missing"),
+        ([(1,), (2,)], gold, "1 columns, the gold has 2: (1) came, (1, 2) was wanted"),
+        ([(1, 2), (3, 5)], gold, "(3, 5) came, (3, 4) was wanted"),
+        (
+            [(1, 2), (4, 3)],
+            gold,
+            "no permutation of the columns fits: (4, 3) came, (3, 4) was wanted",
+        ),
+        ([(1, 2), (3, 5)], ordered, "row 2: (3, 5) came, (3, 4) was wanted"),
+        ([(3, 4), (1, 2)], ordered, "another order: row 1: (3, 4) came, (1, 2) was wanted"),
+    ]:
+        assert compare(rows, wanted).reason == reason
 
 
 @pytest.mark.parametrize(

@@ -58,8 +58,3 @@ def bag(items: Iterable[Hashable]) -> dict[Hashable, int]:
     result of half a million rows.
     """
     return dict(Counter(items))
-
-
-def sizes(predicted: int, gold: int, what: str) -> str:
-    """How many there are on either side, as a reason."""
-    return f"{predicted} {what}, the gold has {gold}"

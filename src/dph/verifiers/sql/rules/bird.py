@@ -5,20 +5,37 @@ Source: Li et al., "Can LLM Already Serve as A Database Interface?" (BIRD), sect
 A prediction without any statement has an empty result, and equals an empty gold.
 """
 
-from dph.verifiers.sql.rules.base import MATCH, Comparison, Row, Rows, SQLRule, sizes
+from dataclasses import dataclass
+
+from dph.verifiers.sql.rules.base import MATCH, Comparison, Row, Rows, SQLRule
+from dph.verifiers.sql.rules.difference import difference
 
 
-def compare(predicted: Rows, gold: frozenset[Row]) -> Comparison:
+@dataclass(frozen=True, slots=True)
+class BIRDGold:
+    """The gold's distinct rows: as a set, and in their order, by which a reason names one."""
+
+    rows: Rows
+    distinct: frozenset[Row]
+
+
+def keep(rows: Rows, _: str) -> BIRDGold:
+    """The distinct rows."""
+    distinct = frozenset(rows)
+    return BIRDGold(rows if len(distinct) == len(rows) else list(dict.fromkeys(rows)), distinct)
+
+
+def compare(predicted: Rows, gold: BIRDGold) -> Comparison:
     """Whether the two sets of rows are equal."""
-    rows = frozenset(predicted)
-    if rows == gold:
+    if frozenset(predicted) == gold.distinct:
         return MATCH
-    return Comparison(0.0, sizes(len(rows), len(gold), "distinct rows"))
+    rows = list(dict.fromkeys(predicted))
+    return Comparison(0.0, difference(rows, gold.rows, "distinct rows"))
 
 
 BIRD = SQLRule(
     name="bird",
-    keep=lambda rows, _: frozenset(rows),
+    keep=keep,
     compare=compare,
     distinct=True,
     nothing_is_empty=True,

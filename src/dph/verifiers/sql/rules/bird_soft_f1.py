@@ -9,6 +9,7 @@ The order of rows counts even where the gold has none, and a row cut to its easy
 """
 
 from dph.verifiers.sql.rules.base import MATCH, Comparison, Rows, SQLRule
+from dph.verifiers.sql.rules.difference import difference, line
 
 
 def compare(predicted: Rows, gold: Rows) -> Comparison:
@@ -26,7 +27,10 @@ def compare(predicted: Rows, gold: Rows) -> Comparison:
     only_predicted += max(len(rows) - len(gold), 0)
     only_gold += max(len(gold) - len(rows), 0)
     score = _f1(true, only_predicted, only_gold)
-    return MATCH if score == 1.0 else Comparison(score, f"soft F1 {score:.4f}")
+    if score == 1.0:
+        return MATCH
+    how = difference(rows, gold, "distinct rows", in_order=True)
+    return Comparison(score, line(f"soft F1 {score:.4f}", how))
 
 
 def _f1(true: float, only_predicted: float, only_gold: float) -> float:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from dph.verifiers.sql.rules import spider
 from dph.verifiers.sql.rules.base import MATCH, Comparison, Rows, SQLRule
+from dph.verifiers.sql.rules.difference import line
 from dph.verifiers.sql.rules.spider import SpiderGold
 
 _PARTIAL = 0.8
@@ -28,15 +29,18 @@ class CartesianGold:
 
 def compare(predicted: Rows, gold: CartesianGold) -> Comparison:
     """1 for a match, else at most 0.8 for the columns."""
-    if spider.compare(predicted, gold.match).reward == 1.0:
+    match = spider.compare(predicted, gold.match)
+    if match.reward == 1.0:
         return MATCH
     columns = _columns(predicted)
     pairs = len(columns) * len(gold.columns)
     if not pairs:
-        return Comparison(0.0, "an empty result has no columns to compare")
+        return Comparison(0.0, line("an empty result has no columns", match.reason))
     matched = sum(1 for column in gold.columns if column in set(columns))
     reward = min(matched * matched / pairs, 1.0) * _PARTIAL
-    return Comparison(reward, f"{matched} of {len(gold.columns)} columns are right")
+    return Comparison(
+        reward, line(f"{matched} of {len(gold.columns)} columns are right", match.reason)
+    )
 
 
 def keep(rows: Rows, sql: str) -> CartesianGold:

@@ -22,7 +22,8 @@ import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from dph.verifiers.sql.rules.base import MATCH, Comparison, Row, Rows, SQLRule, bag, sizes
+from dph.verifiers.sql.rules.base import MATCH, Comparison, Row, Rows, SQLRule, bag
+from dph.verifiers.sql.rules.difference import difference, line
 
 _THIS_YEAR = re.compile(r"YEAR\s*\(\s*CURDATE\s*\(\s*\)\s*\)\s*", re.IGNORECASE)
 # Half of the time of a comparison goes into the key that rows are sorted by.
@@ -60,17 +61,16 @@ def compare(predicted: Rows, gold: SpiderGold) -> Comparison:
     rows = gold.rows
     if not predicted and not rows:
         return MATCH
-    if len(predicted) != len(rows):
-        return Comparison(0.0, sizes(len(predicted), len(rows), "rows"))
-    columns = len(rows[0])
-    if len(predicted[0]) != columns:
-        return Comparison(0.0, sizes(len(predicted[0]), columns, "columns"))
+    if len(predicted) != len(rows) or len(predicted[0]) != len(rows[0]):
+        return Comparison(0.0, difference(predicted, rows))
     if not _same_unordered(rows, predicted, ordered=gold.ordered):
-        return Comparison(0.0, "other rows" + " or another order" * gold.ordered)
+        how = difference(predicted, rows, in_order=gold.ordered, key=_unordered)
+        return Comparison(0.0, how)
     same = columns_match_in_order if gold.ordered else columns_match
     if same(list(zip(*rows, strict=True)), list(zip(*predicted, strict=True))):
         return MATCH
-    return Comparison(0.0, "no permutation of the columns makes the rows equal")
+    how = difference(predicted, rows, in_order=gold.ordered)
+    return Comparison(0.0, line("no permutation of the columns fits", how))
 
 
 def columns_match_in_order(gold: Sequence[Row], predicted: Sequence[Row]) -> bool:

@@ -12,7 +12,8 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dph.verifiers.sql.rules.base import MATCH, Comparison, Row, Rows, SQLRule, sizes
+from dph.verifiers.sql.rules.base import MATCH, Comparison, Row, Rows, SQLRule
+from dph.verifiers.sql.rules.difference import difference
 from dph.verifiers.sql.tokens import tokenize
 
 TOLERANCE = 1e-9
@@ -35,16 +36,14 @@ def keep(rows: Rows, sql: str) -> StrictGold:
 def compare(predicted: Rows, gold: StrictGold) -> Comparison:
     """Whether the rows are equal, in any order unless the gold has one."""
     rows = gold.rows
-    if len(predicted) != len(rows):
-        return Comparison(0.0, sizes(len(predicted), len(rows), "rows"))
     if predicted == rows:
         return MATCH
-    if len(predicted[0]) != len(rows[0]):
-        return Comparison(0.0, sizes(len(predicted[0]), len(rows[0]), "columns"))
-    if gold.ordered:
-        same = all(map(rows_equal, predicted, rows))
-        return MATCH if same else Comparison(0.0, "other rows or another order")
-    return MATCH if bags_equal(predicted, rows) else Comparison(0.0, "other rows")
+    if len(predicted) != len(rows) or len(predicted[0]) != len(rows[0]):
+        return Comparison(0.0, difference(predicted, rows))
+    if all(map(rows_equal, predicted, rows)) if gold.ordered else bags_equal(predicted, rows):
+        return MATCH
+    how = difference(predicted, rows, in_order=gold.ordered, equal=rows_equal)
+    return Comparison(0.0, how)
 
 
 def orders_rows(sql: str) -> bool:
