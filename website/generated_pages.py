@@ -1,7 +1,8 @@
 """A hook of MkDocs: pages that are made from the package itself, so that they cannot be behind it.
 
-``reference/recipe.md`` from the recipe's schema, ``reference/commands.md`` from the verbs, ``reference/python.md`` and a page for each public
-package from docstrings, ``example.md`` and the report that it shows.
+``reference/recipe.md`` from the recipe's schema, ``reference/commands.md`` from the verbs,
+``reference/python.md`` and a page for each public package from docstrings, ``example.md`` and the
+report that it shows.
 """
 
 import html
