@@ -97,7 +97,7 @@ def test_the_real_model_that_is_missing_is_told_in_one_line_with_the_way_to_it(
 
 
 @pytest.mark.slow
-def test_the_real_model_that_is_there_is_found_with_its_digest_and_speaks(dph, smollm2):
+def test_the_real_model_that_is_there_is_found_with_its_digest_and_speaks(dph, smollm2):  # noqa: F811
     code, out, _ = dph("doctor", "smollm2", "--json")
     told = json.loads(out)["parts"]["smollm2"]
     assert code == 0
