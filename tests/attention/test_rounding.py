@@ -12,21 +12,21 @@ class Doubled(nn.Module):
     def __init__(self):
         super().__init__()
         self.nothing = nn.Dropout(0.5)
-        self.double = nn.Linear(1, 1, bias=False)
-        nn.init.constant_(self.double.weight, 2.0)
+        self.twice = nn.Linear(1, 1, bias=False)
+        nn.init.constant_(self.twice.weight, 2.0)
         self.eval()
 
     def forward(self, x):
-        return self.double(self.nothing(x))
+        return self.twice(self.nothing(x))
 
 
 @pytest.mark.parametrize(
-    ("dtype", "spacing"),
-    [(torch.float32, 2**-23), (torch.bfloat16, 2**-7), (torch.float64, 2**-52)],
+    ("dtype", "bits"), [(torch.float32, 23), (torch.bfloat16, 7), (torch.float64, 52)]
 )
-def test_a_number_moves_by_its_rounding_up_or_down(dtype, spacing):
-    # The output is 3 = 1.5 x 2, where numbers are 2 spacings apart: it moves by at most one of them.
-    model, x = Doubled().to(dtype), torch.full((64, 1), 1.5, dtype=dtype)
+def test_a_number_moves_by_its_rounding_up_or_down(dtype, bits):
+    # The output is 3 = 1.5 x 2, where numbers lie 2 x 2^-bits apart: it moves by one or two.
+    model, spacing = Doubled().to(dtype), 2.0**-bits
+    x = torch.full((64, 1), 1.5, dtype=dtype)
     with torch.no_grad(), rounded_anew(model):
         moved = (model(x) - 3).unique()
     assert moved.min() < 0 < moved.max()

@@ -50,11 +50,11 @@ class _Probe(NamedTuple):
     prompts: list[list[int]]
     completions: list[list[int]]
 
-    def packed(self, model: PreTrainedModel) -> Sequence[Tensor]:
+    def packed(self, model: PreTrainedModel) -> list[Tensor]:
         """Each row's logits for its completion, of one packed pass."""
         rows = pack(self.prompts, self.completions, device=model.device, least_saved=0)
         logits: Tensor = run_packed(model, rows).logits[0].index_select(0, rows.sources)
-        return logits.split([len(completion) for completion in self.completions])
+        return list(torch.split(logits, [len(completion) for completion in self.completions]))
 
     def rows(self) -> Iterator[tuple[list[int], int]]:
         """What each row reads, and at how many of its last tokens it predicts."""
