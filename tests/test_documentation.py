@@ -102,6 +102,7 @@ def test_every_package_that_tells_its_names_has_a_page():
         "hub",
         "jobs",
         "sandbox",
+        "smollm2",
         "workers",
     }
     assert told - {f"dph.{name}" for name in inner} <= set(packages())

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from dph.forward.packing_support import packing_support
-from dph.models.loading import load_model
+from dph.models.loading import load_model, load_tokenizer
+from smollm2_model import smollm2  # noqa: F401
 from tiny_models import PLAIN_FAMILIES
 
 REFUSED = {
@@ -91,3 +92,54 @@ def test_a_model_that_is_frozen_no_more_is_asked_again(make_model):
     model.gradient_checkpointing_enable({"use_reentrant": False})
     assert packing_support(model).refusal is None
     assert packing_support(model.requires_grad_(True)).refusal is not None
+
+
+PROMPT = "How many heads of the departments are older than 56? List their names and ages."
+
+
+def looking_back(module, strength):
+    """Make a module see the token before, past every attention mask."""
+    return module.register_forward_hook(lambda _m, _i, out: out + strength * out.roll(1, dims=1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["float32", "autocast", "bfloat16"])
+def test_a_real_model_is_shared_in_every_precision_and_a_wrong_one_is_not(smollm2, precision):  # noqa: F811
+    prompts = [load_tokenizer(smollm2)(PROMPT)["input_ids"]]
+    weights = "bfloat16" if precision == "bfloat16" else "float32"
+
+    def refusal(wrong_layer=None):
+        model = load_model(smollm2, device="cpu", weights=weights)
+        if wrong_layer is not None:
+            looking_back(model.model.layers[wrong_layer].mlp, 1.0)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "autocast"):
+            return packing_support(model, prompts).refusal
+
+    assert refusal() is None
+    assert refusal(wrong_layer=0) == "packed rows change its values"
+
+
+@pytest.mark.slow
+def test_gradients_of_a_real_model_in_bfloat16_are_its_own(smollm2):  # noqa: F811
+    prompts = [load_tokenizer(smollm2)(PROMPT)["input_ids"]]
+    model = load_model(
+        smollm2, device="cpu", weights="bfloat16", gradient_checkpointing=True
+    ).train()
+    assert packing_support(model, prompts).refusal is None
+
+
+@pytest.mark.parametrize("strength", [1.0, 0.1, 0.01, 0.001])
+def test_in_single_precision_a_thousandth_of_a_neighbour_is_found(make_model, strength):
+    model = make_model()
+    looking_back(model.model.layers[0].mlp, strength)
+    assert packing_support(model).refusal == "packed rows change its values"
+
+
+@pytest.mark.parametrize("rounded", ["weights", "autocast"])
+@pytest.mark.parametrize("family", PLAIN_FAMILIES)
+def test_rounding_to_sixteen_bits_is_no_reason_to_refuse(make_model, family, rounded):
+    model = make_model(family)
+    if rounded == "weights":
+        model.to(torch.bfloat16)
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=rounded == "autocast"):
+        assert packing_support(model).refusal is None

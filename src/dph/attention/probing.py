@@ -1,17 +1,14 @@
-"""What is asked of a model before prompts are shared in it: how far it attends, same logits."""
+"""What is asked of a model's layers before prompts are shared in it: what they see and keep."""
 
 import inspect
 from typing import Any
 
 import torch
-from torch import Tensor
 from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from dph.errors import ModelError
 
-_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3}
-_COARSE_TOLERANCE = 5e-2
 RECURRENT = (
     "keep a recurrent state (Mamba, RWKV, linear attention), which cannot be repeated for the "
     "samples of a prompt; a model can be used if all of its layers attend to tokens"
@@ -40,14 +37,6 @@ def require_token_cache(model: PreTrainedModel) -> None:
         raise ModelError(f"{name} is not supported: {count} of its layers {RECURRENT}")
     if "past_key_values" not in inspect.signature(model.forward).parameters:
         raise ModelError(f"{name} is not supported: its layers {RECURRENT}")
-
-
-def same_logits(ours: Tensor, theirs: Tensor) -> bool:
-    """Whether two computations of the same logits differ by no more than rounding."""
-    tolerance = _TOLERANCE.get(theirs.dtype, _COARSE_TOLERANCE)
-    # Lost weights give NaN both ways; whoever uses the values says so when it meets them.
-    ours, theirs = ours.detach().double().nan_to_num(), theirs.detach().double().nan_to_num()
-    return float((ours - theirs).abs().max()) <= tolerance * (1 + float(theirs.abs().max()))
 
 
 def _reach(layer: Any) -> float:

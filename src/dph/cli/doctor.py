@@ -11,7 +11,7 @@ def doctor(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PART]...", help="What has to be ready: own, or the name of an extra."
+            metavar="[PART]...", help="What has to be ready: own, the name of an extra, or smollm2."
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -19,24 +19,30 @@ def doctor(
     """Print versions and devices, and for every engine and extra what is there and what is missing.
 
     The exit code is 1 where something is missing or too old that was asked for: the parts that are
-    named, and what every run needs (own) without names. 2 is for a name that is no part.
+    named, and what every run needs (own) without names. 2 is for a name that is no part. smollm2 is
+    a real language model: named, its files are read and it has to continue a sentence.
     """
-    from dph.cli.display.installed import OWN, PARTS, parts
+    from dph.cli.display.installed import OWN, PARTS, Part, parts
     from dph.cli.display.machine import machine, machine_line
     from dph.cli.display.output import json_text
+    from dph.cli.display.smollm2 import NAME, RealModel, real_model
     from dph.cli.failure import FAILED
     from dph.cli.options import one_of
 
-    wanted = [one_of(name, PARTS) for name in names or [OWN]]
+    wanted = [one_of(name, (*PARTS, NAME)) for name in names or [OWN]]
     here = machine()
-    found = {part.name: part for part in parts(cuda=here["cuda"])}
-    shown = [found[name] for name in (wanted if names else PARTS)]
+    found: dict[str, Part | RealModel] = {part.name: part for part in parts(cuda=here["cuda"])}
+    if not names or NAME in names:
+        found[NAME] = real_model(whole=bool(names))
+    shown = {name: found[name] for name in (wanted if names else found)}
     if as_json:
-        typer.echo(json_text({**here, "parts": {part.name: part.as_json() for part in shown}}))
+        typer.echo(
+            json_text({**here, "parts": {name: part.as_json() for name, part in shown.items()}})
+        )
     else:
         for name, value in here.items():
             typer.echo(machine_line(name, value))
-        for part in shown:
+        for part in shown.values():
             typer.echo(part.line())
     if not all(found[name].ready for name in wanted):
         raise typer.Exit(FAILED)

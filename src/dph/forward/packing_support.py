@@ -2,8 +2,9 @@
 
 import inspect
 import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
@@ -11,7 +12,16 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from dph.attention.context import attending
-from dph.attention.probing import attention_window, same_logits
+from dph.attention.probe_tokens import probe_tokens
+from dph.attention.probing import attention_window
+from dph.attention.rounding import (
+    DRAWS,
+    MOST,
+    last_logits,
+    own_logits,
+    root_mean_square,
+    rounded_anew,
+)
 from dph.errors import ModelError
 from dph.forward.packed_attention import PackedAttention
 from dph.forward.packing import PackedRows, pack
@@ -21,6 +31,7 @@ _LOG = logging.getLogger(__name__)
 
 _PROMPTS = ((3, 1, 4, 1, 5), (3, 1, 4, 1, 5), (3, 1, 4, 7), (9, 2))
 _COMPLETIONS = ((2, 6, 5), (3, 5), (6, 4), (8, 9, 7))
+"""Of which tokens of a probe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,26 +44,55 @@ class Support:
     """Tokens that every layer attends to at least."""
 
 
+class _Probe(NamedTuple):
+    """Four rows: two prompts are the same, a third begins like them."""
+
+    prompts: list[list[int]]
+    completions: list[list[int]]
+
+    def packed(self, model: PreTrainedModel) -> list[Tensor]:
+        """Each row's logits for its completion, of one packed pass."""
+        rows = pack(self.prompts, self.completions, device=model.device, least_saved=0)
+        logits: Tensor = run_packed(model, rows).logits[0].index_select(0, rows.sources)
+        return list(torch.split(logits, [len(completion) for completion in self.completions]))
+
+    def rows(self) -> Iterator[tuple[list[int], int]]:
+        """What each row reads, and at how many of its last tokens it predicts."""
+        for prompt, completion in zip(self.prompts, self.completions, strict=True):
+            yield [*prompt, *completion][:-1], len(completion)
+
+    def alone(self, model: PreTrainedModel) -> Tensor:
+        """The same logits, of one pass a row."""
+        return torch.cat([last_logits(model, ids, last)[0] for ids, last in self.rows()])
+
+
 _known: WeakKeyDictionary[PreTrainedModel, dict[Any, Support]] = WeakKeyDictionary()
 
 
-def packing_support(model: PreTrainedModel) -> Support:
+def packing_support(model: PreTrainedModel, prompts: Sequence[Sequence[int]] = ()) -> Support:
     """Whether packed rows give this model's own values and gradients.
 
-    Computed as: static checks, then four short rows, once packed and once one by one. That finds
-    ALiBi, attention sinks, attention outside transformers' registry, and other special cases.
-    Gradients are compared only where something may go wrong with them: under gradient
-    checkpointing, and on devices other than a CPU, where everything is checked in bfloat16 as
-    well; never for a frozen model. The result is remembered for each mode of the model, and a
-    refusal is logged once.
+    Computed as: static checks, then four short rows of tokens of ``prompts``, once packed and once
+    one by one; what rounding does to the model (`OwnLogits`) is no difference. That finds ALiBi,
+    attention sinks, attention outside transformers' registry, and other special cases. Gradients
+    are compared only where something may go wrong with them: under gradient checkpointing, and on
+    devices other than a CPU; never for a frozen model. On such devices, and within autocast,
+    everything is checked in bfloat16 as well. The result is remembered for each mode of the model,
+    and a refusal is logged once.
     """
+    device = model.device.type
     checkpointing = model.training and _checkpoints(model)
     trainable = any(parameter.requires_grad for parameter in model.parameters())
-    mode = (checkpointing, model.training and _dropout(model) > 0, trainable, model.device)
+    rounds = device != "cpu" or torch.is_autocast_enabled(device)
+    mode = (checkpointing, model.training and _dropout(model) > 0, trainable, rounds, model.device)
     known = _known.setdefault(model, {})
     if mode not in known:
-        unsure = checkpointing or model.device.type != "cpu"
-        support = _support(model, gradients=trainable and unsure)
+        tokens = probe_tokens(model.config, prompts)
+        probe = _Probe(
+            *([[tokens[i] for i in row] for row in rows] for rows in (_PROMPTS, _COMPLETIONS))
+        )
+        unsure = checkpointing or device != "cpu"
+        support = _support(model, probe, rounds=rounds, gradients=trainable and unsure)
         if support.refusal and all(support.refusal != other.refusal for other in known.values()):
             _LOG.warning(
                 "%s: prompts are not shared in the training forward: %s",
@@ -78,18 +118,16 @@ def run_packed(model: PreTrainedModel, rows: PackedRows) -> Any:
         )
 
 
-def _support(model: PreTrainedModel, *, gradients: bool) -> Support:
+def _support(model: PreTrainedModel, probe: _Probe, *, rounds: bool, gradients: bool) -> Support:
     window = attention_window(model)
     refusal = _static_refusal(model, window)
-    device = model.device.type
-    for rounded in (False,) if device == "cpu" else (False, True):
-        with torch.autocast(device, dtype=torch.bfloat16, enabled=rounded):
+    for rounded in (False, True) if rounds else (False,):
+        with torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=rounded):
             if refusal is None:
                 with evaluating(model):
-                    refusal = _refusal_of_values(model)
+                    refusal = _refusal_of_values(model, probe)
             if refusal is None and gradients:
-                rounds = rounded or model.dtype != torch.float32
-                refusal = _refusal_of_gradients(model, rounded=rounds)
+                refusal = _refusal_of_gradients(model, probe)
     return Support(refusal, window)
 
 
@@ -114,55 +152,45 @@ def _checkpoints(model: PreTrainedModel) -> bool:
     return any(getattr(module, "gradient_checkpointing", False) for module in model.modules())
 
 
-def _refusal_of_values(model: PreTrainedModel) -> str | None:
-    rows = _probe_rows(model)
+def _refusal_of_values(model: PreTrainedModel, probe: _Probe) -> str | None:
     with torch.no_grad():
         try:
-            packed = run_packed(model, rows).logits[0].index_select(0, rows.sources)
+            packed = probe.packed(model)
         except (ModelError, KeyError, TypeError, RuntimeError) as error:
             return str(error)
-        plain = torch.cat([_alone(model, row) for row in range(len(_PROMPTS))])
-    return None if same_logits(packed, plain) else "packed rows change its values"
-
-
-def _refusal_of_gradients(model: PreTrainedModel, *, rounded: bool) -> str | None:
-    """What is wrong with the gradients: a layer may be recomputed with its own attention."""
-    rows = _probe_rows(model)
-    with torch.enable_grad():
-        try:
-            packed = run_packed(model, rows).logits[0].index_select(0, rows.sources)
-            ours = _gradients(model, packed, rows.targets)
-        except (ModelError, RuntimeError) as error:
-            return f"in its backward pass, {error}"
-        plain = torch.cat([_alone(model, row) for row in range(len(_PROMPTS))])
-        theirs = _gradients(model, plain, rows.targets)
-    largest = max((float(b.abs().max()) for b in theirs), default=0.0)
-    own, share = (5e-2, 5e-2) if rounded else (1e-3, 1e-5)
-    for a, b in zip(ours, theirs, strict=True):
-        if float((a - b).abs().max()) > own * float(b.abs().max()) + share * largest:
-            return "packed rows change its gradients (is it another attention that is recomputed?)"
+        for (ids, last), ours in zip(probe.rows(), packed, strict=True):
+            if not own_logits(model, ids, last).agree_with(ours):
+                return "packed rows change its values"
     return None
 
 
-def _gradients(model: PreTrainedModel, logits: Tensor, targets: Tensor) -> list[Tensor]:
+def _refusal_of_gradients(model: PreTrainedModel, probe: _Probe) -> str | None:
+    """What is wrong with the gradients: a layer may be recomputed with its own attention."""
+    with torch.enable_grad():
+        try:
+            ours = _gradients(model, torch.cat(probe.packed(model)), probe)
+        except (ModelError, RuntimeError) as error:
+            return f"in its backward pass, {error}"
+        own = _gradients(model, probe.alone(model), probe)
+        apart = _distances(ours, own)
+        del ours
+        moved = torch.zeros(len(own))
+        for draw in range(DRAWS):
+            with rounded_anew(model, draw):
+                moved += _distances(_gradients(model, probe.alone(model), probe), own).square()
+    if (apart > MOST * (moved / DRAWS).sqrt()).any():
+        return "packed rows change its gradients (is it another attention that is recomputed?)"
+    return None
+
+
+def _distances(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> Tensor:
+    """How far the gradients of each parameter lie apart."""
+    return torch.tensor([root_mean_square(a, b) for a, b in zip(found, wanted, strict=True)])
+
+
+def _gradients(model: PreTrainedModel, logits: Tensor, probe: _Probe) -> list[Tensor]:
     parameters = [p for p in model.parameters() if p.requires_grad]
-    score = torch.log_softmax(logits.float(), dim=-1).gather(1, targets[:, None]).sum()
+    targets = torch.tensor([[t] for c in probe.completions for t in c], device=logits.device)
+    score = torch.log_softmax(logits.float(), dim=-1).gather(1, targets).sum()
     found = torch.autograd.grad(score, parameters, allow_unused=True)
-    return [torch.zeros(()) if g is None else g.detach().nan_to_num() for g in found]
-
-
-def _alone(model: PreTrainedModel, row: int) -> Tensor:
-    ids = torch.tensor([*_PROMPTS[row], *_COMPLETIONS[row]], device=model.device)
-    ids = ids % model.config.get_text_config().vocab_size
-    logits: Tensor = model(
-        input_ids=ids[None], attention_mask=torch.ones_like(ids)[None], use_cache=False
-    ).logits
-    return logits[0, len(_PROMPTS[row]) - 1 : -1]
-
-
-def _probe_rows(model: PreTrainedModel) -> PackedRows:
-    vocabulary = model.config.get_text_config().vocab_size
-    prompts, completions = (
-        [[token % vocabulary for token in row] for row in rows] for rows in (_PROMPTS, _COMPLETIONS)
-    )
-    return pack(prompts, completions, device=model.device, least_saved=0)
+    return [torch.zeros(()) if g is None else g.detach() for g in found]

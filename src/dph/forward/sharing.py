@@ -115,7 +115,7 @@ def _packs(
     required: bool,
 ) -> bool:
     """Whether the model can run these rows packed; an error where it cannot and is ``required``."""
-    support = packing_support(model)
+    support = packing_support(model, prompts)
     longest = max(len(p) + len(c) for p, c in zip(prompts, completions, strict=True))
     refusal = support.refusal
     if refusal is None and longest > support.window:

@@ -5,7 +5,9 @@ import torch
 import transformers as tf
 
 from dph.attention.probing import attention_window
+from dph.models.loading import load_model, load_tokenizer
 from dph.rollout.torch.sharability import shares_prompts, sharing_refusal, window_refusal
+from smollm2_model import smollm2  # noqa: F401
 from tiny_models import FAMILIES, build_model
 
 
@@ -83,3 +85,26 @@ def test_lost_weights_are_left_to_the_sampler_to_report():
     with torch.no_grad():
         model.lm_head.weight.fill_(torch.nan)
         assert shares_prompts(model)
+
+
+def looking_back(module):
+    """Make a module see the token before, past every attention mask."""
+    return module.register_forward_hook(lambda _m, _i, out: out + out.roll(1, dims=1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weights", ["float32", "bfloat16"])
+def test_a_real_model_shares_prompts_in_every_precision_and_a_wrong_one_does_not(smollm2, weights):  # noqa: F811
+    model = load_model(smollm2, device="cpu", weights=weights)
+    prompts = [load_tokenizer(smollm2)("How many heads of the departments are older than 56?")]
+    prompts = [encoded["input_ids"] for encoded in prompts]
+    with torch.no_grad():
+        assert sharing_refusal(model, prompts) is None
+        looking_back(model.model.layers[0].mlp)
+        assert sharing_refusal(model, prompts) == "shared prompts change its logits"
+
+
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "bloom"])
+def test_rounding_to_sixteen_bits_is_no_reason_to_refuse(family):
+    with torch.no_grad():
+        assert sharing_refusal(build_model(family).to(torch.bfloat16)) is None

@@ -142,7 +142,8 @@ class TorchSampler:
     ) -> SharedForward | RepeatedForward:
         longest = max((len(request.prompt_ids) for request in requests), default=0)
         if not self._refusals:
-            self._refusals.append(sharing_refusal(self.model))
+            prompts = [request.prompt_ids for request in requests]
+            self._refusals.append(sharing_refusal(self.model, prompts))
         tokens = longest + parameters.max_tokens
         refusal = self._refusals[0] or window_refusal(self.model, tokens)
         if refusal is None and self._is_one_short_prompt(requests, parameters):

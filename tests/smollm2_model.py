@@ -1,0 +1,14 @@
+"""A real language model: ``make smollm2`` obtains it. A test that asks for it skips without."""
+
+import pytest
+
+from dph.smollm2 import smollm2_place
+
+
+@pytest.fixture(scope="session")
+def smollm2():
+    """The model's directory."""
+    found = smollm2_place()
+    if found is None:
+        pytest.skip("needs make smollm2")
+    return found
