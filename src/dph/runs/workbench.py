@@ -129,7 +129,7 @@ class Workbench:
         """Sampling and grading by the recipe's engine, with weights that are saved in ``path`` too.
 
         Raises:
-            SettingsError: the engine is vLLM, and it is not installed or has no CUDA device.
+            SettingsError: the engine is vLLM, and it is not installed or has no device.
         """
         draw = self.draw(model)
         if self.recipe.sampling.engine == "torch":
@@ -153,7 +153,7 @@ class Workbench:
         """Find out that the engine is not there before a model is loaded.
 
         Raises:
-            SettingsError: the engine is vLLM, and it is not installed or has no CUDA device.
+            SettingsError: the engine is vLLM, and it is not installed or has no device.
         """
         if self.recipe.sampling.engine == "vllm":
             require_vllm()

@@ -1,4 +1,4 @@
-"""These tests need a vLLM that draws here; without it they are skipped (`make test-vllm` has it)."""
+"""These tests need a vLLM that draws here; without it they are skipped (`make test-vllm`)."""
 
 import importlib.util
 from pathlib import Path
@@ -58,9 +58,7 @@ def start(directory):
 
     def make(*, directory=directory, rescore=None, **options):
         options = EngineOptions(**{"memory": 0.15, "eager": True} | options)
-        samplers.append(
-            VLLMSampler(directory, build_tokenizer(), options=options, rescore=rescore)
-        )
+        samplers.append(VLLMSampler(directory, build_tokenizer(), options=options, rescore=rescore))
         return samplers[-1]
 
     yield make

@@ -52,7 +52,7 @@ def flat(rows):
 def agrees_with_the_softmax(model, drawn, parameters):
     """Whether first tokens of PROMPTS["a"] come as often as their probabilities say.
 
-    Chi-square with d degrees of freedom has mean d and deviation sqrt(2 d); six of them are allowed.
+    Chi-square with d degrees of freedom has mean d and deviation sqrt(2 d); six are allowed.
     """
     full = first_logprobs(model, parameters.temperature)
     ordered, order = full.exp().sort(descending=True)

@@ -19,9 +19,7 @@ from integrations.vllm.drawing import (
 @pytest.fixture(scope="module")
 def cool(start, model):
     """An engine that was first asked for another temperature than 1, with a model to score by."""
-    rescore = partial(
-        score_completions, model, pad_id=0, token_budget=4096, dtype="float32"
-    )
+    rescore = partial(score_completions, model, pad_id=0, token_budget=4096, dtype="float32")
     return start(rescore=rescore)
 
 
@@ -54,6 +52,5 @@ def test_in_bfloat16_log_probs_are_off_by_its_rounding_and_not_more(start, model
         results = sampler.sample(requests(128), PLAIN, seed=0)
         again = sampler.sample(requests(128), PLAIN, seed=0)
     vllm, trained = distances(model, results, dtype="bfloat16")
-    print(f"from float64, nats a token: vLLM {vllm:.2g}, training {trained:.2g}")
     assert tokens_of(again) == tokens_of(results)
     assert 0 < vllm < 4 * trained

