@@ -51,7 +51,7 @@ def test_a_run_draws_its_pool_and_its_evaluations_with_vllm_and_tells_nobody(
     tmp_path, directory, listening
 ):
     problems = [
-        Problem(problem_id=f"{i}", prompt=f"w{i + 3} w{i + 9}", answer={"answer": "w"})
+        Problem(problem_id=f"{i}", prompt=f"w{i + 3} w{i + 9}", answer={"answer": "wx"[i % 2]})
         for i in range(6)
     ]
     save_problems(tmp_path / "train.jsonl", problems)
@@ -64,11 +64,16 @@ def test_a_run_draws_its_pool_and_its_evaluations_with_vllm_and_tells_nobody(
             "verifier": "letter_grader:grade",
             "styles": "letter_grader:style_of",
         },
-        "sampling": {"engine": "vllm", "max_tokens": 8, "temperature": 0.8},
+        "sampling": {
+            "engine": "vllm",
+            "max_tokens": 16,
+            "temperature": 0.8,
+            "stop": [f"w{i}" for i in range(3, 24)],
+        },
         "vllm": {"memory": 0.15, "eager": True},
         "presample": {"samples": 4, "threshold": 1},
         "train": {"steps": 2, "problems_per_step": 2, "samples_per_problem": 4},
-        "evaluate": {"samples": 4, "retention_k": 2, "greedy": True},
+        "evaluate": {"samples": 4, "retention_k": 2},
     }
     (tmp_path / "recipe.toml").write_text(tomli_w.dumps(recipe))
     done = subprocess.run(
