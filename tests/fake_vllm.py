@@ -11,6 +11,7 @@ import types
 from dataclasses import make_dataclass
 from enum import Enum
 from importlib.metadata import PackageNotFoundError
+from pathlib import Path
 
 import torch
 from transformers import AutoModelForCausalLM
@@ -38,6 +39,9 @@ class LLM:
         unknown = options.keys() - {*LLM_PARAMETERS, *ENGINE_ARGS}
         if unknown:
             raise TypeError(f"LLM got unexpected keyword arguments {sorted(unknown)}")
+        others = {path.name for path in Path(model).glob("*.safetensors")} - {"model.safetensors"}
+        if others:  # all of them are weights to it, where no index says which
+            raise ValueError(f"There is no module or parameter for {sorted(others)}")
         os.environ["LD_PRELOAD"] = "libgomp.so"  # as the real one does on CPUs
         self.options = options
         self.llm_engine = LLMEngine(model, options, self.longest)

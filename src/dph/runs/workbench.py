@@ -32,6 +32,7 @@ from dph.runs.verifier_maker import verifier_maker
 from dph.settings import Recipe
 from dph.tasks.problems import load_problems, problems_fingerprint
 from dph.tasks.styles import make_style
+from dph.training.optimizer_state import FILE as OPTIMIZER_FILE
 from dph.verifiers.base import Verifier, verifier_identity
 
 
@@ -140,13 +141,22 @@ class Workbench:
 
     @contextmanager
     def _on_disk(self, path: str | Path) -> Iterator[Path]:
-        """A directory of whole weights, for an engine that reads its own: an adapter is merged."""
-        if not is_adapter(Path(path)):
-            yield Path(path)
+        """A directory of whole weights and no others, for an engine that reads its own.
+
+        An adapter is merged; a checkpoint's optimizer stays out, which vLLM would take for weights.
+        """
+        path = Path(path)
+        if not is_adapter(path) and not (path / OPTIMIZER_FILE).exists():
+            yield path
             return
         with TemporaryDirectory() as temporary:
-            whole = load_whole(Path(path), initial=self.initial, weights=self.recipe.model.weights)
-            whole.save_pretrained(temporary)
+            if is_adapter(path):
+                whole = load_whole(path, initial=self.initial, weights=self.recipe.model.weights)
+                whole.save_pretrained(temporary)
+            else:
+                for file in path.resolve().iterdir():
+                    if file.name != OPTIMIZER_FILE:
+                        (Path(temporary) / file.name).symlink_to(file)
             yield Path(temporary)
 
     def require_engine(self) -> None:
