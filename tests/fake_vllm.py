@@ -5,10 +5,13 @@ so that nothing can rely on the order.
 """
 
 import importlib.machinery
+import os
 import sys
 import types
 from dataclasses import make_dataclass
 from enum import Enum
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
 
 import torch
 from transformers import AutoModelForCausalLM
@@ -36,6 +39,10 @@ class LLM:
         unknown = options.keys() - {*LLM_PARAMETERS, *ENGINE_ARGS}
         if unknown:
             raise TypeError(f"LLM got unexpected keyword arguments {sorted(unknown)}")
+        others = {path.name for path in Path(model).glob("*.safetensors")} - {"model.safetensors"}
+        if others:  # all of them are weights to it, where no index says which
+            raise ValueError(f"There is no module or parameter for {sorted(others)}")
+        os.environ["LD_PRELOAD"] = "libgomp.so"  # as the real one does on CPUs
         self.options = options
         self.llm_engine = LLMEngine(model, options, self.longest)
         LLM.started = (*LLM.started, self)
@@ -49,7 +56,9 @@ class LLMEngine:
             raise ValueError(f"max_model_len is greater than the derived {context}")
         asked = options["max_model_len"] if options["max_model_len"] > 0 else longest
         self.model_config = types.SimpleNamespace(max_model_len=min(context, asked or context))
-        self.engine_core = types.SimpleNamespace(shutdown=lambda: self.aborted.append("shutdown"))
+        self.engine_core = types.SimpleNamespace(
+            shutdown=lambda timeout: self.aborted.append("shutdown")  # noqa: ARG005
+        )
         self.mode = options["logprobs_mode"]
         self.requests, self.parameters, self.aborted = {}, [], []
 
@@ -107,8 +116,19 @@ def processed_logits(logits, params):
     return logits.index_fill(0, outside, float("-inf"))
 
 
-def install(monkeypatch, *, cuda=True):
-    """Make ``import vllm`` find the fake, on a machine with a GPU as far as torch says."""
+def install(monkeypatch, *, cuda=True, versions=None):
+    """Make ``import vllm`` find the fake, on a machine with a GPU as far as torch says.
+
+    ``versions`` are those of its packages: the release for CUDA unless others are given.
+    """
+    versions = {"vllm": "0.32.0"} if versions is None else versions
+
+    def version(package):
+        if package not in versions:
+            raise PackageNotFoundError(package)
+        return versions[package]
+
+    monkeypatch.setattr("dph.rollout.vllm.engine.version", version)
     LLM.started = ()
     vllm = types.ModuleType("vllm")
     vllm.__spec__ = importlib.machinery.ModuleSpec("vllm", None)
@@ -120,5 +140,8 @@ def install(monkeypatch, *, cuda=True):
     for module in (vllm, inputs, parameters):
         monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
-    monkeypatch.delenv("VLLM_LOGGING_STREAM", raising=False)
+    for name in ("STREAM", "LEVEL"):
+        monkeypatch.delenv(f"VLLM_LOGGING_{name}", raising=False)
+    monkeypatch.delenv("VLLM_NO_USAGE_STATS", raising=False)
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
     return LLM

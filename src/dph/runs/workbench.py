@@ -34,6 +34,7 @@ from dph.settings import Recipe
 from dph.tasks.problems import load_problems, problems_fingerprint
 from dph.tasks.shots import Shots
 from dph.tasks.styles import make_style
+from dph.training.optimizer_state import FILE as OPTIMIZER_FILE
 from dph.verifiers.base import Verifier, verifier_identity
 
 
@@ -138,7 +139,7 @@ class Workbench:
         """Sampling and grading by the recipe's engine, with weights that are saved in ``path`` too.
 
         Raises:
-            SettingsError: the engine is vLLM, and it is not installed or has no CUDA device.
+            SettingsError: the engine is vLLM, and it is not installed or has no device.
         """
         draw = self.draw(model)
         if self.recipe.sampling.engine == "torch":
@@ -149,20 +150,29 @@ class Workbench:
 
     @contextmanager
     def _on_disk(self, path: str | Path) -> Iterator[Path]:
-        """A directory of whole weights, for an engine that reads its own: an adapter is merged."""
-        if not is_adapter(Path(path)):
-            yield Path(path)
+        """A directory of whole weights and no others, for an engine that reads its own.
+
+        An adapter is merged; a checkpoint's optimizer stays out, which vLLM would take for weights.
+        """
+        path = Path(path)
+        if not is_adapter(path) and not (path / OPTIMIZER_FILE).exists():
+            yield path
             return
         with TemporaryDirectory() as temporary:
-            whole = load_whole(Path(path), initial=self.initial, weights=self.recipe.model.weights)
-            whole.save_pretrained(temporary)
+            if is_adapter(path):
+                whole = load_whole(path, initial=self.initial, weights=self.recipe.model.weights)
+                whole.save_pretrained(temporary)
+            else:
+                for file in path.resolve().iterdir():
+                    if file.name != OPTIMIZER_FILE:
+                        (Path(temporary) / file.name).symlink_to(file)
             yield Path(temporary)
 
     def require_engine(self) -> None:
         """Find out that the engine is not there before a model is loaded.
 
         Raises:
-            SettingsError: the engine is vLLM, and it is not installed or has no CUDA device.
+            SettingsError: the engine is vLLM, and it is not installed or has no device.
         """
         if self.recipe.sampling.engine == "vllm":
             require_vllm()

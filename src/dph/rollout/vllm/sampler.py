@@ -1,4 +1,4 @@
-"""The sampler on vLLM: many completions at a time on a GPU, with weights from a directory."""
+"""The sampler on vLLM: many completions at a time, with weights from a directory."""
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -70,7 +70,7 @@ class VLLMSampler(Closing):
 
         Raises:
             ModelError: there is no saved model in ``directory``; a model in memory has to be saved.
-            SettingsError: vLLM is not installed, or there is no CUDA device.
+            SettingsError: vLLM is not installed, or has no device that it is built for.
         """
         require_vllm()
         if not isinstance(directory, str | Path):
