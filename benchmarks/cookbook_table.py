@@ -47,11 +47,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, help="where the seeds are run")
     parser.add_argument("--seeds", default="", help="of the models, such as 0,1,2")
+    parser.add_argument("--workers", type=int, default=1, help="they decide nothing but time")
     parser.add_argument("--write", type=Path, help="page whose tables are replaced")
     parser.add_argument("--compare", type=Path, help="directory of one run")
     arguments = parser.parse_args()
     for seed in filter(None, arguments.seeds.split(",")):
-        run_seed(arguments.out, int(seed))
+        run_seed(arguments.out, int(seed), arguments.workers)
     rows = read_rows()
     if arguments.write:
         write_block(arguments.write, "models", tables(rows))
@@ -61,10 +62,10 @@ def main() -> None:
         raise SystemExit(1 if told else 0)
 
 
-def run_seed(out: Path, seed: int) -> None:
+def run_seed(out: Path, seed: int, workers: int) -> None:
     """Run one seed of the models in ``out``, and add its rows; the data are made once."""
     command = [sys.executable, "-m", "dph", "corpus", "run", str(RECIPE), "--out", str(out)]
-    command += ["--set", f"model_seed={seed}", "--json"]
+    command += ["--set", f"model_seed={seed}", "--workers", str(workers), "--json"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     name = read_json(out / "scores.json")["computed_by"].split()[-1]
     rows = [row for row in read_rows() if row["run"] != f"{seed} {name}"]
@@ -104,18 +105,16 @@ def tables(rows: Sequence[Row]) -> str:
     """Scores with both intervals, paired differences, and means by the kernels."""
     runs = list(dict.fromkeys(row["run"] for row in rows))
     by_kernels = {name: [r for r in runs if r.endswith(name)] for name in kernels(runs)}
-    told = "; ".join(
-        f"{name}: seeds {', '.join(run.split()[0] for run in of)}"
-        for name, of in by_kernels.items()
-    )
-    first = rows[0]
+    seeds = {name: ", ".join(run.split()[0] for run in of) for name, of in by_kernels.items()}
+    told = "; ".join(f"{name}: seeds {of}" for name, of in seeds.items())
+    asked = f"{rows[0]['problems']} questions, {rows[0]['samples']} samples each"
     parts = [
-        f"{len(runs)} runs ({told}), {first['problems']} questions, {first['samples']} samples each. "
+        f"{len(runs)} runs ({told}), {asked}. "
         "In per cent: mean ± half of its 95% interval over runs. In brackets the span of one run: "
         "another run has all of its scores within them with a chance of 95%.",
         "\n".join(_scores(rows)),
-        "Differences within a run, in points, with 95% intervals over runs; in brackets how many of "
-        "the runs have one above 0:",
+        "Differences within a run, in points, with 95% intervals over runs; in brackets how many "
+        "runs have one above 0:",
         "\n".join(_differences(rows)),
         "Means by the kernels that computed them, each with its 95% interval over its runs:",
         "\n".join(_by_kernels(rows, by_kernels)),
