@@ -3,22 +3,21 @@
     python benchmarks/usual_seed.py QUICKSTART RESULTS [--write docs/quickstart-world.md]
 
 QUICKSTART is the directory of a quickstart, RESULTS that of the study. A further seed lies within
-the interval with a chance of 95% if scores are normal: mean +- t s sqrt(1 + 1/n) over n seeds.
+the interval with a chance of 95% if scores are normal (dph.reporting.aggregate).
 """
 
 import argparse
 from collections.abc import Iterator, Mapping
-from math import sqrt
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 import pyarrow.parquet as pq
 from marked_blocks import write_block
 
 from dph.files import read_json
+from dph.reporting.aggregate import prediction_interval
 from dph.reporting.labels import BASE, method_label, set_label
-from dph.reporting.student_t import t_quantile
 
 SETS = ("in_domain", "cross_domain")
 LABELS = {BASE: BASE, "grpo": "GRPO", "dph_f": "DPH-F", "dph_broad": "DPH-broad"}
@@ -70,9 +69,8 @@ def rows(summary: Mapping[str, Any], scores: Scores) -> Iterator[str]:
 
 def line(value: float, known: list[float]) -> str:
     """The seed's own score, and where those of the others lie, cut at 0 and 100."""
-    n, mean = len(known), fmean(known)
-    half = t_quantile(0.975, n - 1) * stdev(known) * sqrt(1 + 1 / n)
-    low, high = max(0.0, mean - half), min(100.0, mean + half)
+    mean = fmean(known)
+    low, high = prediction_interval(known, lowest=0.0, highest=100.0)
     own = f"{value:.1f}" if low <= value <= high else f"**{value:.1f}**"
     span = f"{min(known):.1f} to {max(known):.1f}"
     return f"{own} | {mean:.1f} | {span} | {low:.1f} to {high:.1f}"

@@ -50,6 +50,14 @@ def test_recipes_read_what_earlier_stages_write(tmp_path):
     assert sft.stages[0].rows == (tmp_path / "instruct" / "only" / "rows.jsonl",)
 
 
+def test_a_seed_of_models_is_that_of_their_recipes_and_leaves_the_data(tmp_path):
+    for overrides, expected in (("seed=3",), 3), (("seed=3", "model_seed=7"), 7):
+        cookbook = load(tmp_path, SMALL, overrides)
+        assert cookbook.seed == 3
+        assert cookbook.base_recipe(tmp_path).seed == expected
+        assert cookbook.sft_recipe(tmp_path).seed == expected
+
+
 @pytest.mark.parametrize(
     ("override", "said"),
     [

@@ -114,6 +114,11 @@ def test_killed_three_times_it_ends_with_the_digests_of_a_run_that_was_not(tmp_p
     assert json.loads(found) == json.loads(made)
     stages = {"world", "ingest", "decontaminate", "base", "sft", "evaluate", "pool", "rl"}
     assert stages <= set(json.loads(made))
+    scores = json.loads((tmp_path / "killed" / "scores.json").read_text())
+    assert scores == json.loads((tmp_path / "whole" / "scores.json").read_text())
+    assert list(scores["models"]) == ["base", "only", "grpo", "dph_f"]
+    assert scores["model_seed"] == 3
+    assert "torch" in scores["computed_by"]
     report = Path(tmp_path / "killed" / "report.md").read_text()
     assert "## Pass@k on in_domain" in report
     for model in ("base", "only", "grpo", "dph_f"):

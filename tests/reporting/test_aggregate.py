@@ -1,10 +1,11 @@
 from math import sqrt
+from random import Random
 from statistics import fmean, stdev
 
 import pytest
 
 from dph.errors import DataError
-from dph.reporting.aggregate import aggregate_summaries, t_interval
+from dph.reporting.aggregate import aggregate_summaries, prediction_interval, t_interval
 from dph.reporting.tables import comparison_table
 from reporting.synthetic import make_summary
 
@@ -54,6 +55,33 @@ def test_one_seed_has_means_and_no_intervals(seeds):
     whole = aggregate_summaries(seeds[:1])["base"]["sets"]["in_domain"]
     assert whole["mean"] == seeds[0]["base"]["sets"]["in_domain"]["mean"]
     assert set(whole["ci95"].values()) == {None}
+
+
+def test_one_more_value_of_three_lies_within_t_times_the_root_of_four_thirds():
+    lo, hi = prediction_interval([1.0, 2.0, 3.0])  # s = 1, t = 4.302653
+    half = 4.302653 * sqrt(4 / 3)
+    assert (lo, hi) == pytest.approx((2 - half, 2 + half))
+    assert prediction_interval([1.0, 2.0, 3.0], lowest=0, highest=3) == (0, 3)
+
+
+def test_all_of_many_new_values_lie_within_their_intervals_as_often_as_is_said():
+    rng, tries, cells = Random(0), 2000, 20
+    inside = 0
+    for _ in range(tries):
+        inside += all(
+            lo <= rng.gauss(0, 1) <= hi
+            for lo, hi in (
+                prediction_interval([rng.gauss(0, 1) for _ in range(5)], together=cells)
+                for _ in range(cells)
+            )
+        )
+    # Independent cells: (1 - 0.05 / 20) ** 20 = 0.951; 4 standard deviations of 2000 tries.
+    assert inside / tries == pytest.approx(0.951, abs=4 * sqrt(0.951 * 0.049 / tries))
+
+
+def test_a_prediction_needs_two_values():
+    with pytest.raises(DataError, match="at least two values and together >= 1, got 1 values"):
+        prediction_interval([0.5])
 
 
 def test_an_interval_is_cut_at_what_is_possible():

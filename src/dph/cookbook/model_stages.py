@@ -147,7 +147,7 @@ def _recipes(kitchen: Kitchen, rl: RLSettings, *, model: Path | None = None) -> 
             tables,
             base_model=model or list(models_before_rl(kitchen).values())[-1],
             pool=_rl(kitchen) / "pool",
-            seed=kitchen.cookbook.seed,
+            seed=kitchen.cookbook.seed_of_models,
             size=size,
             settings=rl.settings,
         )
@@ -160,7 +160,7 @@ def _begin_rl(kitchen: Kitchen, rl: RLSettings) -> None:
     made_from = {
         "models": {k: directory_fingerprint(v) for k, v in models_before_rl(kitchen).items()},
         "settings": rl.model_dump(mode="json"),
-        "seed": kitchen.cookbook.seed,
+        "seed": kitchen.cookbook.seed_of_models,
         "world": kitchen.world().fingerprint,
     }
     marker = _rl(kitchen) / "made_from.json"

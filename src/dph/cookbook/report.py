@@ -17,7 +17,8 @@ def write_report(
     kitchen: Kitchen, digests: Mapping[str, Digests], costs: Mapping[str, Mapping[str, float]]
 ) -> None:
     """Write ``report.md`` into the cookbook's directory."""
-    parts = [f"# {kitchen.cookbook.name}", f"Seed {kitchen.cookbook.seed}."]
+    seeds = f"Seed {kitchen.cookbook.seed}, of the models {kitchen.cookbook.seed_of_models}."
+    parts = [f"# {kitchen.cookbook.name}", seeds]
     for name in (*kitchen.cookbook.corpora, *kitchen.cookbook.synth):
         stages = kitchen.corpus_stages(name)
         corpora = {s: open_corpus(kitchen.corpus_stage(s, name)) for s in stages}
@@ -102,6 +103,7 @@ def _models(kitchen: Kitchen) -> Iterator[str]:
     if kitchen.cookbook.rl is None:
         return
     from dph.cookbook.model_stages import evaluations  # noqa: PLC0415  # loads torch
+    from dph.cookbook.scores import computed_by  # noqa: PLC0415  # loads torch
 
     found = evaluations(kitchen)
     for set_name in SETS:
@@ -115,7 +117,8 @@ def _models(kitchen: Kitchen) -> Iterator[str]:
         yield f"## Pass@k on {set_name}"
         yield (
             f"{first['problems']} problems, {next(iter(found.values()))['samples']} samples each, "
-            "in per cent with 95% intervals over problems."
+            "in per cent with 95% intervals over problems. They are those of one seed and one "
+            f"processor ({computed_by()}): another trains other models, which score otherwise."
         )
         yield _table(("model", "greedy", *(f"pass@{k}" for k in ks)), rows)
 

@@ -27,8 +27,9 @@ def run_cookbook(
     """Run everything that is not done yet in ``directory`` and return the digests by stage.
 
     Leaves a directory for each stage, ``digests.json`` (what each stage made: the same for the same
-    inputs and settings), ``costs.json`` and ``report.md``. Killed at any moment and started again
-    it goes on; with other settings, the stages that they touch and those after them are done again.
+    inputs and settings), ``scores.json`` (what was measured), ``costs.json`` and ``report.md``.
+    Killed at any moment and started again it goes on; with other settings, the stages that they
+    touch and those after them are done again.
 
     Args:
         cookbook: what is run.
@@ -59,5 +60,9 @@ def run_cookbook(
                 if digests := dict(stage.run(kitchen)):
                     made[stage.name] = digests
         write_json(directory / DIGESTS, made)
+        if cookbook.rl is not None:
+            from dph.cookbook.scores import write_scores  # noqa: PLC0415  # loads torch
+
+            write_scores(kitchen)
         write_report(kitchen, made, costs.read())
     return made

@@ -31,6 +31,7 @@ class Cookbook(Section):
     kind: Literal["cookbook"] = "cookbook"
     name: Name = "cookbook"
     seed: Count = 0
+    model_seed: Count | None = Field(None, description="of the models alone [default: seed]")
     world: WorldSettings | None = None
     corpora: dict[Name, CorpusSettings] = Field(min_length=1)
     tests: dict[Name, PlacedPath] = Field(
@@ -100,9 +101,17 @@ class Cookbook(Section):
                 raise ValueError(f"the stage {name!r} of [sft] needs [instruct.{name}]")
         return self
 
+    def _named(self, stage: str) -> dict[str, Any]:
+        return {"name": f"{self.name}-{stage}", "seed": self.seed_of_models}
+
     def _places(self) -> list[str]:
         inputs = [place for corpus in self.corpora.values() for place in corpus.inputs]
         return inputs + [place for part in self.instruct.values() for place in part.parts.values()]
+
+    @property
+    def seed_of_models(self) -> int:
+        """The seed of everything that is trained or drawn from a model; data have ``seed``."""
+        return self.seed if self.model_seed is None else self.model_seed
 
     def base_recipe(self, directory: Path) -> BaseRecipe:
         """``[base]`` over the mixtures in ``directory``.
@@ -114,8 +123,8 @@ class Cookbook(Section):
             {"annealing": "annealing"} if "annealing" in self.mixtures else {}
         )
         data = {key: str(directory / "mixtures" / name) for key, name in mixtures.items()}
-        table = {"kind": "base", "name": f"{self.name}-base", "seed": self.seed, "data": data}
-        return checked(BaseRecipe, table | (self.base or {}), beside=directory, place="[base]")
+        table = {"kind": "base", **self._named("base"), "data": data, **(self.base or {})}
+        return checked(BaseRecipe, table, beside=directory, place="[base]")
 
     def sft_recipe(self, directory: Path) -> SFTRecipe:
         """``[sft]`` over the base model and the rows in ``directory``.
@@ -123,7 +132,7 @@ class Cookbook(Section):
         Raises:
             SettingsError: there is none, or it is invalid.
         """
-        table: dict[str, Any] = {"kind": "sft", "name": f"{self.name}-sft", "seed": self.seed}
+        table: dict[str, Any] = {"kind": "sft", **self._named("sft")}
         table |= {"model": str(directory / "base" / "model"), **(self.sft or {})}
         table["stages"] = [
             {"rows": [str(directory / "instruct" / stage["name"] / "rows.jsonl")], **stage}
