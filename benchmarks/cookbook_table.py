@@ -3,12 +3,13 @@
     python benchmarks/cookbook_table.py --out DIR --seeds 0,1,2,3,4
     python benchmarks/cookbook_table.py --write docs/cookbook.md
     python benchmarks/cookbook_table.py --compare DIR
+    python benchmarks/cookbook_table.py --costs DIR --write docs/cookbook.md
 
 The first runs `dph corpus run recipes/cookbook/cookbook.toml` in DIR, seed after seed of the models
 over one set of data, and adds what was measured to ROWS. The second writes the page's tables from
 ROWS alone. The third says whether the scores of one run, that of `make cookbook` for example, lie
-where the page says. With ATEN_CPU_CAPABILITY=avx2 in the environment torch computes with the
-kernels of an older processor.
+where the page says; the fourth writes what that run cost. With ATEN_CPU_CAPABILITY=avx2 in the
+environment torch computes with the kernels of an older processor.
 """
 
 import argparse
@@ -50,11 +51,14 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1, help="they decide nothing but time")
     parser.add_argument("--write", type=Path, help="page whose tables are replaced")
     parser.add_argument("--compare", type=Path, help="directory of one run")
+    parser.add_argument("--costs", type=Path, help="directory of a run whose costs are written")
     arguments = parser.parse_args()
     for seed in filter(None, arguments.seeds.split(",")):
         run_seed(arguments.out, int(seed), arguments.workers)
     rows = read_rows()
-    if arguments.write:
+    if arguments.write and arguments.costs:
+        write_block(arguments.write, "costs", costs(read_json(arguments.costs / "costs.json")))
+    elif arguments.write:
         write_block(arguments.write, "models", tables(rows))
     if arguments.compare:
         told = [*outside(rows, measured(arguments.compare, "the run"))]
@@ -120,6 +124,19 @@ def tables(rows: Sequence[Row]) -> str:
         "\n".join(_by_kernels(rows, by_kernels)),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def costs(spent: Mapping[str, Mapping[str, float]]) -> str:
+    """Seconds that passed and seconds of processor time, by the stages that took any."""
+    shown = {name: cost for name, cost in spent.items() if cost["cpu_seconds"] >= 0.5}
+    lines = _head(["s", "processor time, s"])
+    for name, cost in {**shown, "all": _total(spent)}.items():
+        lines.append(_row(name, [f"{cost[key]:.0f}" for key in ("seconds", "cpu_seconds")]))
+    return "\n".join(lines) + "\n"
+
+
+def _total(spent: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    return {key: sum(one[key] for one in spent.values()) for key in ("seconds", "cpu_seconds")}
 
 
 def kernels(runs: Sequence[str]) -> list[str]:

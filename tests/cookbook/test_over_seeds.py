@@ -94,3 +94,14 @@ def test_differences_are_paired_by_run_and_counted(script):
     text = script.tables(run(0, 40.0, grpo=50.0) + run(1, 60.0, grpo=62.0))
     # GRPO minus stage 2: 10 and 2; mean 6, half 12.706 * 5.657 / 1.414 = 50.8.
     assert "| GRPO minus fine-tuned, stage 2 | +6.0 ± 50.8 (2 of 2) |" in text
+
+
+def test_costs_are_those_of_all_stages_and_name_the_long_ones(script):
+    spent = {
+        "base": {"seconds": 30.4, "cpu_seconds": 20.0},
+        "recall": {"seconds": 0.2, "cpu_seconds": 0.1},
+    }
+    text = script.costs(spent)
+    assert "| base | 30 | 20 |" in text
+    assert "recall" not in text
+    assert "| all | 31 | 20 |" in text
