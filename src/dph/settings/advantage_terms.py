@@ -105,7 +105,10 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
                     float,
                     Field(0.5, ge=0, lt=1, description="0: forward KL; towards 1: reverse KL"),
                 ),
-                clip=(float, Field(10.0, gt=0, description="how far (p / pi)^(1 - alpha) may exceed 1")),
+                clip=(
+                    float,
+                    Field(10.0, gt=0, description="bound on (p / pi)^(1 - alpha) - 1"),
+                ),
             ),
             reads=frozenset({LOGPROBS, REF_LOGPROBS, BASE_CORRECT}),
         ),

@@ -61,7 +61,9 @@ TRL_ROWS: Mapping[str, Row] = MappingProxyType(
             f"objective.advantage.{name}": to(_OBJECTIVE)
             for name in ("gamma", "tau", "k", "baseline", "gamma_p", "gamma_n", "logprob")
         },
-        **{f"objective.advantage.{n}": under("objective.advantage.kind") for n in ("alpha", "clip")},
+        **{
+            f"objective.advantage.{n}": under("objective.advantage.kind") for n in ("alpha", "clip")
+        },
         "objective.surrogate.kind": to(
             _OBJECTIVE, only=("clipped",), why=f"{_NO_ROOM}`--engine own` has"
         ),

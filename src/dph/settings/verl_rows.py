@@ -84,7 +84,9 @@ VERL_ROWS: Mapping[str, Row] = MappingProxyType(
             f"objective.advantage.{name}": to(_OBJECTIVE)
             for name in ("scale", "gamma", "tau", "k", "baseline", "gamma_p", "gamma_n", "logprob")
         },
-        **{f"objective.advantage.{n}": under("objective.advantage.kind") for n in ("alpha", "clip")},
+        **{
+            f"objective.advantage.{n}": under("objective.advantage.kind") for n in ("alpha", "clip")
+        },
         "objective.surrogate.kind": to(_OBJECTIVE, never=("clip_cov",), why=_SAMPLED),
         **{f"objective.surrogate.{name}": to(_OBJECTIVE) for name in ("clip_low", "clip_high")},
         **{

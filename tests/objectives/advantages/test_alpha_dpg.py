@@ -121,7 +121,7 @@ def test_advantages_by_hand():
     assert found[0].tolist() == pytest.approx([1 + 1 / 3, 0, 1 + 1 / 3, -2 - 2 / 3], abs=1e-12)
     # A bound above 63 holds nothing: R = 2, 0, 126, -2.
     found = AlphaDPG(clip=64.0)(rewards, read(drawn, initial))
-    assert found[0, 2].item() == pytest.approx(126 - 0 / 3, rel=1e-12)
+    assert found[0, 2].item() == pytest.approx(126 - (2 + 0 - 2) / 3, rel=1e-12)
 
 
 def test_an_answer_that_the_policy_hardly_gives_stays_finite():
