@@ -4,6 +4,7 @@ import torch
 
 RELATIVE = "own_advantage:relative_to_mean"
 COUNTING = "own_advantage:less_where_it_was_known"
+COMPARING = "own_advantage:nearness"
 SURPRISING = "own_advantage:surprise"
 
 
@@ -20,6 +21,15 @@ def less_where_it_was_known(rewards, samples):
 
 
 less_where_it_was_known.reads = frozenset({"base_correct"})
+
+
+def nearness(rewards, samples):
+    """R - mean, less a tenth of log(pi / pi_ref) of the answer."""
+    ratio = samples.logprobs - samples.ref_logprobs
+    return rewards - rewards.mean(-1, keepdim=True) - 0.1 * ratio
+
+
+nearness.reads = frozenset({"logprobs", "ref_logprobs"})
 
 
 def surprise(rewards, samples):

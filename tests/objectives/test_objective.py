@@ -191,11 +191,14 @@ def test_terms_that_choose_tokens_are_told_apart_whatever_they_are_called():
         ({"penalties": {"p": {"kind": "entropy", "weight": 0.1}}}, False, False),
         ({"penalties": {"p": {"kind": "exact_forward_kl", "weight": 0.1}}}, False, True),
         ({"divergence": "jensen_shannon", "js_definition": True, "eta": 0.1}, True, False),
+        ({"advantage": {"kind": "bbg"}}, False, False),
+        ({"advantage": {"kind": "alpha_dpg"}}, True, False),
     ],
 )
 def test_what_is_asked_of_the_initial_policy_is_what_terms_read(settings, logprobs, tables):
     objective = make_objective(ObjectiveSettings(**settings))
     assert objective.reads_reference_logprobs is logprobs
+    assert ObjectiveSettings(**settings).needs_reference_model is (logprobs or tables)
     assert objective.reads_reference_tables is tables
 
 

@@ -19,7 +19,7 @@ from dph.runs.progress import Silent
 from dph.runs.training_stage import train_stage
 from dph.runs.workbench import open_workbench
 from dph.training.tracking import read_metrics
-from own_advantage import COUNTING
+from own_advantage import COMPARING, COUNTING
 
 
 def snapshot(directory):
@@ -293,10 +293,11 @@ def test_a_damaged_pool_is_told_by_pre_sampling_too(make_recipe, tmp_path):
             presample_stage(bench, tmp_path / "run", Silent())
 
 
+@pytest.mark.parametrize("method", ["bbg", "alpha_dpg"])
 def test_a_method_that_reads_the_initial_policys_counts_makes_its_pool_and_trains(
-    tmp_path, make_recipe
+    tmp_path, make_recipe, method
 ):
-    with open_workbench(make_recipe("bbg")) as bench:
+    with open_workbench(make_recipe(method)) as bench:
         result = run_stages(bench, tmp_path / "run", Silent())
     assert result.trained.step == 2
     assert result.pool is not None
@@ -313,3 +314,14 @@ def test_an_advantage_of_ones_own_may_read_the_counts_too(tmp_path, make_recipe)
         result = run_stages(bench, tmp_path / "run", Silent())
     assert result.trained.step == 2
     assert result.pool is not None
+
+
+def test_an_advantage_of_ones_own_may_compare_with_the_initial_policy_without_a_pool(
+    tmp_path, make_recipe
+):
+    recipe = make_recipe("grpo", objective={"advantage": {"kind": COMPARING}})
+    with open_workbench(recipe) as bench:
+        result = run_stages(bench, tmp_path / "run", Silent())
+    assert result.trained.step == 2
+    assert result.pool is None
+    assert any(line["grad_norm"] > 0 for line in read_metrics(tmp_path / "run" / "metrics.jsonl"))

@@ -63,7 +63,10 @@ def test_the_covariance_methods_have_the_shares_and_bounds_of_their_paper():
 
 @pytest.mark.parametrize(
     ("method", "reads"),
-    [("entropy_bonus", False), ("exact_rkl", True), ("exact_fkl", True), ("kl_cov", False)],
+    [
+        *(("entropy_bonus", False), ("exact_rkl", True), ("exact_fkl", True), ("kl_cov", False)),
+        *(("bbg", False), ("alpha_dpg", True)),
+    ],
 )
 def test_only_methods_that_compare_with_the_initial_policy_load_it(method, reads):
     assert resolve_recipe({**MINIMAL, "method": method}).objective.needs_reference_model is reads

@@ -123,6 +123,7 @@ def test_betas_lie_below_one(betas):
         ("maxrl", False, False, False),
         ("ucpo", False, False, False),
         ("bbg", False, False, True),
+        ("alpha_dpg", False, True, True),
     ],
 )
 def test_only_the_methods_that_need_them_get_a_pool_and_a_reference_model(

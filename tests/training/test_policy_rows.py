@@ -1,4 +1,5 @@
 from dataclasses import replace
+from math import exp
 
 import pytest
 
@@ -187,6 +188,44 @@ def test_an_advantage_may_read_how_often_the_initial_policy_was_right(forward):
     (plain, _) = rows_of(GROUPS, forward).groups
     gate = boundary_gate(3, 8, 4)
     assert [r.advantage for r in gated] == pytest.approx([gate * r.advantage for r in plain])
+
+
+ALPHA_DPG = {"advantage": {"kind": "alpha_dpg", "alpha": 0.0, "clip": 1e9}}
+
+
+def by_hand(drawn, initial, rate):
+    """Of a right and a wrong answer: p / pi - 1 against -1, each the other's baseline."""
+    ratio = exp(sum(initial) - sum(drawn)) / rate
+    return [ratio, -ratio]
+
+
+def test_an_advantage_may_read_the_initial_policys_log_probs_of_new_samples(forward, make_model):
+    reference = make_model(seed=1)
+    base = BaseCounts(correct={"p": 3}, samples=8)
+    scorers = Scorers(old=None, reference=reference)
+    first, second = rows_of(GROUPS, forward, scorers, base=base, **ALPHA_DPG).groups
+    initial = scores(reference, first[0])
+    expected = by_hand((-1.0, -1.0), initial, 0.4)
+    assert [row.advantage for row in first] == pytest.approx(expected, rel=1e-4)
+    assert first[0].ref_logprobs == pytest.approx(initial, abs=1e-5)
+    assert [row.advantage for row in second] == [0.0, 0.0]
+
+
+def test_both_log_probs_that_are_compared_come_from_the_forward_where_old_ones_do(forward):
+    # A policy that is still the initial one has p / pi = 1 / 0.4, whatever its sampler says.
+    base = BaseCounts(correct={"p": 3}, samples=8)
+    scorers = Scorers(old=forward.model, reference=forward.model)
+    rows = rows_of(GROUPS, forward, scorers, base=base, **ALPHA_DPG)
+    assert [row.advantage for row in rows.groups[0]] == pytest.approx([2.5, -2.5], rel=1e-6)
+    flat = [row for group in rows.groups for row in group]
+    assert all(row.old_logprobs == row.ref_logprobs for row in flat)
+    assert rows.gap is not None
+
+
+def test_an_initial_policy_that_nobody_loaded_is_missed_by_name(forward):
+    base = BaseCounts(correct={"p": 3}, samples=8)
+    with pytest.raises(DataError, match="reads 'ref_logprobs' of the samples, which is not there"):
+        rows_of(GROUPS, forward, base=base, **ALPHA_DPG)
 
 
 def test_a_shaped_reward_stops_an_advantage_of_right_answers_at_the_first_batch(forward):

@@ -7,6 +7,7 @@ terms (``terms``), put together by ``objective`` from the tables of ``dph.settin
 
 from dph.objectives.advantages import (
     PKPO,
+    AlphaDPG,
     BayesianBoundaryGate,
     BayesianBoundaryGateOfGroup,
     DifferentialSmoothing,
@@ -15,6 +16,7 @@ from dph.objectives.advantages import (
     MaxRL,
     PassAtK,
     UniformCorrect,
+    alpha_pseudo_rewards,
     boundary_gate,
     graded_advantages,
     group_advantages,
@@ -68,6 +70,7 @@ __all__ = [
     "POLICY",
     "SURROGATE",
     "Advantage",
+    "AlphaDPG",
     "Anchor",
     "AnyAdvantage",
     "BayesianBoundaryGate",
@@ -102,6 +105,7 @@ __all__ = [
     "UniformCorrect",
     "VocabularyPenalty",
     "WeightedPenalty",
+    "alpha_pseudo_rewards",
     "anchor_term",
     "boundary_gate",
     "clipped_policy_loss",

@@ -11,7 +11,7 @@ from typing import Any
 from dph.divergences import DistributionDivergence, Divergence, PolicyHalf
 from dph.errors import SettingsError
 from dph.import_path import is_import_path, load_callable
-from dph.objectives.advantages import GroupAdvantage
+from dph.objectives.advantages import GroupAdvantage, reads_of
 from dph.objectives.dual_ascent import DualAscent
 from dph.objectives.policy import ClippedSurrogate
 from dph.objectives.reduction import Reduction
@@ -23,6 +23,7 @@ from dph.objectives.terms import (
     VocabularyPenalty,
 )
 from dph.settings.objective import AnchorSettings, ObjectiveSettings, TermSettings
+from dph.settings.term import REF_LOGPROBS
 
 SURROGATE = "surrogate"
 """Under this name stands what the surrogate chose; what a penalty chose: ``penalty_place``."""
@@ -105,7 +106,8 @@ class Objective:
         divergences = [term.divergence for term in self.anchors.values()]
         acting = any(isinstance(divergence, PolicyHalf) for divergence in divergences)
         terms = (self.surrogate, *self.token_penalties.values(), *divergences)
-        return acting or any(_reads_reference(term) for term in terms)
+        advantage = REF_LOGPROBS in reads_of(self.advantage)
+        return acting or advantage or any(_reads_reference(term) for term in terms)
 
     @property
     def choosing(self) -> dict[str, ChoosesTokens]:

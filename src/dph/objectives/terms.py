@@ -18,7 +18,7 @@ from typing import Protocol, runtime_checkable
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from dph.settings.term import BASE_CORRECT, LOGPROBS
+from dph.settings.term import BASE_CORRECT, LOGPROBS, REF_LOGPROBS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,13 +66,14 @@ class GroupSamples:
     """What an advantage may read of the samples beside their rewards; None where it did not ask.
 
     ``logprobs`` are sums over a sample's tokens, nats, under the policy that drew it; ``lengths``
-    are those tokens, at least 1 (both for ``reads`` with "logprobs"). ``base_correct`` are the
-    right answers of the initial policy to each group's problem, of ``base_samples`` drawn in
-    pre-sampling ("base_correct").
+    are those tokens, at least 1 (both for ``reads`` with "logprobs"). ``ref_logprobs`` are the
+    initial policy's sums ("ref_logprobs"). ``base_correct`` are the right answers of the initial
+    policy to each group's problem, of ``base_samples`` drawn in pre-sampling ("base_correct").
     """
 
     logprobs: Float[Tensor, "groups samples"] | None = None
     lengths: Int[Tensor, "groups samples"] | None = None
+    ref_logprobs: Float[Tensor, "groups samples"] | None = None
     base_correct: Int[Tensor, "groups"] | None = None
     base_samples: int | None = None
 
@@ -80,6 +81,7 @@ class GroupSamples:
         """Whether what ``name`` stands for in ``reads`` is there."""
         found = {
             LOGPROBS: (self.logprobs, self.lengths),
+            REF_LOGPROBS: (self.ref_logprobs,),
             BASE_CORRECT: (self.base_correct, self.base_samples),
         }
         return all(value is not None for value in found[name])
@@ -95,6 +97,7 @@ class GroupSamples:
         return GroupSamples(
             logprobs=chosen(self.logprobs),
             lengths=chosen(self.lengths),
+            ref_logprobs=chosen(self.ref_logprobs),
             base_correct=None if self.base_correct is None else self.base_correct[groups],
             base_samples=self.base_samples,
         )

@@ -27,6 +27,7 @@ _METHODS: Mapping[str, str] = MappingProxyType(
         "pkpo": "PKPO",
         "differential_smoothing": "Differential smoothing",
         "bbg": "BBG",
+        "alpha_dpg": "Alpha-DPG",
         "entropy_bonus": "Entropy bonus",
         "exact_rkl": "Exact RKL",
         "exact_fkl": "Exact FKL",

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from dph.settings.section import Whole
-from dph.settings.term import BASE_CORRECT, LOGPROBS, Term, parameters
+from dph.settings.term import BASE_CORRECT, LOGPROBS, REF_LOGPROBS, Term, parameters
 
 _SCALE = (
     Literal["std", "none"],
@@ -96,6 +96,21 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
             summary="GRPO's times what the problem can still add to Pass@k, by pre-sampling (BBG)",
             parameters=parameters(**_BBG),
             reads=frozenset({BASE_CORRECT}),
+        ),
+        "alpha_dpg": Term(
+            path="dph.objectives.advantages:AlphaDPG",
+            summary="alpha-divergence to the initial policy's right answers (alpha-DPG)",
+            parameters=parameters(
+                alpha=(
+                    float,
+                    Field(0.5, ge=0, lt=1, description="0: forward KL; towards 1: reverse KL"),
+                ),
+                clip=(
+                    float,
+                    Field(10.0, gt=0, description="bound on (p / pi)^(1 - alpha) - 1"),
+                ),
+            ),
+            reads=frozenset({LOGPROBS, REF_LOGPROBS, BASE_CORRECT}),
         ),
         "bbg_group": Term(
             path="dph.objectives.advantages:BayesianBoundaryGateOfGroup",

@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from dph.settings.objective_shorthand import expand_shorthand
 from dph.settings.section import Count, FilePath, Positive, Section
+from dph.settings.term import REF_LOGPROBS
 from dph.settings.terms import (
     ADVANTAGES,
     DIVERGENCES,
@@ -273,7 +274,9 @@ class ObjectiveSettings(Section):
             *self.active_penalties.values(),
             *self.active_anchors.values(),
         )
-        return any(reads_reference(term.table, term.chosen, directories) for term in terms)
+        return REF_LOGPROBS in self.advantage_reads(directories) or any(
+            reads_reference(term.table, term.chosen, directories) for term in terms
+        )
 
     def advantage_reads(self, directories: Sequence[Path] = ()) -> frozenset[str]:
         """What the advantage needs beside rewards; one's own is looked for in ``directories``.

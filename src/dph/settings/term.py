@@ -7,10 +7,15 @@ from pydantic import create_model
 
 from dph.settings.section import Section
 
-LOGPROBS, BASE_CORRECT = "logprobs", "base_correct"
-READS = frozenset({LOGPROBS, BASE_CORRECT})
-"""What an advantage may ask for beside rewards: the samples' log-probs and lengths, and how many
-answers of the initial policy were right in pre-sampling."""
+LOGPROBS, REF_LOGPROBS, BASE_CORRECT = "logprobs", "ref_logprobs", "base_correct"
+READS = frozenset({LOGPROBS, REF_LOGPROBS, BASE_CORRECT})
+"""What an advantage may ask for beside rewards: the samples' log-probs and lengths, the initial
+policy's log-probs of them, and how many answers of that policy were right in pre-sampling."""
+READ_IN_OWN_LOOP = {
+    BASE_CORRECT: "how many answers of the initial policy to a problem were right",
+    REF_LOGPROBS: "the initial policy's log-probs of new samples",
+}
+"""Those that other engines do not give an advantage, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,7 +52,7 @@ TRL_ROWS: Mapping[str, Row] = MappingProxyType(
         **{f"stores.*.{name}": to("stores") for name in ("tilt", "values", "place")},
         "objective.advantage.kind": to(
             _OBJECTIVE,
-            never=("bbg",),
+            never=("bbg", "alpha_dpg"),
             why="it reads what the initial policy got right, which TRL's rows do not say; "
             "`--engine own` does",
         ),
@@ -60,6 +60,9 @@ TRL_ROWS: Mapping[str, Row] = MappingProxyType(
         **{
             f"objective.advantage.{name}": to(_OBJECTIVE)
             for name in ("gamma", "tau", "k", "baseline", "gamma_p", "gamma_n", "logprob")
+        },
+        **{
+            f"objective.advantage.{n}": under("objective.advantage.kind") for n in ("alpha", "clip")
         },
         "objective.surrogate.kind": to(
             _OBJECTIVE, only=("clipped",), why=f"{_NO_ROOM}`--engine own` has"

@@ -7,17 +7,25 @@ import torch
 from dph.errors import PoolError
 from dph.objectives import AnyAdvantage, GroupSamples, reads_of
 from dph.presampling.base_counts import BaseCounts
-from dph.settings.term import BASE_CORRECT, LOGPROBS
+from dph.settings.term import BASE_CORRECT, LOGPROBS, REF_LOGPROBS
 from dph.training.collect import Group
+from dph.training.rows import PolicyRow
 
 
 def group_samples(
-    groups: Sequence[Group], advantage: AnyAdvantage, base: BaseCounts | None
+    groups: Sequence[Group],
+    rows: Sequence[PolicyRow],
+    advantage: AnyAdvantage,
+    base: BaseCounts | None,
 ) -> GroupSamples | None:
     """What ``advantage`` reads, and None where it reads nothing.
 
-    Log-probs are the sampler's, whichever the ratio of the loss starts from: they are there before
-    it is known which samples have an advantage.
+    Args:
+        groups: of the step, all of one size.
+        rows: their samples, group by group. Their old log-probs are the sampler's, whichever the
+            ratio of the loss starts from, unless all rows were scored before (``policy_rows``).
+        advantage: the term.
+        base: what the initial policy did in pre-sampling.
 
     Raises:
         PoolError: it reads the initial policy's right answers, and they are not known.
@@ -25,11 +33,14 @@ def group_samples(
     reads = reads_of(advantage)
     if not reads:
         return None
-    logprobs = lengths = correct = None
+    logprobs = lengths = initial = correct = None
     if LOGPROBS in reads:
-        drawn = [[g.completion for g in group.completions] for group in groups]
-        logprobs = torch.tensor([[sum(c.logprobs) for c in row] for row in drawn])
-        lengths = torch.tensor([[max(1, len(c.token_ids)) for c in row] for row in drawn])
+        logprobs = torch.tensor([sum(row.old_logprobs) for row in rows]).view(len(groups), -1)
+        lengths = torch.tensor([max(1, len(row.completion_ids)) for row in rows])
+        lengths = lengths.view_as(logprobs)
+    scored = [row.ref_logprobs for row in rows if row.ref_logprobs is not None]
+    if REF_LOGPROBS in reads and len(scored) == len(rows):
+        initial = torch.tensor([sum(values) for values in scored]).view(len(groups), -1)
     if BASE_CORRECT in reads:
         if base is None:
             raise PoolError(
@@ -41,6 +52,7 @@ def group_samples(
     return GroupSamples(
         logprobs=logprobs,
         lengths=lengths,
+        ref_logprobs=initial,
         base_correct=correct,
         base_samples=base.samples if base and correct is not None else None,
     )

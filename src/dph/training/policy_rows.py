@@ -10,9 +10,10 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from dph.forward.scoring import score_completions
-from dph.objectives import Objective, graded_advantages, overlong_penalty
+from dph.objectives import Objective, graded_advantages, overlong_penalty, reads_of
 from dph.presampling.base_counts import BaseCounts
 from dph.settings import ObjectiveSettings
+from dph.settings.term import REF_LOGPROBS
 from dph.training.collect import Group
 from dph.training.group_samples import group_samples
 from dph.training.logprob_gap import LogprobGap, logprob_gap
@@ -78,49 +79,63 @@ def policy_rows(
 
     A completion that could not be graded is no part of its group and no part of the loss.
     Log-probs are computed only for rows that can move the loss; the others keep the sampler's
-    and have no reference. ``base`` is what an advantage may read of the initial policy.
-    ``check_sampler`` compares some of the sampler's log-probs with the
-    trainer's.
+    and have no reference. Where the advantage itself compares with the initial policy, all rows are
+    scored before it, so that both log-probs come from one forward if any are computed again.
+    ``base`` is what an advantage may read of the initial policy. ``check_sampler`` compares some of
+    the sampler's log-probs with the trainer's.
     """
     if not groups:  # a step that learns from stored answers alone
         return PolicyRows(groups=(), gap=None)
     rewards = shaped_rewards(groups, objective=settings, max_tokens=forward.max_tokens)
     graded = torch.tensor([group.graded for group in groups])
-    samples = group_samples(groups, objective.advantage, base)
-    found = graded_advantages(objective.advantage, rewards, graded, samples)
-    advantages = found.flatten().tolist()
     drawn = [(group.prompt_ids, g.completion) for group in groups for g in group.completions]
     rows = [
         PolicyRow(
             prompt_ids=prompt,
             completion_ids=completion.token_ids,
-            advantage=advantage,
+            advantage=0.0,
             old_logprobs=completion.logprobs,
             masked=not counts or (settings.overlong_filter and not completion.finished),
         )
-        for (prompt, completion), advantage, counts in zip(
-            drawn, advantages, graded.flatten().tolist(), strict=True
-        )
+        for (prompt, completion), counts in zip(drawn, graded.flatten().tolist(), strict=True)
     ]
-    used = [index for index, row in enumerate(rows) if moves_the_loss(row, objective)]
-    if scorers.reference is not None:
-        for index, scores in zip(
-            used, _scored(scorers.reference, rows, used, forward), strict=True
-        ):
-            rows[index] = replace(rows[index], ref_logprobs=scores)
     gap = None
-    if scorers.old is not None:
-        again = _scored(scorers.old, rows, used, forward)
-        gap = _gap(rows, used, again, forward)
-        for index, scores in zip(used, again, strict=True):
-            rows[index] = replace(rows[index], old_logprobs=scores)
-    elif check_sampler:
+    if before := REF_LOGPROBS in reads_of(objective.advantage):
+        gap = _score(rows, range(len(rows)), scorers, forward)
+    samples = group_samples(groups, rows, objective.advantage, base)
+    found = graded_advantages(objective.advantage, rewards, graded, samples)
+    for index, advantage in enumerate(found.flatten().tolist()):
+        rows[index] = replace(rows[index], advantage=advantage)
+    if not before:
+        used = [index for index, row in enumerate(rows) if moves_the_loss(row, objective)]
+        gap = _score(rows, used, scorers, forward)
+    if check_sampler and scorers.old is None:
         some = range(0, len(rows), -(-len(rows) // CHECKED))
         gap = _gap(rows, some, _scored(forward.model, rows, some, forward), forward)
     ordered = iter(rows)
     return PolicyRows(
         groups=tuple(tuple(islice(ordered, len(group.completions))) for group in groups), gap=gap
     )
+
+
+def _score(
+    rows: list[PolicyRow], indices: Sequence[int], scorers: Scorers, forward: TrainingForward
+) -> LogprobGap | None:
+    """Write reference and old log-probs into some rows, where somebody computes them.
+
+    Returns the gap of the old ones to the sampler's, None where these stay.
+    """
+    if scorers.reference is not None:
+        scored = _scored(scorers.reference, rows, indices, forward)
+        for index, scores in zip(indices, scored, strict=True):
+            rows[index] = replace(rows[index], ref_logprobs=scores)
+    if scorers.old is None:
+        return None
+    again = _scored(scorers.old, rows, indices, forward)
+    gap = _gap(rows, indices, again, forward)
+    for index, scores in zip(indices, again, strict=True):
+        rows[index] = replace(rows[index], old_logprobs=scores)
+    return gap
 
 
 def _gap(

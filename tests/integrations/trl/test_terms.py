@@ -7,7 +7,7 @@ from trl import GRPOConfig
 
 from dph.errors import SettingsError
 from dph.integrations.trl import DPHConfig
-from own_advantage import COUNTING, RELATIVE
+from own_advantage import COMPARING, COUNTING, RELATIVE
 
 TRLS = ("epsilon", "epsilon_high", "beta", "scale_rewards", "loss_type")
 
@@ -138,6 +138,8 @@ def test_what_is_said_twice_may_be_the_same(tmp_path):
         ),
         ({"advantage": {"kind": "grupo"}}, r"there is no 'grupo'.*'group'"),
         ({"advantage": {"kind": "bbg"}}, r"advantage = 'bbg': it reads how many.*`dph train` can"),
+        ({"advantage": {"kind": "alpha_dpg"}}, r"'alpha_dpg': it reads how many.*`dph train` can"),
+        ({"advantage": {"kind": COMPARING}}, r"it reads the initial policy's log-probs of new"),
         ({"advantage": {"kind": COUNTING}}, r"it reads how many answers.*`dph train` can"),
         (
             {"advantage": {"kind": "ucpo"}, "overlong_filter": True},

@@ -6,7 +6,7 @@ from omegaconf import OmegaConf
 from dph.errors import SettingsError
 from dph.integrations.verl.settings import train_settings
 from dph.integrations.verl.terms import OWN_SURROGATE, apply_terms, own_penalties
-from own_advantage import RELATIVE
+from own_advantage import COMPARING, RELATIVE
 from own_terms import CONFIDENT, PLAIN, READING
 
 ACTOR = (
@@ -124,6 +124,11 @@ def test_the_first_kl_is_verls_and_other_penalties_are_added_to_its_loss(compose
             "advantage.kind=bbg reads how many answers of the initial policy.*`dph train` can",
         ),
         (("dph.method=bbg",), "advantage.kind=bbg reads how many"),
+        (("dph.method=alpha_dpg",), "advantage.kind=alpha_dpg reads how many"),
+        (
+            (f"+dph.objective.advantage.kind={COMPARING}",),
+            "reads the initial policy's log-probs of new samples.*`dph train` can",
+        ),
         (
             ("+dph.objective.surrogate.kind=clip_cov",),
             "surrogate: it chooses tokens among a whole mini-batch, and verl.*`dph train` can",

@@ -11,7 +11,7 @@ GRADED = torch.tensor([[True, True, True, False], [True] * 4, [False] * 4])
 class Recording:
     """Gives every sample its log-prob, and remembers what it was shown."""
 
-    reads = frozenset({"logprobs", "base_correct"})
+    reads = frozenset({"logprobs", "ref_logprobs", "base_correct"})
 
     def __init__(self):
         self.seen = []
@@ -25,6 +25,7 @@ def test_an_advantage_that_reads_sees_the_graded_samples_of_a_group_and_its_prob
     samples = GroupSamples(
         logprobs=-torch.arange(12.0).view(3, 4),
         lengths=torch.arange(12).view(3, 4) + 1,
+        ref_logprobs=-torch.arange(12.0).view(3, 4) - 100,
         base_correct=torch.tensor([10, 20, 30]),
         base_samples=8,
     )
@@ -34,6 +35,7 @@ def test_an_advantage_that_reads_sees_the_graded_samples_of_a_group_and_its_prob
     (three, first), (four, second) = term.seen
     assert three.tolist() == [[1, 0, 0]]
     assert first.lengths.tolist() == [[1, 2, 3]]
+    assert first.ref_logprobs.tolist() == [[-100, -101, -102]]
     assert first.base_correct.tolist() == [10]
     assert four.tolist() == [[1, 0, 1, 0]]
     assert second.lengths.tolist() == [[5, 6, 7, 8]]

@@ -3,6 +3,7 @@ import torch
 
 from dph.errors import DataError
 from dph.objectives import (
+    AlphaDPG,
     BayesianBoundaryGateOfGroup,
     DifferentialSmoothing,
     FocalAdvantage,
@@ -18,6 +19,7 @@ TERMS = {
     "ucpo": UniformCorrect(),
     "pass_at_k": PassAtK(2),
     "differential_smoothing": DifferentialSmoothing(),
+    "alpha_dpg": AlphaDPG(),
     "bbg_group": BayesianBoundaryGateOfGroup(),
 }
 

@@ -10,7 +10,7 @@ from dph.errors import SettingsError
 from dph.objectives import make_objective
 from dph.objectives.whole_step import needs_whole_step
 from dph.settings import ObjectiveSettings
-from dph.settings.term import BASE_CORRECT, LOGPROBS
+from dph.settings.term import LOGPROBS, READ_IN_OWN_LOOP
 
 REDUCTIONS = {"token_mean": "dapo", "sequence_mean": "grpo", "fixed_length": "dr_grpo"}
 """TRL's ``loss_type`` with the same denominator."""
@@ -117,11 +117,10 @@ def _refuse(objective: ObjectiveSettings) -> None:
 
 
 def _refuse_advantage(objective: ObjectiveSettings) -> None:
-    if BASE_CORRECT in objective.advantage_reads():
+    for name in sorted(objective.advantage_reads() & READ_IN_OWN_LOOP.keys()):
         raise SettingsError(
             f"DPHConfig cannot have objective.advantage = {objective.advantage.kind!r}: it reads "
-            "how many answers of the initial policy to a problem were right, which TRL's rows do "
-            "not say; `dph train` can"
+            f"{READ_IN_OWN_LOOP[name]}, which TRL's rows do not say; `dph train` can"
         )
 
 

@@ -9,7 +9,7 @@ from dph.objectives import make_objective
 from dph.objectives.whole_step import needs_whole_step
 from dph.settings import ObjectiveSettings
 from dph.settings.objective import PenaltySettings
-from dph.settings.term import BASE_CORRECT
+from dph.settings.term import READ_IN_OWN_LOOP
 from dph.settings.terms import reads_reference
 
 OWN_SURROGATE = "dph_surrogate"
@@ -38,11 +38,10 @@ def apply_terms(config: DictConfig, objective: ObjectiveSettings) -> None:
             "dph.objective.overlong_filter: verl counts answers that were cut off in its loss; "
             "`dph train` and TRL (mask_truncated_completions) leave them out"
         )
-    if BASE_CORRECT in objective.advantage_reads():
+    for name in sorted(objective.advantage_reads() & READ_IN_OWN_LOOP.keys()):
         raise SettingsError(
-            f"dph.objective.advantage.kind={objective.advantage.kind} reads how many answers of "
-            "the initial policy to a problem were right, which verl's rows do not say; `dph train` "
-            "can"
+            f"dph.objective.advantage.kind={objective.advantage.kind} reads "
+            f"{READ_IN_OWN_LOOP[name]}, which verl's rows do not say; `dph train` can"
         )
     for place, why in needs_whole_step(make_objective(objective)).items():
         raise SettingsError(

@@ -1,5 +1,6 @@
 """Advantages: how rewards of a group become what its samples are weighted with, one rule a file."""
 
+from dph.objectives.advantages.alpha_dpg import AlphaDPG, alpha_pseudo_rewards
 from dph.objectives.advantages.bbg import (
     BayesianBoundaryGate,
     BayesianBoundaryGateOfGroup,
@@ -17,6 +18,7 @@ from dph.objectives.advantages.ucpo import UniformCorrect
 
 __all__ = [
     "PKPO",
+    "AlphaDPG",
     "BayesianBoundaryGate",
     "BayesianBoundaryGateOfGroup",
     "DifferentialSmoothing",
@@ -25,6 +27,7 @@ __all__ = [
     "MaxRL",
     "PassAtK",
     "UniformCorrect",
+    "alpha_pseudo_rewards",
     "boundary_gate",
     "graded_advantages",
     "group_advantages",
