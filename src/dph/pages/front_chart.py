@@ -1,23 +1,48 @@
 """Greedy against Pass@k: what a run is good at against what it still can do."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dph.evaluation.comparison import ComparisonRow
 from dph.pages.chart import ROWS, Chart, finished, run_colour
 from dph.reporting.labels import set_label
 
-_SHAPES = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")
-
-
-_TURN = 0.7
-"""Points further to the right have their names on their left."""
-_NEAR, _CLOSE = 0.25, 0.08
-"""Shares of the width and the height within which names would lie on each other."""
+_STAR = (
+    "M0,-1L0.225,-0.309L0.951,-0.309L0.363,0.118L0.588,0.809L0,0.382L-0.588,0.809"
+    "L-0.363,0.118L-0.951,-0.309L-0.225,-0.309Z"
+)
+_SHAPES = {
+    "": "circle",
+    "o": "M-0.75,0A0.75,0.75,0,1,1,0.75,0A0.75,0.75,0,1,1,-0.75,0M-0.35,0A0.35,0.35,0,1,0,0.35,0"
+    "A0.35,0.35,0,1,0,-0.35,0Z",
+    "s": "square",
+    "D": "diamond",
+    "^": "triangle-up",
+    "v": "triangle-down",
+    "<": "triangle-left",
+    ">": "triangle-right",
+    "P": "cross",
+    "*": _STAR,
+    "X": "M-0.8,-0.5L-0.5,-0.8L0,-0.3L0.5,-0.8L0.8,-0.5L0.3,0L0.8,0.5L0.5,0.8L0,0.3L-0.5,0.8"
+    "L-0.8,0.5L-0.3,0Z",
+    "p": "M0,-0.9L0.856,-0.278L0.529,0.728L-0.529,0.728L-0.856,-0.278Z",
+    "h": "M0,-0.9L0.779,-0.45L0.779,0.45L0,0.9L-0.779,0.45L-0.779,-0.45Z",
+}
+"""Markers of the palette as Vega draws them."""
+WIDTH, HEIGHT = 290, 190
+"""Pixels inside the axes on a phone, the narrowest that names are laid out for."""
+LETTER, LINE = 6.3, 13
+"""A name's width for each of its letters, and its height, in pixels."""
+_ASIDE = 7
+_MOST_LEVELS = 40
 
 
 def front_chart(
-    set_name: str, rows: Sequence[ComparisonRow], k: int, labels: dict[str, str]
+    set_name: str,
+    rows: Sequence[ComparisonRow],
+    k: int,
+    labels: dict[str, str],
+    markers: Mapping[str, str],
 ) -> Chart | None:
     """A point a run with its 95% intervals; None where there are no greedy answers."""
     import altair as alt  # noqa: PLC0415 - slow, and an extra
@@ -39,7 +64,7 @@ def front_chart(
     shape = alt.Shape(
         "run:N",
         legend=None,
-        scale=alt.Scale(domain=keys, range=[_SHAPES[i % len(_SHAPES)] for i in range(len(keys))]),
+        scale=alt.Scale(domain=keys, range=[_SHAPES[markers[key]] for key in keys]),
     )
     base = alt.Chart(alt.NamedData(ROWS))
     wide = base.mark_rule(opacity=0.45).encode(
@@ -59,7 +84,11 @@ def front_chart(
             alt.Tooltip("y:Q", title=f"Pass@{k}", format=".1%"),
         ],
     )
-    places = _label_places(columns["x"], columns["y"], (x_lo, x_hi), (y_lo, y_hi))
+    inside = [
+        (WIDTH * (x - x_lo) / (x_hi - x_lo), HEIGHT * (y - y_lo) / (y_hi - y_lo))
+        for x, y in zip(columns["x"], columns["y"], strict=True)
+    ]
+    places = label_places(inside, [len(label) for label in columns["label"]])
     columns["place"] = [f"{side} {level}" for side, level in places]
     names = _names(base.encode(x=x, y=y), places)
     return Chart(
@@ -78,27 +107,55 @@ def _domain(lows: Sequence[float], highs: Sequence[float]) -> tuple[float, float
     return low - room, high + room
 
 
-def _label_places(
-    xs: Sequence[float],
-    ys: Sequence[float],
-    x_domain: tuple[float, float],
-    y_domain: tuple[float, float],
-) -> list[tuple[str, int]]:
-    """The side of each point that its name stands on, and how many names are below it already.
+Box = tuple[float, float, float, float]
 
-    >>> _label_places([0.5, 0.5, 0.9], [1.0, 1.0, 0.2], (0, 1), (0, 1))
+
+def label_places(
+    points: Sequence[tuple[float, float]], letters: Sequence[int]
+) -> list[tuple[str, int]]:
+    """The side of each point that its name stands on, and by how many lines it is raised.
+
+    ``points`` are pixels from the lower left corner. No name lies on another or on a point, as far
+    as ``_MOST_LEVELS`` lines go.
+
+    >>> label_places([(50, 90), (50, 90), (280, 20)], [5, 5, 5])
     [('right', 0), ('right', 1), ('left', 0)]
     """
-    placed: list[tuple[float, float, str, int]] = []
-    for x, y in zip(xs, ys, strict=True):
-        across = (x - x_domain[0]) / (x_domain[1] - x_domain[0])
-        up = (y - y_domain[0]) / (y_domain[1] - y_domain[0])
-        side = "right" if across < _TURN else "left"
-        near = [
-            one[3] for one in placed if abs(one[0] - across) < _NEAR and abs(one[1] - up) < _CLOSE
-        ]
-        placed.append((across, up, side, max(near) + 1 if near else 0))
-    return [(side, level) for _, _, side, level in placed]
+    marks = [(x - 4, y - 4, x + 4, y + 4) for x, y in points]
+    taken: list[Box] = []
+    places = []
+    for point, count in zip(points, letters, strict=True):
+        place = next(
+            (one for one in _candidates() if _is_free(label_box(point, count, *one), marks, taken)),
+            ("right", 0),
+        )
+        taken.append(label_box(point, count, *place))
+        places.append(place)
+    return places
+
+
+def label_box(point: tuple[float, float], letters: int, side: str, level: int) -> Box:
+    """Left, lower, right and upper edge of a name."""
+    x, y = point
+    left = x + _ASIDE if side == "right" else x - _ASIDE - LETTER * letters
+    lower = y + 6 + LINE * level
+    return left, lower, left + LETTER * letters, lower + LINE - 1
+
+
+def _candidates() -> Iterator[tuple[str, int]]:
+    """Near the point first: above it, below it, and so on outwards."""
+    for distance in range(_MOST_LEVELS):
+        for level in dict.fromkeys((distance, -distance - 1)):
+            yield from (("right", level), ("left", level))
+
+
+def _is_free(box: Box, marks: Sequence[Box], taken: Sequence[Box]) -> bool:
+    inside = box[0] >= -_ASIDE and box[2] <= WIDTH and -LINE <= box[1] and box[3] <= HEIGHT + LINE
+    return inside and not any(_overlap(box, other) for other in (*marks, *taken))
+
+
+def _overlap(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _columns(
@@ -121,13 +178,13 @@ def _columns(
 
 
 def _names(base: Any, places: Sequence[tuple[str, int]]) -> list[Any]:
-    """The runs' labels beside their points, those at one place above each other."""
+    """The runs' labels beside their points, none of them on another."""
     return [
         base.transform_filter(f"datum.place == '{side} {level}'")
         .mark_text(
             align="left" if side == "right" else "right",
-            dx=7 if side == "right" else -7,
-            dy=-8 - 13 * level,
+            dx=_ASIDE if side == "right" else -_ASIDE,
+            dy=-8 - LINE * level,
             fontSize=11,
             fill="currentColor",
         )

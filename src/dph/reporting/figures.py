@@ -13,6 +13,7 @@ from dph.reporting.palette import Look, looks
 from dph.reporting.panels import Models, draw_pass_at_k, draw_shares, draw_training, title
 from dph.reporting.saved_figure import save_figure
 
+_MOST_NAMED = 3
 _MANY_STYLES = 0.7
 """A method with so large a part of the base model's effective styles has kept them."""
 
@@ -111,10 +112,21 @@ def _pass_title(models: Models, set_name: str) -> tuple[str, str]:
     start, bands = f"{set_label(set_name).capitalize()}: Pass@{k}", "bands: 95% intervals"
     if not ends:
         return f"{start} {base:.0f}%", bands
-    low, high = min(ends, key=ends.__getitem__), max(ends, key=ends.__getitem__)
+    low, high = min(ends.values()), max(ends.values())
     if low == high:
-        return f"{start} {ends[low]:.0f}%, base {base:.0f}%", bands
-    return (
-        f"{start} {ends[low]:.0f}% to {ends[high]:.0f}%, base {base:.0f}%",
-        f"lowest {method_label(low)}, highest {method_label(high)}; {bands}",
+        return f"{start} {low:.0f}%, base {base:.0f}%", bands
+    lowest, highest = (
+        _in_words([method_label(name) for name, end in ends.items() if end == value])
+        for value in (low, high)
     )
+    return (
+        f"{start} {low:.0f}% to {high:.0f}%, base {base:.0f}%",
+        f"lowest {lowest}, highest {highest}; {bands}",
+    )
+
+
+def _in_words(names: Sequence[str]) -> str:
+    """All that are tied; of many how many they are."""
+    if len(names) > _MOST_NAMED:
+        return f"{len(names)} methods"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

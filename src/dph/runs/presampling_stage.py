@@ -1,5 +1,6 @@
 """The pre-sampling stage of a run: a pool that fits the recipe, made, split again or found."""
 
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from dph.presampling.splitting import Scored, split_again
 from dph.runs.layout import pool_directory
 from dph.runs.pinning import pin
 from dph.runs.progress import ProgressDisplay
+from dph.runs.stage_costs import note_seconds
 from dph.runs.verifier_change import accepted_source
 from dph.runs.workbench import Workbench
 from dph.training.checkpoint_places import latest_checkpoint
@@ -66,7 +68,10 @@ def presample_stage(
         pin(bench.recipe, directory)
         if _is_there(path):
             return _split_again(bench, model, expected, progress)
-        return _make(bench, model, expected, progress)
+        started = time.perf_counter()
+        made = _make(bench, model, expected, progress)
+        note_seconds(path, time.perf_counter() - started)
+        return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
