@@ -8,13 +8,13 @@ from dph.pages.chart import ROWS, Chart, finished, run_colour
 from dph.reporting.labels import set_label
 
 _STAR = (
-    "M0,-1L0.225,-0.309L0.951,-0.309L0.363,0.118L0.588,0.809L0,0.382L-0.588,0.809"
-    "L-0.363,0.118L-0.951,-0.309L-0.225,-0.309Z"
+    "M0,-1.6L0.36,-0.494L1.522,-0.494L0.58,0.189L0.941,1.294L0,0.611L-0.941,1.294"
+    "L-0.58,0.189L-1.522,-0.494L-0.36,-0.494Z"
 )
 _SHAPES = {
-    "": "circle",
-    "o": "M-0.75,0A0.75,0.75,0,1,1,0.75,0A0.75,0.75,0,1,1,-0.75,0M-0.35,0A0.35,0.35,0,1,0,0.35,0"
-    "A0.35,0.35,0,1,0,-0.35,0Z",
+    "": "M-1.1,0A1.1,1.1,0,1,1,1.1,0A1.1,1.1,0,1,1,-1.1,0M-0.6,0A0.6,0.6,0,1,0,0.6,0"
+    "A0.6,0.6,0,1,0,-0.6,0Z",
+    "o": "circle",
     "s": "square",
     "D": "diamond",
     "^": "triangle-up",
@@ -23,10 +23,10 @@ _SHAPES = {
     ">": "triangle-right",
     "P": "cross",
     "*": _STAR,
-    "X": "M-0.8,-0.5L-0.5,-0.8L0,-0.3L0.5,-0.8L0.8,-0.5L0.3,0L0.8,0.5L0.5,0.8L0,0.3L-0.5,0.8"
-    "L-0.8,0.5L-0.3,0Z",
-    "p": "M0,-0.9L0.856,-0.278L0.529,0.728L-0.529,0.728L-0.856,-0.278Z",
-    "h": "M0,-0.9L0.779,-0.45L0.779,0.45L0,0.9L-0.779,0.45L-0.779,-0.45Z",
+    "X": "M-1.1,-0.7L-0.7,-1.1L0,-0.4L0.7,-1.1L1.1,-0.7L0.4,0L1.1,0.7L0.7,1.1L0,0.4L-0.7,1.1"
+    "L-1.1,0.7L-0.4,0Z",
+    "p": "M0,-1.2L1.141,-0.371L0.705,0.971L-0.705,0.971L-1.141,-0.371Z",
+    "h": "M0,-1.2L1.039,-0.6L1.039,0.6L0,1.2L-1.039,0.6L-1.039,-0.6Z",
 }
 """Markers of the palette as Vega draws them."""
 WIDTH, HEIGHT = 290, 190
@@ -150,7 +150,7 @@ def _candidates() -> Iterator[tuple[str, int]]:
 
 
 def _is_free(box: Box, marks: Sequence[Box], taken: Sequence[Box]) -> bool:
-    inside = box[0] >= -_ASIDE and box[2] <= WIDTH and -LINE <= box[1] and box[3] <= HEIGHT + LINE
+    inside = box[0] >= -_ASIDE and box[2] <= WIDTH and box[1] >= -LINE and box[3] <= HEIGHT + LINE
     return inside and not any(_overlap(box, other) for other in (*marks, *taken))
 
 

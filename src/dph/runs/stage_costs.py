@@ -80,7 +80,7 @@ def run_cost(run: Path, recipe: Recipe | None) -> RunCost:
 
 
 def note_seconds(place: Path, seconds: float) -> None:
-    """Write down how long a pool or a store took, beside it: its own files are the same each time."""
+    """Write down how long a pool or a store took, in a file that no manifest speaks of."""
     write_json(place / SECONDS_FILE, {"seconds": round(seconds, 2)})
 
 
@@ -93,7 +93,7 @@ def noted_seconds(place: Path) -> float | None:
 def _pool(run: Path, recipe: Recipe) -> Iterator[StageCost]:
     place = pool_directory(recipe, run)
     samples = place / "samples.parquet"
-    if not needs_pool(recipe) or not (place / _MANIFEST).is_file() or not samples.is_file():
+    if not _may_read_pool(recipe) or not (place / _MANIFEST).is_file() or not samples.is_file():
         return
     lengths = pc.list_value_length(pq.read_table(samples, columns=["token_ids"])["token_ids"])
     yield StageCost(
@@ -102,6 +102,11 @@ def _pool(run: Path, recipe: Recipe) -> Iterator[StageCost]:
         tokens=pc.sum(lengths).as_py() or 0,
         seconds=noted_seconds(place),
     )
+
+
+def _may_read_pool(recipe: Recipe) -> bool:
+    """Whether a pool was drawn for this run; a function of one's own is not imported to ask it."""
+    return ":" in recipe.objective.advantage.kind or needs_pool(recipe)
 
 
 def _stores(run: Path, recipe: Recipe) -> Iterator[StageCost]:
