@@ -31,8 +31,8 @@ def finished(tmp_path_factory):
 def test_the_summary_has_the_promised_form(finished):
     directory, summary = finished
     assert json.loads((directory / "summary.json").read_text()) == summary
-    assert list(summary) == ["schema", "seed", "base", "methods", "seconds"]
-    assert (summary["schema"], summary["seed"]) == (2, 3)
+    assert list(summary) == ["schema", "seed", "base", "methods", "cost", "seconds"]
+    assert (summary["schema"], summary["seed"]) == (3, 3)
     assert list(summary["methods"]) == ["grpo"]
     for model in (summary["base"], summary["methods"]["grpo"]):
         assert list(model["sets"]) == ["in_domain", "cross_domain", "arithmetic"]
@@ -52,6 +52,9 @@ def test_the_summary_has_the_promised_form(finished):
                 "cut_off",
             }
     assert summary["seconds"]["total"] > 0
+    cost = summary["cost"]["grpo"]
+    assert cost["answers"] > 0
+    assert cost["not_timed"] == []
 
 
 def test_another_method_is_added_to_what_is_there(finished):
