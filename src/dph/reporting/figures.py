@@ -107,20 +107,20 @@ def _training_title(models: Models) -> str:
 
 def _pass_title(models: Models, set_name: str) -> tuple[str, str]:
     k = max(models[BASE]["pass_at_k"], key=int)
-    ends = {n: 100 * m["pass_at_k"][k] for n, m in models.items() if k in m["pass_at_k"]}
+    ends = {n: round(100 * m["pass_at_k"][k]) for n, m in models.items() if k in m["pass_at_k"]}
     base = ends.pop(BASE)
     start, bands = f"{set_label(set_name).capitalize()}: Pass@{k}", "bands: 95% intervals"
     if not ends:
-        return f"{start} {base:.0f}%", bands
+        return f"{start} {base}%", bands
     low, high = min(ends.values()), max(ends.values())
     if low == high:
-        return f"{start} {low:.0f}%, base {base:.0f}%", bands
+        return f"{start} {low}%, base {base}%", bands
     lowest, highest = (
         _in_words([method_label(name) for name, end in ends.items() if end == value])
         for value in (low, high)
     )
     return (
-        f"{start} {low:.0f}% to {high:.0f}%, base {base:.0f}%",
+        f"{start} {low}% to {high}%, base {base}%",
         f"lowest {lowest}, highest {highest}; {bands}",
     )
 

@@ -132,6 +132,7 @@ function go(change) {
 }
 
 const narrow = window.matchMedia("(max-width: 52rem)");
+const ABREAST = 3; // runs in a line of a row where it is narrow, as in style.css
 
 /**
  * What stands in the place of a list without problems, and what of the address is not known.
@@ -165,7 +166,7 @@ async function showProblems() {
   table.dataset.runs = String(runs.length);
   table.classList.toggle("many", runs.length > 4);
   table.style.setProperty("--columns", String(runs.length));
-  table.style.setProperty("--lines", String(narrow.matches ? Math.ceil(runs.length / 4) : 1));
+  table.style.setProperty("--lines", String(narrow.matches ? Math.ceil(runs.length / ABREAST) : 1));
   table.setAttribute("aria-rowcount", String(listing.count + 1));
   list.show(listing);
   showEmpty(listing.count, wrong);
