@@ -143,4 +143,4 @@ def test_all_methods_that_are_tied_are_named():
         summary["methods"][name]["sets"]["in_domain"]["pass_at_k"]["32"] = value
     figure = draw_quickstart(summary, make_metrics(names))
     said = [text.get_text() for axes in figure.axes for text in axes.texts]
-    assert any("lowest GRPO, highest DPH-F, DPH-JS and alpha" in text for text in said)
+    assert any("lowest GRPO, highest DPH-F, DPH-JS and Alpha" in text for text in said)

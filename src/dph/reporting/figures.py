@@ -13,7 +13,8 @@ from dph.reporting.palette import Look, looks
 from dph.reporting.panels import Models, draw_pass_at_k, draw_shares, draw_training, title
 from dph.reporting.saved_figure import save_figure
 
-_MOST_NAMED = 3
+_LONGEST = 24
+"""Letters of names of methods that are tied; more would not fit beside another panel."""
 _MANY_STYLES = 0.7
 """A method with so large a part of the base model's effective styles has kept them."""
 
@@ -126,7 +127,6 @@ def _pass_title(models: Models, set_name: str) -> tuple[str, str]:
 
 
 def _in_words(names: Sequence[str]) -> str:
-    """All that are tied; of many how many they are."""
-    if len(names) > _MOST_NAMED:
-        return f"{len(names)} methods"
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    """All that are tied, or how many they are."""
+    words = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    return words if len(names) == 1 or len(words) <= _LONGEST else f"{len(names)} methods"
