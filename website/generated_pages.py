@@ -16,6 +16,7 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
+from table_bars import without_backslashes
 
 from dph.cli.display.recipe_keys import Key, all_keys
 
@@ -49,6 +50,8 @@ PACKAGES = (
     "dph.cookbook",
 )
 """What a user may import."""
+WORKER = Path(__file__).with_name("iframe-worker.js")
+"""What searches where a page was opened from disk."""
 EXAMPLE = Path("build/example-report.html")
 """``make docs`` makes it of the quickstart's runs, where there are any."""
 
@@ -74,6 +77,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages = {"reference/recipe.md": recipe_page(), "reference/python.md": python_page()}
     pages |= {f"reference/{package}.md": package_page(package) for package in PACKAGES}
     pages["example.md"] = example_page(EXAMPLE.is_file())
+    pages["assets/iframe-worker.js"] = WORKER.read_text(encoding="utf-8")
     for path, content in pages.items():
         files.append(File.generated(config, path, content=content))
     if EXAMPLE.is_file():
@@ -83,11 +87,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Code that looks like a marked section of SGML, over which Python's HTML parser stumbles."""
-    return re.sub(
-        r"(`+) ?([^`\n]*<!\[[^`\n]*?) ?\1",
-        lambda found: f"<code>{html.escape(found[2])}</code>",
-        markdown,
+    """GitHub's Markdown as Python's: the same code in both."""
+    return without_backslashes(
+        re.sub(
+            # It looks like a marked section of SGML, over which Python's HTML parser stumbles.
+            r"(`+) ?([^`\n]*<!\[[^`\n]*?) ?\1",
+            lambda found: f"<code>{html.escape(found[2])}</code>",
+            markdown,
+        )
     )
 
 
