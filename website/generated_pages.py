@@ -50,8 +50,8 @@ PACKAGES = (
     "dph.cookbook",
 )
 """What a user may import."""
-WORKER = Path(__file__).with_name("iframe-worker.js")
-"""What searches where a page was opened from disk."""
+ASSETS = [Path(__file__).with_name(name) for name in ("iframe-worker.js", "site.css")]
+"""What searches where a page was opened from disk, and looks that are not the theme's."""
 EXAMPLE = Path("build/example-report.html")
 """``make docs`` makes it of the quickstart's runs, where there are any."""
 
@@ -77,7 +77,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages = {"reference/recipe.md": recipe_page(), "reference/python.md": python_page()}
     pages |= {f"reference/{package}.md": package_page(package) for package in PACKAGES}
     pages["example.md"] = example_page(EXAMPLE.is_file())
-    pages["assets/iframe-worker.js"] = WORKER.read_text(encoding="utf-8")
+    pages |= {f"assets/{one.name}": one.read_text(encoding="utf-8") for one in ASSETS}
     for path, content in pages.items():
         files.append(File.generated(config, path, content=content))
     if EXAMPLE.is_file():

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph.errors import PoolError
-from dph.runs.stage_costs import RunCost, StageCost, note_seconds, run_cost
+from dph.runs.stage_costs import RunCost, StageCost, note_seconds, noted_seconds, run_cost, timed
 from dph.settings import resolve_recipe
 
 STORE = {"file": "unlabelled.jsonl", "answers": 4}
@@ -116,3 +116,13 @@ def test_a_damaged_manifest_is_told(tmp_path):
 def test_costs_are_summed_without_torch():
     code = "import sys, dph.runs.stage_costs; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_seconds_of_what_completes_a_store_are_added_and_of_what_fails_none(tmp_path):
+    note_seconds(tmp_path, 100.0)
+    with timed(tmp_path):
+        pass
+    assert 100.0 <= noted_seconds(tmp_path) < 101.0
+    with pytest.raises(RuntimeError, match="broke"), timed(tmp_path):
+        raise RuntimeError("broke")
+    assert noted_seconds(tmp_path) < 101.0

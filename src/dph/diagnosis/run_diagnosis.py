@@ -97,25 +97,19 @@ def diagnose(
     levels = _levels(pairs, question_level(fdr))
     wanted = ks or default_ks(chosen)
     asked = SetQuestions(ks=wanted, levels=levels, died=died, seed=seed, resamples=resamples)
-    found = {
-        name: diagnose_set(
-            name, *pair, _problems(files, name, pair[0][1].problem_ids, notes), asked
-        )
-        for name, pair in pairs.items()
-    }
+    problems = {n: _problems(files, n, pair[0][1].problem_ids, notes) for n, pair in pairs.items()}
+    found = {n: diagnose_set(n, *pair, problems[n], asked) for n, pair in pairs.items()}
     levels = replace(levels, features=_features_level(found, question_level(fdr)))
+    shown = list(dict.fromkeys(sets or names))
     return Diagnosis(
         run=str(files.run),
         baseline=str(files.baseline),
         fdr=fdr,
         levels=levels,
         died=died,
-        sets={
-            name: name_features(found[name], levels.features)
-            for name in dict.fromkeys(sets or names)
-        },
+        sets={name: name_features(found[name], levels.features) for name in shown},
         log=tuple(_log(files, notes)),
-        left_out=_left_out(tables, {name: chosen["run"][name] for name in sets or names}),
+        left_out=_left_out(tables, {name: chosen["run"][name] for name in shown}),
         notes=tuple(notes),
     )
 

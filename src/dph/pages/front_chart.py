@@ -53,11 +53,9 @@ def front_chart(
         return None
     columns = _columns(found, keys, k, labels)
     axis = alt.Axis(format=".2~%", tickCount=5, labelExpr="datum.value > 1.0001 ? '' : datum.label")
-    (x_lo, x_hi), (y_lo, y_hi) = (
-        _domain(columns[f"{axis_name}_lo"], columns[f"{axis_name}_hi"]) for axis_name in "xy"
-    )
-    x_scale = alt.Scale(domain=[x_lo, x_hi], nice=False)
-    y_scale = alt.Scale(domain=[y_lo, y_hi], nice=False)
+    x_ends, y_ends = (_domain(columns[f"{name}_lo"], columns[f"{name}_hi"]) for name in "xy")
+    x_scale = alt.Scale(domain=list(x_ends), nice=False)
+    y_scale = alt.Scale(domain=list(y_ends), nice=False)
     x = alt.X("x:Q", title="greedy", axis=axis, scale=x_scale)
     y = alt.Y("y:Q", title=f"Pass@{k}", axis=axis, scale=y_scale)
     colour = run_colour(keys)
@@ -84,11 +82,10 @@ def front_chart(
             alt.Tooltip("y:Q", title=f"Pass@{k}", format=".1%"),
         ],
     )
-    inside = [
-        (WIDTH * (x - x_lo) / (x_hi - x_lo), HEIGHT * (y - y_lo) / (y_hi - y_lo))
-        for x, y in zip(columns["x"], columns["y"], strict=True)
-    ]
-    places = label_places(inside, [len(label) for label in columns["label"]])
+    inside = zip(
+        _inside(columns["x"], x_ends, WIDTH), _inside(columns["y"], y_ends, HEIGHT), strict=True
+    )
+    places = label_places(list(inside), [len(label) for label in columns["label"]])
     columns["place"] = [f"{side} {level}" for side, level in places]
     names = _names(base.encode(x=x, y=y), places)
     return Chart(
@@ -105,6 +102,11 @@ def _domain(lows: Sequence[float], highs: Sequence[float]) -> tuple[float, float
     low, high = min(lows), max(highs)
     room = max(0.08 * (high - low), 0.01)
     return low - room, high + room
+
+
+def _inside(values: Sequence[float], ends: tuple[float, float], pixels: float) -> list[float]:
+    """Where values of an axis between ``ends`` lie on it, in pixels."""
+    return [pixels * (value - ends[0]) / (ends[1] - ends[0]) for value in values]
 
 
 Box = tuple[float, float, float, float]

@@ -1,6 +1,5 @@
 """The pre-sampling stage of a run: a pool that fits the recipe, made, split again or found."""
 
-import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from dph.presampling.splitting import Scored, split_again
 from dph.runs.layout import pool_directory
 from dph.runs.pinning import pin
 from dph.runs.progress import ProgressDisplay
-from dph.runs.stage_costs import note_seconds
+from dph.runs.stage_costs import timed
 from dph.runs.verifier_change import accepted_source
 from dph.runs.workbench import Workbench
 from dph.training.checkpoint_places import latest_checkpoint
@@ -68,10 +67,8 @@ def presample_stage(
         pin(bench.recipe, directory)
         if _is_there(path):
             return _split_again(bench, model, expected, progress)
-        started = time.perf_counter()
-        made = _make(bench, model, expected, progress)
-        note_seconds(path, time.perf_counter() - started)
-        return made
+        with timed(path):
+            return _make(bench, model, expected, progress)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,9 @@ Pre-sampling and stores count in full for every run that reads them, even where 
 each would have drawn it alone. A verdict, an evaluation and the initial model are no part of it.
 """
 
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,6 +84,14 @@ def run_cost(run: Path, recipe: Recipe | None) -> RunCost:
 def note_seconds(place: Path, seconds: float) -> None:
     """Write down how long a pool or a store took, in a file that no manifest speaks of."""
     write_json(place / SECONDS_FILE, {"seconds": round(seconds, 2)})
+
+
+@contextmanager
+def timed(place: Path) -> Iterator[None]:
+    """Add the seconds of a block that makes or completes a pool or a store; none where it fails."""
+    before, started = noted_seconds(place) or 0.0, time.perf_counter()
+    yield
+    note_seconds(place, before + time.perf_counter() - started)
 
 
 def noted_seconds(place: Path) -> float | None:

@@ -1,6 +1,5 @@
 """The stores of a run: made where they are missing, checked and kept where they are there."""
 
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -35,7 +34,7 @@ from dph.records import Problem
 from dph.runs.layout import store_directory
 from dph.runs.pinning import pin
 from dph.runs.progress import ProgressDisplay
-from dph.runs.stage_costs import note_seconds, noted_seconds
+from dph.runs.stage_costs import timed
 from dph.runs.store_values import judges_of, value_parts, write_valued_store
 from dph.runs.workbench import Workbench
 from dph.settings import StoreSettings, recipe_digest
@@ -153,10 +152,8 @@ class _Making:
             pin(self.bench.recipe, self.directory)
             if found := self._found(judges):
                 return found
-            drawn, started = noted_seconds(self.path) or 0.0, time.perf_counter()
-            made = self._make(judges, progress)
-            note_seconds(self.path, drawn + time.perf_counter() - started)
-            return made
+            with timed(self.path):
+                return self._make(judges, progress)
 
     def _found(self, judges: Judges | None) -> StoreManifest | None:
         """What is there, if it can be used as it is.
