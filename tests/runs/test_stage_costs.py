@@ -119,10 +119,16 @@ def test_costs_are_summed_without_torch():
 
 
 def test_seconds_of_what_completes_a_store_are_added_and_of_what_fails_none(tmp_path):
-    note_seconds(tmp_path, 100.0)
-    with timed(tmp_path):
+    store = tmp_path / "store"
+    write_store(store, answers=1, tokens=1, seconds=100.0)
+    with timed(store):
         pass
-    assert 100.0 <= noted_seconds(tmp_path) < 101.0
-    with pytest.raises(RuntimeError, match="broke"), timed(tmp_path):
+    assert 100.0 <= noted_seconds(store) < 101.0
+    with pytest.raises(RuntimeError, match="broke"), timed(store):
         raise RuntimeError("broke")
-    assert noted_seconds(tmp_path) < 101.0
+    assert noted_seconds(store) < 101.0
+    (store / "manifest.json").unlink()  # another one in its place
+    with timed(store):
+        pass
+    assert noted_seconds(store) < 1.0
+    assert list(store.iterdir()) == []

@@ -20,7 +20,6 @@ from dph.runs.pool_need import needs_pool
 from dph.settings import Recipe
 from dph.training.metrics_file import read_metrics
 
-SECONDS_FILE = "seconds.json"
 _MANIFEST = "manifest.json"
 
 
@@ -82,22 +81,27 @@ def run_cost(run: Path, recipe: Recipe | None) -> RunCost:
 
 
 def note_seconds(place: Path, seconds: float) -> None:
-    """Write down how long a pool or a store took, in a file that no manifest speaks of."""
-    write_json(place / SECONDS_FILE, {"seconds": round(seconds, 2)})
+    """Write down how long a pool or a store took, beside it: the same one has the same bytes."""
+    write_json(_seconds_file(place), {"seconds": round(seconds, 2)})
 
 
 @contextmanager
 def timed(place: Path) -> Iterator[None]:
     """Add the seconds of a block that makes or completes a pool or a store; none where it fails."""
-    before, started = noted_seconds(place) or 0.0, time.perf_counter()
+    is_there, started = (place / _MANIFEST).is_file(), time.perf_counter()
+    before = noted_seconds(place) if is_there else None
     yield
-    note_seconds(place, before + time.perf_counter() - started)
+    note_seconds(place, (before or 0.0) + time.perf_counter() - started)
 
 
 def noted_seconds(place: Path) -> float | None:
     """The seconds that were written down; None of what an earlier version made."""
-    path = place / SECONDS_FILE
+    path = _seconds_file(place)
     return float(read_json(path)["seconds"]) if path.is_file() else None
+
+
+def _seconds_file(place: Path) -> Path:
+    return place.with_name(f"{place.name}.seconds.json")
 
 
 def _pool(run: Path, recipe: Recipe) -> Iterator[StageCost]:
