@@ -85,6 +85,8 @@ def test_side_by_side_it_finds_the_same_as_one_after_the_other(tmp_path):
     ]
     assert [*summaries[0]["seconds"]][-1] == "total"
     assert set(summaries[0].pop("seconds")) == set(summaries[1].pop("seconds"))
+    for cost in (cost for summary in summaries for cost in summary["cost"].values()):
+        assert cost.pop("seconds") > 0
     assert summaries[0] == summaries[1]
     assert not list((tmp_path / "2").glob(".*.log"))
 
