@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from browser import needs_browser, open_browser, wait_until
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
@@ -106,3 +108,38 @@ def test_every_package_that_tells_its_names_has_a_page():
         "workers",
     }
     assert told - {f"dph.{name}" for name in inner} <= set(packages())
+
+
+def test_no_backslash_is_shown_in_the_code_of_a_table(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "website")  # as MkDocs does for its hooks
+    without_backslashes = importlib.import_module("table_bars").without_backslashes
+    row = r"| `own\|trl` | KL(pi \|\| ref) | ``a\|b`` |"
+    assert without_backslashes(row) == r"| `own|trl` | KL(pi \|\| ref) | ``a|b`` |"
+    assert without_backslashes("text `a\\|b`") == "text `a\\|b`"
+    for page in PAGES:
+        for line in without_backslashes(page.read_text(encoding="utf-8")).splitlines():
+            assert not line.startswith("|") or not re.search(r"`[^`]*\\\|[^`]*`(?= \|)", line), line
+
+
+@needs_browser
+@pytest.mark.slow
+def test_a_search_works_in_pages_that_were_opened_from_disk(tmp_path):
+    """Browsers allow no worker there; the site brings a stand-in, which the theme looks for."""
+    worker = (ROOT / "website/iframe-worker.js").read_text(encoding="utf-8")
+    asks = """const worker = new Worker(new URL("worker.js", location));
+        worker.addEventListener("message", (event) => { document.title = event.data.found; });
+        worker.postMessage({ sought: "zebra" });"""
+    (tmp_path / "worker.js").write_text(
+        "addEventListener('message', ({ data }) => postMessage({ found: `${data.sought} found` }))"
+    )
+    (tmp_path / "page.html").write_text(
+        f"<body><script>{worker}</script><script>{asks}</script></body>"
+    )
+    with open_browser() as context:
+        page = context.new_page()
+        page.goto((tmp_path / "page.html").as_uri())
+        wait_until(page, "document.title === 'zebra found'")
+        assert page.evaluate("'IFrameWorker' in window")
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert re.search(r"^  - offline\b", settings, re.MULTILINE)
+    assert "polyfills: [assets/iframe-worker.js]" in settings

@@ -17,6 +17,7 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
+from table_bars import without_backslashes
 from typer.main import get_command
 
 from dph.cli.app import app
@@ -52,6 +53,8 @@ PACKAGES = (
     "dph.cookbook",
 )
 """What a user may import."""
+ASSETS = [Path(__file__).with_name(name) for name in ("iframe-worker.js", "site.css")]
+"""What searches where a page was opened from disk, and looks that are not the theme's."""
 EXAMPLE = Path("build/example-report.html")
 """``make docs`` makes it of the quickstart's runs, where there are any."""
 
@@ -101,6 +104,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages |= {f"reference/{package}.md": package_page(package) for package in PACKAGES}
     pages["reference/commands.md"] = commands_page()
     pages["example.md"] = example_page(EXAMPLE.is_file())
+    pages |= {f"assets/{one.name}": one.read_text(encoding="utf-8") for one in ASSETS}
     for path, content in pages.items():
         files.append(File.generated(config, path, content=content))
     if EXAMPLE.is_file():
@@ -110,11 +114,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Code that looks like a marked section of SGML, over which Python's HTML parser stumbles."""
-    return re.sub(
-        r"(`+) ?([^`\n]*<!\[[^`\n]*?) ?\1",
-        lambda found: f"<code>{html.escape(found[2])}</code>",
-        markdown,
+    """GitHub's Markdown as Python's: the same code in both."""
+    return without_backslashes(
+        re.sub(
+            # It looks like a marked section of SGML, over which Python's HTML parser stumbles.
+            r"(`+) ?([^`\n]*<!\[[^`\n]*?) ?\1",
+            lambda found: f"<code>{html.escape(found[2])}</code>",
+            markdown,
+        )
     )
 
 

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from dph.diagnosis import Change, diagnose
 from dph.evaluation.problems_file import keep_problems
 from dph.evaluation.samples_file import samples_table, write_samples
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
@@ -82,12 +83,35 @@ def ids(content):
     return [problem["problem_id"] for problem in content["problems"]]
 
 
-def test_lost_and_gained_are_counted_against_the_base(dph, run):
-    lost = shown(dph, run, "--lost")
-    assert ids(lost) == ["q1", "q3"]  # what the base solved most stands first
-    assert lost["problems"][0]["base"] == {"correct": 2, "samples": 3}
-    assert lost["problems"][0]["scores"] == {str(run): {"correct": 0, "samples": 3}}
-    assert ids(shown(dph, run, "--gained")) == ["q2"]
+@pytest.fixture
+def long_run(make_run):
+    """Of twelve samples: q1 lost all, q2 gained all, q3 lost the only one, q0 changed nothing."""
+    made = make_run(
+        "long",
+        answers("q0", *[C] * 12),
+        answers("q1", *[W] * 12),
+        answers("q2", *[C] * 12),
+        answers("q3", *[W] * 12),
+    )
+    make_run(
+        "long/base",
+        answers("q0", *[C] * 12),
+        answers("q1", *[C] * 12),
+        answers("q2", *[W] * 12),
+        answers("q3", C, *[W] * 11),
+    )
+    (made / "base" / "evaluation.json").write_text('{"model": "base"}')
+    return made
+
+
+def test_lost_and_gained_are_the_verdict_of_diagnose_and_no_filter_changes_them(dph, long_run):
+    found = diagnose(long_run, long_run / "base", resamples=1).sets["dev"]
+    lost = shown(dph, long_run, "--lost")
+    assert ids(lost) == [one.problem_id for one in found.of(Change.LOST)] == ["q1"]
+    assert ids(shown(dph, long_run, "--lost", "--set-name", "dev")) == ["q1"]
+    assert lost["problems"][0]["base"] == {"correct": 12, "samples": 12}
+    assert lost["problems"][0]["scores"] == {str(long_run): {"correct": 0, "samples": 12}}
+    assert ids(shown(dph, long_run, "--gained")) == ["q2"]
 
 
 def test_equal_answers_are_one_group_with_the_counts_of_both_runs(dph, run):
@@ -110,8 +134,8 @@ def test_an_outcome_shows_its_problems_and_only_its_answers(dph, run):
 def test_a_limit_says_how_many_of_how_many(dph, run):
     content = shown(dph, run, "--limit", 3)
     assert (content["problems_shown"], content["problems_chosen"]) == (3, 4)
-    _, out, _ = dph("show", run, "--lost", "--limit", 1)
-    assert "1 of 2 problems shown" in out
+    _, out, _ = dph("show", run, "--limit", 1)
+    assert "1 of 4 problems shown" in out
     _, out, _ = dph("show", run, "--problem", "q1", "--answers", 1)
     assert "and 1 more different answers" in out
 
@@ -176,9 +200,11 @@ def test_runs_that_were_not_evaluated_say_what_to_do(dph, tmp_path, make_run):
     assert "run `dph evaluate`" in err
 
 
-def test_what_was_lost_is_told_against_the_base_that_runs_of_a_quickstart_share(dph, tmp_path, run):
-    (run / "base").rename(tmp_path / "base")
-    assert ids(shown(dph, run, "--lost")) == ["q1", "q3"]
+def test_what_was_lost_is_told_against_the_base_that_runs_of_a_quickstart_share(
+    dph, tmp_path, long_run
+):
+    (long_run / "base").rename(tmp_path / "base")
+    assert ids(shown(dph, long_run, "--lost")) == ["q1"]
 
 
 def test_a_directory_of_several_runs_is_asked_for_one(dph, tmp_path, run, make_run):

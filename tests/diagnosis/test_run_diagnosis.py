@@ -212,3 +212,24 @@ def test_the_same_seed_gives_the_same_diagnosis(tmp_path):
     one, other = (diagnose(*files, seed=3).sets["dev"] for _ in range(2))
     assert one.pass_at_k[8].parts == other.pass_at_k[8].parts
     assert one.features == other.features
+
+
+def test_choosing_a_set_changes_no_verdict_on_it(tmp_path):
+    """A loss that is clear among one set's problems and not among those of five."""
+    before = {f"s{i}": a_model(40, seed=i) for i in range(5)}
+    base = [
+        samples_of(*m.drawn(12, i), set_name=name) for i, (name, m) in enumerate(before.items())
+    ]
+    run = [
+        samples_of(*m.drawn(12, 50 + i), set_name=name)
+        for i, (name, m) in enumerate(before.items())
+    ]
+    save_evaluation(tmp_path / "base", *base)
+    save_evaluation(tmp_path / "run", *run)
+    whole = diagnose(tmp_path / "run", tmp_path / "base", fdr=0.9, resamples=1)
+    alone = diagnose(tmp_path / "run", tmp_path / "base", fdr=0.9, sets=["s3"], resamples=1)
+    assert list(alone.sets) == ["s3"]
+    assert alone.levels == whole.levels
+    assert [p.change for p in alone.sets["s3"].problems] == [
+        p.change for p in whole.sets["s3"].problems
+    ]

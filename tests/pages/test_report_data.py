@@ -10,6 +10,7 @@ from dph.pages import read_report
 from dph.pages.charts import report_charts, training_charts
 from dph.pages.comparison_view import set_tables
 from dph.pages.over_seeds import seed_groups
+from dph.pages.page import page_html
 from dph.pages.run_diagnoses import changes_of
 from dph.pages.run_facts import differing_settings, run_facts
 from dph.reporting.palette import looks
@@ -97,7 +98,7 @@ def test_a_chart_draws_no_metric_that_is_always_zero_or_not_there(report):
 
 def test_an_outcome_that_a_step_does_not_name_did_not_occur_in_it():
     rows = [{"step": 1, "outcome_invalid": 0.25}, {"step": 2}, {"step": 3, "outcome_invalid": None}]
-    chart = training_charts([SimpleNamespace(key="r1", log=rows)])[0]
+    chart = training_charts([SimpleNamespace(key="r1", log=rows, after_rl=[])])[0]
     assert chart.title == "Answers: invalid"
     assert chart.columns["x"] == [1, 2]
     assert chart.columns["value"] == [0.25, 0.0]
@@ -105,7 +106,7 @@ def test_an_outcome_that_a_step_does_not_name_did_not_occur_in_it():
 
 def test_a_long_log_is_shown_in_means_and_says_so():
     rows = [{"step": step, "reward": step % 2} for step in range(1, 1001)]
-    chart = training_charts([SimpleNamespace(key="r1", log=rows)])[0]
+    chart = training_charts([SimpleNamespace(key="r1", log=rows, after_rl=[])])[0]
     assert chart.caption == "means over 3 steps"
     assert len(chart.columns["x"]) == 334
     assert chart.columns["value"][0] == pytest.approx(2 / 3)
@@ -114,7 +115,8 @@ def test_a_long_log_is_shown_in_means_and_says_so():
 def test_what_was_measured_while_training_has_bands():
     row = {"step": 5, "eval/dev/pass_at_8": 0.5, "eval/dev/pass_at_8_lo": 0.4}
     row |= {"eval/seconds_sampling": 1.5}  # of the evaluation, and of no set
-    chart = training_charts([SimpleNamespace(key="r1", log=[row | {"eval/dev/pass_at_8_hi": 0.6}])])
+    rows = [row | {"eval/dev/pass_at_8_hi": 0.6}]
+    chart = training_charts([SimpleNamespace(key="r1", log=rows, after_rl=[])])
     assert [one.title for one in chart] == ["Pass@8, dev"]
     assert (chart[0].columns["lo"], chart[0].columns["hi"]) == ([0.4], [0.6])
 
@@ -122,12 +124,57 @@ def test_what_was_measured_while_training_has_bands():
 def test_what_was_run_is_told_and_where_settings_differ(report):
     facts = {fact.label: fact for fact in map(run_facts, report.runs)}
     assert (facts["GRPO"].method, facts["GRPO"].seed, facts["GRPO"].steps) == ("grpo", 0, 40)
-    assert facts["GRPO"].seconds == pytest.approx(160)
-    assert facts["GRPO"].tokens == 160_000
+    assert facts["GRPO"].cost.seconds == pytest.approx(160)
+    assert facts["GRPO"].cost.tokens == 160_000
     assert facts["Base model"].method is None
     settings = differing_settings(report.runs)
     assert any(key.startswith("objective.anchors.rehearsal") for key in settings)
     assert not {"name", "method"} & set(settings)
+
+
+def test_what_followed_rl_is_charted_apart_and_counts_in_what_was_run(tmp_path, place):
+    shutil.copytree(place / "grpo", tmp_path / "grpo")
+    (tmp_path / "grpo" / "consolidation").mkdir()
+    rows = [
+        {"step": step, "reward": None, "divergence": 0.5 / step, "tokens": 0, "seconds": 2.0}
+        for step in (1, 2, 3)
+    ]
+    log = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "grpo" / "consolidation" / "metrics.jsonl").write_text(log)
+    found = read_report([tmp_path / "grpo"])
+    after = {c.title: c.columns for c in report_charts(found) if c.section == "after_rl"}
+    assert after["Divergence on stored answers"]["x"] == [1, 2, 3]
+    assert after["Divergence on stored answers"]["value"] == [0.5, 0.25, 0.5 / 3]
+    assert "Reward" not in after
+    (fact,) = (fact for fact in map(run_facts, found.runs) if fact.method)
+    assert fact.steps == 40
+    assert fact.cost.seconds == pytest.approx(160 + 6)
+    html = page_html_of(found)
+    assert "After RL" in html
+    assert "consolidation 6.0 s" in " ".join(html.split())
+
+
+def page_html_of(report):
+    return page_html(
+        report,
+        title="t",
+        made=None,
+        served="s",
+        policy="",
+        styles=[],
+        vega="",
+        script="",
+        index="",
+        pieces=[],
+        answers=0,
+    )
+
+
+def test_a_table_names_the_run_that_differences_are_to(report):
+    assert {table.against for table in set_tables(report)} == {"Base model"}
+    html = page_html_of(report)
+    assert "differences to Base model" in html
+    assert "to the first line" not in html
 
 
 def test_what_trained_a_run_is_told_and_where_it_changed(tmp_path, place):

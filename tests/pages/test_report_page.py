@@ -298,6 +298,39 @@ def test_an_address_that_is_not_there_says_so(open_report):
     assert open_report("#/nowhere").is_visible("#overview")
 
 
+def test_what_is_switched_off_stands_in_the_address_of_every_page(open_report):
+    page = open_report()
+    page.keyboard.press("3")
+    assert page.url.endswith("#/?off=r2")
+    page.click("nav >> text=Problems")
+    wait_until(page, "document.getElementById('list').dataset.runs === '2'")
+    assert "off=r2" in page.url
+    page.select_option("#by-change", "lost")
+    assert "change=lost" in page.url
+    assert "off=r2" in page.url
+    again = open_report("#" + page.url.partition("#")[2])
+    assert not again.is_checked("#runs input[value=r2]")
+    assert again.get_attribute("#list", "data-runs") == "2"
+    again.click("label:has-text('GRPO')")
+    assert "off=" not in again.url
+
+
+def test_a_list_without_problems_says_why_and_how_to_have_them_back(open_report):
+    page = open_report("#/problems?q=nothinghasthis")
+    assert "No problem passes these filters." in page.inner_text("#none")
+    page.click("#none button")
+    assert page.inner_text("#counted").startswith("25 of")
+    assert page.inner_text("#none") == ""
+
+
+def test_a_word_of_the_address_that_names_nothing_is_told_and_not_used(open_report):
+    page = open_report("#/problems?change=banana")
+    said = page.inner_text("#none")
+    assert "change=banana" in said
+    assert "lost, gained, kept, undecided, unsolved" in said
+    assert page.inner_text("#counted").startswith("25 of")
+
+
 def test_light_and_dark_and_a_phone_and_paper(browser, written):
     page, said = opened(browser, written.path)
     light = page.evaluate("getComputedStyle(document.body).backgroundColor")

@@ -32,6 +32,17 @@ def test_a_sentence_a_method_with_the_numbers_of_this_seed():
     assert "styles {:.1f} to {:.1f}; cross domain".format(*styles) in lines[1]
 
 
+def test_the_cost_of_all_stages_stands_beside_each_method():
+    cost = {"answers": 1504, "tokens": 21_446, "seconds": 280.0, "not_timed": ["store broad"]}
+    made = summary(["grpo"]) | {"cost": {"grpo": cost}}
+    at = closing_words(made, None).index(
+        "Cost of all stages, with what methods share in full for each:"
+    )
+    assert closing_words(made, None)[at + 1] == (
+        "  GRPO: 1,504 answers, 21,446 tokens, 4 min 40 s (without the time of store broad)."
+    )
+
+
 def test_the_table_over_seeds_is_told_beside_it_and_what_it_lacks():
     table = OverSeeds(
         page="docs/x.md",

@@ -31,8 +31,8 @@ def finished(tmp_path_factory):
 def test_the_summary_has_the_promised_form(finished):
     directory, summary = finished
     assert json.loads((directory / "summary.json").read_text()) == summary
-    assert list(summary) == ["schema", "seed", "base", "methods", "seconds"]
-    assert (summary["schema"], summary["seed"]) == (2, 3)
+    assert list(summary) == ["schema", "seed", "base", "methods", "cost", "seconds"]
+    assert (summary["schema"], summary["seed"]) == (3, 3)
     assert list(summary["methods"]) == ["grpo"]
     for model in (summary["base"], summary["methods"]["grpo"]):
         assert list(model["sets"]) == ["in_domain", "cross_domain", "arithmetic"]
@@ -52,6 +52,9 @@ def test_the_summary_has_the_promised_form(finished):
                 "cut_off",
             }
     assert summary["seconds"]["total"] > 0
+    cost = summary["cost"]["grpo"]
+    assert cost["answers"] > 0
+    assert cost["not_timed"] == []
 
 
 def test_another_method_is_added_to_what_is_there(finished):
@@ -82,6 +85,8 @@ def test_side_by_side_it_finds_the_same_as_one_after_the_other(tmp_path):
     ]
     assert [*summaries[0]["seconds"]][-1] == "total"
     assert set(summaries[0].pop("seconds")) == set(summaries[1].pop("seconds"))
+    for cost in (cost for summary in summaries for cost in summary["cost"].values()):
+        assert cost.pop("seconds") > 0
     assert summaries[0] == summaries[1]
     assert not list((tmp_path / "2").glob(".*.log"))
 

@@ -133,3 +133,14 @@ def test_more_styles_than_fills_are_drawn_as_other_and_the_bars_stay_whole():
     for row in (0, 1):
         widths = [bars.patches[row].get_width() for bars in axes.containers]
         assert sum(widths) == pytest.approx(1)
+
+
+def test_all_methods_that_are_tied_are_named():
+    """At 100%, 100% and 100% no method is the highest; 99.8% is shown as the same."""
+    names = ["grpo", "dph_f", "dph_js", "alpha"]
+    summary = make_summary(names)
+    for name, value in zip(names, (0.8, 1.0, 0.998, 1.0), strict=True):
+        summary["methods"][name]["sets"]["in_domain"]["pass_at_k"]["32"] = value
+    figure = draw_quickstart(summary, make_metrics(names))
+    said = [text.get_text() for axes in figure.axes for text in axes.texts]
+    assert any("lowest GRPO, highest DPH-F, DPH-JS and Alpha" in text for text in said)

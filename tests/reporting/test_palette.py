@@ -14,8 +14,16 @@ def test_up_to_eight_methods_have_different_colours_and_markers():
     assert len({look.colour for look in strangers}) == 8
 
 
-def test_more_methods_than_colours_start_again():
-    assert len(looks([f"mine{i}" for i in range(20)])) == 20
+def test_no_two_of_many_runs_have_one_colour():
+    chosen = looks_by_method({f"run {i}": "dph_f" for i in range(40)} | {"base": "base"})
+    assert len({look.colour for look in chosen.values()}) == 41
+
+
+def test_the_base_model_and_broad_rehearsal_are_not_two_greys_with_one_marker():
+    base, broad = looks(["base", "dph_broad"]).values()
+    assert base.marker != broad.marker
+    parts = [broad.colour[i : i + 2] for i in (1, 3, 5)]
+    assert len(set(parts)) > 1
 
 
 def test_other_styles_are_grey():

@@ -67,6 +67,7 @@ def diagnose(
     number.
     """
     from dph.cli.display.diagnosis import diagnosis_text
+    from dph.cli.display.output import terminal_width
     from dph.diagnosis import diagnose as diagnose_run
     from dph.runs.found_runs import holds_runs
 
@@ -82,7 +83,9 @@ def diagnose(
     if as_json:
         typer.echo(_json(found, notes, several=several))
     else:
-        typer.echo("\n\n".join(diagnosis_text(one, most=problems) for one in found))
+        width = terminal_width()
+        pages = (diagnosis_text(one, most=problems, width=width) for one in found)
+        typer.echo("\n\n".join(pages))
 
 
 def _of_each(

@@ -50,10 +50,10 @@ def show(
     run: RunArgument,
     other: OtherArgument = None,
     lost: Annotated[
-        bool, typer.Option("--lost", help="Problems that the base solves and RUN does not.")
+        bool, typer.Option("--lost", help="Problems that RUN lost, as dph diagnose says.")
     ] = False,
     gained: Annotated[
-        bool, typer.Option("--gained", help="Problems that RUN solves and the base does not.")
+        bool, typer.Option("--gained", help="Problems that RUN gained, as dph diagnose says.")
     ] = False,
     problem: ProblemOption = None,
     outcome: OutcomeOption = None,
@@ -69,8 +69,8 @@ def show(
     """Show problems with prompt, gold and the answers of one or two evaluated runs.
 
     Equal answers are shown once, with how many samples of each run they are, outcome and reason. A
-    model solves a problem here if one of all its samples is correct; two draws of the same model
-    differ too, so that a single lost problem says little.
+    problem is lost or gained when two draws of one model would not show as much; --set-name and the
+    other options do not change which problems are.
     """
     from dph.cli.display.output import json_text
     from dph.cli.display.shown_problems import Shown, print_shown, shown_json

@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dph.diagnosis.changes import Change
+from dph.diagnosis.verdicts import problem_verdicts
 from dph.errors import DataError, DphError, SettingsError
 from dph.evaluation.evaluated_runs import require_evaluated
 from dph.evaluation.problems_file import PROBLEMS_FILE, read_kept_problems
 from dph.evaluation.samples_file import read_samples
 from dph.evaluation.shown_problems import (
-    Change,
     Counted,
     Key,
     ShownProblem,
-    changed,
     counted,
     require_problem,
     shown_problems,
@@ -52,10 +52,9 @@ class Choice:
     def text(self) -> str:
         """What was chosen, for people."""
         said = {
-            Change.LOST: "lost (solved by the base with at least one sample, by RUN with none)",
-            Change.GAINED: "gained (solved by RUN with at least one sample, by the base with none)",
-            None: "problems",
-        }[self.change]
+            Change.LOST: "lost (right less often than two draws of one model would show)",
+            Change.GAINED: "gained (right more often than two draws of one model would show)",
+        }.get(self.change or Change.KEPT, "problems")
         outcome = f", with answers that are {self.outcome.value}" if self.outcome else ""
         place = f", in {self.set_name}" if self.set_name else ""
         return f"{said}{outcome}{place}"
@@ -72,7 +71,8 @@ class Found:
 def chosen_problems(runs: Sequence[Path], choice: Choice, *, limit: int) -> Found:
     """The problems of the first run that fit ``choice``, with the answers of all ``runs``.
 
-    Lost and gained are those of the first run, against the policy that it began with.
+    Lost and gained are those that ``dph diagnose`` says of the first run against the policy that
+    it began with, the clearest first; no other choice changes which they are.
 
     Raises:
         DataError: a run or the base was not evaluated, or there is no such problem or set.
@@ -84,8 +84,7 @@ def chosen_problems(runs: Sequence[Path], choice: Choice, *, limit: int) -> Foun
     if choice.problems:
         keys = [key for name in choice.problems for key in require_problem(name, keys)]
     if choice.change is not None:
-        there = set(keys)
-        keys = [key for key in changed(scores, base, choice.change) if key in there]
+        keys = _changed(runs[0], choice.change, keys)
     if choice.outcome is not None:
         having = with_outcome(tables, choice.outcome)
         keys = [key for key in keys if key in having]
@@ -95,6 +94,12 @@ def chosen_problems(runs: Sequence[Path], choice: Choice, *, limit: int) -> Foun
         problems=shown_problems(some, tables, problems, base=base, outcome=choice.outcome),
         of=len(keys),
     )
+
+
+def _changed(run: Path, change: Change, keys: Sequence[Key]) -> list[Key]:
+    verdicts = problem_verdicts(run)
+    found = [key for key in keys if key in verdicts and verdicts[key].change is change]
+    return sorted(found, key=lambda key: min(verdicts[key].p_lost, verdicts[key].p_gained))
 
 
 def _base(run: Path, *, required: bool) -> Mapping[Key, Counted]:

@@ -16,6 +16,8 @@ read set by set: a hundred problems found on one set would pay for false ones on
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+FDR = 0.05
+"""The level of a whole diagnosis unless another is asked for."""
 QUESTIONS = 5
 
 

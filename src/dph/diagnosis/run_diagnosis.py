@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from dph.diagnosis.changes import smallest_rates
 from dph.diagnosis.dead_styles import DIED, smallest_rate
-from dph.diagnosis.levels import Levels, list_level, question_level
+from dph.diagnosis.levels import FDR, Levels, list_level, question_level
 from dph.diagnosis.log_findings import Finding, log_findings
 from dph.diagnosis.run_files import RunFiles, find_run_files
 from dph.diagnosis.set_diagnosis import (
@@ -21,14 +20,13 @@ from dph.diagnosis.set_diagnosis import (
 )
 from dph.diagnosis.style_counts import paired_style_counts
 from dph.diagnosis.totals import set_totals
+from dph.diagnosis.verdicts import change_levels
 from dph.errors import DataError, SettingsError
 from dph.evaluation.evaluated_runs import default_ks
 from dph.evaluation.intervals import RESAMPLES
 from dph.evaluation.samples_file import comparable_scores, read_samples
 from dph.evaluation.scores import SetScores
 from dph.records import Problem
-
-FDR = 0.05
 
 Scores = Mapping[str, SetScores]
 
@@ -72,7 +70,8 @@ def diagnose(
     Args:
         run: a run directory, or one with an evaluation.
         against: another, or a samples file; default: the evaluation of the initial policy.
-        sets: only these sets; default: all that both were evaluated on.
+        sets: say what was found on these alone; default: on all that both were evaluated on.
+            Every set is asked all the same, so that no verdict depends on what is shown.
         ks: the k of Pass@k; default: those of 8, 16, 32 that there are samples for.
         fdr: the chance that two draws of one model are told apart in anything.
         died: a style has died when its share is at most this part of what it was.
@@ -89,7 +88,7 @@ def diagnose(
     places = {"run": files.samples, "baseline": files.baseline_samples}
     tables = {name: read_samples(path, texts=False) for name, path in places.items()}
     scores = comparable_scores(tables)
-    names, notes = _chosen_sets(files, scores["run"], scores["baseline"], sets)
+    names, notes = _common_sets(files, scores["run"], scores["baseline"], sets)
     chosen = {label: {name: of[name] for name in names} for label, of in scores.items()}
     pairs = {
         name: ((tables["run"], scores["run"][name]), (tables["baseline"], scores["baseline"][name]))
@@ -98,22 +97,19 @@ def diagnose(
     levels = _levels(pairs, question_level(fdr))
     wanted = ks or default_ks(chosen)
     asked = SetQuestions(ks=wanted, levels=levels, died=died, seed=seed, resamples=resamples)
-    found = {
-        name: diagnose_set(
-            name, *pair, _problems(files, name, pair[0][1].problem_ids, notes), asked
-        )
-        for name, pair in pairs.items()
-    }
+    problems = {n: _problems(files, n, pair[0][1].problem_ids, notes) for n, pair in pairs.items()}
+    found = {n: diagnose_set(n, *pair, problems[n], asked) for n, pair in pairs.items()}
     levels = replace(levels, features=_features_level(found, question_level(fdr)))
+    shown = list(dict.fromkeys(sets or names))
     return Diagnosis(
         run=str(files.run),
         baseline=str(files.baseline),
         fdr=fdr,
         levels=levels,
         died=died,
-        sets={name: name_features(one, levels.features) for name, one in found.items()},
+        sets={name: name_features(found[name], levels.features) for name in shown},
         log=tuple(_log(files, notes)),
-        left_out=_left_out(tables, chosen["run"]),
+        left_out=_left_out(tables, {name: chosen["run"][name] for name in shown}),
         notes=tuple(notes),
     )
 
@@ -137,43 +133,41 @@ def _log(files: RunFiles, notes: list[str]) -> list[Finding]:
 
 def _levels(pairs: Mapping[str, tuple[Evaluated, Evaluated]], level: float) -> Levels:
     """The level of each question's lists; features are not looked at yet."""
-    lost, gained, styles, totals = [], [], [], []
+    styles, totals = [], []
+    lost, gained = change_levels(
+        [(mine, theirs) for (_, mine), (_, theirs) in pairs.values()], level
+    )
     for name, ((run_table, mine), (baseline_table, theirs)) in pairs.items():
-        of_lost, of_gained = smallest_rates(mine, theirs)
         samples = min(mine.samples, theirs.samples)
         counts = paired_style_counts(run_table, baseline_table, name, mine, samples=samples)
-        lost.append(of_lost)
-        gained.append(of_gained)
         styles.append(smallest_rate(*counts))
         totals.append(set_totals(mine, theirs).smallest_rate)
     return Levels(
-        lost=list_level(lost, level),
-        gained=list_level(gained, level),
+        lost=lost,
+        gained=gained,
         styles=list_level(styles, level),
         totals=list_level(totals, level),
         features=level / len(pairs),
     )
 
 
-def _chosen_sets(
+def _common_sets(
     files: RunFiles, run: Scores, baseline: Scores, wanted: Collection[str]
 ) -> tuple[list[str], list[str]]:
-    """The sets to look at, and a note of those that only one of the two was evaluated on."""
+    """The sets of both, those ``wanted`` among them, and a note of those of only one of the two."""
     for label, place, of in (("run", files.run, run), ("baseline", files.baseline, baseline)):
         for name in wanted:
             if name not in of:
                 raise DataError(
                     f"the {label} {place} was evaluated on {', '.join(of)}, not on {name!r}"
                 )
-    if wanted:
-        return list(dict.fromkeys(wanted)), []
     both = [name for name in run if name in baseline]
     if not both:
         raise DataError(
             f"{files.run} was evaluated on {', '.join(run)} and {files.baseline} on "
             f"{', '.join(baseline)}: there is no set to compare them on"
         )
-    one = [name for name in (*run, *baseline) if name not in both]
+    one = [] if wanted else [name for name in (*run, *baseline) if name not in both]
     return both, [f"the set {name!r} was evaluated for one of the two only" for name in one]
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,19 +12,6 @@ from dph.records import Outcome, Problem
 
 Key = tuple[str, str]
 """Set and problem id."""
-
-
-class Change(StrEnum):
-    """What a run did to a problem, by counts alone.
-
-    A problem is solved if one of its samples is correct, as in ``dph.evaluation.retention``, with
-    all samples for k. Two draws of the same model differ too: a single lost problem is no finding.
-    """
-
-    LOST = "lost"
-    """The base solves it, the run does not."""
-    GAINED = "gained"
-    """The run solves it, the base does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,20 +73,6 @@ def counted(table: pa.Table) -> dict[Key, Counted]:
         )
         for row in grouped.to_pylist()
     }
-
-
-def changed(run: Mapping[Key, Counted], base: Mapping[Key, Counted], change: Change) -> list[Key]:
-    """The problems that a run lost or gained, those first of which the other side solved most.
-
-    Problems that only one of them was evaluated on, or that could not be graded, are left out.
-    """
-    worse, better = (run, base) if change is Change.LOST else (base, run)
-    found = [
-        key
-        for key in run
-        if key in base and worse[key].correct == 0 and (better[key].correct or 0) > 0
-    ]
-    return sorted(found, key=lambda key: -(better[key].correct or 0) / better[key].samples)
 
 
 def with_outcome(tables: Sequence[pa.Table], outcome: Outcome) -> set[Key]:

@@ -59,11 +59,12 @@ def report_charts(data: ReportData) -> list[Chart]:
 def set_charts(data: ReportData) -> Iterator[Chart]:
     """Pass@k and fronts of every set."""
     labels = {run.key: run.label for run in data.runs}
+    markers = {run.key: run.look.marker for run in data.runs}
     for name, rows in data.comparison.items():
         yield pass_at_k_chart(name, rows)
     for name, rows in data.comparison.items():
         samples = max(_k_of(row) for row in rows)
-        chart = front_chart(name, rows, table_ks(samples)[-1], labels)
+        chart = front_chart(name, rows, table_ks(samples)[-1], labels, markers)
         if chart is not None:
             yield chart
 
@@ -85,13 +86,19 @@ def pass_at_k_chart(set_name: str, rows: Sequence[ComparisonRow]) -> Chart:
 
 
 def training_charts(runs: Sequence[ReportRun]) -> list[Chart]:
-    """A chart for each metric that a run's log has and that is not always 0."""
-    logs = {run.key: run.log for run in runs if run.log}
+    """A chart for each metric that a run's log has and that is not always 0; then of after RL."""
+    return [
+        *_log_charts("training", {run.key: run.log for run in runs if run.log}),
+        *_log_charts("after_rl", {run.key: run.after_rl for run in runs if run.after_rl}),
+    ]
+
+
+def _log_charts(section: str, logs: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Chart]:
     names = list(dict.fromkeys(name for log in logs.values() for row in log for name in row))
     return [
         chart
         for name, (title, unit) in {**TRAINING, **_others(names)}.items()
-        if (chart := _training_chart(name, title, unit, logs)) is not None
+        if (chart := _training_chart(section, name, (title, unit), logs)) is not None
     ]
 
 
@@ -121,8 +128,12 @@ def _measured(metric: str) -> tuple[str, str] | None:
 
 
 def _training_chart(
-    name: str, title: str, unit: str, logs: Mapping[str, Sequence[Mapping[str, Any]]]
+    section: str,
+    name: str,
+    title_and_unit: tuple[str, str],
+    logs: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> Chart | None:
+    title, unit = title_and_unit
     banded = any(_is_number(row.get(f"{name}_lo")) for log in logs.values() for row in log)
     parts = (name, f"{name}_lo", f"{name}_hi") if banded else (name,)
     columns: dict[str, list[Any]] = {"run": [], "x": []}
@@ -143,7 +154,7 @@ def _training_chart(
         return None
     caption = f"means over {thinned} steps" if thinned > 1 else ""
     return line_chart(
-        "training", title, columns, list(logs), x_title="step", unit=unit, caption=caption
+        section, title, columns, list(logs), x_title="step", unit=unit, caption=caption
     )
 
 

@@ -36,11 +36,12 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetTable:
-    """The comparison on one set; the first line is what the others are compared with."""
+    """The comparison on one set; ``against`` is the label of what differences are to."""
 
     name: str
     problems: int
     samples: int
+    against: str
     titles: Sequence[str]
     lines: Sequence[Line]
 
@@ -70,6 +71,7 @@ def _set_table(data: ReportData, name: str, rows: Sequence[ComparisonRow]) -> Se
         name=set_label(name),
         problems=len(scores[keys[0]].problem_ids),
         samples=samples,
+        against=data.run(keys[0]).label,
         titles=[*shown.values(), "styles", "keep", "explore", "cut off"],
         lines=lines,
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from dph.evaluation.progress_file import PROGRESS_FILE, read_progress_file, rows_of_step
 from dph.evaluation.progress_summary import step_metrics_of, step_summary
-from dph.runs.layout import METRICS
+from dph.runs.layout import CONSOLIDATION, METRICS
 from dph.settings import Recipe
 from dph.training.metrics_file import read_metrics
 
@@ -24,3 +24,12 @@ def training_log(run: Path, recipe: Recipe | None) -> list[Mapping[str, Any]]:
     ks, seed = recipe.evaluate.during.k, recipe.evaluate.seed
     summary = step_summary(initial, ks=ks, seed=recipe.seed if seed is None else seed)
     return [{"step": 0, **step_metrics_of(summary)}, *rows]
+
+
+def log_after_rl(run: Path) -> list[Mapping[str, Any]]:
+    """The rows of what followed RL, whose steps begin again at 1; none where nothing did.
+
+    Raises:
+        DataError: the file is damaged.
+    """
+    return list(read_metrics(run / CONSOLIDATION / METRICS))

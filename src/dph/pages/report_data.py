@@ -13,7 +13,7 @@ from dph.evaluation.samples_file import comparable_scores, read_samples, samples
 from dph.evaluation.scores import SetScores
 from dph.files import read_json
 from dph.pages.compared_sets import compare_sets
-from dph.pages.progress_log import training_log
+from dph.pages.progress_log import log_after_rl, training_log
 from dph.pages.run_diagnoses import run_diagnoses
 from dph.pages.set_problems import read_set_problems
 from dph.pages.token_rows import Tokens, token_rows
@@ -31,7 +31,8 @@ class ReportRun:
     """A run or an initial policy, with what its directory holds.
 
     ``key`` names it in the page (``r0``, ``r1`` ...), ``label`` for people, ``baseline`` is the key
-    of the initial policy that it is compared with (None: it is one, or none was found).
+    of the initial policy that it is compared with (None: it is one, or none was found). ``log``
+    has the steps of training, ``after_rl`` those of the consolidation that followed.
     """
 
     key: str
@@ -44,6 +45,7 @@ class ReportRun:
     samples: pa.Table | None
     scores: Mapping[str, SetScores]
     log: Sequence[Mapping[str, Any]]
+    after_rl: Sequence[Mapping[str, Any]]
     tokens: Tokens
     baseline: str | None
 
@@ -142,6 +144,7 @@ def report_runs(
             samples=(table := read(path / SAMPLES) if (path / SAMPLES).is_file() else None),
             scores={},
             log=[] if path in bases else training_log(path, recipes.get(path)),
+            after_rl=[] if path in bases else log_after_rl(path),
             tokens={} if table is None or "text" not in table.column_names else token_rows(path),
             baseline=keys.get(baseline_of.get(path, "")),
         )

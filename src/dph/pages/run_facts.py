@@ -9,6 +9,7 @@ from dph.errors import DataError
 from dph.files import read_json
 from dph.pages.report_data import ReportRun
 from dph.runs.beginning import read_software
+from dph.runs.stage_costs import RunCost, run_cost
 from dph.settings import Recipe
 
 _NOT_SHOWN = frozenset({"name", "method", "seed", "notes"})
@@ -26,8 +27,7 @@ class RunFacts:
     model: str | None
     seed: int | None
     steps: int
-    seconds: float | None
-    tokens: int | None
+    cost: RunCost
     samples: int | None
     verifiers: str
     software: str
@@ -35,8 +35,6 @@ class RunFacts:
 
 def run_facts(run: ReportRun) -> RunFacts:
     """What the directory of a run says of it."""
-    seconds = [row["seconds"] for row in run.log if row.get("seconds") is not None]
-    tokens = [row["tokens"] for row in run.log if row.get("tokens") is not None]
     recipe, document = run.recipe, run.evaluation or {}
     return RunFacts(
         key=run.key,
@@ -46,8 +44,7 @@ def run_facts(run: ReportRun) -> RunFacts:
         model=str(recipe.model.path) if recipe is not None else document.get("model"),
         seed=None if recipe is None else recipe.seed,
         steps=max((int(row["step"]) for row in run.log), default=0),
-        seconds=sum(seconds) if seconds else None,
-        tokens=sum(tokens) if tokens else None,
+        cost=run_cost(run.path, run.recipe),
         samples=document.get("samples"),
         verifiers=_verifiers(run),
         software=_software(run),

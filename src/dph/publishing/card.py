@@ -10,8 +10,10 @@ from dph.errors import DataError
 from dph.files import write_text
 from dph.publishing.finished_run import FinishedRun
 from dph.publishing.shared_recipe import shared_recipe
+from dph.reporting.cost_words import cost_document, cost_words
 from dph.reporting.labels import method_label, set_label
 from dph.reporting.tables import INTERVAL_NOTE, markdown_table
+from dph.runs.stage_costs import run_cost
 from dph.settings import Recipe
 from dph.settings.hub_names import hub_file, is_model_id
 
@@ -97,6 +99,8 @@ def _origin(run: FinishedRun) -> Iterator[str]:
     for name, one in recipe.data.sets.items():
         yield f"- evaluation set {set_label(name)}: `{_file(one.path)}`"
     yield f"- method: `{recipe.method}`, seed {recipe.seed}, checkpoint `{run.checkpoint.name}`"
+    if cost := cost_words(cost_document(run_cost(run.directory, recipe))):
+        yield f"- cost of all stages: {cost}"
     yield f"- verifier: `{recipe.data.verifier}`"
     for name, digest in run.hashes.items():
         yield f"- {name}: SHA-256 of its manifest `{digest}`"

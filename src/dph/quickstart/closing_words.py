@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dph.quickstart.over_seeds import OverSeeds
+from dph.reporting.cost_words import cost_words
 from dph.reporting.labels import BASE, chosen_ks, method_label, set_label
 from dph.reporting.summary_values import metric_title, value_of
 
@@ -18,6 +19,9 @@ def closing_words(summary: Mapping[str, Any], table: OverSeeds | None) -> list[s
     methods = list(summary["methods"])
     lines = [f"Seen on seed {summary['seed']}, base model to trained model:"]
     lines += [f"  {method_label(name)}: {_seen(summary, name)}." for name in methods]
+    if costs := summary.get("cost"):  # a summary of schema 2 has none
+        lines.append("Cost of all stages, with what methods share in full for each:")
+        lines += [f"  {method_label(name)}: {cost_words(costs[name])}." for name in methods]
     if table is None:
         lines.append("There is no table over seeds of this world yet; one seed is an illustration.")
         return lines

@@ -19,12 +19,14 @@ from dph.quickstart.stage_clock import TOTAL, StageClock
 from dph.quickstart.stages import clock_of, stage_runner, stages_of
 from dph.quickstart.strengths import usual_strengths
 from dph.quickstart.unlabelled import world_tables
+from dph.reporting.cost_words import cost_document
 from dph.runs.layout import EVALUATION
 from dph.runs.progress import ProgressDisplay
+from dph.runs.stage_costs import run_cost
 from dph.settings import Recipe
 from dph.worlds import WorldKind, newest_edition, world_kind
 
-SCHEMA = 2
+SCHEMA = 3
 DEFAULT_METHODS = ("grpo", "dph_f", "dph_broad")
 
 
@@ -70,6 +72,9 @@ def quickstart(
         "seed": seed,
         "base": _sets(directory / "base"),
         "methods": {label: _sets(directory / r.name) for label, r in recipes.items()},
+        "cost": {
+            label: cost_document(run_cost(directory / r.name, r)) for label, r in recipes.items()
+        },
         "seconds": clock.seconds(),
     }
     write_json(directory / "summary.json", summary)

@@ -13,6 +13,8 @@ from dph.reporting.palette import Look, looks
 from dph.reporting.panels import Models, draw_pass_at_k, draw_shares, draw_training, title
 from dph.reporting.saved_figure import save_figure
 
+_LONGEST = 24
+"""Letters of names of methods that are tied; more would not fit beside another panel."""
 _MANY_STYLES = 0.7
 """A method with so large a part of the base model's effective styles has kept them."""
 
@@ -106,15 +108,25 @@ def _training_title(models: Models) -> str:
 
 def _pass_title(models: Models, set_name: str) -> tuple[str, str]:
     k = max(models[BASE]["pass_at_k"], key=int)
-    ends = {n: 100 * m["pass_at_k"][k] for n, m in models.items() if k in m["pass_at_k"]}
+    ends = {n: round(100 * m["pass_at_k"][k]) for n, m in models.items() if k in m["pass_at_k"]}
     base = ends.pop(BASE)
     start, bands = f"{set_label(set_name).capitalize()}: Pass@{k}", "bands: 95% intervals"
     if not ends:
-        return f"{start} {base:.0f}%", bands
-    low, high = min(ends, key=ends.__getitem__), max(ends, key=ends.__getitem__)
+        return f"{start} {base}%", bands
+    low, high = min(ends.values()), max(ends.values())
     if low == high:
-        return f"{start} {ends[low]:.0f}%, base {base:.0f}%", bands
-    return (
-        f"{start} {ends[low]:.0f}% to {ends[high]:.0f}%, base {base:.0f}%",
-        f"lowest {method_label(low)}, highest {method_label(high)}; {bands}",
+        return f"{start} {low}%, base {base}%", bands
+    lowest, highest = (
+        _in_words([method_label(name) for name, end in ends.items() if end == value])
+        for value in (low, high)
     )
+    return (
+        f"{start} {low}% to {high}%, base {base}%",
+        f"lowest {lowest}, highest {highest}; {bands}",
+    )
+
+
+def _in_words(names: Sequence[str]) -> str:
+    """All that are tied, or how many they are."""
+    words = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    return words if len(names) == 1 or len(words) <= _LONGEST else f"{len(names)} methods"

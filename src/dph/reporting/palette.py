@@ -4,7 +4,9 @@ Methods: Okabe and Ito (2008), Color Universal Design, with two more from Tol's 
 Fills: Tol's light scheme (2021, SRON/EPS/TN/09-002), made for black text on top.
 """
 
-from collections.abc import Iterable, Mapping
+import colorsys
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -32,7 +34,7 @@ _FIXED: Mapping[str, Look] = MappingProxyType(
         "dph_f": Look("#0072B2", "o"),
         "dph_js": Look("#009E73", "D"),
         "dph_js_definition": Look("#882255", "X"),
-        "dph_broad": Look("#000000", "*"),
+        "dph_broad": Look("#332288", "*"),
     }
 )
 _SPARE = (
@@ -41,10 +43,11 @@ _SPARE = (
     Look("#882255", "X"),
     Look("#56B4E9", "P"),
     Look("#E69F00", "v"),
-    Look("#332288", ">"),
+    Look("#661100", ">"),
     Look("#44AA99", "p"),
     Look("#AA4466", "h"),
 )
+_GOLDEN = 0.6180339887498949
 _FILLS = ("#77AADD", "#EE8866", "#EEDD88", "#44BB99", "#FFAABB", "#99DDFF", "#BBCC33", "#AAAA00")
 _OTHER = "#DDDDDD"
 MOST_STYLES = len(_FILLS)
@@ -52,14 +55,24 @@ MOST_STYLES = len(_FILLS)
 
 
 def looks(names: Iterable[str]) -> dict[str, Look]:
-    """The look of each method; one that is not known takes the next that is free."""
+    """The look of each method; one that is not known takes the next that is free.
+
+    No two have the same colour, however many there are.
+    """
     wanted = list(names)
     chosen = {name: _FIXED[name] for name in wanted if name in _FIXED}
     free = [look for look in _SPARE if look not in chosen.values()]
     others = [name for name in wanted if name not in chosen]
-    return chosen | {
-        name: (free or list(_SPARE))[i % len(free or _SPARE)] for i, name in enumerate(others)
-    }
+    more = itertools.chain(free, _further())
+    return chosen | dict(zip(others, more, strict=False))
+
+
+def _further() -> Iterator[Look]:
+    """Looks without end, no colour twice: hues a golden section apart, markers in turn."""
+    for i in itertools.count():
+        red, green, blue = colorsys.hls_to_rgb((0.1 + i * _GOLDEN) % 1, (0.34, 0.46)[i % 2], 0.55)
+        colour = "#" + "".join(f"{round(255 * part):02X}" for part in (red, green, blue))
+        yield Look(colour, _SPARE[i % len(_SPARE)].marker)
 
 
 def looks_by_method(methods: Mapping[str, str | None]) -> dict[str, Look]:

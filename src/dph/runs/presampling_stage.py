@@ -16,6 +16,7 @@ from dph.presampling.splitting import Scored, split_again
 from dph.runs.layout import pool_directory
 from dph.runs.pinning import pin
 from dph.runs.progress import ProgressDisplay
+from dph.runs.stage_costs import timed
 from dph.runs.verifier_change import accepted_source
 from dph.runs.workbench import Workbench
 from dph.training.checkpoint_places import latest_checkpoint
@@ -66,7 +67,8 @@ def presample_stage(
         pin(bench.recipe, directory)
         if _is_there(path):
             return _split_again(bench, model, expected, progress)
-        return _make(bench, model, expected, progress)
+        with timed(path):
+            return _make(bench, model, expected, progress)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,7 @@ from dph.records import Problem
 from dph.runs.layout import store_directory
 from dph.runs.pinning import pin
 from dph.runs.progress import ProgressDisplay
+from dph.runs.stage_costs import timed
 from dph.runs.store_values import judges_of, value_parts, write_valued_store
 from dph.runs.workbench import Workbench
 from dph.settings import StoreSettings, recipe_digest
@@ -149,7 +150,10 @@ class _Making:
             if self.path.resolve().is_relative_to(self.directory.resolve()):
                 held.enter_context(only_writer(self.directory))
             pin(self.bench.recipe, self.directory)
-            return self._found(judges) or self._make(judges, progress)
+            if found := self._found(judges):
+                return found
+            with timed(self.path):
+                return self._make(judges, progress)
 
     def _found(self, judges: Judges | None) -> StoreManifest | None:
         """What is there, if it can be used as it is.

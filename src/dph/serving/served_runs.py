@@ -16,7 +16,7 @@ from typing import Any
 from dph.errors import DphError
 from dph.pages.charts import training_charts
 from dph.pages.page import page_html, page_styles
-from dph.pages.progress_log import training_log
+from dph.pages.progress_log import log_after_rl, training_log
 from dph.serving.analysis import Analysed, Analysis, page_of
 from dph.serving.snapshot import Snapshot, answers_state, read_snapshot
 from dph.serving.watched import LOGS, state_of
@@ -165,7 +165,11 @@ class ServedRuns:
         """The training charts anew; the state is taken first, so that nothing is missed."""
         logs = self._logs_state()
         runs = [
-            run if run.is_base else replace(run, log=training_log(run.path, run.recipe))
+            run
+            if run.is_base
+            else replace(
+                run, log=training_log(run.path, run.recipe), after_rl=log_after_rl(run.path)
+            )
             for run in self.snapshot.runs
         ]
         self._training = [chart.document() for chart in training_charts(runs)]

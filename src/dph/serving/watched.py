@@ -7,9 +7,9 @@ from pathlib import Path
 from dph.evaluation.problems_file import PROBLEMS_FILE
 from dph.evaluation.progress_file import PROGRESS_FILE
 from dph.evaluation.tokens_file import TOKENS_FILE
-from dph.runs.layout import EVALUATION, METRICS, RECIPE, SAMPLES
+from dph.runs.layout import CONSOLIDATION, EVALUATION, METRICS, RECIPE, SAMPLES
 
-LOGS = (METRICS, PROGRESS_FILE)
+LOGS = (METRICS, PROGRESS_FILE, f"{CONSOLIDATION}/{METRICS}")
 """What grows while a run trains."""
 ANSWERS = (SAMPLES, EVALUATION, PROBLEMS_FILE, TOKENS_FILE, RECIPE)
 """What an evaluation leaves, whole."""

@@ -20,6 +20,7 @@ from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.interpolation import interpolated
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
+from dph.runs.stage_costs import run_cost
 from dph.runs.workbench import Workbench, open_workbench
 from dph.settings import Recipe
 from dph.study.prepared import note_prepared
@@ -28,7 +29,6 @@ from dph.study.row_files import RowFile, scores_of, write_row_file
 from dph.study.settings import BASE
 from dph.study.shared_stores import consolidated_answers, made_stores, with_shared_stores
 from dph.study.sites import made_sizes
-from dph.training.metrics_file import read_metrics
 from dph.worlds import WorldKind, world_kind
 
 _ANY_METHOD = "grpo"
@@ -179,17 +179,11 @@ def _run(work: _Work) -> None:
             work,
             document,
             bench.initial,
-            rollouts=_rollouts(directory),
+            rollouts=run_cost(directory, None).answers or 0,
             stored=stored + (_presampled(bench) if payload["pool"] is not None else 0),
             learning_rate=recipe.train.learning_rate,
             steps=recipe.train.steps,
         )
-
-
-def _rollouts(directory: Path) -> int:
-    """Answers that training drew: tokens over tokens an answer, step by step."""
-    rows = read_metrics(directory / "metrics.jsonl")
-    return sum(round(row["tokens"] / row["completion_tokens"]) for row in rows)
 
 
 def _presampled(bench: Workbench) -> int:

@@ -1,3 +1,5 @@
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -48,3 +50,15 @@ def test_what_could_not_be_told_stands_at_the_end(found):
     assert "no recipe.toml" in last
     assert "no metrics.jsonl" in last
     assert "Lists were made at 0.01 (lost)" in last
+
+
+@pytest.mark.parametrize("width", [50, 80, 110])
+def test_no_line_is_longer_than_the_terminal_and_nothing_is_left_out(found, width):
+    whole, narrow = (diagnosis_text(found, most=10, width=w) for w in (None, width))
+    # Where something lies is one word and is not broken.
+    start = f"{found.run} against {found.baseline}"
+    lines = [line for line in narrow.removeprefix(start).splitlines() if "/" not in line]
+    assert max(map(len, lines)) <= width
+    assert max(map(len, whole.removeprefix(start).splitlines())) > width
+    words = [Counter(text.replace("─", "").split()) for text in (whole, narrow)]
+    assert not words[0] - words[1]  # titles stand once for each row where a table is lists

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from dph.cli.display.output import table_text
+from dph.cli.display.output import table_text, wrapped
 from dph.diagnosis.changes import Change, ProblemChange
 from dph.diagnosis.run_diagnosis import Diagnosis
 from dph.diagnosis.sentences import set_sentences
@@ -26,25 +26,29 @@ _FEATURES = 5
 _SENTENCE = 400
 
 
-def diagnosis_text(found: Diagnosis, *, most: int) -> str:
-    """The page: each set in sentences and tables, then the log, then what could not be told."""
+def diagnosis_text(found: Diagnosis, *, most: int, width: int | None = None) -> str:
+    """The page: each set in sentences and tables, then the log, then what could not be told.
+
+    ``width`` is that of a terminal; without one sentences and rows are one line each.
+    """
     blocks = [f"{found.run} against {found.baseline}"]
     for name, of_set in found.sets.items():
-        blocks += _set_blocks(name, of_set, most)
+        blocks += _set_blocks(name, of_set, most, width)
     if found.log:
-        lines = [finding.text for finding in found.log]
-        blocks.append("\n".join(["What the log says", *(f"  {line}" for line in lines)]))
+        lines = [wrapped(finding.text, width, indent="  ") for finding in found.log]
+        blocks.append("\n".join(["What the log says", *lines]))
     left_out = [
         f"{set_label(name)}: {len(ids)} problem(s) left out, their gold cannot be graded"
         for name, ids in found.left_out.items()
     ]
     notes = [one_line(note, widest=_SENTENCE) for note in (*left_out, *found.notes)]
-    closing = [*notes, _level_note(found)]
+    closing = [wrapped(line, width) for line in (*notes, *_level_notes(found))]
     return "\n\n".join([*blocks, "\n".join(closing)])
 
 
-def _set_blocks(name: str, found: SetDiagnosis, most: int) -> list[str]:
-    lines = [f"  {one_line(one.text, widest=_SENTENCE)}" for one in set_sentences(name, found)]
+def _set_blocks(name: str, found: SetDiagnosis, most: int, width: int | None) -> list[str]:
+    said = [one_line(one.text, widest=_SENTENCE) for one in set_sentences(name, found)]
+    lines = [wrapped(line, width, indent="  ") for line in said]
     tables = [_counts_table(found)]
     if found.styles:
         tables.append(_styles_table(found))
@@ -53,7 +57,8 @@ def _set_blocks(name: str, found: SetDiagnosis, most: int) -> list[str]:
     tables += _problem_tables(found, most)
     if found.features:
         tables.append(_features_table(found))
-    return ["\n".join([one_line(set_label(name)).upper(), *lines]), *map(table_text, tables)]
+    shown = [table_text(table, width=width) for table in tables]
+    return ["\n".join([one_line(set_label(name)).upper(), *lines]), *shown]
 
 
 def _counts_table(found: SetDiagnosis) -> "Table":
@@ -178,12 +183,12 @@ def _with_null(one: Total) -> str:
     return f"{one.observed} ({one.lo} to {one.hi})"
 
 
-def _level_note(found: Diagnosis) -> str:
+def _level_notes(found: Diagnosis) -> tuple[str, str]:
     levels = found.levels
     return (
         "Two draws of one model are told apart in anything with a chance of at most "
-        f"{found.fdr:g}.\n"
+        f"{found.fdr:g}.",
         f"Lists were made at {levels.lost:.2g} (lost), {levels.gained:.2g} (gained), "
         f"{levels.styles:.2g} (styles), {levels.totals:.2g} (totals) and {levels.features:.2g} "
-        "(features)."
+        "(features).",
     )

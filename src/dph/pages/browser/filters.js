@@ -28,11 +28,38 @@ function filterAddress(filter) {
 }
 
 /**
+ * What each word of a filter can be, by its name in an address.
+ * @returns {Record<string, string[]>}
+ */
+function knownWords() {
+  const keys = index.runs.map((run) => run.key);
+  return {
+    set: index.sets.map((set) => set.set), run: keys, change: CHANGES, outcome: index.outcomes,
+    style: index.styles, sort: ["place", "id", "spread", ...keys],
+  };
+}
+
+/**
+ * A sentence for each word of an address that names nothing there is.
  * @param {string} address
- * @returns {Filter}
+ * @returns {string[]}
+ */
+function wrongWords(address) {
+  const words = new URLSearchParams(address);
+  return Object.entries(knownWords()).flatMap(([name, known]) => {
+    const value = words.get(name);
+    return !value || known.includes(value) ? []
+      : [`The address asks for ${name}=${value}, which is not known and not used; ${name} is one of ${known.join(", ") || "none"}.`];
+  });
+}
+
+/**
+ * @param {string} address
+ * @returns {Filter} without words that name nothing
  */
 function filterOf(address) {
-  const words = new URLSearchParams(address);
+  const words = new URLSearchParams(address), known = knownWords();
+  for (const [name, values] of Object.entries(known)) if (!values.includes(words.get(name) || "")) words.delete(name);
   /** @param {string} key */
   const number = (key) => {
     const value = Number.parseInt(words.get(key) || "", 10);

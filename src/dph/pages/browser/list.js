@@ -22,7 +22,9 @@ class LongList {
 
   /** The height of a row, which the style sheet decides. */
   get height() {
-    return Number.parseFloat(getComputedStyle(this.scroller).getPropertyValue("--row")) || 44;
+    const style = getComputedStyle(this.scroller);
+    const lines = Number.parseFloat(style.getPropertyValue("--lines")) || 1;
+    return (Number.parseFloat(style.getPropertyValue("--row")) || 44) + 26 * (lines - 1);
   }
 
   /** @param {Listing} listing */

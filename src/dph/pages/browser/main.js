@@ -11,6 +11,8 @@ function page() {
 
 /** @param {boolean} [first] whether the page was just opened */
 async function showPage(first = false) {
+  const asked = location.hash;
+  readSwitches();
   const name = page();
   for (const section of document.querySelectorAll("main > section")) {
     if (section instanceof HTMLElement) section.hidden = section.id !== name;
@@ -28,13 +30,13 @@ async function showPage(first = false) {
     list.focus();
   }
   if (name === "problem") {
-    const [set, id] = location.hash.replace("#/problem/", "").split("/").map(readable);
+    const [set, id] = location.hash.split("?")[0].replace("#/problem/", "").split("/").map(readable);
     await showProblem(set || "", id || "");
     window.scrollTo(0, 0);
   }
   if (!first && name !== "problems") byId("main").focus({ preventScroll: name === "problem" });
   whenIdle(drawShown);
-  document.documentElement.dataset.shown = location.hash || "#/";
+  document.documentElement.dataset.shown = asked || "#/";
 }
 
 /**
@@ -64,7 +66,6 @@ async function start() {
   startCharts();
   await showPage(true);
   window.addEventListener("hashchange", () => showPage());
-  applyRuns();
   document.documentElement.dataset.ready = "yes";
   whenIdle(startReading);
 }

@@ -127,8 +127,25 @@ function problemRow(problem, row) {
 function go(change) {
   filter = { ...filter, ...change };
   const address = filterAddress(filter);
-  history.replaceState(null, "", `#/problems${address ? `?${address}` : ""}`);
+  history.replaceState(null, "", withSwitches(`#/problems${address ? `?${address}` : ""}`));
   showProblems();
+}
+
+const narrow = window.matchMedia("(max-width: 52rem)");
+const ABREAST = 3; // runs in a line of a row where it is narrow, as in style.css
+
+/**
+ * What stands in the place of a list without problems, and what of the address is not known.
+ * @param {number} count
+ * @param {string[]} wrong
+ */
+function showEmpty(count, wrong) {
+  const place = byId("none");
+  const clear = make("button", { type: "button" }, "Clear the filters");
+  clear.addEventListener("click", () => go({ ...NO_FILTER, set: currentSet().set }));
+  place.replaceChildren(
+    ...wrong.map((what) => make("p", { class: "empty wrong" }, ...visible(what))),
+    count ? "" : make("p", { class: "empty" }, "No problem passes these filters. ", clear));
 }
 
 let asked = 0; // listings so far: of several under way only the last is shown
@@ -137,6 +154,7 @@ let asked = 0; // listings so far: of several under way only the last is shown
 async function showProblems() {
   const set = currentSet(), started = performance.now(), mine = ++asked;
   fillForm();
+  const wrong = wrongWords(location.hash.split("?")[1] || "");
   const listing = await readListing(set, filter, shownRuns().map((run) => run.key));
   if (mine !== asked) return;
   const runs = shownRuns().filter((run) => set.runs[run.key]);
@@ -146,8 +164,12 @@ async function showProblems() {
     sorter("spread", "Spread"));
   const table = byId("list");
   table.dataset.runs = String(runs.length);
+  table.classList.toggle("many", runs.length > 4);
+  table.style.setProperty("--columns", String(runs.length));
+  table.style.setProperty("--lines", String(narrow.matches ? Math.ceil(runs.length / ABREAST) : 1));
   table.setAttribute("aria-rowcount", String(listing.count + 1));
   list.show(listing);
+  showEmpty(listing.count, wrong);
   byId("counted").textContent = `${listing.count.toLocaleString()} of ${set.size.toLocaleString()} problems`;
   table.dataset.took = String(Math.round(performance.now() - started));
 }
@@ -169,7 +191,7 @@ function startProblems() {
   const scroller = make("div", { class: "scroller", tabindex: "0", role: "rowgroup" });
   table.append(make("div", { id: "titles", class: "row titles", role: "row" }), scroller);
   byId("problems").append(form,
-    make("p", { class: "note counts" }, make("span", { id: "counted", "aria-live": "polite" }), make("span", { id: "read" })), table);
+    make("p", { class: "note counts" }, make("span", { id: "counted", "aria-live": "polite" }), make("span", { id: "read" })), make("div", { id: "none", role: "status" }), table);
   list = new LongList(scroller, problemRow);
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", (event) => {
@@ -185,6 +207,7 @@ function startProblems() {
     go({ ...NO_FILTER, set: filter.set });
   });
   onRunsChanged.push(() => { if (!byId("problems").hidden) showProblems(); });
+  narrow.addEventListener("change", () => { if (!byId("problems").hidden) showProblems(); });
   onRead.push((done, all) => {
     byId("read").textContent = done < all ? ` – reading texts, ${done} of ${all} parts` : "";
     if (done === all && filter.q && !byId("problems").hidden) showProblems();

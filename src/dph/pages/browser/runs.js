@@ -16,10 +16,39 @@ function runSwitches() {
   return [...byId("runs").querySelectorAll("input")];
 }
 
+/**
+ * An address of the page that says which runs are switched off too.
+ * @param {string} address
+ */
+function withSwitches(address) {
+  const [path, asked = ""] = address.split("?");
+  const words = new URLSearchParams(asked);
+  words.delete("off");
+  if (hiddenRuns.size) words.set("off", [...hiddenRuns].join(" "));
+  const said = words.toString();
+  return said ? `${path}?${said}` : path;
+}
+
+/** Switch runs as the address says; an address that says nothing gets what is switched. */
+function readSwitches() {
+  const off = new URLSearchParams(location.hash.split("?")[1] || "").get("off");
+  if (off === null) return writeSwitches();
+  const keys = off.split(/[ +]/), boxes = runSwitches();
+  if (boxes.every((box) => keys.includes(box.value))) return;
+  for (const box of boxes) box.checked = !keys.includes(box.value);
+  applyRuns();
+}
+
+function writeSwitches() {
+  if (!hiddenRuns.size && !/[?&]off=/.test(location.hash)) return;
+  history.replaceState(null, "", withSwitches(location.hash || "#/"));
+}
+
 /** Show what is switched on, and nothing else. */
 function applyRuns() {
   hiddenRuns.clear();
   for (const box of runSwitches()) if (!box.checked) hiddenRuns.add(box.value);
+  writeSwitches();
   for (const element of document.querySelectorAll("main [data-run]")) {
     if (element instanceof HTMLElement) element.hidden = hiddenRuns.has(element.dataset.run || "");
   }

@@ -1,0 +1,167 @@
+"""What a run cost, stage by stage: answers drawn, their tokens, seconds. Loads no torch.
+
+Pre-sampling and stores count in full for every run that reads them, even where runs share one:
+each would have drawn it alone. A verdict, an evaluation and the initial model are no part of it.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from dph.files import read_json, write_json
+from dph.presampling.stores.manifest import read_store_manifest
+from dph.runs.layout import CONSOLIDATION, pool_directory, store_directory
+from dph.runs.pool_need import needs_pool
+from dph.settings import Recipe
+from dph.training.metrics_file import read_metrics
+
+_MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageCost:
+    """A stage's answers, their tokens and seconds; None: its files do not say."""
+
+    stage: str
+    answers: int | None
+    tokens: int | None
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunCost:
+    """The stages of a run that drew or trained, in their order."""
+
+    stages: Sequence[StageCost]
+
+    @property
+    def answers(self) -> int | None:
+        """Of all stages that say it; None where none does."""
+        known = [one.answers for one in self.stages if one.answers is not None]
+        return sum(known) if known else None
+
+    @property
+    def tokens(self) -> int | None:
+        """Of all drawn answers, likewise."""
+        known = [one.tokens for one in self.stages if one.tokens is not None]
+        return sum(known) if known else None
+
+    @property
+    def seconds(self) -> float | None:
+        """Of all stages, likewise."""
+        known = [one.seconds for one in self.stages if one.seconds is not None]
+        return sum(known) if known else None
+
+    @property
+    def untimed(self) -> list[str]:
+        """Stages whose seconds are not known: the sum is short of theirs."""
+        return [one.stage for one in self.stages if one.seconds is None]
+
+
+def run_cost(run: Path, recipe: Recipe | None) -> RunCost:
+    """What is on disk of each stage of ``run``; what was removed since is not counted.
+
+    Raises:
+        DphError: a file is damaged.
+    """
+    before = [] if recipe is None else [*_pool(run, recipe), *_stores(run, recipe)]
+    return RunCost(
+        [
+            *before,
+            *_training(run, "training"),
+            *([] if recipe is None else _store_after(run, recipe)),
+            *_training(run / CONSOLIDATION, "consolidation"),
+        ]
+    )
+
+
+def note_seconds(place: Path, seconds: float) -> None:
+    """Write down how long a pool or a store took, beside it: the same one has the same bytes."""
+    write_json(_seconds_file(place), {"seconds": round(seconds, 2)})
+
+
+@contextmanager
+def timed(place: Path) -> Iterator[None]:
+    """Add the seconds of a block that makes or completes a pool or a store; none where it fails."""
+    is_there, started = (place / _MANIFEST).is_file(), time.perf_counter()
+    before = noted_seconds(place) if is_there else None
+    yield
+    note_seconds(place, (before or 0.0) + time.perf_counter() - started)
+
+
+def noted_seconds(place: Path) -> float | None:
+    """The seconds that were written down; None of what an earlier version made."""
+    path = _seconds_file(place)
+    return float(read_json(path)["seconds"]) if path.is_file() else None
+
+
+def _seconds_file(place: Path) -> Path:
+    return place.with_name(f"{place.name}.seconds.json")
+
+
+def _pool(run: Path, recipe: Recipe) -> Iterator[StageCost]:
+    place = pool_directory(recipe, run)
+    samples = place / "samples.parquet"
+    if not _may_read_pool(recipe) or not (place / _MANIFEST).is_file() or not samples.is_file():
+        return
+    lengths = pc.list_value_length(pq.read_table(samples, columns=["token_ids"])["token_ids"])
+    yield StageCost(
+        stage="pre-sampling",
+        answers=len(lengths),
+        tokens=pc.sum(lengths).as_py() or 0,
+        seconds=noted_seconds(place),
+    )
+
+
+def _may_read_pool(recipe: Recipe) -> bool:
+    """Whether a pool was drawn for this run; a function of one's own is not imported to ask it."""
+    return ":" in recipe.objective.advantage.kind or needs_pool(recipe)
+
+
+def _stores(run: Path, recipe: Recipe) -> Iterator[StageCost]:
+    for name in recipe.used_stores:
+        yield from _store(name, store_directory(recipe, run, name))
+
+
+def _store_after(run: Path, recipe: Recipe) -> Iterator[StageCost]:
+    if recipe.consolidation.active:
+        name = str(recipe.consolidation.store)
+        yield from _store(name, store_directory(recipe, run / CONSOLIDATION, name))
+
+
+def _store(name: str, place: Path) -> Iterator[StageCost]:
+    if not (place / _MANIFEST).is_file():
+        return
+    counts = read_store_manifest(place / _MANIFEST).counts
+    yield StageCost(
+        stage=f"store {name}",
+        answers=counts.answers,
+        tokens=counts.tokens,
+        seconds=noted_seconds(place),
+    )
+
+
+def _training(directory: Path, stage: str) -> Iterator[StageCost]:
+    rows = read_metrics(directory / "metrics.jsonl")
+    if not rows:
+        return
+    drew = [row for row in rows if row.get("tokens") is not None]
+    timed = [float(row["seconds"]) for row in rows if row.get("seconds") is not None]
+    yield StageCost(
+        stage=stage,
+        answers=sum(_answers(row["tokens"], row.get("completion_tokens")) for row in drew)
+        if drew
+        else None,
+        tokens=sum(int(row["tokens"]) for row in drew) if drew else None,
+        seconds=sum(timed) if timed else None,
+    )
+
+
+def _answers(tokens: float, of_each: float | None) -> int:
+    """A step's answers: its tokens over the mean of one."""
+    return round(tokens / of_each) if of_each else 0
