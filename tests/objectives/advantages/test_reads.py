@@ -3,7 +3,7 @@ from functools import partial
 import pytest
 
 from dph.errors import SettingsError
-from dph.objectives import PKPO, BayesianBoundaryGate, GroupAdvantage, PassAtK, reads_of
+from dph.objectives import PKPO, AlphaDPG, BayesianBoundaryGate, GroupAdvantage, PassAtK, reads_of
 from dph.objectives.advantages.reads import least_samples_of
 
 
@@ -28,8 +28,9 @@ def test_reading_what_nobody_has_is_refused():
         reads_of(Greedy())
 
 
-def test_the_smallest_group_is_one_sample_unless_subsets_are_compared():
+def test_the_smallest_group_is_one_sample_unless_samples_are_compared():
     assert least_samples_of(GroupAdvantage()) == 1
     assert least_samples_of(PassAtK(4)) == 5
     assert least_samples_of(PKPO(4)) == 4
+    assert least_samples_of(AlphaDPG()) == 2
     assert least_samples_of(PKPO(4, "leave_one_out")) == 5
