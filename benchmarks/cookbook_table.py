@@ -89,8 +89,8 @@ def measured(directory: Path, run: str) -> Iterator[Row]:
             "problems": of["problems"],
             "samples": scores["samples"],
             "model": name,
-            "greedy": 100 * of["greedy"],
-            **{f"pass@{k}": 100 * value for k, value in of["pass_at_k"].items()},
+            "greedy": round(100 * of["greedy"], 4),
+            **{f"pass@{k}": round(100 * value, 4) for k, value in of["pass_at_k"].items()},
         }
 
 
@@ -115,7 +115,7 @@ def tables(rows: Sequence[Row]) -> str:
     parts = [
         f"{len(runs)} runs ({told}), {asked}. "
         "In per cent: mean ± half of its 95% interval over runs. In brackets the span of one run: "
-        "another run has all of its scores within them with a chance of 95%.",
+        "a score of another run lies within it with a chance of 95%.",
         "\n".join(_scores(rows)),
         "Differences within a run, in points, with 95% intervals over runs; in brackets how many "
         "runs have one above 0:",
@@ -190,13 +190,12 @@ def column(rows: Sequence[Row], model: str, name: str) -> list[float]:
 
 
 def span(rows: Sequence[Row], model: str, name: str) -> tuple[float, float]:
-    """Where one more run lies; all scores of the table at once do with a chance of 95%.
+    """Where one more run lies with a chance of 95%.
 
     Never narrower than one question either way, which is what a greedy score can tell.
     """
     values = column(rows, model, name)
-    together = len(TITLES) * len(columns(rows))
-    low, high = prediction_interval(values, together=together)
+    low, high = prediction_interval(values)
     question = 100 / rows[0]["problems"]
     return (
         max(0.0, min(low, fmean(values) - question)),

@@ -40,30 +40,22 @@ def t_interval(
 
 
 def prediction_interval(
-    values: Sequence[float], *, lowest: float = -inf, highest: float = inf, together: int = 1
+    values: Sequence[float], *, lowest: float = -inf, highest: float = inf
 ) -> tuple[float, float]:
     """Interval that one more value lies in with a chance of 95%, cut to [lowest, highest].
 
-    Equation: mean +- t s sqrt(1 + 1 / n), t the quantile of Student's t at 1 - 0.025 / together
-    with n - 1 degrees of freedom, if the values are normal.
-
-    ``together`` is how many such intervals are to hold at once (Bonferroni's inequality: they do
-    with a chance of 95% or more, however they hang together).
+    Equation: mean +- t s sqrt(1 + 1 / n), t the 97.5% quantile of Student's t with n - 1 degrees
+    of freedom, if the values are normal.
 
     Raises:
-        DataError: there are fewer than two values, or ``together`` is below 1.
+        DataError: there are fewer than two values.
 
     >>> lo, hi = prediction_interval([0.5, 0.7])
     >>> round(lo, 3), round(hi, 3)
     (-1.601, 2.801)
     """
-    if len(values) < 2 or together < 1:
-        raise DataError(
-            f"a prediction needs at least two values and together >= 1, got {len(values)} values, "
-            f"{together=}"
-        )
-    quantile = t_quantile(1 - 0.025 / together, len(values) - 1)
-    half = quantile * stdev(values) * sqrt(1 + 1 / len(values))
+    low, high = t_interval(values)
+    half = (high - low) / 2 * sqrt(len(values) + 1)
     middle = fmean(values)
     return max(lowest, middle - half), min(highest, middle + half)
 
