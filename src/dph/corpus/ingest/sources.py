@@ -95,7 +95,7 @@ def plan(
                 "give one of them a name of its own as NAME=PATH"
             )
         taken[label] = path
-        if out is not None and out.resolve() == path.resolve():
+        if out is not None and path.is_dir() and out.resolve() == path.resolve():
             raise DataError(f"{path} is an input: write the corpus to another directory")
         units += _units(label, path, facts.get(label, {}), columns or {}, out)
     if unknown := sorted(set(facts) - set(taken)):
