@@ -120,7 +120,7 @@ def tables(rows: Sequence[Row]) -> str:
         "Differences within a run, in points, with 95% intervals over runs; in brackets how many "
         "runs have one above 0:",
         "\n".join(_differences(rows)),
-        "Means by the kernels that computed them, each with its 95% interval over its runs:",
+        "Means by the kernels that computed them, in brackets the lowest and the highest run:",
         "\n".join(_by_kernels(rows, by_kernels)),
     ]
     return "\n\n".join(parts) + "\n"
@@ -172,7 +172,7 @@ def _by_kernels(rows: Sequence[Row], runs: Mapping[str, Sequence[str]]) -> Itera
     yield from _head([f"{name}, {column}" for column in shown for name in runs])
     for model, title in TITLES.items():
         cells = [
-            _mean(column([row for row in rows if row["run"] in of], model, name))
+            _range(column([row for row in rows if row["run"] in of], model, name))
             for name in shown
             for of in runs.values()
         ]
@@ -212,9 +212,11 @@ def outside(rows: Sequence[Row], run: Iterator[Row]) -> Iterator[str]:
                 yield f"{row['model']}, {name}: {row[name]:.1f} is not in {low:.1f} to {high:.1f}"
 
 
+def _range(values: Sequence[float]) -> str:
+    return f"{fmean(values):.1f} ({min(values):.0f} to {max(values):.0f})"
+
+
 def _mean(values: Sequence[float], sign: str = "") -> str:
-    if len(values) < 2:
-        return f"{fmean(values):{sign}.1f}"
     half = t_interval(values)[1] - fmean(values)
     return f"{fmean(values):{sign}.1f} ± {half:.1f}"
 
