@@ -48,5 +48,9 @@ def test_what_is_neither_a_name_nor_a_function_of_a_module_is_refused(given):
 def test_an_unknown_name_is_refused_with_the_choices(name):
     with pytest.raises(SettingsError) as caught:
         make_verifier(name)
-    for part in (repr(name), "sql, math, math_qwen, code, reasoning_gym, number, exact", "module:function"):
+    for part in (
+        repr(name),
+        "sql, math, math_qwen, code, reasoning_gym, number, exact",
+        "module:function",
+    ):
         assert part in str(caught.value)
