@@ -26,8 +26,8 @@ INDEX = pa.schema(
 """The columns of the index: a row for each thing that is looked for."""
 
 _WORD = re.compile(r"\w+")
-_NUMBER = re.compile(r"\d\w*|_+")
-"""A word that says nothing by itself: 12, 0x1f, 1e5."""
+_NUMBER = re.compile(r"\d\w*|_+|[a-z]")
+"""A word that says nothing by itself: 12, 0x1f, 1e5, or a letter, as in lists of letters."""
 GRAM, ENTRY_POINT, QUERY, DATABASE = "words", "entry_point", "query", "database"
 """The kinds of things that are looked for."""
 _QUERIES, _DATABASES = ("query", "sql", "SQL", "gold_sql"), ("db_id", "database")
@@ -112,7 +112,7 @@ def _things(row: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
 
 
 def _grams(text: str) -> list[int]:
-    """The runs of 10 words, without those of numbers alone, which tables of any kind share."""
+    """The runs of 10 words, without those of numbers and letters alone, which any table has."""
     hashes = shingle_hashes(text, WORDS)
     if not len(hashes):
         return []
