@@ -100,7 +100,12 @@ def test_numbers_alone_are_no_evidence(tmp_path):
     numbers = " ".join(str(n) for n in range(12))
     named = f"weights {numbers}"
     path = tmp_path / "tests.jsonl"
-    path.write_text(json.dumps({"prompt": f"Sort {named}", "tests": ["0x1f 1e5 _ 2 " * 5, "a b c d e f g h i j k"]}) + "\n")
+    path.write_text(
+        json.dumps(
+            {"prompt": f"Sort {named}", "tests": ["0x1f 1e5 _ 2 " * 5, "a b c d e f g h i j k"]}
+        )
+        + "\n"
+    )
     corpus = small_corpus(
         tmp_path / "in",
         [
