@@ -36,7 +36,7 @@ def recipe_shots(
         seed=settings.seed,
         where=str(file or data.train),
     )
-    shown = {each.problem_id for each in (same_prompts(train, chosen))}
+    shown = {each.problem_id for each in same_prompts(train, chosen)}
     left = tuple(problem for problem in train if problem.problem_id not in shown)
     return Shots(examples, settings.template or TEMPLATE), left
 

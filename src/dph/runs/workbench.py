@@ -264,8 +264,8 @@ def open_workbench(
     if recipe.model.threads:
         torch.set_num_threads(recipe.model.threads)
     shots, problems = recipe_shots(recipe, problems)
+    tests = sets or SetProblems(recipe)
     if shots is not None:
-        tests = sets or SetProblems(recipe)
         require_no_shown_test(shots, [(name, tests[name]) for name in data.sets])
     verifier = verifier_maker(recipe)(recipe.data.verifier)
     try:
@@ -273,7 +273,7 @@ def open_workbench(
             recipe=recipe,
             tokenizer=tokenizer,
             problems=problems,
-            sets=sets or SetProblems(recipe),
+            sets=tests,
             verifier=verifier,
             shots=shots,
             accept_verifier=accept_verifier,

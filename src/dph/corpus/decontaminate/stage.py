@@ -14,6 +14,7 @@ from dph.corpus.decontaminate.test_sets import (
     ENTRY_POINT,
     GRAM,
     QUERY,
+    WORD,
     WORDS,
     TestSets,
     read_index,
@@ -26,7 +27,6 @@ CHECKS = (GRAM, ENTRY_POINT, QUERY, DATABASE)
 """What a document can be compared by."""
 
 _DEFINITION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)[ \t]*\(", re.MULTILINE)
-_WORD = re.compile(r"\w+")
 
 
 class Decontamination:
@@ -66,7 +66,7 @@ class Decontamination:
         by_set: dict[str, list[int]] = {}
         for hit in hits.tolist():
             by_set.setdefault(self._sets.gram_sets[places[hit]], []).append(hit)
-        words = _WORD.findall(text) if by_set else []
+        words = WORD.findall(text) if by_set else []
         for name, found in sorted(by_set.items()):
             shared = " ".join(words[found[0] : found[0] + WORDS])
             yield Drop(f"{GRAM}:{name}", value=float(len(found)), threshold=">= 1", note=shared)

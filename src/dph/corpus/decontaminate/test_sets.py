@@ -25,7 +25,7 @@ INDEX = pa.schema(
 )
 """The columns of the index: a row for each thing that is looked for."""
 
-_WORD = re.compile(r"\w+")
+WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d\w*|_+|[a-z]")
 """A word that says nothing by itself: 12, 0x1f, 1e5, or a letter, as in lists of letters."""
 GRAM, ENTRY_POINT, QUERY, DATABASE = "words", "entry_point", "query", "database"
@@ -116,7 +116,7 @@ def _grams(text: str) -> list[int]:
     hashes = shingle_hashes(text, WORDS)
     if not len(hashes):
         return []
-    numbers = np.array([bool(_NUMBER.fullmatch(word)) for word in _WORD.findall(text)], dtype=int)
+    numbers = np.array([bool(_NUMBER.fullmatch(word)) for word in WORD.findall(text)], dtype=int)
     in_a_row = np.convolve(numbers, np.ones(WORDS, dtype=int), mode="valid")
     found: list[int] = hashes[in_a_row < WORDS].tolist()
     return found

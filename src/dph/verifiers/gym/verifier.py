@@ -60,7 +60,7 @@ class GymVerifier(Closing):
         """One verdict for each pair, in order.
 
         Raises:
-            DataError: a problem does not name its entry, or its prompt is not the question.
+            DataError: a problem does not name its entry or its question.
             VerifierError: a worker failed.
         """
         verdicts = [_NO_ANSWER] * len(problems)
