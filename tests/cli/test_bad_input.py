@@ -153,7 +153,7 @@ def test_a_pool_of_another_model(dph, example, tmp_path):
     model.save_pretrained(example.parent / "model")
     for verb in ("presample", "train", "run"):
         assert_refused(dph(verb, example, "--out", run), "model fingerprint was")
-    assert sorted(path.name for path in run.iterdir()) == [".lock", "pool"]
+    assert sorted(path.name for path in run.iterdir()) == [".lock", "pool", "pool.seconds.json"]
 
 
 def test_a_run_with_other_settings(dph, example, tmp_path):

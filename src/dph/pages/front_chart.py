@@ -121,7 +121,7 @@ def label_places(
     as ``_MOST_LEVELS`` lines go.
 
     >>> label_places([(50, 90), (50, 90), (280, 20)], [5, 5, 5])
-    [('right', 0), ('right', 1), ('left', 0)]
+    [('right', 0), ('left', 0), ('left', 0)]
     """
     marks = [(x - 4, y - 4, x + 4, y + 4) for x, y in points]
     taken: list[Box] = []

@@ -35,23 +35,23 @@ def check_memory(
         findings.unchecked.append("the memory it takes: there is no model, or no training problem")
         return
     device = device or device_at_hand(recipe.model.device)
+    cuda = device is not None and device.cuda
     try:
         shape = read_shape(model.directory)
         longest = _longest(recipe, model, training.problems)
+        if longest is None:
+            findings.unchecked.append("the memory it takes: the lengths of prompts need torch")
+            return
+        found = estimate(
+            recipe,
+            shape,
+            load_of(recipe, prompt=longest),
+            cuda=cuda,
+            gpu=device.memory if device is not None and cuda else 0.0,
+        )
     except (ModelError, SettingsError) as error:
         findings.unchecked.append(f"the memory it takes: {error}")
         return
-    if longest is None:
-        findings.unchecked.append("the memory it takes: the lengths of prompts need torch")
-        return
-    cuda = device is not None and device.cuda
-    found = estimate(
-        recipe,
-        shape,
-        load_of(recipe, prompt=longest),
-        cuda=cuda,
-        gpu=device.memory if device is not None and cuda else 0.0,
-    )
     findings.memory = found
     findings.device = device
     if device is not None and (refusal := _too_much(found, device)):
