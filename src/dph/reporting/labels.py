@@ -28,6 +28,7 @@ _METHODS: Mapping[str, str] = MappingProxyType(
         "differential_smoothing": "Differential smoothing",
         "bbg": "BBG",
         "alpha_dpg": "Alpha-DPG",
+        "flowrl": "FlowRL",
         "entropy_bonus": "Entropy bonus",
         "exact_rkl": "Exact RKL",
         "exact_fkl": "Exact FKL",
