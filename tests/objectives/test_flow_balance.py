@@ -252,5 +252,5 @@ def test_samples_without_an_advantage_stay_because_the_policy_may_have_moved():
 
 @pytest.mark.parametrize(("low", "high"), [(1.1, 0.2), (-0.1, 0.2), (0.2, -0.1)])
 def test_bounds_that_no_weight_can_have_are_refused(low, high):
-    with pytest.raises(SettingsError, match="clip_(low|high) must"):
+    with pytest.raises(SettingsError, match=r"clip_(low|high) must"):
         FlowBalance(low, high)

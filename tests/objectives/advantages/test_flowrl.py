@@ -117,7 +117,8 @@ def test_the_target_of_one_token_is_the_softmax_of_reward_over_the_initial_polic
     assert found.abs().max() < 1e-15
 
 
-def test_an_unknown_scale_is_refused(no_type_checks):
+@pytest.mark.usefixtures("no_type_checks")
+def test_an_unknown_scale_is_refused():
     with pytest.raises(SettingsError, match="'std' or 'none', got 'mean'"):
         FlowRL(scale="mean")
 
