@@ -22,8 +22,8 @@ class FlowBalance:
     Limits: at pi = pi_old the gradient is -2 A grad log pi(y) / |y|. An answer with A = 0 is held
     where it is. The bounds limit the weight and cut no gradient.
     Overflow: quadratic in l / |y|; the weight is at most 1 + clip_high.
-    Differs from the authors' code: the first computes the bounded weight and multiplies with the
-    unbounded one; later ones bound it at 10, or take the mean log-ratio a token for its sum.
+    Differs from the authors' code: it computes the bounded weight and multiplies with the unbounded
+    one. verl's recipe of it bounds the weight at 10, or that of the mean log-ratio a token.
 
     Raises:
         SettingsError: ``clip_low`` outside [0, 1], or ``clip_high`` below 0.

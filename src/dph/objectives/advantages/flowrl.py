@@ -26,10 +26,10 @@ class FlowRL:
     pi_old(y) = pi_0(y) exp(|y| (beta r(y) - c)) for some c. Groups of equal rewards move back
     towards the initial policy.
     Differs from the paper: there log Z is a network on the mean of the prompt's last hidden
-    states, trained together with the policy. What such a network is fitted to on a prompt is the
-    mean of the log Z of its groups, which this one is without a network, as in VarGrad
-    (arXiv:2010.10436). The sample itself is part of its group's mean: where r does not depend on
-    the group, the expected gradient is (n - 1) / n of that with a network that fits perfectly.
+    states, trained together with the policy. The best such network says on each prompt the mean of
+    the log Z of its groups; here each group has its own, as in VarGrad (arXiv:2010.10436). A sample
+    is part of its group's mean: where r does not depend on the group, the expected gradient is
+    (n - 1) / n of that with the best network.
 
     Args:
         beta: how much a standard deviation of reward weighs; 15 in the authors' code.
