@@ -254,3 +254,27 @@ def test_samples_without_an_advantage_stay_because_the_policy_may_have_moved():
 def test_bounds_that_no_weight_can_have_are_refused(low, high):
     with pytest.raises(SettingsError, match=r"clip_(low|high) must"):
         FlowBalance(low, high)
+
+
+def test_following_the_methods_expected_gradient_ends_at_the_target():
+    # Every step has all groups of two, each as likely as the policy makes it now.
+    objective, pairs = flowrl(beta=0.5), torch.tensor(PAIRS)
+    pull = 0.5 / (sqrt(0.5) + 1e-6)
+    aim = target(0.5, [pull if r else -pull for r in REWARDS])
+    policy = table(INITIAL, learns=True)
+    optimizer = torch.optim.Adam([policy], lr=0.1)
+    initial, rewards = text_logprobs(table(INITIAL)), torch.tensor(REWARDS, dtype=torch.float64)
+    assert (initial - aim).abs().max() > 0.3
+    for _ in range(150):
+        drawn = text_logprobs(policy).detach()
+        samples = GroupSamples(
+            logprobs=drawn[pairs], lengths=lengths()[pairs], ref_logprobs=initial[pairs]
+        )
+        found = objective.advantage(rewards[pairs], samples).flatten()
+        likely = drawn[pairs].sum(-1).exp()[:, None].expand(-1, 2).flatten()
+        rows = pairs.flatten()
+        batch = batch_of(rows, policy, policy.detach(), found, likely / 2 / lengths()[rows])
+        optimizer.zero_grad()
+        mixed_loss(batch, objective).total.backward()
+        optimizer.step()
+    assert torch.allclose(text_logprobs(policy), aim, rtol=0, atol=1e-3)
