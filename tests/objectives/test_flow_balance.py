@@ -186,11 +186,19 @@ def test_the_loss_of_a_row_by_hand():
     wide = FlowBalance(0.2, 0.6)(tokens)
     assert wide.loss[0].tolist() == pytest.approx([exp(0.4) * 0.09] * 2, rel=1e-6)
     assert not wide.clipped_high.any()
-    tokens = policy_tokens([[-1.3, -2.1]], [0.5], old=[[-1.0, -2.0]])
-    term = FlowBalance(0.2, 0.3)(tokens)  # exp(-0.4) = 0.67 is held at 0.8, and delta is -0.7
-    assert term.loss[0].tolist() == pytest.approx([0.8 * 0.49] * 2, rel=1e-6)
+    tokens = policy_tokens([[-1.2, -2.1]], [0.5], old=[[-1.0, -2.0]])
+    term = FlowBalance(0.2, 0.3)(tokens)  # exp(-0.3) = 0.74 is held at 0.8, and delta is -0.65
+    assert term.loss[0].tolist() == pytest.approx([0.8 * 0.4225] * 2, rel=1e-6)
     assert term.clipped_low.all()
     assert not term.clipped_high.any()
+
+
+def test_the_policy_that_drew_the_samples_has_no_gradient():
+    old = torch.tensor([[-1.3, -2.1]], dtype=torch.float64, requires_grad=True)
+    logprobs = torch.tensor([[-1.0, -2.0]], dtype=torch.float64, requires_grad=True)
+    FlowBalance()(policy_tokens(logprobs, [0.5], old=old)).loss.sum().backward()
+    assert old.grad is None
+    assert logprobs.grad is not None
 
 
 def test_the_weight_has_no_gradient_and_its_bounds_cut_none():

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from dph.divergences.precision import at_least_float32
@@ -38,7 +37,7 @@ class FlowBalance:
     def __call__(self, tokens: PolicyTokens) -> PolicyTerm:
         """The loss of every token, and where a bound holds the weight."""
         change = at_least_float32(tokens.logprobs) - at_least_float32(tokens.old_logprobs).detach()
-        moved = torch.where(tokens.mask, change, 0.0).sum(-1)
+        moved = change.sum(-1)  # both are 0 outside the mask
         ratio = moved.detach().exp()
         weight = ratio.clamp(1 - self.clip_low, 1 + self.clip_high)
         delta = moved / tokens.mask.sum(-1).clamp(min=1) - tokens.advantages.to(moved.dtype)
