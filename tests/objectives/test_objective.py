@@ -193,6 +193,8 @@ def test_terms_that_choose_tokens_are_told_apart_whatever_they_are_called():
         ({"divergence": "jensen_shannon", "js_definition": True, "eta": 0.1}, True, False),
         ({"advantage": {"kind": "bbg"}}, False, False),
         ({"advantage": {"kind": "alpha_dpg"}}, True, False),
+        ({"advantage": {"kind": "flowrl"}}, True, False),
+        ({"surrogate": {"kind": "flow_balance"}}, False, False),
     ],
 )
 def test_what_is_asked_of_the_initial_policy_is_what_terms_read(settings, logprobs, tables):

@@ -316,10 +316,13 @@ def test_an_advantage_of_ones_own_may_read_the_counts_too(tmp_path, make_recipe)
     assert result.pool is not None
 
 
-def test_an_advantage_of_ones_own_may_compare_with_the_initial_policy_without_a_pool(
-    tmp_path, make_recipe
+@pytest.mark.parametrize(
+    ("method", "objective"), [("grpo", {"advantage": {"kind": COMPARING}}), ("flowrl", {})]
+)
+def test_an_advantage_may_compare_with_the_initial_policy_without_a_pool(
+    tmp_path, make_recipe, method, objective
 ):
-    recipe = make_recipe("grpo", objective={"advantage": {"kind": COMPARING}})
+    recipe = make_recipe(method, objective=objective)
     with open_workbench(recipe) as bench:
         result = run_stages(bench, tmp_path / "run", Silent())
     assert result.trained.step == 2

@@ -45,6 +45,9 @@ def test_the_defaults_are_allowed(engine):
         ("trl", "objective.advantage.kind", "bbg"),
         ("trl", "objective.advantage.kind", "alpha_dpg"),
         ("verl", "objective.advantage.kind", "alpha_dpg"),
+        ("trl", "objective.advantage.kind", "flowrl"),
+        ("verl", "objective.advantage.kind", "flowrl"),
+        ("trl", "objective.surrogate.kind", "flow_balance"),
         ("trl", "objective.surrogate.kind", "clip_cov"),
         ("trl", "train.problems_per_step", 0),
         ("trl", "train.shared_prompts", "never"),
@@ -90,11 +93,11 @@ def test_a_term_that_weighs_nothing_is_not_in_the_way():
 REFUSED = {
     "trl": {
         *("dapo", "dph_js_definition", "dyjr", "bbg", "entropy_bonus", "exact_rkl", "exact_fkl"),
-        *("alpha_dpg", "clip_cov", "kl_cov", "ttrl", "consensus"),
+        *("alpha_dpg", "flowrl", "clip_cov", "kl_cov", "ttrl", "consensus"),
     },
     "verl": {
         *("dyjr", "bbg", "entropy_bonus", "exact_rkl", "exact_fkl", "clip_cov", "kl_cov"),
-        *("alpha_dpg", "ttrl", "consensus"),
+        *("alpha_dpg", "flowrl", "ttrl", "consensus"),
     },
 }
 """The methods that an engine cannot train, as docs/engines.md says."""

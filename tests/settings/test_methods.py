@@ -61,11 +61,19 @@ def test_the_covariance_methods_have_the_shares_and_bounds_of_their_paper():
     assert penalty.parameters == {"share": 2e-3}
 
 
+def test_flowrl_has_the_beta_and_the_mean_over_answers_of_its_paper():
+    # arXiv:2509.15207; beta = 15 in the authors' code, and a mean over answers, not tokens
+    objective = resolve_recipe({**MINIMAL, "method": "flowrl"}).objective
+    assert objective.advantage.parameters == {"beta": 15.0, "scale": "std"}
+    assert (objective.surrogate.kind, objective.reduction) == ("flow_balance", "sequence_mean")
+    assert objective.surrogate.parameters == {"clip_low": 0.2, "clip_high": 0.2}
+
+
 @pytest.mark.parametrize(
     ("method", "reads"),
     [
         *(("entropy_bonus", False), ("exact_rkl", True), ("exact_fkl", True), ("kl_cov", False)),
-        *(("bbg", False), ("alpha_dpg", True)),
+        *(("bbg", False), ("alpha_dpg", True), ("flowrl", True)),
     ],
 )
 def test_only_methods_that_compare_with_the_initial_policy_load_it(method, reads):

@@ -176,7 +176,10 @@ def test_a_recipe_is_found_by_a_path_given_as_text(recipe_file):
 def test_every_name_of_another_package_leads_to_a_key_that_is_there():
     known = {key for key, _ in known_keys()} | {f"objective.{name}" for name in SHORTHAND}
     assert set(NAMES_ELSEWHERE.values()) <= known
-    assert not {key.rpartition(".")[2] for key in known} & set(NAMES_ELSEWHERE)
+    # FlowRL's beta is a key of its own; anywhere else beta is TRL's and verl's weight of the KL.
+    assert {key.rpartition(".")[2] for key in known} & set(NAMES_ELSEWHERE) == {"beta"}
+    with pytest.raises(SettingsError, match=r"train\.beta; did you mean objective\.kl_coefficient"):
+        resolve_recipe({"train": {"beta": 0.1}})
 
 
 def test_a_bare_path_of_a_set_takes_further_keys(recipe_file):

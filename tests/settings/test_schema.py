@@ -124,6 +124,7 @@ def test_betas_lie_below_one(betas):
         ("ucpo", False, False, False),
         ("bbg", False, False, True),
         ("alpha_dpg", False, True, True),
+        ("flowrl", False, True, False),
     ],
 )
 def test_only_the_methods_that_need_them_get_a_pool_and_a_reference_model(

@@ -3,11 +3,16 @@
 import re
 from pathlib import Path
 
+from dph.files import read_json
 from dph.study.planner import Planner
+from dph.study.rows import read_rows
+from dph.study.rule_lock import current_lock, default_places, locked_choices
 from dph.study.study_file import load_study
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "study.md"
+OURS = ROOT / "benchmarks" / "study" / "STUDY.toml"
+RIVALS = ROOT / "benchmarks" / "rivals" / "STUDY.toml"
 
 
 def blocks():
@@ -15,9 +20,51 @@ def blocks():
 
 
 def test_our_own_study_is_valid():
-    plan = Planner(load_study(ROOT / "benchmarks" / "study" / "STUDY.toml")).plan({})
+    plan = Planner(load_study(OURS)).plan({})
     assert plan.total > 100
     assert any(run.label == "GRPO" for run in plan.runs)
+
+
+def test_the_rows_of_our_own_study_obey_its_rule_and_are_runs_that_it_asks_for():
+    # A run's name holds a hash of its method's settings: a method that changes loses its rows.
+    study = load_study(OURS)
+    places = default_places(study, OURS.parent / "results")
+    rows, chosen = read_rows(places), locked_choices(places)
+    assert rows
+    assert chosen
+    assert read_json(places.lock)["rule_sha256"] == study.rule_sha256
+    assert current_lock(study, places, rows).replaces == ()
+    plan = Planner(study, chosen).plan(rows)
+    assert set(rows) <= {run.id for run in plan.runs}
+    assert chosen.items() <= plan.choices.items()
+
+
+def test_the_study_of_the_rivals_runs_what_ours_shares_under_the_same_names():
+    ours, rivals = (Planner(load_study(path)).plan({}) for path in (OURS, RIVALS))
+
+    def names(plan, label):
+        return {run.id for run in plan.runs if run.label == label}
+
+    assert names(rivals, "base") == names(ours, "base")
+    assert names(rivals, "GRPO") == names(ours, "GRPO")
+    assert len(names(rivals, "GRPO")) == 2 * 3 * 4  # worlds, development seeds, learning rates
+
+
+def test_the_study_of_the_rivals_tries_their_strengths_on_development_seeds_alone():
+    file = load_study(RIVALS).file
+    grids = {method.label: method.strengths for method in file.methods}
+    assert grids["Alpha-DPG"] == (0.0, 0.5, 0.9, 0.999)
+    assert grids["FlowRL"] == (0.03, 0.15, 1.0, 15.0)
+    ours = load_study(OURS).file.study
+    assert file.study.seeds_development == ours.seeds_development
+    assert file.study.seeds_report == ours.seeds_report
+    # Rivals wait for GRPO's learning rate: 2 worlds, 4 strengths on 3 seeds and 10 report seeds.
+    plan = Planner(load_study(RIVALS)).plan({})
+    waiting = {(left.site.name, left.method.label): left.seeds for left in plan.undecided}
+    for world in ("sql-2", "countdown-1"):
+        for label in ("Alpha-DPG", "FlowRL"):
+            seeds = waiting[world, label]
+            assert sorted(seeds) == sorted([*[300, 301, 302] * 4, *range(400, 410)])
 
 
 def test_the_study_of_the_page_is_valid(tmp_path):

@@ -30,7 +30,7 @@ from dph.training.updating import TrainingForward
 
 METHODS = ["grpo", "dapo", "rkl", "alpha", "dph_f", "dph_js", "dph_js_definition", "dyjr"]
 ADVANTAGES = ["maxrl", "f_grpo", "ucpo", "pass_at_k", "pkpo", "differential_smoothing"]
-ADVANTAGES += ["bbg", "alpha_dpg"]
+ADVANTAGES += ["bbg", "alpha_dpg", "flowrl"]
 
 
 def make_recipe(method, **train_settings):
@@ -135,7 +135,7 @@ def test_reward_rises(start, tmp_path):
     assert sum(rewards[-5:]) / 5 > sum(rewards[:5]) / 5 + 0.2
 
 
-@pytest.mark.parametrize("method", ["dapo", "dph_f", "dyjr", "ucpo", "bbg", "alpha_dpg"])
+@pytest.mark.parametrize("method", ["dapo", "dph_f", "dyjr", "ucpo", "bbg", "alpha_dpg", "flowrl"])
 @pytest.mark.parametrize("killed_after", [1, 3])
 def test_a_killed_run_ends_with_bit_identical_weights_and_metrics(
     start, tmp_path, method, killed_after

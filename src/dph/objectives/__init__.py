@@ -11,6 +11,7 @@ from dph.objectives.advantages import (
     BayesianBoundaryGate,
     BayesianBoundaryGateOfGroup,
     DifferentialSmoothing,
+    FlowRL,
     FocalAdvantage,
     GroupAdvantage,
     MaxRL,
@@ -28,6 +29,7 @@ from dph.objectives.clip_cov import ClipCov
 from dph.objectives.dual_ascent import DualAscent
 from dph.objectives.entropy import EntropyBonus
 from dph.objectives.exact_kl import ExactForwardKL, ExactReverseKL
+from dph.objectives.flow_balance import FlowBalance
 from dph.objectives.kl_cov import KLCov
 from dph.objectives.kl_penalty import KLPenalty, kl_penalty
 from dph.objectives.mixed import (
@@ -85,6 +87,8 @@ __all__ = [
     "EntropyBonus",
     "ExactForwardKL",
     "ExactReverseKL",
+    "FlowBalance",
+    "FlowRL",
     "FocalAdvantage",
     "GroupAdvantage",
     "GroupSamples",

@@ -54,7 +54,7 @@ class Buckets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyTerm:
-    """Loss of every token, and which tokens have their gradient cut by which bound."""
+    """Loss of every token, and where which bound cuts the gradient or holds the row's weight."""
 
     loss: Float[Tensor, "rows tokens"]
     clipped_low: Bool[Tensor, "rows tokens"]

@@ -28,6 +28,7 @@ _METHODS: Mapping[str, str] = MappingProxyType(
         "differential_smoothing": "Differential smoothing",
         "bbg": "BBG",
         "alpha_dpg": "Alpha-DPG",
+        "flowrl": "FlowRL",
         "entropy_bonus": "Entropy bonus",
         "exact_rkl": "Exact RKL",
         "exact_fkl": "Exact FKL",
@@ -44,10 +45,10 @@ def method_label(name: str) -> str:
     >>> method_label("dph_f"), method_label("rkl_0.3"), method_label("mine")
     ('DPH-F', 'RKL 0.3', 'mine')
     """
-    for known, label in _METHODS.items():
+    for known in sorted(_METHODS, key=len, reverse=True):  # alpha_dpg is no alpha
         rest = name.removeprefix(known)
         if name.startswith(known) and (not rest or not rest[0].isalnum()):
-            return f"{label} {rest.lstrip('_-@ =')}".strip()
+            return f"{_METHODS[known]} {rest.lstrip('_-@ =')}".strip()
     return name
 
 

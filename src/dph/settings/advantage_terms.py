@@ -112,6 +112,18 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
             ),
             reads=frozenset({LOGPROBS, REF_LOGPROBS, BASE_CORRECT}),
         ),
+        "flowrl": Term(
+            path="dph.objectives.advantages:FlowRL",
+            summary="distance to the initial policy tilted by rewards (FlowRL)",
+            parameters=parameters(
+                beta=(
+                    float,
+                    Field(15.0, ge=0, description="nats a token of a standardised reward of 1"),
+                ),
+                scale=_SCALE,
+            ),
+            reads=frozenset({LOGPROBS, REF_LOGPROBS}),
+        ),
         "bbg_group": Term(
             path="dph.objectives.advantages:BayesianBoundaryGateOfGroup",
             summary="GRPO's times what the problem can still add to Pass@k, by the group at hand",

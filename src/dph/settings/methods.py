@@ -67,6 +67,13 @@ METHODS: dict[str, dict[str, dict[str, Any]]] = {
     "differential_smoothing": _advantage("differential_smoothing"),
     "bbg": _advantage("bbg"),
     "alpha_dpg": _advantage("alpha_dpg"),
+    "flowrl": {
+        "objective": {
+            "advantage": {"kind": "flowrl"},
+            "surrogate": {"kind": "flow_balance", "clip_low": 0.2, "clip_high": 0.2},
+            "reduction": "sequence_mean",
+        }
+    },
     "entropy_bonus": _penalised("entropy", 0.001),
     "exact_rkl": _penalised("exact_reverse_kl", 0.01),
     "exact_fkl": _penalised("exact_forward_kl", 0.03),
@@ -124,6 +131,7 @@ STRENGTHS: dict[str, str | None] = {
     "differential_smoothing": "objective.advantage.gamma_p",
     "bbg": "objective.advantage.k",
     "alpha_dpg": "objective.advantage.alpha",
+    "flowrl": "objective.advantage.beta",
     "entropy_bonus": "objective.penalties.entropy.weight",
     "exact_rkl": "objective.penalties.exact_reverse_kl.weight",
     "exact_fkl": "objective.penalties.exact_forward_kl.weight",

@@ -63,6 +63,11 @@ SURROGATES: Mapping[str, Term] = MappingProxyType(
                 cov_high=(float, Field(5.0, description="covariance above which it may not")),
             ),
         ),
+        "flow_balance": Term(
+            path="dph.objectives.flow_balance:FlowBalance",
+            summary="squared distance of an answer's log-ratio a token from its advantage (FlowRL)",
+            parameters=_parameters(**_CLIP),
+        ),
         "unclipped": Term(
             path="dph.objectives.unclipped:UnclippedSurrogate",
             summary="ratio times advantage, without bounds",

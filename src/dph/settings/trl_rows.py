@@ -52,9 +52,9 @@ TRL_ROWS: Mapping[str, Row] = MappingProxyType(
         **{f"stores.*.{name}": to("stores") for name in ("tilt", "values", "place")},
         "objective.advantage.kind": to(
             _OBJECTIVE,
-            never=("bbg", "alpha_dpg"),
-            why="it reads what the initial policy got right, which TRL's rows do not say; "
-            "`--engine own` does",
+            never=("bbg", "alpha_dpg", "flowrl"),
+            why="it reads what the initial policy got right, or its log-probs of new samples, "
+            "which TRL's rows do not say; `--engine own` does",
         ),
         "objective.advantage.scale": to("scale_rewards"),
         **{
@@ -62,7 +62,8 @@ TRL_ROWS: Mapping[str, Row] = MappingProxyType(
             for name in ("gamma", "tau", "k", "baseline", "gamma_p", "gamma_n", "logprob")
         },
         **{
-            f"objective.advantage.{n}": under("objective.advantage.kind") for n in ("alpha", "clip")
+            f"objective.advantage.{name}": under("objective.advantage.kind")
+            for name in ("alpha", "beta", "clip")
         },
         "objective.surrogate.kind": to(
             _OBJECTIVE, only=("clipped",), why=f"{_NO_ROOM}`--engine own` has"

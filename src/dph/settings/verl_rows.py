@@ -76,16 +76,17 @@ VERL_ROWS: Mapping[str, Row] = MappingProxyType(
         **{f"stores.*.{name}": to("dph.stores") for name in ("tilt", "values", "place")},
         "objective.advantage.kind": to(
             _OBJECTIVE,
-            never=("bbg", "alpha_dpg"),
-            why="it reads what the initial policy got right, which verl's rows do not say; "
-            "`--engine own` does",
+            never=("bbg", "alpha_dpg", "flowrl"),
+            why="it reads what the initial policy got right, or its log-probs of new samples, "
+            "which verl's rows do not say; `--engine own` does",
         ),
         **{
             f"objective.advantage.{name}": to(_OBJECTIVE)
             for name in ("scale", "gamma", "tau", "k", "baseline", "gamma_p", "gamma_n", "logprob")
         },
         **{
-            f"objective.advantage.{n}": under("objective.advantage.kind") for n in ("alpha", "clip")
+            f"objective.advantage.{name}": under("objective.advantage.kind")
+            for name in ("alpha", "beta", "clip")
         },
         "objective.surrogate.kind": to(_OBJECTIVE, never=("clip_cov",), why=_SAMPLED),
         **{f"objective.surrogate.{name}": to(_OBJECTIVE) for name in ("clip_low", "clip_high")},

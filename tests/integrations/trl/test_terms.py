@@ -139,6 +139,10 @@ def test_what_is_said_twice_may_be_the_same(tmp_path):
         ({"advantage": {"kind": "grupo"}}, r"there is no 'grupo'.*'group'"),
         ({"advantage": {"kind": "bbg"}}, r"advantage = 'bbg': it reads how many.*`dph train` can"),
         ({"advantage": {"kind": "alpha_dpg"}}, r"'alpha_dpg': it reads how many.*`dph train` can"),
+        (
+            {"advantage": {"kind": "flowrl"}},
+            r"'flowrl': it reads the initial policy's log-probs of",
+        ),
         ({"advantage": {"kind": COMPARING}}, r"it reads the initial policy's log-probs of new"),
         ({"advantage": {"kind": COUNTING}}, r"it reads how many answers.*`dph train` can"),
         (

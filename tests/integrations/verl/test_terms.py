@@ -125,6 +125,7 @@ def test_the_first_kl_is_verls_and_other_penalties_are_added_to_its_loss(compose
         ),
         (("dph.method=bbg",), "advantage.kind=bbg reads how many"),
         (("dph.method=alpha_dpg",), "advantage.kind=alpha_dpg reads how many"),
+        (("dph.method=flowrl",), "advantage.kind=flowrl reads the initial policy's log-probs of"),
         (
             (f"+dph.objective.advantage.kind={COMPARING}",),
             "reads the initial policy's log-probs of new samples.*`dph train` can",

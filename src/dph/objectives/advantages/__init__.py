@@ -8,6 +8,7 @@ from dph.objectives.advantages.bbg import (
 )
 from dph.objectives.advantages.differential_smoothing import DifferentialSmoothing
 from dph.objectives.advantages.f_grpo import FocalAdvantage
+from dph.objectives.advantages.flowrl import FlowRL
 from dph.objectives.advantages.graded import graded_advantages
 from dph.objectives.advantages.group import GroupAdvantage, group_advantages, has_signal
 from dph.objectives.advantages.maxrl import MaxRL, maxrl_advantages
@@ -22,6 +23,7 @@ __all__ = [
     "BayesianBoundaryGate",
     "BayesianBoundaryGateOfGroup",
     "DifferentialSmoothing",
+    "FlowRL",
     "FocalAdvantage",
     "GroupAdvantage",
     "MaxRL",
