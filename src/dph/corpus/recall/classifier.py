@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from dph.corpus.recall import fasttext_classifier, linear_classifier
+from dph.corpus.recall.fasttext_classifier import FastText, learn_fasttext
+from dph.corpus.recall.linear_classifier import Linear, learn_linear
 from dph.corpus.recall.settings import FASTTEXT, LINEAR
 
 
@@ -27,8 +28,8 @@ class _Kind(NamedTuple):
 
 
 _KINDS: Mapping[str, _Kind] = {
-    FASTTEXT: _Kind(fasttext_classifier.learn, fasttext_classifier.FastText, {"floret": "floret"}),
-    LINEAR: _Kind(linear_classifier.learn, linear_classifier.Linear, {"sklearn": "scikit-learn"}),
+    FASTTEXT: _Kind(learn_fasttext, FastText, {"floret": "floret"}),
+    LINEAR: _Kind(learn_linear, Linear, {"sklearn": "scikit-learn"}),
 }
 
 

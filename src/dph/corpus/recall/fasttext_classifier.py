@@ -35,7 +35,7 @@ class FastText:
         ]
 
 
-def learn(seeds: Sequence[str], others: Sequence[str], out: Path, *, seed: int) -> None:
+def learn_fasttext(seeds: Sequence[str], others: Sequence[str], out: Path, *, seed: int) -> None:
     """Learn from lines of either kind, on one thread, and write the model to ``out``."""
     lines = out.with_suffix(".txt")
     with lines.open("w", encoding="utf-8", newline="\n") as file:

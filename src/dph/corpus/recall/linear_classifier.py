@@ -27,7 +27,7 @@ class Linear:
         return [float(chance) if line else 0.0 for line, chance in zip(lines, chances, strict=True)]
 
 
-def learn(seeds: Sequence[str], others: Sequence[str], out: Path, *, seed: int) -> None:
+def learn_linear(seeds: Sequence[str], others: Sequence[str], out: Path, *, seed: int) -> None:
     """Learn from lines of either kind and write the weights to ``out`` (``seed`` changes none)."""
     del seed  # the optimum is unique and lbfgs draws nothing
     model = import_module("sklearn.linear_model").LogisticRegression(

@@ -1,8 +1,18 @@
 """The signals of text files, in the order in which the released filter measures them."""
 
-from dph.corpus.signals import prose
 from dph.corpus.signals import shared_signals as shared
 from dph.corpus.signals.encoded import hexadecimal_characters
+from dph.corpus.signals.prose import (
+    bullet_lines,
+    copied_character_share,
+    copied_line_share,
+    count_sentences,
+    entropy,
+    is_named_like_code,
+    markup_characters,
+    mean_sentence_length,
+    teaser_lines,
+)
 from dph.corpus.signals.signal import Signal, share
 from dph.corpus.signals.view import FileView
 
@@ -16,7 +26,7 @@ def frac_chars_curly_bracket(view: FileView) -> float:
 
 def num_sentences(view: FileView) -> float:
     """Sentences."""
-    return prose.count_sentences(view.text)
+    return count_sentences(view.text)
 
 
 def frac_words_full_bracket(view: FileView) -> float | None:
@@ -27,17 +37,17 @@ def frac_words_full_bracket(view: FileView) -> float | None:
 
 def frac_lines_end_with_readmore(view: FileView) -> float | None:
     """Lines that end like a teaser."""
-    return share(prose.teaser_lines(view.lines), len(view.lines))
+    return share(teaser_lines(view.lines), len(view.lines))
 
 
 def frac_lines_start_with_bullet(view: FileView) -> float | None:
     """Lines that begin with a bullet."""
-    return share(prose.bullet_lines(view.lines), len(view.lines))
+    return share(bullet_lines(view.lines), len(view.lines))
 
 
 def entropy_unigram(view: FileView) -> float | None:
     """Entropy of the words, in nats."""
-    return prose.entropy(view.words) if view.words else None
+    return entropy(view.words) if view.words else None
 
 
 def frac_words_all_caps(view: FileView) -> float | None:
@@ -47,27 +57,27 @@ def frac_words_all_caps(view: FileView) -> float | None:
 
 def frac_lines_dupe_lines(view: FileView) -> float | None:
     """Lines that have a copy."""
-    return prose.copied_line_share(view.lines)
+    return copied_line_share(view.lines)
 
 
 def frac_chars_dupe_lines(view: FileView) -> float | None:
     """Characters of lines that have a copy."""
-    return prose.copied_character_share(view.lines)
+    return copied_character_share(view.lines)
 
 
 def cate_code_related_file_name(view: FileView) -> float:
     """1 if the file is called like one that belongs to code."""
-    return float(prose.is_named_like_code(view.name))
+    return float(is_named_like_code(view.name))
 
 
 def num_chars_sentence_length_mean(view: FileView) -> float:
     """Characters of a sentence, on average."""
-    return prose.mean_sentence_length(view.text)
+    return mean_sentence_length(view.text)
 
 
 def frac_chars_hyperlink_html_tag(view: FileView) -> float | None:
     """Characters of links in brackets and of tags."""
-    return share(prose.markup_characters(view.text), len(view.text)) if view.text else None
+    return share(markup_characters(view.text), len(view.text)) if view.text else None
 
 
 def frac_chars_alphabet(view: FileView) -> float | None:

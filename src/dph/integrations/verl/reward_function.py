@@ -18,7 +18,8 @@ from typing import Any
 from dph.errors import DataError, SettingsError
 from dph.integrations.verl.settings import REFUSED_VERIFIERS
 from dph.records import Problem
-from dph.verifiers import Verifier, make_verifier
+from dph.verifiers import make_verifier
+from dph.verifiers.base import Verifier
 
 _one_at_a_time = threading.Lock()
 """verl calls from several threads; a verifier is made once and takes one of them at a time."""
