@@ -7,7 +7,10 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph.corpus.signals import c_family, csharp, golang, java
+from dph.corpus.signals.c_family import C_FAMILY, has_variable
+from dph.corpus.signals.csharp import CSHARP
+from dph.corpus.signals.golang import count_go_no_logic
+from dph.corpus.signals.java import JAVA, accessible_share
 
 C_FUNCTION = r"\b((?:[a-zA-Z_]\w*\s*(?:\*+)?\s+)+(?:\*?\s*[a-zA-Z_]\w*)\((?:[^)]*)\)\s*)"
 C_VARIABLE = (
@@ -29,23 +32,23 @@ CODE = st.lists(st.sampled_from(TOKENS), max_size=18).map("".join)
 @given(CODE)
 def test_functions_of_c_are_those_of_the_plain_expression(code):
     plain = [match.span() for match in regex.finditer(C_FUNCTION, code)]
-    assert c_family.PATTERNS.count("functions", code) == len(plain)
+    assert C_FAMILY.count("functions", code) == len(plain)
 
 
 @given(CODE)
 def test_c_has_a_variable_where_the_plain_expression_finds_one(code):
-    assert c_family.has_variable(code) == bool(regex.search(C_VARIABLE, code))
+    assert has_variable(code) == bool(regex.search(C_VARIABLE, code))
 
 
 @given(CODE)
 def test_functions_of_csharp_are_those_of_the_plain_expression(code):
     plain = regex.findall(CSHARP_FUNCTION, code, regex.MULTILINE)
-    assert csharp.PATTERNS.count("functions", code) == len(plain)
+    assert CSHARP.count("functions", code) == len(plain)
 
 
 def test_words_far_apart_do_not_stall_the_search():
     begun = time.thread_time()
-    assert c_family.PATTERNS.count("functions", "word    " * 300) == 0
+    assert C_FAMILY.count("functions", "word    " * 300) == 0
     assert time.thread_time() - begun < 5
 
 
@@ -54,7 +57,7 @@ def test_words_far_apart_do_not_stall_the_search():
     [("int f(void);", 1), ("static char *g(a, b) { return h(1); }", 2), ("x = f(1);", 0)],
 )
 def test_calls_after_a_word_look_like_functions_in_c(code, count):
-    assert c_family.PATTERNS.count("functions", code) == count
+    assert C_FAMILY.count("functions", code) == count
 
 
 def test_java_finds_methods_variables_and_classes():
@@ -62,11 +65,11 @@ def test_java_finds_methods_variables_and_classes():
         "class A {\n  private int x = 1;\n  public int f(int a) throws E {\n    return x;\n  }\n}\n"
     )
     kinds = ("functions", "variables", "classes", "simple_returns", "imports")
-    assert [java.PATTERNS.count(kind, code) for kind in kinds] == [1, 1, 1, 1, 0]
-    assert java.accessible_share(code) == 1 / 2
+    assert [JAVA.count(kind, code) for kind in kinds] == [1, 1, 1, 1, 0]
+    assert accessible_share(code) == 1 / 2
 
 
 def test_of_a_bracketed_import_of_go_only_the_opening_line_counts():
     code = 'import (\n"fmt"\n"os"\n)\nimport "io"\nfunc f() {\nreturn\n}\n'
     # two imports, one function, one return
-    assert golang.count_no_logic(code) == 4
+    assert count_go_no_logic(code) == 4

@@ -4,7 +4,7 @@ import re
 
 from dph.corpus.signals.patterns import LanguagePatterns
 
-PATTERNS = LanguagePatterns(
+C_FAMILY = LanguagePatterns(
     {
         # Words that types and stars may part, and a list in brackets: definitions, prototypes,
         # but also "return f(x)" and "else if (x)".
@@ -31,16 +31,16 @@ PATTERNS = LanguagePatterns(
         """,
     }
 )
-_NO_LOGIC = ("functions", "includes", "simple_variables", "simple_returns", "classes")
+_C_FAMILY_NO_LOGIC = ("functions", "includes", "simple_variables", "simple_returns", "classes")
 _DIRECTIVE = re.compile(
     r"#\s*(?:include|define|if|else|elif|endif|error|pragma|warning|undef|line)|struct|using"
 )
 HEADERS = frozenset(("h", "hpp", "hxx", "hh", "h++"))
 
 
-def count_no_logic(code: str) -> int:
+def count_c_family_no_logic(code: str) -> int:
     """Functions, includes, classes, and variables and returns without a calculation."""
-    return PATTERNS.total(_NO_LOGIC, code)
+    return C_FAMILY.total(_C_FAMILY_NO_LOGIC, code)
 
 
 def directive_lines(lines: list[str]) -> int:
@@ -54,4 +54,4 @@ def has_variable(code: str) -> bool:
     A value may run on to any semicolon that follows it, so only what stands before the last one
     can be the beginning of a declaration.
     """
-    return PATTERNS.found("variables", code[: code.rfind(";") + 1])
+    return C_FAMILY.found("variables", code[: code.rfind(";") + 1])

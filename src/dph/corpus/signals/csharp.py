@@ -3,7 +3,7 @@
 from dph.corpus.signals.patterns import LanguagePatterns
 
 _TYPES = "int|float|double|char|string|bool|byte|sbyte|short|ushort|uint|long|ulong|decimal"
-PATTERNS = LanguagePatterns(
+CSHARP = LanguagePatterns(
     {
         "functions": r"""
             ^ [^\S\n]*+ (?: (?: public | protected | private | internal ) \s+ )?
@@ -21,9 +21,9 @@ PATTERNS = LanguagePatterns(
         "variables": rf"\b (?: {_TYPES} | var ) \s+ \w+",
     }
 )
-_NO_LOGIC = ("functions", "usings", "simple_variables", "simple_returns", "classes")
+_CSHARP_NO_LOGIC = ("functions", "usings", "simple_variables", "simple_returns", "classes")
 
 
-def count_no_logic(code: str) -> int:
+def count_csharp_no_logic(code: str) -> int:
     """Functions, usings, classes, all returns, and variables without a value."""
-    return PATTERNS.total(_NO_LOGIC, code)
+    return CSHARP.total(_CSHARP_NO_LOGIC, code)

@@ -4,7 +4,7 @@ import re
 
 from dph.corpus.signals.patterns import LanguagePatterns
 
-PATTERNS = LanguagePatterns(
+GO = LanguagePatterns(
     {
         "functions": r"""
             ^ func \s+ (?: \( \s* \w+ \s+ \*? \w+ \s* \) )? \s* \w+ \s* \( [^)]* \) \s*
@@ -21,11 +21,11 @@ PATTERNS = LanguagePatterns(
         """,
     }
 )
-_NO_LOGIC = ("functions", "simple_variables", "simple_returns", "types")
+_GO_NO_LOGIC = ("functions", "simple_variables", "simple_returns", "types")
 _IMPORT = re.compile(r'import\s+"[^"]+"')
 
 
-def count_no_logic(code: str) -> int:
+def count_go_no_logic(code: str) -> int:
     """Functions, types, all returns, variables without a value, and lines that begin an import.
 
     Of a bracketed import only the opening line counts.
@@ -35,4 +35,4 @@ def count_no_logic(code: str) -> int:
         for bare in map(str.strip, code.split("\n"))
         if bare.startswith("import")
     )
-    return imports + PATTERNS.total(_NO_LOGIC, code)
+    return imports + GO.total(_GO_NO_LOGIC, code)

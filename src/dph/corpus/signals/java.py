@@ -6,7 +6,7 @@ from dph.corpus.signals.patterns import LanguagePatterns
 
 _TYPE = r"(?: int | float | boolean | char | double | String | [A-Z][\w<>]* )"
 _MODIFIERS = r"(?: (?: public | protected | private | final | static ) \s+ )*"
-PATTERNS = LanguagePatterns(
+JAVA = LanguagePatterns(
     {
         "functions": r"""
             ^ [^\S\n]*+ (
@@ -30,14 +30,14 @@ PATTERNS = LanguagePatterns(
         """,
     }
 )
-_NO_LOGIC = ("functions", "imports", "simple_variables", "simple_returns", "classes")
+_JAVA_NO_LOGIC = ("functions", "imports", "simple_variables", "simple_returns", "classes")
 _ACCESS = ("public", "protected", "private")
 _CLASS_NAME = re.compile(r"[A-Z][a-zA-Z0-9]*")
 
 
-def count_no_logic(code: str) -> int:
+def count_java_no_logic(code: str) -> int:
     """Functions, imports, classes, and variables and returns without a calculation."""
-    return PATTERNS.total(_NO_LOGIC, code)
+    return JAVA.total(_JAVA_NO_LOGIC, code)
 
 
 def accessible_share(code: str) -> float | None:
@@ -45,7 +45,7 @@ def accessible_share(code: str) -> float | None:
 
     A class counts only if it is called like a modifier: the released filter looks at its name.
     """
-    functions, classes = PATTERNS.matches("functions", code), PATTERNS.matches("classes", code)
+    functions, classes = JAVA.matches("functions", code), JAVA.matches("classes", code)
     if not functions and not classes:
         return None
     count = sum(any(word in text for word in _ACCESS) for text in functions)
@@ -58,11 +58,11 @@ def legal_share(kind: str, first: str, code: str) -> float | None:
 
     That is where the released filter looks for a name.
     """
-    found = PATTERNS.matches(kind, code)
+    found = JAVA.matches(kind, code)
     return sum(text[1] in first for text in found) / len(found) if found else None
 
 
 def legal_class_share(code: str) -> float | None:
     """Share of classes that are called by a capital and letters or digits."""
-    names = PATTERNS.matches("classes", code)
+    names = JAVA.matches("classes", code)
     return sum(bool(_CLASS_NAME.fullmatch(name)) for name in names) / len(names) if names else None

@@ -4,7 +4,22 @@ import string
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from dph.corpus.signals import c_family, csharp, golang, java
+from dph.corpus.signals.c_family import (
+    C_FAMILY,
+    HEADERS,
+    count_c_family_no_logic,
+    directive_lines,
+    has_variable,
+)
+from dph.corpus.signals.csharp import CSHARP, count_csharp_no_logic
+from dph.corpus.signals.golang import GO, count_go_no_logic
+from dph.corpus.signals.java import (
+    JAVA,
+    accessible_share,
+    count_java_no_logic,
+    legal_class_share,
+    legal_share,
+)
 from dph.corpus.signals.patterns import LanguagePatterns
 from dph.corpus.signals.python import PythonFacts, count_returns
 from dph.corpus.signals.signal import Measure, Signal, share
@@ -85,9 +100,9 @@ def _html_text_length(view: FileView) -> float | None:
 
 
 def _directives(view: FileView) -> float | None:
-    if view.extension in c_family.HEADERS:
+    if view.extension in HEADERS:
         return None
-    return share(c_family.directive_lines(view.code_lines), len(view.code_lines))
+    return share(directive_lines(view.code_lines), len(view.code_lines))
 
 
 def _competition_header(view: FileView) -> float:
@@ -97,18 +112,18 @@ def _competition_header(view: FileView) -> float:
 def _c_signals(prefix: str, *prints: str) -> tuple[Signal, ...]:
     directives = Signal(f"{prefix}frac_lines_preprocessor_directives", _directives)
     others = (
-        Signal(f"{prefix}frac_lines_func_ratio", _functions(c_family.PATTERNS)),
+        Signal(f"{prefix}frac_lines_func_ratio", _functions(C_FAMILY)),
         Signal(f"{prefix}cate_bitsstdc", _competition_header),
         Signal(
             f"{prefix}nums_lines_main",
-            lambda view: c_family.PATTERNS.count("mains", view.split.code),
+            lambda view: C_FAMILY.count("mains", view.split.code),
         ),
         Signal(f"{prefix}frac_lines_goto", _lines_holding("goto")),
         Signal(
             f"{prefix}cate_var_zero",
-            lambda view: float(not c_family.has_variable(view.split.code)),
+            lambda view: float(not has_variable(view.split.code)),
         ),
-        Signal(f"{prefix}score_lines_no_logic", _per_line(c_family.count_no_logic)),
+        Signal(f"{prefix}score_lines_no_logic", _per_line(count_c_family_no_logic)),
         Signal(f"{prefix}frac_lines_print", _lines_holding(*prints)),
     )
     return (directives, *others) if prefix == "qsc_codecpp_" else (*others, directives)
@@ -135,40 +150,40 @@ _PYTHON = (
     Signal("qsc_codepython_frac_lines_print", _lines_holding("print")),
 )
 _CSHARP = (
-    Signal("qsc_codecsharp_frac_lines_func_ratio", _functions(csharp.PATTERNS)),
+    Signal("qsc_codecsharp_frac_lines_func_ratio", _functions(CSHARP)),
     Signal("qsc_codecsharp_cate_var_zero", lambda _view: 0.0),
-    Signal("qsc_codecsharp_score_lines_no_logic", _per_line(csharp.count_no_logic)),
+    Signal("qsc_codecsharp_score_lines_no_logic", _per_line(count_csharp_no_logic)),
     Signal("qsc_codecsharp_frac_lines_print", _lines_holding("Console.WriteLine")),
 )
 _GO = (
     Signal("qsc_codego_cate_testfile", lambda view: float(view.name.lower().endswith("_test.go"))),
-    Signal("qsc_codego_frac_lines_func_ratio", _functions(golang.PATTERNS)),
+    Signal("qsc_codego_frac_lines_func_ratio", _functions(GO)),
     Signal("qsc_codego_cate_var_zero", lambda _view: 0.0),
-    Signal("qsc_codego_score_lines_no_logic", _per_line(golang.count_no_logic)),
+    Signal("qsc_codego_score_lines_no_logic", _per_line(count_go_no_logic)),
     Signal("qsc_codego_frac_lines_print", _lines_holding("fmt.Print")),
 )
 _JAVA = (
     Signal(
         "qsc_codejava_cate_var_zero",
-        lambda view: float(not java.PATTERNS.found("variables", view.split.code)),
+        lambda view: float(not JAVA.found("variables", view.split.code)),
     ),
-    Signal("qsc_codejava_frac_lines_func_ratio", _functions(java.PATTERNS)),
-    Signal("qsc_codejava_score_lines_no_logic", _per_line(java.count_no_logic)),
+    Signal("qsc_codejava_frac_lines_func_ratio", _functions(JAVA)),
+    Signal("qsc_codejava_score_lines_no_logic", _per_line(count_java_no_logic)),
     Signal(
         "qsc_codejava_frac_words_no_modifier",
-        lambda view: java.accessible_share(view.split.code),
+        lambda view: accessible_share(view.split.code),
     ),
     Signal(
         "qsc_codejava_frac_words_legal_var_name",
-        lambda view: java.legal_share("variables", string.ascii_lowercase, view.split.code),
+        lambda view: legal_share("variables", string.ascii_lowercase, view.split.code),
     ),
     Signal(
         "qsc_codejava_frac_words_legal_func_name",
-        lambda view: java.legal_share("functions", string.ascii_letters, view.split.code),
+        lambda view: legal_share("functions", string.ascii_letters, view.split.code),
     ),
     Signal(
         "qsc_codejava_frac_words_legal_class_name",
-        lambda view: java.legal_class_share(view.split.code),
+        lambda view: legal_class_share(view.split.code),
     ),
     Signal("qsc_codejava_frac_lines_print", _lines_holding("System.out.print")),
 )

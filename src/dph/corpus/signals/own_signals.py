@@ -4,7 +4,8 @@ import ast
 import re
 from collections.abc import Mapping
 
-from dph.corpus.signals import csharp, golang
+from dph.corpus.signals.csharp import CSHARP
+from dph.corpus.signals.golang import GO
 from dph.corpus.signals.python import parse_python, python_facts
 from dph.corpus.signals.signal import Measure, Signal, share
 from dph.corpus.signals.view import FileView
@@ -72,12 +73,12 @@ def comments_as_lexed(view: FileView) -> float | None:
 
 def csharp_no_variable(view: FileView) -> float:
     """1 if nothing looks like a variable."""
-    return float(not csharp.PATTERNS.found("variables", view.split.code))
+    return float(not CSHARP.found("variables", view.split.code))
 
 
 def go_no_variable(view: FileView) -> float:
     """1 if nothing looks like a variable."""
-    return float(not golang.PATTERNS.found("variables", view.split.code))
+    return float(not GO.found("variables", view.split.code))
 
 
 def go_test_file(view: FileView) -> float:
