@@ -24,9 +24,7 @@ class EngineStore(Section):
     place: FilePath = Field(description="directory of the store, as `dph presample` left it")
     tilt: float = Field(0.0, ge=0, description="as stores.<name>.tilt of a recipe")
     values: Values = Field("agreement", description="as stores.<name>.values of a recipe")
-    targets: Targets = Field(
-        "distributions", description="as stores.<name>.targets of a recipe"
-    )
+    targets: Targets = Field("distributions", description="as stores.<name>.targets of a recipe")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -40,9 +40,7 @@ def policy():
     random = torch.Generator().manual_seed(0)
     beginnings = sorted({a[:t] for a in ANSWERS for t in range(len(a))})
     return {
-        b: torch.randn(
-            VOCABULARY, generator=random, dtype=torch.float64, requires_grad=True
-        )
+        b: torch.randn(VOCABULARY, generator=random, dtype=torch.float64, requires_grad=True)
         for b in beginnings
     }
 
