@@ -13,7 +13,7 @@ from dph.models.loading import load_model
 from dph.presampling.stores.manifest import read_store_manifest
 from dph.presampling.stores.store import load_store
 from dph.runs.consolidation_stage import consolidation_recipe
-from dph.runs.newest_model import newest_model
+from dph.runs.result_model import result_model
 from dph.runs.pipeline import run_stages
 from dph.runs.progress import Silent
 from dph.runs.workbench import open_workbench
@@ -70,7 +70,7 @@ def test_the_trained_policy_fills_the_store_and_learns_from_it_alone(recipe, tmp
     assert [row["tokens"] for row in rows] == [0] * 12
     assert all(row["reward"] is None for row in rows)
     assert result.trained.checkpoint == after / "checkpoints" / "step_000012"
-    assert newest_model(tmp_path / "run") == result.trained.checkpoint
+    assert result_model(tmp_path / "run", recipe().evaluate) == result.trained.checkpoint
 
 
 def test_untilted_answers_of_the_policy_teach_it_nothing(recipe, tmp_path):

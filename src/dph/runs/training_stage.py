@@ -22,6 +22,7 @@ from dph.runs.during_training import (
 from dph.runs.layout import pool_directory
 from dph.runs.pool_need import needs_pool, reads_base_counts
 from dph.runs.progress import ProgressDisplay
+from dph.runs.result_model import ended
 from dph.runs.store_stage import require_made
 from dph.runs.stores import stored_samples
 from dph.runs.training_digest import training_digest, what_changed
@@ -52,7 +53,7 @@ def train_stage(
     checkpoint = latest_checkpoint(directory / "checkpoints")
     done, initial = steps_done(bench, directory, digest), checkpoint is None
     if checkpoint is not None and done == recipe.train.steps and is_measured(recipe, directory):
-        return Trained(checkpoint=checkpoint, step=done, stopped=False)
+        return ended(Trained(checkpoint=checkpoint, step=done, stopped=False), recipe.evaluate)
     require_made(bench, directory)
     policy = bench.load_policy(checkpoint)
     unadapted = without_adapter(policy)
@@ -76,7 +77,7 @@ def train_stage(
             note_beginning(recipe, directory, done=step)
             advance(step, "")
 
-        return train(
+        trained = train(
             recipe,
             directory,
             Actors(
@@ -94,6 +95,7 @@ def train_stage(
             on_start=start,
             on_step=lambda metrics: advance(1, _note(metrics)),
         )
+    return ended(trained, recipe.evaluate)
 
 
 class _InitialPolicy(NamedTuple):
