@@ -13,9 +13,9 @@ from dph.models.loading import load_model
 from dph.presampling.stores.manifest import read_store_manifest
 from dph.presampling.stores.store import load_store
 from dph.runs.consolidation_stage import consolidation_recipe
-from dph.runs.result_model import result_model
 from dph.runs.pipeline import run_stages
 from dph.runs.progress import Silent
+from dph.runs.result_model import result_model
 from dph.runs.workbench import open_workbench
 from dph.tasks.problems import save_problems
 from runs.test_broad import UNLABELLED

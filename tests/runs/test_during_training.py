@@ -131,7 +131,7 @@ def test_a_result_that_was_never_scored_is_no_other_checkpoint(best_recipe, tmp_
     with open_workbench(recipe) as bench:
         train_stage(bench, tmp_path / "run", Silent())
         (tmp_path / "run" / "checkpoints" / "best.json").unlink()
-        with pytest.raises(CheckpointError, match="no checkpoint in .* was measured by 'dev/mean'"):
+        with pytest.raises(CheckpointError, match=r"no checkpoint in .* was measured by"):
             train_stage(bench, tmp_path / "run", Silent())
 
 

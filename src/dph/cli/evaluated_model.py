@@ -32,8 +32,9 @@ def measured_model(request: Request, model: Path | None) -> Measured:
 
     Without a name it is the run's result (its newest checkpoint, unless ``evaluate.result`` says
     another), or the recipe's own model where there is none. The result's place is the run directory
-    itself, the initial policy's is ``base/`` in it, any other model's is ``models/<its name>/``. Where another model of that name was measured, the
-    names of the directories above it are put before, as many as it takes.
+    itself, the initial policy's is ``base/`` in it, any other model's is ``models/<its name>/``.
+    Where another model of that name was measured, the names of the directories above it are put
+    before, as many as it takes.
 
     Raises:
         SettingsError: the recipe names no evaluation set.

@@ -38,7 +38,7 @@ def read_finished_run(directory: Path) -> FinishedRun:
         SettingsError: its recipe cannot be read.
         CheckpointError: it has no checkpoint.
         PoolError: its pool's manifest is damaged.
-        DataError: an ``evaluation.json`` is damaged, or is of another checkpoint than the run's result.
+        DataError: an ``evaluation.json`` is damaged, or is not of the run's result.
     """
     recipe = load_recipe(directory / RECIPE)
     checkpoint = result_model(directory, recipe.evaluate)

@@ -6,8 +6,8 @@ policy's own answers, tilted towards agreement, is learnt from by the exact forw
 covers all that the policy could still answer.
 
 It is a run of its own in ``<run>/consolidation``, of a recipe that follows from the run's: its
-initial model is the checkpoint that RL ended with, its only term an anchor on the store, and it draws
-nothing. So it can be killed and continued like every run.
+initial model is what RL ended with, its only term an anchor on the store, and it draws nothing.
+So it can be killed and continued like every run.
 """
 
 from dataclasses import replace

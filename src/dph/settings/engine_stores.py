@@ -44,7 +44,8 @@ def engine_stores(
 
     Args:
         given: for each name a directory, or a table of ``place``, ``tilt``, ``values`` and
-            ``targets``; or the whole as JSON text. What it does not say is as in the recipe or the method.
+            ``targets``; or the whole as JSON text. What it does not say is as in the recipe or the
+            method.
         objective: the terms whose anchors name them.
         source: what the objective was read from. The path of a recipe brings its stores.
         method: a named method, which brings its own.
