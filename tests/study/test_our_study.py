@@ -3,7 +3,12 @@
 import re
 from pathlib import Path
 
+from dph.quickstart.recipes import Size
+from dph.quickstart.unlabelled import unlabelled_tables
+from dph.settings import merged
+from dph.study.candidates import Candidate
 from dph.study.planner import Planner
+from dph.study.recipes import world_recipe
 from dph.study.study_file import load_study
 
 ROOT = Path(__file__).parents[2]
@@ -18,6 +23,73 @@ def test_our_own_study_is_valid():
     plan = Planner(load_study(ROOT / "benchmarks" / "study" / "STUDY.toml")).plan({})
     assert plan.total > 100
     assert any(run.label == "GRPO" for run in plan.runs)
+
+
+TARGETS = {
+    "DPH-broad": ("distributions", "distinct", 4.0),
+    "every answer a vote": ("distributions", "agreement", 4.0),
+    "hard majority vote": ("distributions", "majority", 4.0),
+    "tilt 0": ("distributions", "distinct", 0.0),
+    "shuffled agreement": ("distributions", "shuffled_distinct", 4.0),
+    "right answers": ("distributions", "correct", 4.0),
+    "expert iteration": ("distributions", "correct", 4.0),
+    "RFT": ("answers", "correct", 0.0),
+    "LMSI": ("answers", "majority", 0.0),
+    "LMSI without RL": ("answers", "majority", 0.0),
+    "RFT without RL": ("answers", "correct", 0.0),
+}
+"""Of the labels of our attribution what their consolidation learns, by which values and tilt."""
+
+
+def test_our_attribution_differs_in_targets_alone(tmp_path):
+    study = load_study(ROOT / "benchmarks" / "attribution" / "STUDY.toml")
+    planner = Planner(study)
+    assert planner.plan({}).total > 100
+    (site,) = planner.sites
+    recipes = {}
+    for method in study.file.methods:
+        strength = method.strengths[-1] if method.strengths else None
+        asked = planner.variants.of(site, method, Candidate(strength=strength)).asked
+        files = unlabelled_tables(asked.method, tmp_path / "unlabelled.jsonl", tmp_path)
+        recipes[method.label] = world_recipe(
+            asked,
+            merged({"data": {"train": "train.jsonl"}}, files),
+            Size(),
+            name="run",
+            directory=tmp_path,
+            pool=tmp_path / "pool",
+            seed=3,
+        )
+    assert set(recipes) == {"GRPO", *TARGETS}
+    same = {
+        (
+            r.consolidation.updates,
+            r.consolidation.rows,
+            r.consolidation.rate,
+            r.stores["after"].answers,
+        )
+        for label, r in recipes.items()
+        if label != "GRPO"
+    }
+    assert same == {(200, 256, 5.0, 16)}
+    for label, (targets, values, tilt) in TARGETS.items():
+        stores = recipes[label].stores
+        for store in stores.values():
+            assert (store.targets, store.values, store.tilt) == (targets, values, tilt)
+        assert ("broad" in stores) == (recipes[label].method == "dph_broad")
+        assert recipes[label].train.steps == (1 if "without" in label else 40)
+
+
+def test_no_seed_of_ours_is_in_two_studies():
+    found = {}
+    for path in sorted((ROOT / "benchmarks").glob("*/STUDY.toml")):
+        settings = load_study(path).file.study
+        found[path.parent.name] = {*settings.seeds_development, *settings.seeds_report}
+    # What a cheaper consolidation loses is told of the very seeds that the study chose on.
+    del found["consolidation"]
+    for name, seeds in found.items():
+        for other, others in found.items():
+            assert name == other or not seeds & others
 
 
 def test_the_study_of_the_page_is_valid(tmp_path):
