@@ -60,7 +60,11 @@ def test_our_attribution_differs_in_targets_alone(tmp_path):
             pool=tmp_path / "pool",
             seed=3,
         )
-    assert set(recipes) == {"GRPO", *TARGETS}
+    best = {"GRPO, best greedy": "greedy", "GRPO, best pass@8": "pass_at_8"}
+    assert set(recipes) == {"GRPO", *best, *TARGETS}
+    for label, score in best.items():
+        evaluate = recipes[label].evaluate
+        assert (evaluate.keep_best, evaluate.result) == (score, "best")
     same = {
         (
             r.consolidation.updates,
@@ -69,7 +73,7 @@ def test_our_attribution_differs_in_targets_alone(tmp_path):
             r.stores["after"].answers,
         )
         for label, r in recipes.items()
-        if label != "GRPO"
+        if label in TARGETS
     }
     assert same == {(200, 256, 5.0, 16)}
     for label, (targets, values, tilt) in TARGETS.items():

@@ -9,6 +9,8 @@ import torch
 from dph.divergences import DistributionKL
 from dph.presampling.stores.groups import StoredGroup
 from dph.presampling.stores.targets import chosen_answers, tilted_answers
+from dph.presampling.stores.tilt import branch_factors, branch_values, tilted
+from dph.presampling.stores.trie import answer_trie
 from dph.presampling.stores.weights import majority_vote
 from dph.records import Problem
 from dph.training.targets import target_buckets
@@ -95,6 +97,27 @@ def test_the_likeliest_policy_is_the_stored_one_given_that_it_is_chosen():
     logs = [best[s.completion_ids[:t]][v] for s in samples for t, v in enumerate(s.completion_ids)]
     assert -sum(logs).item() == pytest.approx(3 * math.log(3) - 2 * math.log(2))
     assert term(samples, policy()).item() > -sum(logs).item()
+
+
+def test_where_values_are_exact_the_tilt_of_one_has_the_same_likeliest_policy():
+    """16 answers drawn exactly as often as their probabilities say, of which three kinds won."""
+    shares = {(0, END): 6, (1, END): 4, (0, 2, END): 2, (1, 1, END): 3, (2, END): 1}
+    drawn = [answer for answer, count in shares.items() for _ in range(count)]
+    chosen = {(0, END), (0, 2, END), (1, 1, END)}
+    weights = [float(answer in chosen) for answer in drawn]
+    trie = answer_trie(drawn)
+    values = branch_values(trie, weights, pseudo_answers=0.0, floor=0.0)
+    factors = branch_factors(trie, values, 1.0)
+    samples = chosen_answers(group_of(drawn), weights)
+    for answer in chosen:
+        for t in range(len(answer)):
+            beginning, node = answer[:t], trie.paths[drawn.index(answer)][t]
+            among = [a[t] for a in drawn if len(a) > t and a[:t] == beginning]
+            p0 = np.log([among.count(v) / len(among) for v in sorted(set(among))])
+            q, _ = tilted(sorted(set(among)), p0, -math.inf, factors[node])
+            own = [s.token_ids[t][0] for s in samples if s.completion_ids[:t] == beginning]
+            counted = [own.count(v) / len(own) for v in sorted(set(among))]
+            np.testing.assert_allclose(np.exp(q), counted, rtol=1e-12)
 
 
 def test_answers_keep_their_places_and_their_log_probs_and_lose_all_else():
