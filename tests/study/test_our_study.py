@@ -46,14 +46,14 @@ def test_our_attribution_differs_in_targets_alone(tmp_path):
     planner = Planner(study)
     assert planner.plan({}).total > 100
     (site,) = planner.sites
-    recipes = {}
+    recipes, sets = {}, {name: f"{name}.jsonl" for name in site.sets}
     for method in study.file.methods:
         strength = method.strengths[-1] if method.strengths else None
         asked = planner.variants.of(site, method, Candidate(strength=strength)).asked
         files = unlabelled_tables(asked.method, tmp_path / "unlabelled.jsonl", tmp_path)
         recipes[method.label] = world_recipe(
             asked,
-            merged({"data": {"train": "train.jsonl"}}, files),
+            merged({"data": {"train": "t.jsonl", "sets": sets}}, files),
             Size(),
             name="run",
             directory=tmp_path,
