@@ -69,6 +69,21 @@ def test_shuffled_values_are_the_same_values_whatever_stands_beside_them(classes
         assert found == WEIGHTS[kind](own)
 
 
+@pytest.mark.parametrize(
+    ("kind", "of"), [("shuffled", "agreement"), ("shuffled_distinct", "distinct")]
+)
+def test_each_control_has_the_values_of_its_own_kind_and_another_order(kind, of):
+    """One text drawn thrice, two others, and a result alone: four answers in five agree."""
+    texts, classes = ["a", "a", "a", "b", "c", "d"], [0, 0, 0, 0, 0, 1]
+    counts = {"agreement": {0.8: 5, 0.0: 1}, "distinct": {2 / 3: 5, 0.0: 1}}
+    orders = set()
+    for seed in range(60):
+        found = WEIGHTS[kind](answers(classes, texts=texts, seed=seed))
+        assert Counter(found) == counts[of]
+        orders.add(tuple(found))
+    assert len(orders) == 6  # the answer that is worth nothing may be each of them
+
+
 def test_every_order_of_shuffled_values_is_equally_likely_over_seeds_and_over_prompts():
     weights, draws = [0.0, 0.1, 0.2], 1200
     by_seed = Counter(tuple(shuffled(weights, seed=i, problem_id="p")) for i in range(draws))
