@@ -51,9 +51,23 @@ def train_stage(
     """
     recipe, digest = bench.recipe, digest or training_digest(bench, directory)
     checkpoint = latest_checkpoint(directory / "checkpoints")
-    done, initial = steps_done(bench, directory, digest), checkpoint is None
+    done = steps_done(bench, directory, digest)
     if checkpoint is not None and done == recipe.train.steps and is_measured(recipe, directory):
         return ended(Trained(checkpoint=checkpoint, step=done, stopped=False), recipe.evaluate)
+    trained = _train(bench, directory, progress, checkpoint=checkpoint, digest=digest)
+    return ended(trained, recipe.evaluate)
+
+
+def _train(
+    bench: Workbench,
+    directory: Path,
+    progress: ProgressDisplay,
+    *,
+    checkpoint: Path | None,
+    digest: str,
+) -> Trained:
+    """Train from ``checkpoint``, or from the initial policy where there is none."""
+    recipe, initial = bench.recipe, checkpoint is None
     require_made(bench, directory)
     policy = bench.load_policy(checkpoint)
     unadapted = without_adapter(policy)
@@ -77,7 +91,7 @@ def train_stage(
             note_beginning(recipe, directory, done=step)
             advance(step, "")
 
-        trained = train(
+        return train(
             recipe,
             directory,
             Actors(
@@ -95,7 +109,6 @@ def train_stage(
             on_start=start,
             on_step=lambda metrics: advance(1, _note(metrics)),
         )
-    return ended(trained, recipe.evaluate)
 
 
 class _InitialPolicy(NamedTuple):
