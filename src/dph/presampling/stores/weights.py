@@ -31,7 +31,7 @@ def majority_vote(classes: Sequence[int | None]) -> list[float]:
     >>> majority_vote([0, 1, 1, None]), majority_vote([0, 0, 1, 1, 2]), majority_vote([0, 1])
     ([0.0, 1.0, 1.0, 0.0], [1.0, 1.0, 1.0, 1.0, 0.0], [0.0, 0.0])
     """
-    sizes = Counter(own for own in classes if own is not None)  # so that None has size 0
+    sizes = Counter[int | None](own for own in classes if own is not None)  # None has size 0
     largest = max(sizes.values(), default=0)
     return [float(1 < sizes[own] == largest) for own in classes]
 
