@@ -1,8 +1,8 @@
 """What an anchor learns of stored answers: tilted distributions along them, or their own tokens."""
 
+import math
 from collections.abc import Sequence
-
-import numpy as np
+from dataclasses import replace
 
 from dph.presampling.distributions import DistributionSample
 from dph.presampling.stores.groups import StoredGroup
@@ -54,18 +54,12 @@ def chosen_answers(group: StoredGroup, weights: Sequence[float]) -> list[Distrib
     **Differs from the paper**: RFT keeps of right answers with the same equations one.
     """
     return [
-        DistributionSample(
-            problem_id=group.problem.problem_id,
-            sample_index=index,
-            prompt_ids=group.prompt_ids,
-            completion_ids=completion,
-            ref_logprobs=logprobs,
-            token_ids=tuple((token,) for token in completion),
-            logprobs=((0.0,),) * len(completion),
-            log_tails=(-np.inf,) * len(completion),
+        replace(
+            answer,
+            token_ids=tuple((token,) for token in answer.completion_ids),
+            logprobs=((0.0,),) * len(answer.completion_ids),
+            log_tails=(-math.inf,) * len(answer.completion_ids),
         )
-        for index, (completion, logprobs, weight) in enumerate(
-            zip(group.completions, group.ref_logprobs, weights, strict=True)
-        )
+        for answer, weight in zip(tilted_answers(group, None, 0.0), weights, strict=True)
         if weight == 1
     ]
