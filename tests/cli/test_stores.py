@@ -103,7 +103,14 @@ def test_check_opens_what_stores_name(dph, example, unlabelled):
         "4 answers to each of the unlabelled prompts, tilted by agreement of different texts ^ 4"
         in out
     )
+    votes = ("stores.broad.tilt=0", "stores.broad.values=majority", "stores.broad.targets=answers")
+    words = [word for setting in votes for word in ("--set", setting)]
+    code, out, _ = dph("recipe", "check", example, *BROAD, *unlabelled, *words)
+    assert code == 0
+    assert "unlabelled prompts, of which those of the largest class that agrees are learnt" in out
     wrong = {
+        "stores.broad.values=vote": "'majority', 'shuffled'",
+        "stores.broad.targets=answers": "values='distinct' chooses none",
         "stores.broad.only.part=others": "no row has the column 'part'",
         f"stores.broad.file={example.parent / 'problems.jsonl'}": "prompts of the evaluation set",
         "stores.broad.novel=true": "no prompt of",

@@ -137,4 +137,11 @@ def test_the_score_of_keep_best_is_a_sets_or_the_mean_of_all():
     assert best_score(summary, ("other", "mean")) == 0.5
     assert best_score(summary, (None, "pass_at_2")) == 1.0
     assert best_score(summary, ("other", "greedy")) == 0.0
-    assert best_score({}, (None, "mean")) == -float("inf")
+    assert best_score({}, (None, "mean")) is None
+
+
+def test_a_set_of_which_nothing_can_be_graded_has_no_score():
+    table = table_of(row("a", [BAD, BAD], W), row("b", [C, C], C, name="other"))
+    summary = step_summary(table, ks=[1], seed=0)
+    assert best_score(summary, ("dev", "mean")) is None
+    assert best_score(summary, (None, "mean")) == 1.0

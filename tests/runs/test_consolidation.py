@@ -4,16 +4,18 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file
 
-from dph.errors import SettingsError
+from dph.errors import CheckpointError, SettingsError
 from dph.models.fingerprint import weight_fingerprint
 from dph.models.loading import load_model
 from dph.presampling.stores.manifest import read_store_manifest
+from dph.presampling.stores.store import load_store
 from dph.runs.consolidation_stage import consolidation_recipe
-from dph.runs.newest_model import newest_model
 from dph.runs.pipeline import run_stages
 from dph.runs.progress import Silent
+from dph.runs.result_model import result_model
 from dph.runs.workbench import open_workbench
 from dph.tasks.problems import save_problems
 from runs.test_broad import UNLABELLED
@@ -21,26 +23,26 @@ from runs.test_broad import UNLABELLED
 
 @pytest.fixture
 def recipe(make_recipe, tmp_path):
-    def make(*, updates=4, final_rate=1.0, tilt=4.0, rate=1.0, **consolidation):
+    def make(*, updates=4, final_rate=1.0, tilt=4.0, rate=1.0, rows=16, **store):
         save_problems(tmp_path / "unlabelled.jsonl", UNLABELLED)
-        store = {
+        table = {
             "file": str(tmp_path / "unlabelled.jsonl"),
             "answers": 4,
             "tilt": tilt,
             "agreement": "own_agreement:first_letter",
+            **store,
         }
         return make_recipe(
             "grpo",
-            stores={"after": store},
+            stores={"after": table},
             train={"steps": 2, "checkpoint_every": 2},
             consolidation={
                 "updates": updates,
                 "store": "after",
-                "rows": 16,
+                "rows": rows,
                 "rate": rate,
                 "final_rate": final_rate,
                 "checkpoint_every": 2,
-                **consolidation,
             },
             data={"sets": {}},
         )
@@ -68,7 +70,7 @@ def test_the_trained_policy_fills_the_store_and_learns_from_it_alone(recipe, tmp
     assert [row["tokens"] for row in rows] == [0] * 12
     assert all(row["reward"] is None for row in rows)
     assert result.trained.checkpoint == after / "checkpoints" / "step_000012"
-    assert newest_model(tmp_path / "run") == result.trained.checkpoint
+    assert result_model(tmp_path / "run", recipe().evaluate) == result.trained.checkpoint
 
 
 def test_untilted_answers_of_the_policy_teach_it_nothing(recipe, tmp_path):
@@ -76,6 +78,46 @@ def test_untilted_answers_of_the_policy_teach_it_nothing(recipe, tmp_path):
     (row,) = metrics(tmp_path / "consolidation")
     assert row["divergence"] == pytest.approx(0, abs=1e-4)  # float16 is all that differs
     assert row["grad_norm"] == pytest.approx(0, abs=1e-2)
+
+
+def test_chosen_answers_are_learnt_by_their_likelihood(recipe, tmp_path):
+    """The first update, by the trained policy's own forward and its gradient."""
+    voted = {"values": "majority", "targets": "answers", "tilt": 0.0}
+    run(recipe(updates=1, rows=10**6, **voted), tmp_path / "run")
+    (row,) = metrics(tmp_path / "run" / "consolidation")
+    path = tmp_path / "run" / "consolidation" / "stores" / "after"
+    chosen = load_store(path, values="majority", targets="answers")
+    model = load_model(tmp_path / "run" / "checkpoints" / "step_000002", device="cpu")
+    total, tokens = torch.zeros(()), sum(len(sample.completion_ids) for sample in chosen)
+    for sample in chosen:
+        ids = torch.tensor([[*sample.prompt_ids, *sample.completion_ids]])
+        logits = model(input_ids=ids).logits[0, len(sample.prompt_ids) - 1 : -1]
+        total = total + torch.nn.functional.cross_entropy(
+            logits, torch.tensor(sample.completion_ids), reduction="sum"
+        )
+    (total / tokens).backward()
+    gradient = torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+    assert row["divergence"] == pytest.approx((total / tokens).item(), rel=1e-5)
+    assert row["grad_norm"] == pytest.approx(gradient.norm().item(), rel=1e-4)
+    assert 0 < len(chosen) < 4 * len(UNLABELLED)
+
+
+def test_a_stopped_run_on_chosen_answers_ends_with_the_same_weights(recipe, tmp_path):
+    voted = {"values": "majority", "targets": "answers", "tilt": 0.0}
+    run(recipe(**voted), tmp_path / "whole")
+    run(recipe(updates=2, **voted), tmp_path / "halves")
+    run(recipe(**voted), tmp_path / "halves")
+    one, other = (
+        (tmp_path / name / "consolidation/checkpoints/step_000004/model.safetensors").read_bytes()
+        for name in ("whole", "halves")
+    )
+    assert one == other
+
+
+def test_other_targets_do_not_go_on(recipe, tmp_path):
+    run(recipe(updates=2, values="majority"), tmp_path)
+    with pytest.raises(CheckpointError, match=r"stores\.after\.targets was 'distributions', now"):
+        run(recipe(values="majority", targets="answers", tilt=0.0), tmp_path)
 
 
 def test_without_updates_nothing_follows(recipe, tmp_path):

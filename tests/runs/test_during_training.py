@@ -5,14 +5,17 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
+from dph.errors import CheckpointError
 from dph.evaluation.problems_file import read_kept_problems
 from dph.evaluation.progress_file import measured_steps, read_progress_file
 from dph.evaluation.tokens_file import read_token_details
 from dph.records import Problem
 from dph.runs.during_training import some_problems
+from dph.runs.ends import ends_of
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.pipeline import run_stages
 from dph.runs.progress import Silent
+from dph.runs.result_model import result_model
 from dph.runs.training_digest import training_digest
 from dph.runs.training_stage import train_stage
 from dph.runs.workbench import open_workbench
@@ -61,6 +64,75 @@ def test_a_run_with_everything_on_has_the_weights_and_the_digest_of_one_with_not
     assert all(row["logprobs"] == row["ref_logprobs"] for row in base)
     assert any(row["logprobs"] != row["ref_logprobs"] for row in details)
     assert all(len(row["pieces"]) == len(row["token_ids"]) for row in details)
+
+
+@pytest.fixture
+def best_recipe(make_recipe):
+    """A run that ends with the best of its checkpoints."""
+
+    def make(**sections):
+        every = {"every": 1, "during": {"samples": 8}, "keep_best": "dev/mean", "result": "best"}
+        train = {"steps": 2, "warmup_steps": 0, **sections.pop("train", {})}
+        return make_recipe("grpo", evaluate=every, train=train, **sections)
+
+    return make
+
+
+def scores_by_step(run):
+    lines = read_metrics(run / "metrics.jsonl")
+    return {line["step"]: line["eval/dev/mean"] for line in lines}
+
+
+def test_with_result_best_the_best_checkpoint_is_measured_at_the_end(best_recipe, tmp_path):
+    # No weight moves, so that all steps score alike and the first of them is the best.
+    recipe, run = best_recipe(train={"steps": 3, "learning_rate": 1e-12}), tmp_path / "run"
+    with open_workbench(recipe) as bench:
+        found = run_stages(bench, run, Silent())
+        assert len(set(scores_by_step(run).values())) == 1
+        assert found.trained.checkpoint == run / "checkpoints" / "step_000001"
+        assert found.trained.step == 3
+        document = json.loads((run / "evaluation.json").read_text())
+        assert document["model"] == str(found.trained.checkpoint)
+        assert result_model(run, recipe.evaluate) == found.trained.checkpoint
+        assert ends_of(run).final == found.trained.checkpoint
+        # The same numbers as of an evaluation of that model alone: measured anew, not as it ran.
+        alone = evaluate_stage(
+            bench, tmp_path / "alone", Silent(), model=found.trained.checkpoint, base=run / "base"
+        )
+        assert alone["sets"] == document["sets"]
+        assert run_stages(bench, run, Silent()).trained == found.trained  # and kept so
+    newest = make_newest(recipe)
+    with open_workbench(newest) as bench:
+        assert train_stage(bench, run, Silent()).checkpoint == run / "checkpoints" / "step_000003"
+
+
+def make_newest(recipe):
+    return recipe.model_copy(
+        update={"evaluate": recipe.evaluate.model_copy(update={"result": "newest"})}
+    )
+
+
+def test_a_run_that_goes_on_ends_with_the_best_of_all_its_steps(best_recipe, tmp_path):
+    with open_workbench(best_recipe(train={"steps": 4, "learning_rate": 0.3})) as bench:
+        expected = train_stage(bench, tmp_path / "whole", Silent()).checkpoint
+    scores = scores_by_step(tmp_path / "whole")
+    best = max(scores, key=lambda step: (scores[step], -step))
+    assert expected.name == f"step_{best:06d}"
+    for steps in (1, 4):
+        with open_workbench(best_recipe(train={"steps": steps, "learning_rate": 0.3})) as bench:
+            trained = train_stage(bench, tmp_path / "parts", Silent())
+    assert trained.checkpoint.name == expected.name
+    weights = "model.safetensors"
+    assert (trained.checkpoint / weights).read_bytes() == (expected / weights).read_bytes()
+
+
+def test_a_result_that_was_never_scored_is_no_other_checkpoint(best_recipe, tmp_path):
+    recipe = best_recipe()
+    with open_workbench(recipe) as bench:
+        train_stage(bench, tmp_path / "run", Silent())
+        (tmp_path / "run" / "checkpoints" / "best.json").unlink()
+        with pytest.raises(CheckpointError, match=r"no checkpoint in .* was measured by"):
+            train_stage(bench, tmp_path / "run", Silent())
 
 
 def test_a_finished_run_is_measured_at_its_end_when_that_is_asked_for_later(make_recipe, tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from transformers import PreTrainedTokenizerFast
 
 from dph.errors import DataError, ModelError, PoolError, SettingsError, VerifierError
 from dph.presampling.stores import making, valuing
-from dph.presampling.stores.store import load_store, stored_groups, stored_values
+from dph.presampling.stores.manifest import read_store_manifest
+from dph.presampling.stores.store import load_store, stored_groups, stored_values, stored_weights
 from dph.presampling.stores.tilt import branch_values
 from dph.presampling.stores.trie import answer_trie
 from dph.records import Problem
@@ -262,7 +264,7 @@ def test_a_tilt_makes_answers_that_agree_likelier(store_recipe, make_stores, tmp
     assert np.corrcoef(*zip(*first, strict=True))[0, 1] > 0.5
 
 
-@pytest.mark.parametrize("values", ["agreement", "distinct", "correct"])
+@pytest.mark.parametrize("values", ["agreement", "distinct", "majority", "correct"])
 @pytest.mark.parametrize("tilt", [0.5, 3.0])
 def test_first_tokens_part_by_the_worth_of_their_answers_to_the_power_of_the_tilt(
     store_recipe, make_stores, tmp_path, values, tilt
@@ -295,6 +297,10 @@ def worth_by_hand(group, values):
     if values == "correct":
         return [float(t is not None and grade(t, group.problem)) for t in texts]
     all_texts = [text or "" for text in group.texts]
+    if values == "majority":
+        sizes = Counter(text[0] for text in texts if text)
+        most = max([2, *sizes.values()])
+        return [float(bool(text) and sizes[text[0]] == most) for text in texts]
     found = []
     for index, text in enumerate(texts):
         others = [(i, t) for i, t in enumerate(texts) if i != index]
@@ -304,6 +310,73 @@ def worth_by_hand(group, values):
         same = sum(bool(text and t and text[0] == t[0]) for _, t in others)
         found.append(same / max(1, len(others)))
     return found
+
+
+def weights_of(path, values):
+    groups, manifest = stored_groups(path), read_store_manifest(path / "manifest.json")
+    return stored_weights(path, manifest, values, groups)
+
+
+@pytest.mark.parametrize(
+    ("values", "of"), [("shuffled", "agreement"), ("shuffled_distinct", "distinct")]
+)
+def test_shuffled_values_are_those_of_the_prompt_in_an_order_that_its_seed_and_id_decide(
+    store_recipe, make_stores, monkeypatch, tmp_path, values, of
+):
+    make_stores(store_recipe(answers=8, **COMPARED, values=values))
+    path = tmp_path / "run" / "stores" / "broad"
+    plain, found = (weights_of(path, name) for name in (of, values))
+    assert {k: Counter(v) for k, v in found.items()} == {k: Counter(v) for k, v in plain.items()}
+    told_apart = [key for key in plain if len(set(plain[key])) > 1]
+    assert sum(found[key] != plain[key] for key in told_apart) > len(told_apart) / 2
+    assert load_store(path, tilt=4.0, values=values) != load_store(path, tilt=4.0, values=of)
+    # Fewer prompts, in other pieces, made by a run that was stopped: the same for each of them.
+    monkeypatch.setattr(making, "CHUNK", 2)
+    make_stores(store_recipe(answers=8, limit=4), "fewer")
+    make_stores(store_recipe(answers=8, limit=4, **COMPARED, values=values), "fewer")
+    some = weights_of(tmp_path / "fewer" / "stores" / "broad", values)
+    assert len(some) == 4
+    assert some == {key: found[key] for key in some}
+
+
+@pytest.mark.parametrize("values", ["majority", "correct"])
+def test_answers_as_targets_are_those_that_were_voted_for_or_are_right(
+    store_recipe, make_stores, tmp_path, values
+):
+    agreement = {} if values == "correct" else {"agreement": COMPARED["agreement"]}
+    train = {"prompts": "train", "file": None, "values": values, "answers": 8, **agreement}
+    recipe = store_recipe(targets="answers", **train)
+    make_stores(recipe)
+    path = tmp_path / "run" / "stores" / "broad"
+    wanted = [
+        (group.problem.problem_id, index, completion)
+        for group in stored_groups(path)
+        for index, (completion, worth) in enumerate(
+            zip(group.completions, worth_by_hand(group, values), strict=True)
+        )
+        if worth
+    ]
+    found = load_store(path, values=values, targets="answers")
+    assert [(s.problem_id, s.sample_index, s.completion_ids) for s in found] == wanted
+    assert 0 < len(wanted) < 8 * len(stored_groups(path))
+    with open_workbench(recipe) as bench:
+        model = bench.load_model(recipe.model.path)
+        source = bench.source(model, bench.draw(model))
+        stored = stored_samples(recipe, tmp_path / "run", None, source, initial=True)
+    assert stored == {"broad": found}
+
+
+def test_a_store_of_which_no_answer_is_chosen_is_refused(store_recipe, make_stores, tmp_path):
+    alone = {"answers": 2, "limit": 1, "agreement": "own_agreement:never"}
+    make_stores(store_recipe(values="majority", targets="answers", **alone))
+    with pytest.raises(PoolError, match=r"no answer to any prompt has the value 1 .*'majority'"):
+        load_store(tmp_path / "run" / "stores" / "broad", values="majority", targets="answers")
+
+
+def test_a_vote_without_anyone_who_compares_is_refused_by_name(store_recipe, make_stores):
+    with pytest.raises(SettingsError, match="set values = 'correct'") as no:
+        make_stores(store_recipe(values="majority", targets="answers"))
+    assert "tilt = 0" not in str(no.value)
 
 
 def test_an_answer_that_was_cut_off_agrees_with_nobody(store_recipe, make_stores, tmp_path):

@@ -40,6 +40,12 @@ def test_the_best_checkpoint_is_so_by_all_sets_or_by_one(score, by):
     [
         ({"keep_best": "loss"}, "should be greedy, mean or pass_at_<k>, .*got 'loss'"),
         ({"keep_best": "mean"}, "keep_best='mean' needs every > 0"),
+        ({"result": "best"}, "result='best' needs keep_best"),
+        ({"result": "last"}, "'newest' or 'best'"),
+        (
+            {"every": 2000, "keep_best": "mean", "result": "best"},
+            "evaluate.result='best' measures nothing with evaluate.every=2000, .*train.steps=",
+        ),
         ({"every": 1, "keep_best": "pass_at_4"}, r"is not measured: during.k=\[1, 8\]"),
         (
             {"every": 1, "keep_best": "greedy", "during": {"greedy": False}},

@@ -35,6 +35,11 @@ def test_what_is_said_of_a_store_wins():
     assert found == {"broad": EngineStore(place="there", tilt=0.0, values="correct")}
 
 
+def test_answers_can_be_the_targets():
+    chosen = {"place": "there", "tilt": 0.0, "values": "majority", "targets": "answers"}
+    assert of_method({"broad": chosen}) == {"broad": EngineStore(**chosen)}
+
+
 def test_a_recipe_brings_place_and_tilt(tmp_path):
     path = tmp_path / "recipe.toml"
     path.write_text(RECIPE)
@@ -65,6 +70,10 @@ def test_a_method_without_stores_reads_none():
         ({"broad": "there", "more": "s"}, r"stores\.more: no anchor reads it.*: broad"),
         ({"broad": {"place": "there", "tilt": -1.0}}, r"stores\.broad: tilt"),
         ({"broad": {"place": "there", "tlt": 1.0}}, r"stores\.broad: tlt"),
+        (
+            {"broad": {"place": "there", "targets": "answers", "values": "majority"}},
+            r"stores\.broad: .*no distributions to tilt: set tilt = 0, got tilt=4",
+        ),
         ({"broad": 3}, r"stores\.broad must be a directory, or a table of place, tilt, values"),
         ([1], r"stores must be a table of stores by name, got \[1\]"),
         ("there", r"stores is not JSON.*'there'"),

@@ -54,6 +54,20 @@ def test_both_ways_of_differential_smoothing_are_two_arms_of_one_study():
         arm(settings={"objective.advantage.logprob": "median"})
 
 
+def test_a_method_may_be_measured_while_it_trains_on_sets_that_its_world_has():
+    def arm(best):
+        best = {"evaluate.every": 5, "evaluate.keep_best": best, "evaluate.result": "best"}
+        site = Site(name="w", task="sql", edition=2, sets=WORLD_SETS["sql", 2])
+        method = MethodSettings(name="grpo", label="best", settings=best)
+        return Variants(BudgetSettings()).of(site, method, Candidate())
+
+    assert arm("in_domain/greedy").run_id(1) != arm("in_domain/mean").run_id(1)
+    with pytest.raises(
+        SettingsError, match=r"'best' on w: .*names the set 'dev'; measured are: in_"
+    ):
+        arm("dev/greedy")
+
+
 def recipe_of(variant):
     values = nested({"method": variant.method, **variant.asked.dotted})
     return resolve_recipe(merged({"model": {"path": "m"}, "data": {"train": "t.jsonl"}}, values))

@@ -12,7 +12,7 @@ from dph.evaluation.pass_at_k import pass_at_k
 from dph.evaluation.progress_file import measured_steps, read_progress_file, rows_of_step
 from dph.rollout.torch.sampler import TorchSampler
 from dph.settings import resolve_recipe
-from dph.training import loop
+from dph.training import evaluations, loop
 from dph.training.actors import Actors
 from dph.training.checkpoint_places import latest_checkpoint
 from dph.training.evaluations import Evaluations, InitialPolicy
@@ -198,6 +198,36 @@ def test_the_best_checkpoint_is_kept_beside_the_newest(start, tmp_path):
     assert named == {"schema": 1, "step": best, "score": "dev/mean", "value": scores[best]}
     kept = sorted(p.name for p in (tmp_path / "checkpoints").glob("step_*"))
     assert kept == sorted({f"step_{best:06d}", "step_000005"})
+
+
+def test_of_equal_checkpoints_the_first_is_the_best(start, tmp_path):
+    still = {"steps": 3, "learning_rate": 1e-12}  # the same answers after every step
+    start(make_recipe(every=1, train=still, keep_best="greedy"), tmp_path)
+    lines = read_metrics(tmp_path / "metrics.jsonl")
+    assert len({line["eval/dev/greedy"] for line in lines}) == 1
+    assert json.loads((tmp_path / "checkpoints" / "best.json").read_text())["step"] == 1
+    kept = sorted(p.name for p in (tmp_path / "checkpoints").glob("step_*"))
+    assert "step_000001" in kept
+
+
+def test_a_measurement_of_which_nothing_can_be_graded_is_no_score(start, tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluations, "best_score", lambda _summary, _by: None)
+    trained = start(make_recipe(every=1, keep_best="mean"), tmp_path)
+    assert trained.step == 4
+    assert not (tmp_path / "checkpoints" / "best.json").exists()
+
+
+def test_another_score_begins_anew_and_forgets_the_best_of_the_old_one(start, tmp_path):
+    start(make_recipe(every=1, train={"steps": 2}, keep_best="mean"), tmp_path)
+    start(make_recipe(every=1, keep_best="greedy"), tmp_path)
+    named = json.loads((tmp_path / "checkpoints" / "best.json").read_text())
+    scores = {
+        line["step"]: line["eval/dev/greedy"]
+        for line in read_metrics(tmp_path / "metrics.jsonl")
+        if line["step"] >= 2  # whose weights were still there
+    }
+    best = max(scores, key=lambda step: (scores[step], -step))
+    assert named == {"schema": 1, "step": best, "score": "greedy", "value": scores[best]}
 
 
 def test_other_settings_are_refused_before_anything_is_written(start, tmp_path):

@@ -1,4 +1,4 @@
-"""``dph evaluate``: measure the newest checkpoint of a run, or any model."""
+"""``dph evaluate``: measure the checkpoint that a run ended with, or any model."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +12,7 @@ ModelOption = Annotated[
     typer.Option(
         "--model",
         metavar="DIR",
-        help="Model [default: the run's newest checkpoint, or the recipe's model].",
+        help="Model [default: the run's result (evaluate.result), or the recipe's model].",
     ),
 ]
 

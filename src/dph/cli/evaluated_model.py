@@ -10,7 +10,7 @@ from dph.cli.request import Request
 from dph.errors import DataError, ModelError
 from dph.files import make_directory, read_json, write_json
 from dph.hub import model_directory
-from dph.runs.newest_model import newest_model
+from dph.runs.result_model import result_model
 
 MADE_FROM = "model.json"
 _NOT_TELLING = "checkpoints"
@@ -30,10 +30,11 @@ class Measured:
 def measured_model(request: Request, model: Path | None) -> Measured:
     """The model to measure and the place of its evaluation.
 
-    Without a name it is the newest checkpoint, or the recipe's own model where there is none. The
-    newest checkpoint's place is the run directory itself, the initial policy's is ``base/`` in it,
-    any other model's is ``models/<its name>/``. Where another model of that name was measured, the
-    names of the directories above it are put before, as many as it takes.
+    Without a name it is the run's result (its newest checkpoint, unless ``evaluate.result`` says
+    another), or the recipe's own model where there is none. The result's place is the run directory
+    itself, the initial policy's is ``base/`` in it, any other model's is ``models/<its name>/``.
+    Where another model of that name was measured, the names of the directories above it are put
+    before, as many as it takes.
 
     Raises:
         SettingsError: the recipe names no evaluation set.
@@ -42,9 +43,9 @@ def measured_model(request: Request, model: Path | None) -> Measured:
     run = request.directory
     request.require_sets()
     if model is None:
-        newest = newest_model(run)
-        if newest is not None:
-            return Measured(model=newest, directory=run)
+        result = result_model(run, request.recipe.evaluate)
+        if result is not None:
+            return Measured(model=result, directory=run)
         return Measured(model=model_directory(request.recipe.model), directory=run / "base")
     if not any((model / name).is_file() for name in ("config.json", "adapter_config.json")):
         raise ModelError(f"{model} is not the directory of a saved transformers model")

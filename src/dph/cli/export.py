@@ -18,7 +18,7 @@ def export(
     ] = "float32",
     as_json: JsonOption = False,
 ) -> None:
-    """Write a run's newest checkpoint as a plain model directory; an adapter is merged.
+    """Write the checkpoint that a run ended with as a plain model directory; an adapter is merged.
 
     It is what transformers, vLLM and every other program load, and answers as the run does.
     """

@@ -1,4 +1,4 @@
-"""``dph interpolate``: models between a run's initial policy and its newest checkpoint."""
+"""``dph interpolate``: models between a run's initial policy and its result."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any

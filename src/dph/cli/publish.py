@@ -41,7 +41,7 @@ def push(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Upload a run's newest checkpoint with its card and recipe to the Hub, in one commit.
+    """Upload a run's result with its card and recipe to the Hub, in one commit.
 
     RUN/README.md is taken as the card where you have made it your own. `hf auth login` or HF_TOKEN
     says who you are.

@@ -19,7 +19,7 @@ from dph.quickstart.recipes import THREADS, Size, parse_contender, quickstart_re
 from dph.quickstart.stages import Stage, method_stages, stage_runner
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.layout import EVALUATION
-from dph.runs.newest_model import newest_model
+from dph.runs.result_model import result_model
 from dph.runs.workbench import open_workbench
 from dph.settings import Recipe
 from dph.worlds.sql.settings import sql_settings
@@ -89,7 +89,7 @@ def rl_stage(kitchen: Kitchen) -> Digests:
     made = {}
     for recipe in recipes:
         run = _rl(kitchen) / recipe.name
-        if (newest := newest_model(run)) is not None:
+        if (newest := result_model(run, recipe.evaluate)) is not None:
             made[f"{recipe.name} weights"] = directory_fingerprint(newest)
         made[recipe.name] = _measured(run)
     return made

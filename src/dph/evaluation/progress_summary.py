@@ -65,8 +65,13 @@ def step_metrics_of(summary: Mapping[str, Mapping[str, Any]]) -> dict[str, float
     return found
 
 
-def best_score(summary: Mapping[str, Mapping[str, Any]], by: tuple[str | None, str]) -> float:
-    """The score that ``evaluate.keep_best`` names: of a set, or the mean of all sets."""
+def best_score(
+    summary: Mapping[str, Mapping[str, Any]], by: tuple[str | None, str]
+) -> float | None:
+    """The score that ``evaluate.keep_best`` names: of a set, or the mean of all sets.
+
+    None where nothing of it could be graded.
+    """
     chosen, metric = by
     values = [
         value
@@ -75,7 +80,7 @@ def best_score(summary: Mapping[str, Mapping[str, Any]], by: tuple[str | None, s
         for found, value in _flat(of_set)
         if found == metric and value is not None
     ]
-    return float(np.mean(values)) if values else -np.inf
+    return float(np.mean(values)) if values else None
 
 
 def _flat(of_set: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:

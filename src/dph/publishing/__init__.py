@@ -1,4 +1,4 @@
-"""A run made public: its model card, and its newest checkpoint on the Hub."""
+"""A run made public: its model card, and the checkpoint that it ended with on the Hub."""
 
 from typing import TYPE_CHECKING
 

@@ -10,7 +10,7 @@ from dph.files import read_json, sha256
 from dph.presampling.manifest import Manifest, read_manifest
 from dph.runs.base_evaluation import find_base
 from dph.runs.layout import EVALUATION, RECIPE, pool_directory, store_directory
-from dph.runs.newest_model import newest_model
+from dph.runs.result_model import result_model
 from dph.settings import Recipe, load_recipe
 
 
@@ -38,10 +38,10 @@ def read_finished_run(directory: Path) -> FinishedRun:
         SettingsError: its recipe cannot be read.
         CheckpointError: it has no checkpoint.
         PoolError: its pool's manifest is damaged.
-        DataError: an ``evaluation.json`` is damaged, or is of another checkpoint than the newest.
+        DataError: an ``evaluation.json`` is damaged, or is not of the run's result.
     """
     recipe = load_recipe(directory / RECIPE)
-    checkpoint = newest_model(directory)
+    checkpoint = result_model(directory, recipe.evaluate)
     if checkpoint is None:
         raise CheckpointError(f"there is no checkpoint in {directory}: train it first")
     manifest = pool_directory(recipe, directory) / "manifest.json"
@@ -65,7 +65,7 @@ def _of(checkpoint: Path, path: Path) -> Mapping[str, Any] | None:
     document = _document(path)
     if document is not None and Path(document["model"]).name != checkpoint.name:
         raise DataError(
-            f"{path} is of {Path(document['model']).name}, but the newest checkpoint is "
+            f"{path} is of {Path(document['model']).name}, but the run ended with "
             f"{checkpoint.name}: run `dph evaluate` first"
         )
     return document

@@ -1,4 +1,4 @@
-"""A run's newest checkpoint and its card, on the Hub."""
+"""The checkpoint that a run ended with and its card, on the Hub."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,7 +64,7 @@ def push(run: FinishedRun, name: str, *, private: bool = False) -> str:
 
 @contextmanager
 def _model_files(run: FinishedRun) -> Iterator[dict[str, Path]]:
-    """The files of the newest checkpoint by name; with an adapter those of the merged model."""
+    """The files of the run's result by name; with an adapter those of the merged model."""
     with TemporaryDirectory() as temporary:
         directory = run.checkpoint
         if is_adapter(directory):

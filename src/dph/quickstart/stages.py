@@ -18,10 +18,10 @@ from dph.quickstart.recipes import THREADS
 from dph.quickstart.stage_clock import StageClock
 from dph.runs.consolidation_stage import trained_policy
 from dph.runs.evaluation_stage import evaluate_stage
-from dph.runs.newest_model import newest_model
 from dph.runs.pool_need import needs_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import ProgressDisplay
+from dph.runs.result_model import result_model
 from dph.runs.store_stage import shared_store_stage
 from dph.runs.told_progress import ShownProgress, ToldProgress
 from dph.runs.workbench import open_workbench
@@ -101,7 +101,7 @@ def train_method(recipe: Recipe, directory: Path, progress: ProgressDisplay) -> 
 def evaluate_method(recipe: Recipe, directory: Path, progress: ProgressDisplay) -> None:
     """The evaluation of what training ended with."""
     run = directory / recipe.name
-    trained = newest_model(run)
+    trained = result_model(run, recipe.evaluate)
     assert trained is not None
     with open_workbench(recipe) as bench, clock_of(directory).stage(f"evaluate {recipe.name}"):
         evaluate_stage(bench, run, progress, model=trained, base=directory / "base")

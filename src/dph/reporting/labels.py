@@ -15,6 +15,8 @@ _METHODS: Mapping[str, str] = MappingProxyType(
         "dph_broad": "DPH-broad",
         "ttrl": "TTRL",
         "consensus": "Consensus",
+        "lmsi": "LMSI",
+        "rft": "RFT",
         "grpo": "GRPO",
         "dapo": "DAPO",
         "alpha": "Alpha",

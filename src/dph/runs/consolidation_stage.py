@@ -6,8 +6,8 @@ policy's own answers, tilted towards agreement, is learnt from by the exact forw
 covers all that the policy could still answer.
 
 It is a run of its own in ``<run>/consolidation``, of a recipe that follows from the run's: its
-initial model is the run's newest checkpoint, its only term an anchor on the store, and it draws
-nothing. So it can be killed and continued like every run.
+initial model is what RL ended with, its only term an anchor on the store, and it draws nothing.
+So it can be killed and continued like every run.
 """
 
 from dataclasses import replace
@@ -26,6 +26,7 @@ from dph.settings.store_use import require_files
 from dph.training.loop import Trained
 
 ANCHOR = "consolidation"
+_UNMEASURED = {"every": 0, "keep_best": None, "result": "newest"}
 
 
 def trained_policy(
@@ -76,6 +77,6 @@ def consolidation_recipe(recipe: Recipe, checkpoint: Path) -> Recipe:
             "self_consistency": SelfConsistencySettings(),
             "consolidation": ConsolidationSettings(),
             "train": recipe.train.model_copy(update=train),
-            "evaluate": recipe.evaluate.model_copy(update={"every": 0, "keep_best": None}),
+            "evaluate": recipe.evaluate.model_copy(update=_UNMEASURED),
         }
     )

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from dph.errors import CheckpointError, SettingsError
 from dph.hub import model_directory, resolve_names
-from dph.runs.newest_model import newest_model
-from dph.settings import load_recipe
+from dph.runs.result_model import result_model
+from dph.settings import EvaluationSettings, load_recipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,22 +18,22 @@ class Ends:
 
 
 def ends_of(run: Path) -> Ends:
-    """A run's initial policy, as its recipe names it, and its newest checkpoint.
+    """A run's initial policy, as its recipe names it, and its result.
 
     Raises:
         SettingsError: the run's recipe cannot be read.
         CheckpointError: it has no checkpoint.
     """
-    final = newest_model(run)
-    if final is None:
+    newest = result_model(run, EvaluationSettings())
+    if newest is None:
         raise CheckpointError(
             f"there is no checkpoint in {run}; name the directory of a run that `dph train` made"
         )
-    return Ends(base=_initial(run), final=final)
-
-
-def _initial(run: Path) -> Path:
-    return model_directory(resolve_names(load_recipe(run / "recipe.toml")).recipe.model)
+    recipe = load_recipe(run / "recipe.toml")
+    return Ends(
+        base=model_directory(resolve_names(recipe).recipe.model),
+        final=result_model(run, recipe.evaluate) or newest,
+    )
 
 
 def require_free(out: Path) -> None:

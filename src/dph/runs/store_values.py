@@ -18,6 +18,12 @@ from dph.runs.comparers import comparer
 from dph.runs.workbench import Workbench
 from dph.settings import StoreSettings, recipe_digest
 
+_INSTEAD = {
+    "distributions": "set tilt = 0 or values = 'correct'",
+    "answers": "set values = 'correct'",
+}
+"""What can be done without anybody who compares, by the targets of a store."""
+
 
 @contextmanager
 def judges_of(bench: Workbench, name: str, store: StoreSettings) -> Iterator[Judges | None]:
@@ -36,7 +42,7 @@ def judges_of(bench: Workbench, name: str, store: StoreSettings) -> Iterator[Jud
         return labelled(problem, verifier) or (store.grades and verifier.name not in GOLDS)
 
     if store.compares or by_consensus:
-        instead = "leave it out" if by_consensus else "set tilt = 0 or values = 'correct'"
+        instead = "leave it out" if by_consensus else _INSTEAD[store.targets]
         with comparer(bench, store.agreement, key=f"stores.{name}", instead=instead) as known:
             yield Judges(
                 comparer=known, verifier=verifier, labelled=has_gold, all_labelled=store.grades

@@ -45,7 +45,9 @@ def stored_samples(
         path, settings = store_directory(recipe, directory, store), recipe.stores[store]
         manifest = read_store_manifest(path / "manifest.json")
         require_store_policy(path, manifest, source, initial=initial)
-        loaded[store] = load_store(path, tilt=settings.tilt, values=settings.values)
+        loaded[store] = load_store(
+            path, tilt=settings.tilt, values=settings.values, targets=settings.targets
+        )
     stores: dict[str, Sequence[StoredRow]] = dict(
         anchor_stores(pools, pool, source, initial=initial)
     )

@@ -126,9 +126,10 @@ def _named_stores(recipe: Recipe, directory: Path) -> Iterator[dict[str, Any]]:
     for name, store in recipe.used_stores.items():
         manifest = store_directory(recipe, directory, name) / "manifest.json"
         files = read_store_manifest(manifest).files if manifest.is_file() else {}
-        if not (store.tilt > 0) and name != recipe.self_consistency.store:
+        if not store.reads_values and name != recipe.self_consistency.store:
             files = {GROUPS_FILE: files.get(GROUPS_FILE, "")}
-        yield {"store": name, "files": files, "tilt": store.tilt, "values": store.values}
+        said = {"store": name, "files": files, "tilt": store.tilt, "values": store.values}
+        yield said if store.targets == "distributions" else said | {"targets": store.targets}
 
 
 def _stores(recipe: Recipe) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from dph.runs.during_training import (
 from dph.runs.layout import pool_directory
 from dph.runs.pool_need import needs_pool, reads_base_counts
 from dph.runs.progress import ProgressDisplay
+from dph.runs.result_model import ended
 from dph.runs.store_stage import require_made
 from dph.runs.stores import stored_samples
 from dph.runs.training_digest import training_digest, what_changed
@@ -50,9 +51,23 @@ def train_stage(
     """
     recipe, digest = bench.recipe, digest or training_digest(bench, directory)
     checkpoint = latest_checkpoint(directory / "checkpoints")
-    done, initial = steps_done(bench, directory, digest), checkpoint is None
+    done = steps_done(bench, directory, digest)
     if checkpoint is not None and done == recipe.train.steps and is_measured(recipe, directory):
-        return Trained(checkpoint=checkpoint, step=done, stopped=False)
+        return ended(Trained(checkpoint=checkpoint, step=done, stopped=False), recipe.evaluate)
+    trained = _train(bench, directory, progress, checkpoint=checkpoint, digest=digest)
+    return ended(trained, recipe.evaluate)
+
+
+def _train(
+    bench: Workbench,
+    directory: Path,
+    progress: ProgressDisplay,
+    *,
+    checkpoint: Path | None,
+    digest: str,
+) -> Trained:
+    """Train from ``checkpoint``, or from the initial policy where there is none."""
+    recipe, initial = bench.recipe, checkpoint is None
     require_made(bench, directory)
     policy = bench.load_policy(checkpoint)
     unadapted = without_adapter(policy)

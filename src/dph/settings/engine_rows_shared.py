@@ -89,6 +89,7 @@ SHARED_ROWS: Mapping[str, Row] = MappingProxyType(
             why=f"this package evaluates before and after it; {_OWN} evaluate in between too",
         ),
         "evaluate.keep_best": under("evaluate.every"),
+        "evaluate.result": under("evaluate.every"),
         **{
             f"evaluate.during.{name}": under("evaluate.every")
             for name in ("samples", "k", "sets", "problems", "greedy", "compared")

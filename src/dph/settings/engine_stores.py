@@ -3,17 +3,18 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from dph.errors import SettingsError
 from dph.settings.methods import METHODS
 from dph.settings.objective import ObjectiveSettings
 from dph.settings.recipe import load_recipe, messages
 from dph.settings.section import FilePath, Section
+from dph.settings.stores import Targets, Values, wrong_targets
 
-_READ = ("place", "tilt", "values")
+_READ = ("place", "tilt", "values", "targets")
 """What of a recipe's [stores.<name>] matters once the store has been made."""
 
 
@@ -22,9 +23,14 @@ class EngineStore(Section):
 
     place: FilePath = Field(description="directory of the store, as `dph presample` left it")
     tilt: float = Field(0.0, ge=0, description="as stores.<name>.tilt of a recipe")
-    values: Literal["agreement", "distinct", "correct"] = Field(
-        "agreement", description="as stores.<name>.values of a recipe"
-    )
+    values: Values = Field("agreement", description="as stores.<name>.values of a recipe")
+    targets: Targets = Field("distributions", description="as stores.<name>.targets of a recipe")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if wrong := wrong_targets(self.targets, self.values, self.tilt):
+            raise ValueError(wrong)
+        return self
 
 
 def engine_stores(
@@ -37,8 +43,9 @@ def engine_stores(
     """The stores that the anchors of ``objective`` read, by name.
 
     Args:
-        given: for each name a directory, or a table of ``place``, ``tilt`` and ``values``; or the
-            whole as JSON text. What it does not say is as in the recipe or the method.
+        given: for each name a directory, or a table of ``place``, ``tilt``, ``values`` and
+            ``targets``; or the whole as JSON text. What it does not say is as in the recipe or the
+            method.
         objective: the terms whose anchors name them.
         source: what the objective was read from. The path of a recipe brings its stores.
         method: a named method, which brings its own.

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -39,6 +39,11 @@ class EvaluationSettings(Section):
         description="greedy, mean or pass_at_<k> (of all sets, or <set>/pass_at_<k>): the best "
         "checkpoint by it, as measured during training, is kept beside the newest",
     )
+    result: Literal["newest", "best"] = Field(
+        "newest",
+        description="checkpoint that a run ends with, which is consolidated, evaluated and "
+        "exported: the newest, or the best by keep_best",
+    )
     during: DuringSettings = DuringSettings()
 
     @model_validator(mode="before")
@@ -68,6 +73,8 @@ class EvaluationSettings(Section):
     @model_validator(mode="after")
     def _best_is_measured(self) -> Self:
         if self.keep_best is None:
+            if self.result == "best":
+                raise ValueError("result='best' needs keep_best, the score that says which it is")
             return self
         if not self.every:
             raise ValueError(f"keep_best={self.keep_best!r} needs every > 0, got every=0")
@@ -91,10 +98,15 @@ class EvaluationSettings(Section):
         return self.during.sets or tuple(known)
 
 
-def wrong_during(settings: EvaluationSettings, known: Collection[str]) -> str:
-    """What is wrong with the sets of an evaluation during training; '' if nothing is."""
+def wrong_during(settings: EvaluationSettings, known: Collection[str], *, steps: int) -> str:
+    """What is wrong with evaluations during ``steps`` of training; '' if nothing is."""
     if not settings.every:
         return ""
+    if settings.result == "best" and settings.every > steps:
+        return (
+            f"evaluate.result='best' measures nothing with evaluate.every={settings.every}, which "
+            f"is more than train.steps={steps}"
+        )
     there = ", ".join(known) or "none"
     if not known:
         return f"evaluate.every={settings.every} measures nothing: name a set in [data.sets]"

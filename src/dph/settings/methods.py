@@ -32,6 +32,17 @@ def _penalised(kind: str, weight: float) -> dict[str, dict[str, Any]]:
 _NOVEL_PROMPTS = {"prompts": "unlabelled", "novel": True, "answers": 16, "limit": 600}
 """Of the store that ``dph_broad`` and ``consensus`` can share. A recipe says where the file is."""
 _ALL_PROMPTS = {"prompts": "unlabelled", "answers": 16, "limit": 1200}
+_CONSOLIDATION = {"updates": 200, "store": "after", "rate": 5.0}
+
+
+def _then_learnt(values: str, prompts: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Clip-higher on all problems, then the likelihood of chosen answers of the trained policy."""
+    store = {**prompts, "values": values, "targets": "answers"}
+    return {
+        "objective": _CLIP_HIGHER,
+        "stores": {"after": store},
+        "consolidation": _CONSOLIDATION,
+    }
 
 
 def _agreeing(reward: str, **more: Any) -> dict[str, dict[str, Any]]:
@@ -105,13 +116,15 @@ METHODS: dict[str, dict[str, dict[str, Any]]] = {
             "broad": {**_NOVEL_PROMPTS, "tilt": 4.0, "values": "distinct"},
             "after": {**_ALL_PROMPTS, "tilt": 4.0, "values": "distinct"},
         },
-        "consolidation": {"updates": 200, "store": "after", "rate": 5.0},
+        "consolidation": _CONSOLIDATION,
     },
     "ttrl": _agreeing("majority", novel=True),
     "consensus": {
         **_agreeing("consensus", store="broad"),
         "stores": {"broad": _NOVEL_PROMPTS},
     },
+    "lmsi": _then_learnt("majority", _ALL_PROMPTS),
+    "rft": _then_learnt("correct", {"prompts": "train", "answers": 16}),
 }
 
 STRENGTHS: dict[str, str | None] = {
@@ -140,6 +153,8 @@ STRENGTHS: dict[str, str | None] = {
     "dph_broad": "objective.anchors.broad.weight",
     "ttrl": "self_consistency.problems_per_step",
     "consensus": "self_consistency.problems_per_step",
+    "lmsi": "consolidation.rate",
+    "rft": "consolidation.rate",
 }
 """Of every method the one setting that says how strong it is; None where there is nothing to set.
 

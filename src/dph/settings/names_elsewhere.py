@@ -35,6 +35,7 @@ NAMES_ELSEWHERE: Mapping[str, str] = MappingProxyType(
         "test_freq": "evaluate.every",
         "eval_every": "evaluate.every",
         "metric_for_best_model": "evaluate.keep_best",
+        "load_best_model_at_end": "evaluate.result",
         "beta": "objective.kl_coefficient",
         "kl_beta": "objective.kl_coefficient",
         "kl_coef": "objective.kl_coefficient",

@@ -106,7 +106,7 @@ class Recipe(Section):
 
     @model_validator(mode="after")
     def _what_is_measured_during_training_is_there(self) -> Self:
-        if wrong := wrong_during(self.evaluate, self.data.sets):
+        if wrong := wrong_during(self.evaluate, self.data.sets, steps=self.train.steps):
             raise ValueError(wrong)
         return self
 

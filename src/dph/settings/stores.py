@@ -13,6 +13,11 @@ PROMPTS = ("unlabelled", "train", "recombined", "beginning")
 FROM_FILE = ("unlabelled", "recombined")
 """Those that cannot be made without a file."""
 MANY = "all"
+Values = Literal["agreement", "distinct", "majority", "shuffled", "shuffled_distinct", "correct"]
+"""What an answer may be worth by."""
+Targets = Literal["distributions", "answers"]
+CHOOSING = ("majority", "correct")
+"""Those values that are 0 or 1, and so choose among answers."""
 
 
 class StoreSettings(PromptFileSettings):
@@ -33,10 +38,17 @@ class StoreSettings(PromptFileSettings):
     tilt: float = Field(
         0.0, ge=0, description="strength of the tilt towards answers of value; 0: as they are"
     )
-    values: Literal["agreement", "distinct", "correct"] = Field(
+    values: Values = Field(
         "agreement",
         description="value of an answer: share of the other answers that agree (agreement), of "
-        "the other texts (distinct: each counts once), or whether it is correct",
+        "the other texts (distinct: each counts once), 1 for the largest class of answers that "
+        "agree and else 0 (majority), 1 if it is correct and else 0 (correct); shuffled and "
+        "shuffled_distinct: the first two at random among the answers to a prompt, as a control",
+    )
+    targets: Targets = Field(
+        "distributions",
+        description="learnt of an answer: the distributions along it, tilted; or (answers) its own "
+        "tokens, by plain likelihood, of answers of value 1 alone",
     )
     seed: Count | None = Field(None, description="of the answers; default: presample.seed, or seed")
     place: FilePath | None = Field(
@@ -63,26 +75,48 @@ class StoreSettings(PromptFileSettings):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if self.tilt > 0 and self.prompts == "beginning":
+        if wrong := wrong_targets(self.targets, self.values, self.tilt):
+            raise ValueError(wrong)
+        if self.reads_values and self.prompts == "beginning":
             raise ValueError(
-                f"tilt={self.tilt}: samples from the beginning of a sequence answer nothing, so "
-                "none is worth more than another; set tilt = 0"
+                f"tilt={self.tilt}, targets={self.targets!r}: samples from the beginning of a "
+                "sequence answer nothing, so none is worth more than another; set tilt = 0 and "
+                "targets = 'distributions'"
             )
-        if self.tilt > 0 and self.values != "correct" and self.answers < 2:
+        if self.reads_values and self.values != "correct" and self.answers < 2:
             raise ValueError(
-                f"a tilt towards agreement needs at least 2 answers a prompt, got answers="
-                f"{self.answers}"
+                f"values={self.values!r} compares answers: it needs at least 2 answers a prompt, "
+                f"got answers={self.answers}"
             )
         if self.prompts in ("train", "beginning") and (self.file or self.only):
             raise ValueError(f"prompts={self.prompts!r} reads no file: leave out file and only")
         return self
 
     @property
+    def reads_values(self) -> bool:
+        """Whether what is learnt depends on the values of the answers."""
+        return self.tilt > 0 or self.targets == "answers"
+
+    @property
     def compares(self) -> bool:
         """Whether its answers are compared with each other."""
-        return self.agreement is not None or (self.tilt > 0 and self.values != "correct")
+        return self.agreement is not None or (self.reads_values and self.values != "correct")
 
     @property
     def grades(self) -> bool:
         """Whether its answers are graded, which needs labels."""
-        return self.tilt > 0 and self.values == "correct"
+        return self.reads_values and self.values == "correct"
+
+
+def wrong_targets(targets: Targets, values: Values, tilt: float) -> str:
+    """What does not fit of the targets of a store; '' where everything does."""
+    if targets == "distributions":
+        return ""
+    if values not in CHOOSING:
+        return (
+            f"targets={targets!r} learns the answers of value 1, and values={values!r} chooses "
+            f"none: set values to one of {', '.join(map(repr, CHOOSING))}"
+        )
+    if tilt > 0:
+        return f"targets={targets!r} has no distributions to tilt: set tilt = 0, got tilt={tilt:g}"
+    return ""

@@ -49,7 +49,7 @@ TRL_ROWS: Mapping[str, Row] = MappingProxyType(
             for name in ("samples", "threshold", "wrong_final", "keep", "seed")
         },
         "presample.pool": to("pool"),
-        **{f"stores.*.{name}": to("stores") for name in ("tilt", "values", "place")},
+        **{f"stores.*.{name}": to("stores") for name in ("tilt", "values", "targets", "place")},
         "objective.advantage.kind": to(
             _OBJECTIVE,
             never=("bbg", "alpha_dpg", "flowrl"),

@@ -73,7 +73,7 @@ VERL_ROWS: Mapping[str, Row] = MappingProxyType(
         ),
         "presample.seed": to("dph.seed"),
         "presample.pool": to("dph.pool"),
-        **{f"stores.*.{name}": to("dph.stores") for name in ("tilt", "values", "place")},
+        **{f"stores.*.{name}": to("dph.stores") for name in ("tilt", "values", "targets", "place")},
         "objective.advantage.kind": to(
             _OBJECTIVE,
             never=("bbg", "alpha_dpg", "flowrl"),

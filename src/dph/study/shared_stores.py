@@ -11,7 +11,7 @@ from dph.settings import Recipe, StoreSettings, recipe_digest
 
 
 def with_shared_stores(recipe: Recipe, directory: Path) -> Recipe:
-    """The recipe with its stores below ``directory``; another strength of the tilt shares one."""
+    """The recipe with its stores below ``directory``; other values or targets share one."""
     stores = {
         name: store.model_copy(update={"place": directory / f"{name}-{_drawn(store)}"})
         for name, store in recipe.stores.items()
@@ -40,5 +40,5 @@ def consolidated_answers(recipe: Recipe, run: Path) -> int:
 
 
 def _drawn(store: StoreSettings) -> str:
-    drawing = store.model_dump(mode="json", exclude={"place", "tilt", "values"})
+    drawing = store.model_dump(mode="json", exclude={"place", "tilt", "values", "targets"})
     return recipe_digest({**drawing, "compares": store.compares, "grades": store.grades})[:8]

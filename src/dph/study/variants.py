@@ -14,9 +14,6 @@ from dph.study.settings import BASE, BudgetSettings, MethodSettings
 from dph.study.sites import Site, dotted
 from dph.worlds.optimizers import WORLD_OPTIMIZERS
 
-_NO_DATA = {"data": {"train": "train.jsonl"}}
-"""Enough of a world to check a method's settings before any world is built."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
@@ -134,7 +131,7 @@ class Variants:
             here = Path()
             return world_recipe(
                 asked,
-                _NO_DATA | {"train": _optimizer(site)},
+                _unbuilt(site),
                 size,
                 name="run",
                 directory=here,
@@ -154,11 +151,15 @@ class Variants:
         return self._budget.model_dump(include={"samples", "problems_per_step"})
 
 
-def _optimizer(site: Site) -> dict[str, float]:
-    """The world's own; looked up without loading the world, which loads torch."""
+def _unbuilt(site: Site) -> dict[str, dict[str, Any]]:
+    """Enough of a world to check a method's settings, without loading it, which loads torch."""
     assert site.task is not None
     assert site.edition is not None
-    return dict(WORLD_OPTIMIZERS[site.task, site.edition])
+    sets = {name: f"{name}.jsonl" for name in site.sets}
+    return {
+        "data": {"train": "train.jsonl", "sets": sets},
+        "train": dict(WORLD_OPTIMIZERS[site.task, site.edition]),
+    }
 
 
 def size_of(budget: BudgetSettings) -> Size:

@@ -36,8 +36,22 @@ def read_best(directory: Path, *, score: str | None) -> BestCheckpoint | None:
         best = BestCheckpoint(**content)
     except (DataError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path} is damaged: {error}; remove it to go on") from error
-    there = (directory / f"step_{best.step:06d}").is_dir()
+    there = _place(directory, best).is_dir()
     return best if best.score == score and there else None
+
+
+def best_place(directory: Path, *, score: str | None) -> Path | None:
+    """The best checkpoint itself.
+
+    Raises:
+        CheckpointError: as of ``read_best``.
+    """
+    best = read_best(directory, score=score)
+    return None if best is None else _place(directory, best)
+
+
+def _place(directory: Path, best: BestCheckpoint) -> Path:
+    return directory / f"step_{best.step:06d}"
 
 
 def write_best(directory: Path, best: BestCheckpoint) -> None:

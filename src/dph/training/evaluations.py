@@ -274,7 +274,7 @@ class Evaluations(Closing):
     def _measured(self, step: int, seconds: Metrics) -> Measured:
         rows, best_by = rows_of_step(self._table, step), self._settings.best_by
         summary = step_summary(rows, ks=self._settings.during.k, seed=self._settings.seed)
-        score = best_score(summary, best_by) if best_by is not None and summary else None
+        score = None if best_by is None else best_score(summary, best_by)
         metrics = {**step_metrics_of(summary), **seconds} if summary else {}
         return Measured(step=step, metrics=metrics, score=score)
 

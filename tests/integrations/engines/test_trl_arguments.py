@@ -55,7 +55,14 @@ def test_a_pool_is_named_only_where_it_is_rehearsed():
 def test_a_store_of_distributions_is_named_with_its_tilt():
     changes = {"stores.broad.file": "p.jsonl", "stores.after.file": "p.jsonl"}
     found = told(make_recipe("trl", "dph_broad", **changes))["stores"]
-    assert found == {"broad": {"place": "run/stores/broad", "tilt": 4.0, "values": "distinct"}}
+    assert found == {
+        "broad": {
+            "place": "run/stores/broad",
+            "tilt": 4.0,
+            "values": "distinct",
+            "targets": "distributions",
+        }
+    }
 
 
 def test_vllm_draws_where_it_is_asked_for():

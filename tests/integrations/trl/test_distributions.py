@@ -131,7 +131,8 @@ def test_the_method_dph_broad_runs_with_the_tilt_of_its_recipe(tmp_path):
     args = config(
         tmp_path, store, stores={"broad": str(store)}, max_steps=2, method="dph_broad", objective={}
     )
-    assert args.stores == {"broad": {"place": str(store), "tilt": 4.0, "values": "distinct"}}
+    said = {"tilt": 4.0, "values": "distinct", "targets": "distributions"}
+    assert args.stores == {"broad": {"place": str(store), **said}}
     assert (args.epsilon, args.epsilon_high) == (0.2, 0.28)
     trainer = make_trainer(args)
     (anchor,) = trainer.anchors
@@ -140,6 +141,20 @@ def test_the_method_dph_broad_runs_with_the_tilt_of_its_recipe(tmp_path):
     trainer.train()
     tokens = [row["broad/tokens"] for row in trainer.state.log_history if "broad/tokens" in row]
     assert tokens == [sum(len(s.completion_ids) for s in anchor.store.samples)] * 2
+
+
+def test_answers_that_most_agree_with_are_learnt_by_their_likelihood(tmp_path, store):
+    voted = {"place": str(store), "tilt": 0.0, "values": "majority", "targets": "answers"}
+    args = config(tmp_path, store, objective=broad(), stores={"mine": voted}, max_steps=2)
+    trainer = make_trainer(args)
+    (anchor,) = trainer.anchors
+    whole, chosen = load_store(store), load_store(store, values="majority", targets="answers")
+    assert anchor.store.samples == chosen
+    assert 0 < len(chosen) < len(whole)
+    trainer.train()
+    losses = [row["broad/loss"] for row in trainer.state.log_history if "broad/loss" in row]
+    assert len(losses) == 2
+    assert min(losses) > 0.1  # nats a token, where a KL from the policy itself would be 0
 
 
 def test_a_recipe_brings_the_tilt_of_its_stores_and_their_place(tmp_path, store):
@@ -156,7 +171,8 @@ def test_a_recipe_brings_the_tilt_of_its_stores_and_their_place(tmp_path, store)
         """
     )
     found = config(tmp_path, store, objective=str(recipe), stores=None).stores
-    assert found["broad"] == {"place": str(store), "tilt": 2.5, "values": "distinct"}
+    said = {"tilt": 2.5, "values": "distinct", "targets": "distributions"}
+    assert found["broad"] == {"place": str(store), **said}
     text = json.dumps({"broad": {"tilt": 1.0}})
     again = config(tmp_path, store, objective=str(recipe), stores=text)
     assert again.stores["broad"] == {**found["broad"], "tilt": 1.0}

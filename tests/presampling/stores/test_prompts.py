@@ -150,6 +150,21 @@ def test_the_beginning_is_one_prompt_or_as_many_as_are_asked_for():
         ({"prompts": "train", "file": "x.jsonl"}, "reads no file"),
         ({"prompts": "beginning", "tilt": 1.0}, "answer nothing"),
         ({"tilt": 1.0, "answers": 1}, "at least 2 answers a prompt, got answers=1"),
+        (
+            {"targets": "answers", "values": "distinct"},
+            "values='distinct' chooses none: set values to one of 'majority', 'correct'",
+        ),
+        (
+            {"targets": "answers", "values": "majority", "tilt": 2.0},
+            "no distributions to tilt: set tilt = 0, got tilt=2",
+        ),
+        ({"targets": "answers", "values": "correct", "prompts": "beginning"}, "answer nothing"),
+        (
+            {"targets": "answers", "values": "majority", "answers": 1},
+            "at least 2 answers a prompt, got answers=1",
+        ),
+        ({"values": "vote"}, "'agreement', 'distinct', 'majority', 'shuffled'"),
+        ({"targets": "texts"}, "'distributions' or 'answers'"),
         ({"top": 0}, "a whole number from 1, or 'all', got 0"),
         ({"top": "some"}, "'all'"),
         ({"tilt": -1.0}, "greater than or equal to 0"),

@@ -7,8 +7,12 @@ from dph.settings.objective import AnchorSettings, PenaltySettings, TermSettings
 _VALUES = {
     "agreement": "agreement",
     "distinct": "agreement of different texts",
+    "majority": "the vote of most answers",
+    "shuffled": "agreement at random",
+    "shuffled_distinct": "agreement of different texts at random",
     "correct": "correctness",
 }
+_CHOSEN = {"majority": "those of the largest class that agrees", "correct": "the correct ones"}
 
 
 def stages(recipe: Recipe) -> list[str]:
@@ -40,6 +44,8 @@ def _store(recipe: Recipe, name: str) -> str:
 
 
 def _tilt(store: StoreSettings) -> str:
+    if store.targets == "answers":
+        return f", of which {_CHOSEN[store.values]} are learnt as they are"
     return f", tilted by {_VALUES[store.values]} ^ {store.tilt:g}" if store.tilt else ""
 
 

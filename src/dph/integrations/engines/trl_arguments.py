@@ -133,6 +133,7 @@ def _stores(recipe: Recipe, directory: Path) -> Mapping[str, Any]:
             "place": str(store_directory(recipe, directory, name)),
             "tilt": store.tilt,
             "values": store.values,
+            "targets": store.targets,
         }
         for name, store in recipe.used_stores.items()
         if name in named

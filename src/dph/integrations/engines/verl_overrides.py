@@ -199,6 +199,7 @@ def _stores(run: VerlRun) -> dict[str, Any]:
             "place": store_directory(run.recipe, run.directory, name).absolute(),
             "tilt": store.tilt,
             "values": store.values,
+            "targets": store.targets,
         }
         for name, store in run.recipe.used_stores.items()
         if name in named

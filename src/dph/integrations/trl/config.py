@@ -38,8 +38,9 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
         pool: Directory that ``dph presample`` left behind, for anchors that name no store of their
             own.
         stores: For anchors on next-token distributions: the store of each name, a directory or a
-            table of ``place``, ``tilt`` and ``values``; or JSON text. Tilt and values default to
-            those of the recipe or the method. Once the configuration is made, complete tables.
+            table of ``place``, ``tilt``, ``values`` and ``targets``; or JSON text. All but place
+            default to those of the recipe or the method. Once the configuration is made, complete
+            tables.
         rehearsal_per_step: Stored answers an optimizer step, over all processes, for anchors that
             do not say ``per_step``.
         divergence, eta, ...: The short names of the objective, as in a recipe. With neither

@@ -83,5 +83,7 @@ def _open(source: Path | EngineStore) -> OpenStore:
     return OpenStore(
         directory=source.place,
         manifest=read_store_manifest(source.place / "manifest.json"),
-        samples=load_store(source.place, tilt=source.tilt, values=source.values),
+        samples=load_store(
+            source.place, tilt=source.tilt, values=source.values, targets=source.targets
+        ),
     )

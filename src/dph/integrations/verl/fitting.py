@@ -100,7 +100,7 @@ def _distributions(
         temperature=float(config.actor_rollout_ref.rollout.temperature),
         dtype=precision(config),
     )
-    return load_store(store.place, tilt=store.tilt, values=store.values)
+    return load_store(store.place, tilt=store.tilt, values=store.values, targets=store.targets)
 
 
 def require_prompts_fit(

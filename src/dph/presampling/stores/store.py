@@ -9,7 +9,7 @@
 What the columns hold stands in docs/artefacts.md.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +35,9 @@ from dph.presampling.stores.manifest import (
     ValueSource,
     read_store_manifest,
 )
-from dph.presampling.stores.tilt import branch_factors, branch_values, tilted
-from dph.presampling.stores.trie import answer_trie
-from dph.presampling.stores.values import VALUES, Valued, distinct_agreement, values_by_prompt
+from dph.presampling.stores.targets import chosen_answers, tilted_answers
+from dph.presampling.stores.values import VALUES, Valued, values_by_prompt
+from dph.presampling.stores.weights import WEIGHTS, ValuedAnswers
 from dph.presampling.wholeness import require_files_whole
 
 GROUPS_FILE, VALUES_FILE = "groups.parquet", "values.parquet"
@@ -81,30 +81,56 @@ def write_store(
 
 
 def load_store(
-    path: str | Path, *, tilt: float = 0.0, values: str = "agreement"
+    path: str | Path,
+    *,
+    tilt: float = 0.0,
+    values: str = "agreement",
+    targets: str = "distributions",
 ) -> tuple[DistributionSample, ...]:
     """The answers of a store with the distributions to rehearse, after comparing every hash.
 
     Args:
         path: the store's directory.
         tilt: strength of the tilt; 0 gives the initial policy's own distributions.
-        values: of the answers, ``agreement``, ``distinct`` or ``correct``; read only with a tilt.
+        values: of the answers, one of ``WEIGHTS``; read only with a tilt or answers as targets.
+        targets: ``distributions``, or ``answers``: those of weight 1, token by token as they are.
 
     Raises:
         PoolError: a file is missing or is not the one that was written, a distribution is without
-            its tail, or the store does not hold the values that the tilt needs.
+            its tail, or the store does not hold the values that are needed, or no answer of them.
     """
     path = Path(path)
     manifest = read_store_manifest(path / "manifest.json")
     require_whole_store(path, manifest)
     groups = stored_groups(path)
     require_whole_distributions(groups)
-    weights = stored_weights(path, manifest, values, groups) if tilt > 0 else None
+    if targets == "answers":
+        weights = stored_weights(path, manifest, values, groups)
+        return _chosen(path, groups, weights, values)
+    if not tilt > 0:
+        return tuple(sample for group in groups for sample in tilted_answers(group, None, tilt))
+    weights = stored_weights(path, manifest, values, groups)
     return tuple(
         sample
         for group in groups
-        for sample in _samples(group, weights[group.problem.problem_id] if weights else None, tilt)
+        for sample in tilted_answers(group, weights[group.problem.problem_id], tilt)
     )
+
+
+def _chosen(
+    path: Path, groups: Sequence[StoredGroup], weights: Mapping[str, Sequence[float]], values: str
+) -> tuple[DistributionSample, ...]:
+    found = tuple(
+        sample
+        for group in groups
+        for sample in chosen_answers(group, weights[group.problem.problem_id])
+    )
+    if not found:
+        raise PoolError(
+            f"the store {path}: no answer to any prompt has the value 1 (values = {values!r}), so "
+            "there is nothing to learn: draw more answers, or ask other prompts"
+        )
+    return found
 
 
 def read_groups(path: Path) -> list[pa.Table]:
@@ -144,25 +170,27 @@ def stored_weights(
     kind = "graded" if values == "correct" else "compared"
     if manifest.values is None or not getattr(manifest.values, f"{kind}_by"):
         raise PoolError(
-            f"a tilt towards {values} needs answers that were {kind}, those of the store {path} "
-            "were not: `dph presample` does it without drawing anything, or set tilt = 0"
+            f"values = {values!r} needs answers that were {kind}, those of the store {path} were "
+            "not: `dph presample` does it without drawing anything, or set tilt = 0 and "
+            "targets = 'distributions'"
         )
     for problem_id, own in known.items():
         if values == "correct" and all(value.correct is None for value in own):
             raise PoolError(
                 f"the store {path}: no answer to {problem_id!r} was graded, so there is nothing to "
-                "tilt towards: set values = 'agreement' or tilt = 0"
+                "learn from: set values = 'agreement' or tilt = 0"
             )
-    weigh = _WEIGHTS[values]
-    return {g.problem.problem_id: weigh(known[g.problem.problem_id], g.texts) for g in groups}
-
-
-_WEIGHTS: Mapping[str, Callable[[Sequence[Valued], Sequence[str]], list[float]]] = {
-    "agreement": lambda own, _: [float(value.agreement or 0.0) for value in own],
-    "distinct": lambda own, texts: distinct_agreement([v.answer_class for v in own], texts),
-    "correct": lambda own, _: [float(value.correct or 0) for value in own],
-}
-"""What an answer weighs, of its values and of the texts of all answers to its prompt."""
+    return {
+        group.problem.problem_id: WEIGHTS[values](
+            ValuedAnswers(
+                problem_id=group.problem.problem_id,
+                values=known[group.problem.problem_id],
+                texts=group.texts,
+                seed=manifest.source.seed,
+            )
+        )
+        for group in groups
+    }
 
 
 def require_free_place(path: Path, name: str) -> None:
@@ -253,33 +281,3 @@ def require_whole_store(path: Path, manifest: StoreManifest) -> None:
         PoolError: a file is missing or is not the one that was written.
     """
     require_files_whole(path, manifest.files, what="store")
-
-
-def _samples(
-    group: StoredGroup, weights: Sequence[float] | None, tilt: float
-) -> list[DistributionSample]:
-    trie = answer_trie(group.completions)
-    factors = None
-    if weights is not None:
-        factors = branch_factors(trie, branch_values(trie, weights), tilt)
-    targets: dict[int, tuple[tuple[int, ...], tuple[float, ...], float]] = {}
-    for node, ids, numbers, tail in zip(
-        trie.inner, group.token_ids, group.logprobs, group.log_tails, strict=True
-    ):
-        own, rest = tilted(ids, numbers, tail, factors[node] if factors else {})
-        targets[node] = ids, tuple(own.tolist()), rest
-    return [
-        DistributionSample(
-            problem_id=group.problem.problem_id,
-            sample_index=index,
-            prompt_ids=group.prompt_ids,
-            completion_ids=completion,
-            ref_logprobs=logprobs,
-            token_ids=tuple(targets[node][0] for node in path[:-1]),
-            logprobs=tuple(targets[node][1] for node in path[:-1]),
-            log_tails=tuple(targets[node][2] for node in path[:-1]),
-        )
-        for index, (completion, logprobs, path) in enumerate(
-            zip(group.completions, group.ref_logprobs, trie.paths, strict=True)
-        )
-    ]
