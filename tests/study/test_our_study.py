@@ -136,8 +136,8 @@ def test_no_seed_of_ours_is_in_two_studies():
     for path in sorted((ROOT / "benchmarks").glob("*/STUDY.toml")):
         settings = load_study(path).file.study
         found[path.parent.name] = {*settings.seeds_development, *settings.seeds_report}
-    # A cheaper consolidation's loss is told of the very seeds that the study chose on, and the study
-    # of rivals goes on from the base models of ours.
+    # A cheaper consolidation's loss is told of the very seeds that the study chose on, and the
+    # study of rivals goes on from the base models of ours.
     for name in ("consolidation", "rivals"):
         del found[name]
     for name, seeds in found.items():
