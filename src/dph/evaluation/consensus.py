@@ -5,14 +5,31 @@ ones the first that was drawn. Counted are answers, or different texts (``values
 a store): a result that a model only ever writes in one way has one witness.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
 
 from dph.agreement.base import Classes, consensus_class
 from dph.evaluation.intervals import bootstrap_mean, paired_difference
+
+
+class Worth(StrEnum):
+    """What agreement says of a model's answers."""
+
+    ABOVE = "above greedy"
+    """The whole interval of the difference to the greedy answer is above 0."""
+    NOT_ABOVE = "not above greedy"
+    ONE_TEXT = "one text a result"
+    """Different texts are counted, and answers that agree are the same text."""
+    NONE = "no consensus"
+
+
+COUNTED = ("answers", "texts")
+_HARDLY = 0.05
+"""Share of prompts below which a consensus is too rare to change a model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +58,16 @@ class Labelled(Answered):
         return None if found is None else self.right[self.classes.index(found)]
 
 
-COUNTED = ("answers", "texts")
+def worth_of_agreement(
+    labelled: Mapping[str, Any], shares: Mapping[str, Any], *, counted: str
+) -> Worth:
+    """The verdict on ``consensus_accuracy`` and, of unlabelled prompts, ``agreement_shares``."""
+    if shares[counted]["mean"] < _HARDLY:
+        agree = shares["answers"]["mean"] >= _HARDLY
+        return Worth.ONE_TEXT if agree else Worth.NONE
+    difference = labelled[counted]["difference"]
+    above = difference is not None and difference["lo"] > 0
+    return Worth.ABOVE if above else Worth.NOT_ABOVE
 
 
 def agreement_shares(groups: Sequence[Answered], *, seed: int) -> dict[str, Any]:
@@ -67,7 +93,9 @@ def consensus_accuracy(groups: Sequence[Labelled], *, seed: int) -> dict[str, An
 
 
 def _against_greedy(groups: Sequence[Labelled], counted: str, seed: int) -> dict[str, Any]:
-    told = [(one, right) for one in groups if (right := one.consensus_is_right(counted)) is not None]
+    told = [
+        (one, right) for one in groups if (right := one.consensus_is_right(counted)) is not None
+    ]
     accuracy = np.array([right for _, right in told], dtype=np.float64)
     greedy = np.array([one.greedy for one, _ in told], dtype=np.float64)
     difference = None

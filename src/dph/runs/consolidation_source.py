@@ -6,7 +6,7 @@ from pathlib import Path
 from dph.errors import ModelError, SettingsError
 from dph.models.adapter import is_adapter
 from dph.runs.ends import ends_of
-from dph.runs.layout import RECIPE, SAMPLES
+from dph.runs.layout import CONSOLIDATION, RECIPE, SAMPLES
 from dph.runs.newest_model import newest_model
 
 
@@ -16,14 +16,32 @@ class ConsolidationSource:
 
     model: Path
     recipe: Path
-    run: Path | None
-    """The run that ended with the model; None where it is no run's result."""
+    place: Path
+    """The run, or the directory of a model outside of runs: nothing is written into it."""
     beside: Path
-    """Where the consolidated run comes to lie by default: beside it."""
+    """Where the consolidated run lies by default."""
+
+    def evaluated(self) -> Path | None:
+        """The samples that were drawn of this model, where they are those of its run's result."""
+        newest, samples = newest_model(self.place), self.place / SAMPLES
+        is_the_result = newest is not None and newest.resolve() == self.model
+        return samples if is_the_result and samples.is_file() else None
+
+    def require_beside(self, out: Path) -> None:
+        """Refuse to write into what is consolidated.
+
+        Raises:
+            SettingsError: ``out`` is the place, or lies in it.
+        """
+        if out.resolve().is_relative_to(self.place):
+            raise SettingsError(
+                f"{out} lies in {self.place}, of which nothing is written over: name another "
+                "directory (--out)"
+            )
 
 
 def consolidation_source(place: Path, recipe: Path | None) -> ConsolidationSource:
-    """What ``place`` means; ``recipe`` is that of a model outside of a run.
+    """What ``place`` means; ``recipe`` is that of a model outside of runs.
 
     Raises:
         ModelError: there is no model.
@@ -31,45 +49,28 @@ def consolidation_source(place: Path, recipe: Path | None) -> ConsolidationSourc
         SettingsError: there is no recipe, or the model is an adapter.
     """
     place = place.resolve()
-    if (place / RECIPE).is_file():
-        model, own, run = ends_of(place).final.resolve(), place / RECIPE, place
-        beside = _consolidated(place, place.name)
-    else:
-        model, above = place, place.parent.parent
-        in_a_run = place.parent.name == "checkpoints" and (above / RECIPE).is_file()
-        own, run = (above / RECIPE, above) if in_a_run else (None, None)
-        name = f"{above.name}-{place.name}" if in_a_run else place.name
-        beside = _consolidated(above if in_a_run else place, name)
+    run = place if (place / RECIPE).is_file() else _run_of(place)
+    model = ends_of(place).final.resolve() if run == place else place
     _require_whole_model(model)
-    chosen = recipe or own
+    chosen = recipe or (run and run / RECIPE)
     if chosen is None:
         raise SettingsError(
-            f"{place} is no run of dph, so nothing says how its model is asked and graded: name a "
-            "recipe of the same task (--recipe FILE)"
+            f"{place} is no run, so nothing says how its model is asked and graded: name a recipe "
+            "of the same task (--recipe FILE)"
         )
-    ended = run if run is not None and _ended_with(run, model) else None
-    return ConsolidationSource(model=model, recipe=chosen, run=ended, beside=beside)
+    home = run or place
+    name = home.name if home == place else f"{home.name}-{place.name}"
+    beside = home.with_name(f"{name}-consolidated")
+    return ConsolidationSource(model=model, recipe=chosen, place=home, beside=beside)
 
 
-def require_beside(out: Path, place: Path) -> None:
-    """Refuse to write into what is consolidated.
-
-    Raises:
-        SettingsError: ``out`` is ``place``, or lies in it.
-    """
-    if out.resolve().is_relative_to(place.resolve()):
-        raise SettingsError(
-            f"--out {out} lies in {place}, of which nothing is written over: name another directory"
-        )
-
-
-def _consolidated(place: Path, name: str) -> Path:
-    return place.with_name(f"{name}-consolidated")
-
-
-def _ended_with(run: Path, model: Path) -> bool:
-    newest = newest_model(run)
-    return newest is not None and newest.resolve() == model and (run / SAMPLES).is_file()
+def _run_of(checkpoint: Path) -> Path | None:
+    """The run that a checkpoint lies in: of its consolidation, or of RL."""
+    if checkpoint.parent.name != "checkpoints":
+        return None
+    run = checkpoint.parent.parent
+    above = run.parent if run.name == CONSOLIDATION else run
+    return next((place for place in (above, run) if (place / RECIPE).is_file()), None)
 
 
 def _require_whole_model(model: Path) -> None:
@@ -79,4 +80,6 @@ def _require_whole_model(model: Path) -> None:
             "the run, and name the directory that it makes, with --recipe"
         )
     if not (model / "config.json").is_file():
-        raise ModelError(f"{model} is neither a run nor the directory of a saved transformers model")
+        raise ModelError(
+            f"{model} is neither a run nor the directory of a saved transformers model"
+        )

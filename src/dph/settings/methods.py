@@ -35,8 +35,11 @@ AFTER = "after"
 """The store of a consolidation: what the trained policy answers."""
 _AFTER = {
     AFTER: {
-        **{"prompts": "unlabelled", "answers": 16, "limit": 1200},
-        **{"tilt": 4.0, "values": "distinct"},
+        "prompts": "unlabelled",
+        "answers": 16,
+        "limit": 1200,
+        "tilt": 4.0,
+        "values": "distinct",
     }
 }
 CONSOLIDATION: dict[str, dict[str, Any]] = {

@@ -1,0 +1,100 @@
+"""A forecast of a consolidation as text: a table, what it will cost, and what follows from it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dph.reporting.cells import UNKNOWN, duration, percent, points
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def forecast_text(forecast: Mapping[str, Any], prompts: Path) -> str:
+    """The content of ``forecast.json`` for people; ``prompts`` is the file of unlabelled ones."""
+    from dph.cli.display.output import table_text
+
+    return "\n\n".join(
+        [table_text(_table(forecast, prompts)), _cost(forecast), _advice(forecast, prompts)]
+    )
+
+
+def _table(forecast: Mapping[str, Any], prompts: Path) -> "Table":
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from dph.evaluation.consensus import COUNTED
+
+    labelled, unlabelled = forecast["labelled"], forecast["unlabelled"]
+    table = Table(
+        box=SIMPLE_HEAD,
+        caption=f"per cent with 95% intervals over prompts: {labelled['prompts']} "
+        f"{labelled['where']}, none of an evaluation set, of which the greedy answer is right on "
+        f"{_share(labelled['greedy'])}; {unlabelled['prompts']} of {prompts.name}",
+    )
+    table.add_column("a consensus of")
+    for counted in COUNTED:
+        mark = " (the store)" if counted == forecast["counted"] else ""
+        table.add_column(f"most {counted}{mark}", justify="right", no_wrap=True)
+    found = [labelled[counted] for counted in COUNTED]
+    shares = [unlabelled["share"][counted] for counted in COUNTED]
+    table.add_row("labelled prompts with one", *(_share(one["share"]) for one in found))
+    table.add_row(f"prompts of {prompts.name} with one", *map(_share, shares))
+    table.add_row("it is right", *(_share(one["accuracy"]) for one in found))
+    table.add_row("greedy is right there", *(_share(one["greedy"]) for one in found))
+    table.add_row("difference", *(_points(one["difference"]) for one in found))
+    return table
+
+
+def _cost(forecast: Mapping[str, Any]) -> str:
+    planned, spent = forecast["planned"], forecast["spent"]
+    drawing = planned["tokens"] / planned["tokens_per_second"]
+    learning = planned["updates"] * planned["seconds_per_update"]
+    return (
+        f"to come: {planned['answers']:,} answers to {planned['prompts']:,} prompts, about "
+        f"{planned['tokens']:,} tokens at {planned['tokens_per_second']:,.0f} a second; "
+        f"{planned['updates']:,} updates of {duration(planned['seconds_per_update'])}; about "
+        f"{planned['minutes']:.1f} minutes ({duration(drawing)} and {duration(learning)}), without "
+        f"evaluations\nthe forecast drew {spent['answers']:,} answers in "
+        f"{duration(spent['seconds'])}"
+    )
+
+
+def _advice(forecast: Mapping[str, Any], prompts: Path) -> str:
+    """What the verdict means, and what to do about it."""
+    by = "answers" if forecast["counted"] == "texts" else "texts"
+    counted = forecast["labelled"][forecast["counted"]]
+    difference = _points(counted["difference"])
+    match forecast["verdict"]:
+        case "above greedy":
+            return (
+                f"agreement says more than the greedy answer does: {difference} points on "
+                f"{counted['prompts']} labelled prompts"
+            )
+        case "not above greedy":
+            return (
+                "agreement carries no information that the greedy answer lacks, as far as "
+                f"{counted['prompts']} labelled prompts with a consensus tell: {difference} points. "
+                "Learning from it would make the model surer, not more often right. Try more "
+                "labelled prompts (--forecast-prompts, --labelled), or leave the model as it is"
+            )
+        case "one text a result":
+            return (
+                f"agreement carries no information here: a result of {prompts.name} is hardly ever "
+                "written in two ways (bare numbers, say), so that different texts tilt nothing. "
+                f"Count {by} (--set {forecast['store']}.values=agreement) where the table says "
+                "that those are right, or have the model write how it comes to a result"
+            )
+    return (
+        f"agreement carries no information here: hardly two answers to a prompt of {prompts.name} "
+        "agree, so nothing is raised above anything. Draw more answers "
+        f"(--set {forecast['store']}.answers=N), or leave the model as it is"
+    )
+
+
+def _share(found: Mapping[str, float] | None) -> str:
+    return UNKNOWN if found is None else percent(found["mean"], [found["lo"], found["hi"]])
+
+
+def _points(found: Mapping[str, float] | None) -> str:
+    return UNKNOWN if found is None else points(found["mean"], [found["lo"], found["hi"]])
