@@ -183,7 +183,7 @@ def _small_consolidation(
     name, store = only_store(bench.recipe)
     file = make_directory(place) / "prompts.jsonl"
     save_problems(file, problems)
-    few = {"file": file, "limit": None, "only": {}, "novel": False, "place": None}
+    few: dict[str, Any] = {"file": file, "limit": None, "only": {}, "novel": False, "place": None}
     train = {"steps": UPDATES, "checkpoint_every": UPDATES, "keep_samples": "none"}
     recipe = bench.recipe.model_copy(
         update={
@@ -213,4 +213,4 @@ def _small_consolidation(
 
 def _rows(recipe: Recipe) -> int:
     (anchor,) = recipe.objective.active_anchors.values()
-    return anchor.per_step
+    return int(anchor.per_step or recipe.train.rehearsal_per_step)

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dph.errors import ModelError, SettingsError
-from dph.models.adapter import is_adapter
 from dph.runs.ends import ends_of
 from dph.runs.layout import CONSOLIDATION, RECIPE, SAMPLES
 from dph.runs.newest_model import newest_model
@@ -74,7 +73,7 @@ def _run_of(checkpoint: Path) -> Path | None:
 
 
 def _require_whole_model(model: Path) -> None:
-    if is_adapter(model):
+    if (model / "adapter_config.json").is_file():
         raise SettingsError(
             f"{model} is an adapter, and a consolidation goes on from whole weights: `dph export` "
             "the run, and name the directory that it makes, with --recipe"

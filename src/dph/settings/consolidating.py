@@ -28,7 +28,9 @@ def consolidating_recipe(
     table = tomllib.loads(recipe_toml(recipe))
     table["model"].pop("adapter", None)  # the weights that follow are whole
     table = merged(table, _said(recipe))
-    table["stores"][table[_CONSOLIDATION]["store"]]["file"] = str(prompts.resolve())
+    store = table["stores"][table[_CONSOLIDATION]["store"]]
+    store.pop("place", None)  # another model's answers may lie there
+    store["file"] = str(prompts.resolve())
     found = recipe_of(table, beside=path.resolve().parent, overrides=overrides, seed=seed)
     _require_agreement(found)
     return found

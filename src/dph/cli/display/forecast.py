@@ -74,9 +74,10 @@ def _advice(forecast: Mapping[str, Any], prompts: Path) -> str:
         case "not above greedy":
             return (
                 "agreement carries no information that the greedy answer lacks, as far as "
-                f"{counted['prompts']} labelled prompts with a consensus tell: {difference} points. "
-                "Learning from it would make the model surer, not more often right. Try more "
-                "labelled prompts (--forecast-prompts, --labelled), or leave the model as it is"
+                f"{counted['prompts']} labelled prompts with a consensus tell: {difference} "
+                "points. Learning from it would make the model surer, not more often right. Try "
+                "more labelled prompts (--forecast-prompts, --labelled), or leave the model as it "
+                "is"
             )
         case "one text a result":
             return (
