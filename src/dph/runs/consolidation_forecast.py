@@ -3,7 +3,8 @@
 Some labelled prompts are answered as the store's would be, and once greedily: how often answers
 agree, and whether on a right result, says what can be learnt from agreement. Some of the unlabelled
 prompts are stored and learnt from for two updates, by the stages that follow: what that takes says
-what all of them will take. Nothing of it is kept but ``forecast.json``.
+what all of them will take. (The first prompt is stored once more before that, because what a
+process does for the first time takes longer.) Nothing of it is kept but ``forecast.json``.
 """
 
 import shutil
@@ -21,9 +22,8 @@ from dph.evaluation.consensus import (
     consensus_accuracy,
     worth_of_agreement,
 )
-from dph.files import make_directory, read_json, write_json
+from dph.files import make_directory, only_writer, read_json, write_json
 from dph.models.fingerprint import directory_fingerprint
-from dph.presampling.stores.manifest import StoreManifest
 from dph.presampling.stores.store import stored_groups, stored_values
 from dph.randomness import derived_seed
 from dph.records import UNGRADED, GradedCompletion, Outcome, Problem
@@ -31,7 +31,7 @@ from dph.runs.comparers import comparer
 from dph.runs.forecast_prompts import Asked, only_store, prompts_asked
 from dph.runs.layout import FORECAST, METRICS, store_directory
 from dph.runs.planned_cost import SmallConsolidation, planned_cost
-from dph.runs.progress import ProgressDisplay
+from dph.runs.progress import ProgressDisplay, Silent
 from dph.runs.store_stage import store_seed, store_stage
 from dph.runs.timed_progress import TimedProgress
 from dph.runs.training_stage import train_stage
@@ -67,12 +67,13 @@ def forecast_stage(
     path = directory / FORECAST
     if path.is_file() and (known := read_json(path)).get("digest") == digest:
         return dict(known)
-    place = make_directory(directory) / f"{path.stem}.partial"
-    if place.exists():
+    place = directory / f"{path.stem}.partial"
+    with only_writer(directory):
+        if place.exists():
+            shutil.rmtree(place)
+        document = {"schema": SCHEMA, "digest": digest, **_measured(bench, place, asked, progress)}
+        write_json(path, document)
         shutil.rmtree(place)
-    document = {"schema": SCHEMA, "digest": digest, **_measured(bench, place, asked, progress)}
-    shutil.rmtree(place)
-    write_json(path, document)
     return document
 
 
@@ -124,8 +125,8 @@ def _measured(
         "verdict": worth_of_agreement(labelled, shares, counted=counted).value,
         "planned": asdict(planned),
         "spent": {
-            "answers": len(asked.labelled) * (store.answers + 1) + small.answers,
-            "tokens": tokens + small.tokens,
+            "answers": len(asked.labelled) * (store.answers + 1) + small.answers + small.untimed[0],
+            "tokens": tokens + small.tokens + small.untimed[1],
             "seconds": round(time.perf_counter() - started, 2),
         },
     }
@@ -180,21 +181,13 @@ def _is_right(one: GradedCompletion) -> bool:
 def _small_consolidation(
     bench: Workbench, place: Path, problems: Sequence[Problem], clock: TimedProgress
 ) -> SmallConsolidation:
-    name, store = only_store(bench.recipe)
-    file = make_directory(place) / "prompts.jsonl"
-    save_problems(file, problems)
-    few: dict[str, Any] = {"file": file, "limit": None, "only": {}, "novel": False, "place": None}
-    train = {"steps": UPDATES, "checkpoint_every": UPDATES, "keep_samples": "none"}
-    recipe = bench.recipe.model_copy(
-        update={
-            "stores": {name: store.model_copy(update=few)},
-            "train": bench.recipe.train.model_copy(update=train),
-        }
-    )
-    own = replace(bench, recipe=recipe)
-    manifest: StoreManifest = store_stage(own, place, clock)[name]
+    (first,) = store_stage(
+        _of_some(bench, place / "first", problems[:1]), place / "first", Silent()
+    ).values()
+    own = _of_some(bench, place, problems)
+    ((name, manifest),) = store_stage(own, place, clock).items()
     train_stage(own, place, clock)
-    at = store_directory(recipe, place, name)
+    at = store_directory(own.recipe, place, name)
     values = stored_values(at)
     return SmallConsolidation(
         groups=[
@@ -206,9 +199,26 @@ def _small_consolidation(
         ],
         answers=manifest.counts.answers,
         tokens=manifest.counts.tokens,
+        untimed=(first.counts.answers, first.counts.tokens),
         store_seconds=sum(s for title, s in clock.seconds.items() if title.startswith("store ")),
         update_seconds=float(read_metrics(place / METRICS)[-1]["seconds"]),
     )
+
+
+def _of_some(bench: Workbench, place: Path, problems: Sequence[Problem]) -> Workbench:
+    """The same consolidation of these prompts alone, with so few updates as are timed."""
+    name, store = only_store(bench.recipe)
+    file = make_directory(place) / "prompts.jsonl"
+    save_problems(file, problems)
+    few: dict[str, Any] = {"file": file, "limit": None, "only": {}, "novel": False, "place": None}
+    train = {"steps": UPDATES, "checkpoint_every": UPDATES, "keep_samples": "none"}
+    recipe = bench.recipe.model_copy(
+        update={
+            "stores": {name: store.model_copy(update=few)},
+            "train": bench.recipe.train.model_copy(update=train),
+        }
+    )
+    return replace(bench, recipe=recipe)
 
 
 def _rows(recipe: Recipe) -> int:

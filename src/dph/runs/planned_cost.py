@@ -14,6 +14,8 @@ class SmallConsolidation:
     groups: Sequence[Answered]
     answers: int
     tokens: int
+    untimed: tuple[int, int]
+    """Answers and tokens that were drawn beside them."""
     store_seconds: float
     update_seconds: float
 

@@ -40,9 +40,9 @@ def _table(forecast: Mapping[str, Any], prompts: Path) -> "Table":
     shares = [unlabelled["share"][counted] for counted in COUNTED]
     table.add_row("labelled prompts with one", *(_share(one["share"]) for one in found))
     table.add_row(f"prompts of {prompts.name} with one", *map(_share, shares))
-    table.add_row("it is right", *(_share(one["accuracy"]) for one in found))
-    table.add_row("greedy is right there", *(_share(one["greedy"]) for one in found))
-    table.add_row("difference", *(_points(one["difference"]) for one in found))
+    table.add_row("consensus is right", *(_share(one["accuracy"]) for one in found))
+    table.add_row("greedy is right on the same", *(_share(one["greedy"]) for one in found))
+    table.add_row("difference in points", *(_points(one["difference"]) for one in found))
     return table
 
 
@@ -54,8 +54,8 @@ def _cost(forecast: Mapping[str, Any]) -> str:
         f"to come: {planned['answers']:,} answers to {planned['prompts']:,} prompts, about "
         f"{planned['tokens']:,} tokens at {planned['tokens_per_second']:,.0f} a second; "
         f"{planned['updates']:,} updates of {duration(planned['seconds_per_update'])}; about "
-        f"{planned['minutes']:.1f} minutes ({duration(drawing)} and {duration(learning)}), without "
-        f"evaluations\nthe forecast drew {spent['answers']:,} answers in "
+        f"{duration(60 * planned['minutes'])} ({duration(drawing)} and {duration(learning)}), "
+        f"without evaluations\nthe forecast drew {spent['answers']:,} answers in "
         f"{duration(spent['seconds'])}"
     )
 
