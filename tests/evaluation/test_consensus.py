@@ -14,7 +14,9 @@ from dph.evaluation.consensus import (
 
 
 def labelled(classes, texts, right, *, greedy):
-    return Labelled(classes=classes, texts=tuple(texts), right=tuple(map(bool, right)), greedy=greedy)
+    return Labelled(
+        classes=classes, texts=tuple(texts), right=tuple(map(bool, right)), greedy=greedy
+    )
 
 
 TWO_WAYS = labelled((0, 0, 1, None), "abcd", (1, 1, 0, 0), greedy=False)

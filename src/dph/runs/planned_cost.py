@@ -29,9 +29,11 @@ class PlannedCost:
     tokens: int
     tokens_per_second: float
     """Drawn, stored and compared."""
+    store_seconds: float
     updates: int
     seconds_per_update: float
     minutes: float
+    """Of the store and the updates."""
 
 
 def planned_cost(
@@ -39,20 +41,20 @@ def planned_cost(
 ) -> PlannedCost:
     """The cost of ``prompts`` x ``answers`` and of ``updates``, from that of a small consolidation.
 
-    Computed as: tokens at the rate of the small store, and updates as long as the small one's,
-    stretched where the small store holds fewer rows than an update learns from.
+    Computed as: an answer takes as long, and has as many tokens, as one of the small store; an
+    update as long as the small one's, stretched where that learnt from fewer rows.
     """
-    tokens = small.tokens / small.answers * prompts * answers
-    rate = small.tokens / small.store_seconds
+    wanted = prompts * answers
+    drawing = small.store_seconds / small.answers * wanted
     whole = answers * math.ceil(rows / answers)  # whole prompts, until there are so many rows
-    learnt = min(whole, prompts * answers) / min(whole, small.answers)
-    update = small.update_seconds * learnt
+    update = small.update_seconds * min(whole, wanted) / min(whole, small.answers)
     return PlannedCost(
         prompts=prompts,
-        answers=prompts * answers,
-        tokens=round(tokens),
-        tokens_per_second=rate,
+        answers=wanted,
+        tokens=round(small.tokens / small.answers * wanted),
+        tokens_per_second=small.tokens / small.store_seconds,
+        store_seconds=drawing,
         updates=updates,
         seconds_per_update=update,
-        minutes=(tokens / rate + updates * update) / 60,
+        minutes=(drawing + updates * update) / 60,
     )

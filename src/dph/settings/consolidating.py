@@ -45,6 +45,7 @@ def _said(recipe: Recipe) -> dict[str, Any]:
         train = recipe.train  # its learning rate is that of the consolidation
         said = {"store": anchor.distributions, "updates": train.steps, "rate": 1.0}
         said |= {"rows": anchor.per_step, "final_rate": train.final_rate}
+        said |= {"checkpoint_every": train.checkpoint_every}
     elif own.store is None:
         said |= usual
     name = said.get("store", own.store)

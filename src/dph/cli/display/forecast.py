@@ -48,15 +48,14 @@ def _table(forecast: Mapping[str, Any], prompts: Path) -> "Table":
 
 def _cost(forecast: Mapping[str, Any]) -> str:
     planned, spent = forecast["planned"], forecast["spent"]
-    drawing = planned["tokens"] / planned["tokens_per_second"]
     learning = planned["updates"] * planned["seconds_per_update"]
+    parts = f"{duration(planned['store_seconds'])} and {duration(learning)}"
     return (
         f"to come: {planned['answers']:,} answers to {planned['prompts']:,} prompts, about "
-        f"{planned['tokens']:,} tokens at {planned['tokens_per_second']:,.0f} a second; "
-        f"{planned['updates']:,} updates of {duration(planned['seconds_per_update'])}; about "
-        f"{duration(60 * planned['minutes'])} ({duration(drawing)} and {duration(learning)}), "
-        f"without evaluations\nthe forecast drew {spent['answers']:,} answers in "
-        f"{duration(spent['seconds'])}"
+        f"{planned['tokens']:,} tokens at {planned['tokens_per_second']:,.0f} a second, and "
+        f"{planned['updates']:,} updates of {duration(planned['seconds_per_update'])}: about "
+        f"{duration(60 * planned['minutes'])} ({parts}), without evaluations\nthe forecast drew "
+        f"{spent['answers']:,} answers in {duration(spent['seconds'])}"
     )
 
 
