@@ -65,12 +65,12 @@ def forecast_stage(
     asked = prompts_asked(bench, prompts=prompts, labelled=labelled)
     digest = _digest(bench, asked)
     path = directory / FORECAST
-    if path.is_file() and (known := read_json(path)).get("digest") == digest:
-        return dict(known)
     place = directory / f"{path.stem}.partial"
     with only_writer(directory):
         if place.exists():
             shutil.rmtree(place)
+        if path.is_file() and (known := read_json(path)).get("digest") == digest:
+            return dict(known)
         document = {"schema": SCHEMA, "digest": digest, **_measured(bench, place, asked, progress)}
         write_json(path, document)
         shutil.rmtree(place)

@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def consolidating_recipe(
     recipe = load_recipe(path)
     table = tomllib.loads(recipe_toml(recipe))
     table["model"].pop("adapter", None)  # the weights that follow are whole
-    table = merged(table, _said(recipe))
+    table = deepcopy(merged(table, _said(recipe)))  # or the method's own tables would change
     store = table["stores"][table[_CONSOLIDATION]["store"]]
     store.pop("place", None)  # another model's answers may lie there
     store["file"] = str(prompts.resolve())
