@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from dph.files import atomic_path, make_directory
-from dph.runs.consolidation_forecast import PROMPTS, forecast_stage
+from dph.runs.consolidation_forecast import PROMPTS, comparing, forecast_stage
 from dph.runs.consolidation_source import ConsolidationSource
 from dph.runs.evaluation_stage import require_evaluable
 from dph.runs.layout import BASE, SAMPLES
@@ -34,6 +34,8 @@ def consolidation_forecast(
     require_evaluable(bench)
     require_prompts(bench, *bench.recipe.used_stores)
     steps_done(bench, directory, training_digest(bench, directory))
+    with comparing(bench):  # it begins, so it will
+        pass
     return forecast_stage(bench, directory, progress, prompts=prompts, labelled=labelled)
 
 

@@ -10,10 +10,12 @@ process does for the first time takes longer.) Nothing of it is kept but ``forec
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from dph.agreement import Comparer
 from dph.errors import DataError
 from dph.evaluation.consensus import (
     Answered,
@@ -75,6 +77,17 @@ def forecast_stage(
         write_json(path, document)
         shutil.rmtree(place)
     return document
+
+
+def comparing(bench: Workbench) -> AbstractContextManager[Comparer]:
+    """Who compares the answers of the store.
+
+    Raises:
+        SettingsError: nobody can.
+    """
+    name, store = only_store(bench.recipe)
+    instead = "use a verifier that can (docs/stores.md)"
+    return comparer(bench, store.agreement, key=f"stores.{name}", instead=instead)
 
 
 def _digest(bench: Workbench, asked: Asked) -> str:
@@ -139,10 +152,10 @@ def _labelled_answers(
 
     A problem that could not be graded is left out.
     """
-    name, store = only_store(bench.recipe)
+    _, store = only_store(bench.recipe)
     model, total = bench.load_model(bench.initial), len(problems) * (store.answers + 1)
     with (
-        comparer(bench, store.agreement, key=f"stores.{name}", instead="name another one") as known,
+        comparing(bench) as known,
         bench.drawing(model, bench.initial) as draw,
         clock.task("labelled prompts", total, "samples") as advance,
     ):

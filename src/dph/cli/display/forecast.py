@@ -61,34 +61,32 @@ def _cost(forecast: Mapping[str, Any]) -> str:
 
 def _advice(forecast: Mapping[str, Any], prompts: Path) -> str:
     """What the verdict means, and what to do about it."""
-    by = "answers" if forecast["counted"] == "texts" else "texts"
+    from dph.evaluation.consensus import Worth
+
+    worth, store = Worth(forecast["verdict"]), forecast["store"]
     counted = forecast["labelled"][forecast["counted"]]
-    difference = _points(counted["difference"])
-    match forecast["verdict"]:
-        case "above greedy":
-            return (
-                f"agreement says more than the greedy answer does: {difference} points on "
-                f"{counted['prompts']} labelled prompts"
-            )
-        case "not above greedy":
-            return (
-                "agreement carries no information that the greedy answer lacks, as far as "
-                f"{counted['prompts']} labelled prompts with a consensus tell: {difference} "
-                "points. Learning from it would make the model surer, not more often right. Try "
-                "more labelled prompts (--forecast-prompts, --labelled), or leave the model as it "
-                "is"
-            )
-        case "one text a result":
-            return (
-                f"agreement carries no information here: a result of {prompts.name} is hardly ever "
-                "written in two ways (bare numbers, say), so that different texts tilt nothing. "
-                f"Count {by} (--set {forecast['store']}.values=agreement) where the table says "
-                "that those are right, or have the model write how it comes to a result"
-            )
+    told = f"{_points(counted['difference'])} points on {counted['prompts']} labelled prompts"
+    if worth is Worth.ABOVE:
+        return f"agreement says more than the greedy answer does: {told}"
+    if worth is Worth.NOT_ABOVE:
+        seen = f": {told}" if counted["prompts"] else ", as no labelled prompt has a consensus"
+        return (
+            f"agreement carries no information that the greedy answer lacks{seen}. Learning from "
+            "it makes a model surer, not more often right. Try more labelled prompts "
+            "(--forecast-prompts, --labelled), or leave the model as it is"
+        )
+    nothing = "agreement carries no information here"
+    if worth is Worth.ONE_TEXT:
+        return (
+            f"{nothing}: a result to {prompts.name} is hardly ever written in two ways (bare "
+            "numbers, say), so that different texts tilt nothing. Count answers (--set "
+            f"{store}.values=agreement) where the table says that their consensus is right more "
+            "often than greedy is, or let the model write how it comes to a result"
+        )
     return (
-        f"agreement carries no information here: hardly two answers to a prompt of {prompts.name} "
-        "agree, so nothing is raised above anything. Draw more answers "
-        f"(--set {forecast['store']}.answers=N), or leave the model as it is"
+        f"{nothing}: hardly two answers to a prompt of {prompts.name} agree, so that nothing is "
+        f"raised above anything. Draw more answers (--set {store}.answers=N), or leave the model "
+        "as it is"
     )
 
 
