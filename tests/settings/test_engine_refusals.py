@@ -90,11 +90,11 @@ def test_a_term_that_weighs_nothing_is_not_in_the_way():
 REFUSED = {
     "trl": {
         *("dapo", "dph_js_definition", "dyjr", "bbg", "entropy_bonus", "exact_rkl", "exact_fkl"),
-        *("alpha_dpg", "clip_cov", "kl_cov", "ttrl", "consensus"),
+        *("alpha_dpg", "clip_cov", "kl_cov", "ttrl", "consensus", "consolidation"),
     },
     "verl": {
         *("dyjr", "bbg", "entropy_bonus", "exact_rkl", "exact_fkl", "clip_cov", "kl_cov"),
-        *("alpha_dpg", "ttrl", "consensus"),
+        *("alpha_dpg", "ttrl", "consensus", "consolidation"),
     },
 }
 """The methods that an engine cannot train, as docs/engines.md says."""
