@@ -12,6 +12,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from dph.errors import DataError
+from dph.runs import consolidation_forecast
 from dph.runs.consolidation_forecast import forecast_stage
 from dph.runs.consolidation_stage import consolidation_recipe
 from dph.runs.planned_cost import SmallConsolidation, planned_cost
@@ -20,6 +21,7 @@ from dph.runs.set_problems import SetProblems
 from dph.runs.store_stage import store_stage
 from dph.runs.workbench import open_workbench
 from dph.tasks.problems import save_problems
+from dph.training.actors import Trained
 from runs.test_broad import UNLABELLED
 
 NEXT = {
@@ -145,6 +147,20 @@ def test_it_is_kept_for_the_same_and_made_anew_for_another(bench, tmp_path):
     assert (one["labelled"]["prompts"], other["labelled"]["prompts"]) == (4, 5)
     left = {path.name for path in (tmp_path / "after").iterdir()}
     assert left == {"forecast.json", ".lock"}
+
+
+def test_nothing_of_it_goes_to_trackers_and_an_interruption_ends_it(bench, tmp_path, monkeypatch):
+    seen = []
+
+    def interrupted(own, place, _progress):
+        seen.append(own.recipe.track.to)
+        return Trained(checkpoint=place, step=1, stopped=True)
+
+    monkeypatch.setattr(consolidation_forecast, "train_stage", interrupted)
+    with bench(track={"to": ["wandb"]}) as opened, pytest.raises(KeyboardInterrupt):
+        forecast_stage(opened, tmp_path / "after", Silent(), prompts=2)
+    assert seen == [()]
+    assert not (tmp_path / "after" / "forecast.json").exists()
 
 
 CRASHING = "runs.test_consolidation_forecast:crash"

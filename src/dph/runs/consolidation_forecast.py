@@ -199,7 +199,8 @@ def _small_consolidation(
     ).values()
     own = _of_some(bench, place, problems)
     ((name, manifest),) = store_stage(own, place, clock).items()
-    train_stage(own, place, clock)
+    if train_stage(own, place, clock).stopped:
+        raise KeyboardInterrupt  # of a forecast nothing is kept
     at = store_directory(own.recipe, place, name)
     values = stored_values(at)
     return SmallConsolidation(
@@ -229,6 +230,7 @@ def _of_some(bench: Workbench, place: Path, problems: Sequence[Problem]) -> Work
         update={
             "stores": {name: store.model_copy(update=few)},
             "train": bench.recipe.train.model_copy(update=train),
+            "track": bench.recipe.track.model_copy(update={"to": ()}),
         }
     )
     return replace(bench, recipe=recipe)

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from dph.errors import ModelError, SettingsError
-from dph.runs.ends import ends_of
+from dph.errors import CheckpointError, ModelError, SettingsError
 from dph.runs.layout import CONSOLIDATION, RECIPE, SAMPLES
 from dph.runs.newest_model import newest_model
 
@@ -49,7 +48,9 @@ def consolidation_source(place: Path, recipe: Path | None) -> ConsolidationSourc
     """
     place = place.resolve()
     run = place if (place / RECIPE).is_file() else _run_of(place)
-    model = ends_of(place).final.resolve() if run == place else place
+    model = newest_model(place) if run == place else place
+    if model is None:
+        raise CheckpointError(f"there is no checkpoint in {place}: train it first")
     _require_whole_model(model)
     chosen = recipe or (run and run / RECIPE)
     if chosen is None:
