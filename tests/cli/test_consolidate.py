@@ -137,3 +137,26 @@ def test_another_run_is_not_written_over(dph, refused, trained, prompts, tmp_pat
         "--set",
         "stores.after.tilt=2",
     )
+
+
+@pytest.mark.slow
+def test_a_run_of_trl_and_trls_own_checkpoint_end_with_the_same_weights(
+    dph, task, prompts, tmp_path
+):
+    pytest.importorskip("trl")
+    run = tmp_path / "by_trl"
+    words = ("--engine", "trl", "--set", "method=grpo", "--set", "train.learning_rate=0.01")
+    code, _, err = dph("run", task, "--out", run, *words)
+    assert code == 0, err
+    (own,) = (run / "trl").glob("checkpoint-*")
+    for place, out, more in (
+        (run, tmp_path / "of_run", ()),
+        (own, tmp_path / "of_checkpoint", ("--recipe", run / "recipe.toml")),
+    ):
+        words = (place, "--prompts", prompts, "--out", out, *more, *FEW)
+        code, _, err = dph("consolidate", *words)
+        assert code == 0, err
+    weights = "checkpoints/step_000002/model.safetensors"
+    assert (tmp_path / "of_run" / weights).read_bytes() == (
+        tmp_path / "of_checkpoint" / weights
+    ).read_bytes()

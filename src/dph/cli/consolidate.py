@@ -83,10 +83,8 @@ def consolidate(
     from dph.runs.set_problems import SetProblems
     from dph.runs.workbench import open_workbench
 
-    follows, progress = (
-        _pinned(consolidation_recipe(asked, source.model), directory),
-        open_progress(),
-    )
+    follows = _pinned(consolidation_recipe(asked, source.model), directory)
+    progress = open_progress()
     with open_workbench(
         follows, sets=SetProblems(follows), accept_verifier=accept_verifier
     ) as bench:
@@ -99,8 +97,7 @@ def consolidate(
                 typer.echo(json_text({"run": str(directory), "forecast": forecast}))
             return
         result = consolidate_stage(bench, source, directory, progress)
-    document = {"run": str(directory), "forecast": forecast, **_json(directory, follows, result)}
-    typer.echo(json_text(document) if as_json else _text(directory, document, result))
+    typer.echo(_result(directory, follows, result, forecast, as_json=as_json))
     if result.trained.stopped:
         end_interrupted(result.trained)
 
@@ -112,29 +109,22 @@ def _pinned(recipe: "Recipe", directory: Path) -> "Recipe":
     return resolve_names(recipe, run=directory).recipe
 
 
-def _json(directory: Path, recipe: "Recipe", result: "RunResult") -> dict[str, Any]:
-    from dph.cli.train import trained_json
-    from dph.reporting.cost_words import cost_document
+def _result(
+    directory: Path,
+    recipe: "Recipe",
+    result: "RunResult",
+    forecast: dict[str, Any],
+    *,
+    as_json: bool,
+) -> str:
+    """What the run left and what it cost."""
+    from dph.cli.display.output import json_text
+    from dph.cli.run import result_json, result_texts
+    from dph.reporting.cost_words import cost_document, cost_words
     from dph.runs.stage_costs import run_cost
 
-    return {
-        "training": trained_json(result.trained),
-        "base": result.base,
-        "evaluation": result.evaluation,
-        "cost": cost_document(run_cost(directory, recipe)),
-    }
-
-
-def _text(directory: Path, document: dict[str, Any], result: "RunResult") -> str:
-    from dph.cli.display.output import table_text
-    from dph.cli.train import trained_text
-    from dph.reporting.cost_words import cost_words
-    from dph.reporting.tables import evaluation_table
-
-    parts = [
-        trained_text(result.trained),
-        *(table_text(evaluation_table(e)) for e in (result.base, result.evaluation) if e),
-        f"cost: {cost_words(document['cost'])}",
-        f"run: {directory}",
-    ]
-    return "\n\n".join(parts)
+    cost = cost_document(run_cost(directory, recipe))
+    if as_json:
+        run = {"run": str(directory), "forecast": forecast}
+        return json_text({**run, **result_json(result), "cost": cost})
+    return "\n\n".join([*result_texts(result), f"cost: {cost_words(cost)}", f"run: {directory}"])
