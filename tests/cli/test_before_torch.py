@@ -25,6 +25,11 @@ REFUSED = {
     "interpolate nowhere": "cannot read the recipe",
     "evaluate RECIPE --model nowhere": "is not the directory of a saved transformers model",
     "evaluate RECIPE --set data.sets={}": "nothing to evaluate on",
+    "consolidate RUN --prompts p.jsonl": "there is no checkpoint in",
+    "consolidate nowhere --prompts p.jsonl": "is neither a run nor the directory of a saved",
+    "consolidate MODEL --prompts p.jsonl": "name a recipe of the same task",
+    "consolidate MODEL --recipe RECIPE --prompts p.jsonl --out MODEL": "nothing is written over",
+    "consolidate MODEL --recipe RECIPE --prompts p.jsonl --set stores.after.tilt=0": "agreement",
     "card RUN": "is no run and holds none",
     "push RUN me/model": "is no run and holds none",
     "run RECIPE --dry-run": "train.engine",
@@ -38,11 +43,13 @@ def done(tmp_path_factory):
     (place / "run").mkdir()
     (place / "there").mkdir()
     (place / "model").mkdir()
+    (place / "saved").mkdir()
+    (place / "saved" / "config.json").write_text("{}")
     (place / "p.jsonl").write_text('{"problem_id": "a", "prompt": "?", "answer": "b"}\n')
     recipe = 'name = "a"\nmodel.path = "model"\ndata.train = "p.jsonl"\ndata.verifier = "exact"\n'
     (place / "recipe.toml").write_text(f'{recipe}data.sets.dev = "p.jsonl"\n')
     (place / "run" / "recipe.toml").write_text(f'{recipe}data.sets.dev = "../p.jsonl"\n')
-    names = {"RUN": "run", "THERE": "there", "RECIPE": "recipe.toml"}
+    names = {"RUN": "run", "THERE": "there", "RECIPE": "recipe.toml", "MODEL": "saved"}
     commands = [[names.get(word, word) for word in each.split()] for each in REFUSED]
     program = """
 import contextlib, io, json, sys
@@ -63,7 +70,7 @@ print(json.dumps(done))
         check=True,
     )
     assert sorted(path.name for path in place.iterdir()) == [
-        *("model", "p.jsonl", "recipe.toml", "run", "there")
+        *("model", "p.jsonl", "recipe.toml", "run", "saved", "there")
     ]
     return dict(zip(REFUSED, json.loads(made.stdout), strict=True))
 

@@ -50,6 +50,11 @@ def test_a_label_sets_the_strength_and_the_optimizer(tmp_path):
     assert slow.name == "dph_f_2_slow"
 
 
+def test_a_method_that_draws_nothing_is_given_no_problems_to_draw(tmp_path):
+    assert recipe_of("consolidation", tmp_path).train.problems_per_step == 0
+    assert recipe_of("dph_broad", tmp_path).train.problems_per_step == Size().problems_per_step
+
+
 def test_methods_differ_in_nothing_but_the_method(tmp_path):
     grpo, dph = (recipe_of(label, tmp_path) for label in ("grpo", "dph_f"))
     for section in ("model", "data", "sampling", "evaluate", "presample"):

@@ -93,11 +93,11 @@ def test_a_term_that_weighs_nothing_is_not_in_the_way():
 REFUSED = {
     "trl": {
         *("dapo", "dph_js_definition", "dyjr", "bbg", "entropy_bonus", "exact_rkl", "exact_fkl"),
-        *("alpha_dpg", "flowrl", "clip_cov", "kl_cov", "ttrl", "consensus"),
+        *("alpha_dpg", "flowrl", "clip_cov", "kl_cov", "ttrl", "consensus", "consolidation"),
     },
     "verl": {
         *("dyjr", "bbg", "entropy_bonus", "exact_rkl", "exact_fkl", "clip_cov", "kl_cov"),
-        *("alpha_dpg", "flowrl", "ttrl", "consensus"),
+        *("alpha_dpg", "flowrl", "ttrl", "consensus", "consolidation"),
     },
 }
 """The methods that an engine cannot train, as docs/engines.md says."""

@@ -1,7 +1,7 @@
 """What compares answers: prompts and answers in, classes out."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, Protocol
 
 from dph.records import Problem
@@ -46,3 +46,17 @@ def largest_class(classes: Classes) -> int | None:
     """
     sizes = Counter(number for number in classes if number is not None)
     return sizes.most_common(1)[0][0] if sizes else None  # of equal ones the first counted
+
+
+def consensus_class(classes: Classes, voters: Sequence[Hashable]) -> int | None:
+    """The class of most different voters, if two or more are of it; the first of several.
+
+    ``voters`` has one for each answer: their numbers count answers, their texts count texts.
+
+    >>> consensus_class((0, 1, 1, None), range(4)), consensus_class((0, 1, 1), ["a", "b", "b"])
+    (1, None)
+    """
+    told = dict.fromkeys(zip(classes, voters, strict=True))
+    sizes = Counter(number for number, _ in told if number is not None)
+    number, size = next(iter(sizes.most_common(1)), (None, 0))  # of equal ones the first counted
+    return number if size > 1 else None

@@ -10,6 +10,7 @@ from typer.main import get_command
 from dph import __version__
 from dph.cli.base import base, sft
 from dph.cli.compare import compare
+from dph.cli.consolidate import consolidate
 from dph.cli.convert import convert
 from dph.cli.corpus.app import corpus_app
 from dph.cli.diagnose import diagnose
@@ -41,7 +42,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _VERBS = (
-    *(quickstart, run, study, base, sft, presample, train, evaluate),
+    *(quickstart, run, study, base, sft, presample, train, consolidate, evaluate),
     *(compare, diagnose, report, view, figure, table, show, interpolate, export, card, push),
     *(passk, convert, doctor),
 )

@@ -93,29 +93,39 @@ def _dry_run(request: "Request") -> str:
 
 def _json(request: "Request", result: "RunResult") -> dict[str, Any]:
     from dph.cli.display.pool import pool_json
-    from dph.cli.train import trained_json
     from dph.runs.layout import pool_directory
 
     pool = pool_directory(request.recipe, request.directory)
     return {
         "run": str(request.directory),
         "pool": pool_json(pool, result.pool) if result.pool else None,
+        **result_json(result),
+    }
+
+
+def _text(request: "Request", result: "RunResult") -> str:
+    from dph.cli.display.pool import pool_text
+
+    pool = [pool_text(result.pool)] if result.pool else []
+    return "\n\n".join([*pool, *result_texts(result), f"run: {request.directory}"])
+
+
+def result_json(result: "RunResult") -> dict[str, Any]:
+    """What training and evaluation left, for machines."""
+    from dph.cli.train import trained_json
+
+    return {
         "training": trained_json(result.trained),
         "base": result.base,
         "evaluation": result.evaluation,
     }
 
 
-def _text(request: "Request", result: "RunResult") -> str:
+def result_texts(result: "RunResult") -> list[str]:
+    """The same for people, one after another."""
     from dph.cli.display.output import table_text
-    from dph.cli.display.pool import pool_text
     from dph.cli.train import trained_text
     from dph.reporting.tables import evaluation_table
 
-    parts = [
-        *([pool_text(result.pool)] if result.pool else []),
-        trained_text(result.trained),
-        *(table_text(evaluation_table(e)) for e in (result.base, result.evaluation) if e),
-        f"run: {request.directory}",
-    ]
-    return "\n\n".join(parts)
+    evaluated = [e for e in (result.base, result.evaluation) if e]
+    return [trained_text(result.trained), *(table_text(evaluation_table(e)) for e in evaluated)]

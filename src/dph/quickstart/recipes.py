@@ -146,7 +146,8 @@ def quickstart_recipe(
         "sampling": {"max_rows": ROWS_AT_ONCE, "cache_tokens": ROWS_AT_ONCE * 1024},
         "train": {
             "steps": size.steps,
-            "problems_per_step": size.problems_per_step,
+            # 0: the method learns from stored answers alone.
+            "problems_per_step": size.problems_per_step if _draws(contender.method) else 0,
             "samples_per_problem": 8,
             "rehearsal_per_step": size.problems_per_step,
             **OPTIMIZERS[contender.optimizer],
@@ -161,6 +162,10 @@ def quickstart_recipe(
     }
     chosen = merged(merged(world, table), strength_table(contender))
     return resolve_recipe(merged(chosen, settings or {}))
+
+
+def _draws(method: str) -> bool:
+    return bool(METHODS[method].get("train", {}).get("problems_per_step", True))
 
 
 def strength_table(contender: Contender) -> dict[str, Any]:

@@ -13,6 +13,7 @@ _METHODS: Mapping[str, str] = MappingProxyType(
         "dph_js": "DPH-JS",
         "dph_f": "DPH-F",
         "dph_broad": "DPH-broad",
+        "consolidation": "Consolidation",
         "ttrl": "TTRL",
         "consensus": "Consensus",
         "lmsi": "LMSI",

@@ -19,13 +19,13 @@ from dph.runs.progress import ProgressDisplay
 from dph.runs.store_stage import require_prompts, store_stage
 from dph.runs.training_stage import train_stage
 from dph.runs.workbench import Workbench
-from dph.settings import ObjectiveSettings, Recipe
+from dph.settings import METHODS, ObjectiveSettings, Recipe
 from dph.settings.consolidation import ConsolidationSettings
 from dph.settings.self_consistency import SelfConsistencySettings
 from dph.settings.store_use import require_files
 from dph.training.loop import Trained
 
-ANCHOR = "consolidation"
+METHOD = "consolidation"
 _UNMEASURED = {"every": 0, "keep_best": None, "result": "newest"}
 
 
@@ -51,20 +51,14 @@ def trained_policy(
 
 def consolidation_recipe(recipe: Recipe, checkpoint: Path) -> Recipe:
     """The recipe of the run that follows ``recipe``'s, which ended with ``checkpoint``."""
-    settings = recipe.consolidation
-    anchor = {
-        "divergence": "distribution_kl",
-        "weight": 1.0,
-        "distributions": settings.store,
-        "per_step": settings.rows,
-        "whole_prompts": True,
-    }
+    settings, named = recipe.consolidation, METHODS[METHOD]
+    (anchor,) = named["objective"]["anchors"].values()
+    own = {**anchor, "distributions": settings.store, "per_step": settings.rows}
     train = {
+        **named["train"],
         "engine": "own",
         "steps": settings.updates,
         "problems": "all",
-        "problems_per_step": 0,
-        "minibatches": 1,
         "epochs": 1,
         "learning_rate": settings.rate * recipe.train.learning_rate,
         "final_rate": settings.final_rate,
@@ -72,8 +66,9 @@ def consolidation_recipe(recipe: Recipe, checkpoint: Path) -> Recipe:
     }
     return recipe.model_copy(
         update={
+            "method": METHOD,
             "model": recipe.model.model_copy(update={"path": str(checkpoint), "revision": None}),
-            "objective": ObjectiveSettings.model_validate({"anchors": {ANCHOR: anchor}}),
+            "objective": ObjectiveSettings.model_validate({"anchors": {METHOD: own}}),
             "self_consistency": SelfConsistencySettings(),
             "consolidation": ConsolidationSettings(),
             "train": recipe.train.model_copy(update=train),

@@ -7,6 +7,7 @@
       base/evaluation.json  base/samples.parquet      of the initial policy
       interpolated/0.5/                               a model between the two, and its evaluation
       consolidation/                                  what followed RL: a run of its own
+      forecast.json                                   of a run that `dph consolidate` made
 """
 
 from pathlib import Path
@@ -15,6 +16,7 @@ from dph.settings import Recipe
 
 RECIPE, METRICS = "recipe.toml", "metrics.jsonl"
 EVALUATION, SAMPLES = "evaluation.json", "samples.parquet"
+FORECAST = "forecast.json"
 BASE, CONSOLIDATION = "base", "consolidation"
 
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from dph.files import read_json, write_json
 from dph.presampling.stores.manifest import read_store_manifest
-from dph.runs.layout import CONSOLIDATION, pool_directory, store_directory
+from dph.runs.layout import CONSOLIDATION, FORECAST, pool_directory, store_directory
 from dph.runs.pool_need import needs_pool
 from dph.settings import Recipe
 from dph.training.metrics_file import read_metrics
@@ -72,6 +72,7 @@ def run_cost(run: Path, recipe: Recipe | None) -> RunCost:
     before = [] if recipe is None else [*_pool(run, recipe), *_stores(run, recipe)]
     return RunCost(
         [
+            *_forecast(run),
             *before,
             *_training(run, "training"),
             *([] if recipe is None else _store_after(run, recipe)),
@@ -102,6 +103,11 @@ def noted_seconds(place: Path) -> float | None:
 
 def _seconds_file(place: Path) -> Path:
     return place.with_name(f"{place.name}.seconds.json")
+
+
+def _forecast(run: Path) -> Iterator[StageCost]:
+    if (run / FORECAST).is_file():
+        yield StageCost(stage="forecast", **read_json(run / FORECAST)["spent"])
 
 
 def _pool(run: Path, recipe: Recipe) -> Iterator[StageCost]:

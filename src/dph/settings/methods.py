@@ -32,7 +32,16 @@ def _penalised(kind: str, weight: float) -> dict[str, dict[str, Any]]:
 _NOVEL_PROMPTS = {"prompts": "unlabelled", "novel": True, "answers": 16, "limit": 600}
 """Of the store that ``dph_broad`` and ``consensus`` can share. A recipe says where the file is."""
 _ALL_PROMPTS = {"prompts": "unlabelled", "answers": 16, "limit": 1200}
-_CONSOLIDATION = {"updates": 200, "store": "after", "rate": 5.0}
+AFTER = "after"
+"""The store of a consolidation: what the trained policy answers."""
+_AFTER = {
+    AFTER: {**_ALL_PROMPTS, "tilt": 4.0, "values": "distinct"},
+}
+CONSOLIDATION: dict[str, dict[str, Any]] = {
+    "stores": _AFTER,
+    "consolidation": {"updates": 200, "store": AFTER, "rate": 5.0},
+}
+"""What ``dph_broad`` does after RL, and ``dph consolidate`` to any run."""
 
 
 def _then_learnt(values: str, prompts: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -40,8 +49,8 @@ def _then_learnt(values: str, prompts: dict[str, Any]) -> dict[str, dict[str, An
     store = {**prompts, "values": values, "targets": "answers"}
     return {
         "objective": _CLIP_HIGHER,
-        "stores": {"after": store},
-        "consolidation": _CONSOLIDATION,
+        "stores": {AFTER: store},
+        "consolidation": CONSOLIDATION["consolidation"],
     }
 
 
@@ -112,11 +121,23 @@ METHODS: dict[str, dict[str, dict[str, Any]]] = {
                 }
             },
         },
-        "stores": {
-            "broad": {**_NOVEL_PROMPTS, "tilt": 4.0, "values": "distinct"},
-            "after": {**_ALL_PROMPTS, "tilt": 4.0, "values": "distinct"},
+        **CONSOLIDATION,
+        "stores": {"broad": {**_NOVEL_PROMPTS, "tilt": 4.0, "values": "distinct"}, **_AFTER},
+    },
+    "consolidation": {
+        "objective": {
+            "anchors": {
+                "consolidation": {
+                    "divergence": "distribution_kl",
+                    "weight": 1.0,
+                    "distributions": AFTER,
+                    "per_step": 256,
+                    "whole_prompts": True,
+                }
+            }
         },
-        "consolidation": _CONSOLIDATION,
+        "stores": _AFTER,
+        "train": {"steps": 200, "problems_per_step": 0, "minibatches": 1, "final_rate": 0.1},
     },
     "ttrl": _agreeing("majority", novel=True),
     "consensus": {
@@ -151,6 +172,7 @@ STRENGTHS: dict[str, str | None] = {
     "clip_cov": "objective.surrogate.share",
     "kl_cov": "objective.penalties.kl_cov.weight",
     "dph_broad": "objective.anchors.broad.weight",
+    "consolidation": "stores.after.tilt",
     "ttrl": "self_consistency.problems_per_step",
     "consensus": "self_consistency.problems_per_step",
     "lmsi": "consolidation.rate",

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,6 +34,7 @@ from dph.settings.places import (
 )
 from dph.settings.schema import Recipe
 from dph.settings.section import section_in
+from dph.settings.toml_file import read_table
 
 
 def load_recipe(
@@ -51,13 +51,18 @@ def load_recipe(
             are named), or a value has the wrong type or is out of range.
     """
     path = Path(path)
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(f"cannot read the recipe {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} is not valid TOML: {error}") from error
     beside = path.resolve().parent
+    return recipe_of(read_table(path), beside=beside, overrides=overrides, seed=seed)
+
+
+def recipe_of(
+    table: dict[str, Any], *, beside: Path, overrides: Sequence[str] = (), seed: int | None = None
+) -> Recipe:
+    """``load_recipe`` of a table that lies, or would lie, in a file in ``beside``.
+
+    Raises:
+        SettingsError: as for load_recipe.
+    """
     spell_out_sets(table)
     start_paths_at(table, beside)
     read = [read_override(text) for text in overrides]

@@ -8,6 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from dph.agreement.base import consensus_class
+
 VALUES = pa.schema(
     [
         ("problem_id", pa.string()),
@@ -117,11 +119,9 @@ def agreement_counts(groups: Mapping[str, Sequence[Valued]]) -> dict[str, Any]:
 
 def _leader(group: Sequence[Valued]) -> Valued | None:
     """The first answer of the largest class, if that holds two or more."""
-    sizes = Counter(v.answer_class for v in group if v.answer_class is not None)
-    if not sizes:
-        return None
-    largest, size = sizes.most_common(1)[0]  # of equal ones the first counted
-    return next(v for v in group if v.answer_class == largest) if size > 1 else None
+    classes = tuple(v.answer_class for v in group)
+    number = consensus_class(classes, range(len(group)))
+    return None if number is None else group[classes.index(number)]
 
 
 def _mean(numbers: Iterator[float | bool | None]) -> float | None:

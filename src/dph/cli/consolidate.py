@@ -1,0 +1,130 @@
+"""``dph consolidate``: a trained model learns from the agreement of its own answers."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dph.cli.options import AcceptVerifierOption, JsonOption, SeedOption, SetOption
+
+if TYPE_CHECKING:
+    from dph.runs.pipeline import RunResult
+    from dph.settings import Recipe
+
+RunArgument = Annotated[
+    Path,
+    typer.Argument(metavar="RUN", help="Run directory, a checkpoint of one, or a saved model."),
+]
+PromptsOption = Annotated[
+    Path,
+    typer.Option("--prompts", metavar="FILE", help="Prompts without answers: problem_id, prompt."),
+]
+RecipeOption = Annotated[
+    Path | None,
+    typer.Option("--recipe", metavar="FILE", help="Recipe of the task [default: the run's]."),
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="New run directory [default: RUN-consolidated]."),
+]
+LabelledOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--labelled",
+        metavar="FILE",
+        help="Problems with answers for the forecast [default: training problems].",
+    ),
+]
+ForecastPromptsOption = Annotated[
+    int,
+    typer.Option("--forecast-prompts", min=2, metavar="N", help="Prompts of either kind to try."),
+]
+ForecastOnlyOption = Annotated[
+    bool, typer.Option("--forecast-only", help="Stop after the forecast.")
+]
+
+
+def consolidate(
+    run: RunArgument,
+    prompts: PromptsOption,
+    recipe: RecipeOption = None,
+    out: OutOption = None,
+    overrides: SetOption = None,
+    seed: SeedOption = None,
+    labelled: LabelledOption = None,
+    forecast_prompts: ForecastPromptsOption = 50,
+    forecast_only: ForecastOnlyOption = False,
+    accept_verifier: AcceptVerifierOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Let a trained model answer prompts, and learn from what its answers agree on.
+
+    First a forecast on a few prompts: how often answers agree, how often on a right result where
+    that is known, and what all of it will take. Then a run of its own, beside RUN, of which nothing
+    is written over; what is done is kept. It is what dph_broad does after RL.
+    """
+    from dph.cli.display.forecast import forecast_text
+    from dph.cli.display.output import json_text
+    from dph.cli.display.progress import open_progress
+    from dph.cli.display.quiet import quiet_libraries
+    from dph.cli.request import require_writable
+    from dph.cli.train import end_interrupted
+    from dph.runs.consolidation_source import consolidation_source
+    from dph.settings.consolidating import consolidating_recipe
+
+    source = consolidation_source(run, recipe)
+    asked = consolidating_recipe(source.recipe, prompts, overrides=overrides or (), seed=seed)
+    directory = out or source.beside
+    source.require_beside(directory)
+    require_writable(directory)
+    quiet_libraries()
+    from dph.runs.consolidating import consolidate_stage, consolidation_forecast
+    from dph.runs.consolidation_stage import consolidation_recipe
+    from dph.runs.set_problems import SetProblems
+    from dph.runs.workbench import open_workbench
+
+    follows = _pinned(consolidation_recipe(asked, source.model), directory)
+    progress = open_progress()
+    with open_workbench(
+        follows, sets=SetProblems(follows), accept_verifier=accept_verifier
+    ) as bench:
+        forecast = consolidation_forecast(
+            bench, directory, progress, prompts=forecast_prompts, labelled=labelled
+        )
+        typer.echo(forecast_text(forecast, prompts), err=as_json or not forecast_only)
+        if forecast_only:
+            if as_json:
+                typer.echo(json_text({"run": str(directory), "forecast": forecast}))
+            return
+        result = consolidate_stage(bench, source, directory, progress)
+    typer.echo(_result(directory, follows, result, forecast, as_json=as_json))
+    if result.trained.stopped:
+        end_interrupted(result.trained)
+
+
+def _pinned(recipe: "Recipe", directory: Path) -> "Recipe":
+    """What it names on the Hub, with the commits that the run began with."""
+    from dph.hub import resolve_names
+
+    return resolve_names(recipe, run=directory).recipe
+
+
+def _result(
+    directory: Path,
+    recipe: "Recipe",
+    result: "RunResult",
+    forecast: dict[str, Any],
+    *,
+    as_json: bool,
+) -> str:
+    """What the run left and what it cost."""
+    from dph.cli.display.output import json_text
+    from dph.cli.run import result_json, result_texts
+    from dph.reporting.cost_words import cost_document, cost_words
+    from dph.runs.stage_costs import run_cost
+
+    cost = cost_document(run_cost(directory, recipe))
+    if as_json:
+        run = {"run": str(directory), "forecast": forecast}
+        return json_text({**run, **result_json(result), "cost": cost})
+    return "\n\n".join([*result_texts(result), f"cost: {cost_words(cost)}", f"run: {directory}"])

@@ -1,0 +1,85 @@
+"""What is consolidated: a run's newest model, a checkpoint of it, or a directory of a model."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dph.errors import CheckpointError, ModelError, SettingsError
+from dph.runs.layout import CONSOLIDATION, RECIPE, SAMPLES
+from dph.runs.newest_model import newest_model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsolidationSource:
+    """A trained model and the recipe that says how it is asked, graded and evaluated."""
+
+    model: Path
+    recipe: Path
+    place: Path
+    """The run, or the directory of a model outside of runs: nothing is written into it."""
+    beside: Path
+    """Where the consolidated run lies by default."""
+
+    def evaluated(self) -> Path | None:
+        """The samples that were drawn of this model, where they are those of its run's result."""
+        newest, samples = newest_model(self.place), self.place / SAMPLES
+        is_the_result = newest is not None and newest.resolve() == self.model
+        return samples if is_the_result and samples.is_file() else None
+
+    def require_beside(self, out: Path) -> None:
+        """Refuse to write into what is consolidated.
+
+        Raises:
+            SettingsError: ``out`` is the place, or lies in it.
+        """
+        if out.resolve().is_relative_to(self.place):
+            raise SettingsError(
+                f"{out} lies in {self.place}, of which nothing is written over: name another "
+                "directory (--out)"
+            )
+
+
+def consolidation_source(place: Path, recipe: Path | None) -> ConsolidationSource:
+    """What ``place`` means; ``recipe`` is that of a model outside of runs.
+
+    Raises:
+        ModelError: there is no model.
+        CheckpointError: the run has no checkpoint.
+        SettingsError: there is no recipe, or the model is an adapter.
+    """
+    place = place.resolve()
+    run = place if (place / RECIPE).is_file() else _run_of(place)
+    model = newest_model(place) if run == place else place
+    if model is None:
+        raise CheckpointError(f"there is no checkpoint in {place}: train it first")
+    _require_whole_model(model)
+    chosen = recipe or (run and run / RECIPE)
+    if chosen is None:
+        raise SettingsError(
+            f"{place} is no run, so nothing says how its model is asked and graded: name a recipe "
+            "of the same task (--recipe FILE)"
+        )
+    home = run or place
+    name = home.name if home == place else f"{home.name}-{place.name}"
+    beside = home.with_name(f"{name}-consolidated")
+    return ConsolidationSource(model=model, recipe=chosen, place=home, beside=beside)
+
+
+def _run_of(checkpoint: Path) -> Path | None:
+    """The run that a checkpoint lies in: of its consolidation, or of RL."""
+    if checkpoint.parent.name != "checkpoints":
+        return None
+    run = checkpoint.parent.parent
+    above = run.parent if run.name == CONSOLIDATION else run
+    return next((place for place in (above, run) if (place / RECIPE).is_file()), None)
+
+
+def _require_whole_model(model: Path) -> None:
+    if (model / "adapter_config.json").is_file():
+        raise SettingsError(
+            f"{model} is an adapter, and a consolidation goes on from whole weights: `dph export` "
+            "the run, and name the directory that it makes, with --recipe"
+        )
+    if not (model / "config.json").is_file():
+        raise ModelError(
+            f"{model} is neither a run nor the directory of a saved transformers model"
+        )

@@ -1,0 +1,70 @@
+"""The prompts of a forecast: labelled ones, and some of those to consolidate on."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dph.errors import DataError
+from dph.presampling.stores.prompts import require_no_tests, store_prompts
+from dph.presampling.stores.words import same_prompts
+from dph.records import Problem
+from dph.runs.during_training import some_problems
+from dph.runs.store_stage import known_problems, store_seed
+from dph.runs.workbench import Workbench
+from dph.settings import Recipe, StoreSettings
+from dph.settings.prompt_file import PromptFileSettings
+from dph.tasks.problems import load_problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The prompts of a forecast.
+
+    Attributes:
+        where: what the labelled ones are, for people.
+        labelled: some problems with gold answers, none of an evaluation set.
+        unlabelled: some of the prompts to consolidate on.
+        planned: how many of those there are.
+    """
+
+    where: str
+    labelled: tuple[Problem, ...]
+    unlabelled: tuple[Problem, ...]
+    planned: int
+
+
+def prompts_asked(bench: Workbench, *, prompts: int, labelled: Path | None) -> Asked:
+    """Which prompts a forecast asks: a function of the files, the numbers and the recipe's seed.
+
+    Raises:
+        DataError: a file is missing or malformed, has questions of an evaluation set, or no
+            training problem is left that is none.
+    """
+    name, store = only_store(bench.recipe)
+    seed, known = store_seed(bench, store), known_problems(bench)
+    tests = [problem for problems in known.sets.values() for problem in problems]
+    if labelled is None:
+        where = "training problems"
+        taken = {problem.problem_id for problem in same_prompts(bench.problems, tests)}
+        rows = [problem for problem in bench.problems if problem.problem_id not in taken]
+        if not rows:
+            raise DataError(
+                f"all {len(taken)} training problems are those of an evaluation set, on which "
+                "nothing is forecast: name a file of others (--labelled FILE)"
+            )
+    else:
+        where = f"problems of {labelled}"
+        rows = load_problems(labelled, columns=bench.recipe.data.columns)
+        require_no_tests("--labelled", rows, PromptFileSettings(), known)
+    planned = store_prompts(f"stores.{name}", store, known, seed=seed)
+    return Asked(
+        where=where,
+        labelled=some_problems(rows, name="forecast, labelled", count=prompts, seed=seed),
+        unlabelled=some_problems(planned, name="forecast", count=prompts, seed=seed),
+        planned=len(planned),
+    )
+
+
+def only_store(recipe: Recipe) -> tuple[str, StoreSettings]:
+    """The store of a consolidation's recipe, and its name."""
+    ((name, store),) = recipe.used_stores.items()
+    return name, store
