@@ -1,11 +1,12 @@
-"""What is consolidated: a run's newest model, a checkpoint of it, or a directory of a model."""
+"""The model that is consolidated: a run's result, a checkpoint of it, or a directory of a model."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 from dph.errors import CheckpointError, ModelError, SettingsError
 from dph.runs.layout import CONSOLIDATION, RECIPE, SAMPLES
-from dph.runs.newest_model import newest_model
+from dph.runs.result_model import result_model
+from dph.settings import EvaluationSettings, load_recipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,11 +19,13 @@ class ConsolidationSource:
     """The run, or the directory of a model outside of runs: nothing is written into it."""
     beside: Path
     """Where the consolidated run lies by default."""
+    result: Path | None
+    """The checkpoint that the run ends with."""
 
     def evaluated(self) -> Path | None:
         """The samples that were drawn of this model, where they are those of its run's result."""
-        newest, samples = newest_model(self.place), self.place / SAMPLES
-        is_the_result = newest is not None and newest.resolve() == self.model
+        samples = self.place / SAMPLES
+        is_the_result = self.result is not None and self.result.resolve() == self.model
         return samples if is_the_result and samples.is_file() else None
 
     def require_beside(self, out: Path) -> None:
@@ -48,7 +51,9 @@ def consolidation_source(place: Path, recipe: Path | None) -> ConsolidationSourc
     """
     place = place.resolve()
     run = place if (place / RECIPE).is_file() else _run_of(place)
-    model = newest_model(place) if run == place else place
+    settings = load_recipe(run / RECIPE).evaluate if run else EvaluationSettings()
+    result = result_model(run or place, settings)
+    model = result if run == place else place
     if model is None:
         raise CheckpointError(f"there is no checkpoint in {place}: train it first")
     _require_whole_model(model)
@@ -61,7 +66,7 @@ def consolidation_source(place: Path, recipe: Path | None) -> ConsolidationSourc
     home = run or place
     name = home.name if home == place else f"{home.name}-{place.name}"
     beside = home.with_name(f"{name}-consolidated")
-    return ConsolidationSource(model=model, recipe=chosen, place=home, beside=beside)
+    return ConsolidationSource(model=model, recipe=chosen, place=home, beside=beside, result=result)
 
 
 def _run_of(checkpoint: Path) -> Path | None:

@@ -2,13 +2,16 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dph.errors import CheckpointError
 from dph.runs.layout import CONSOLIDATION
 from dph.settings import EvaluationSettings
-from dph.training.actors import Trained
 from dph.training.best_checkpoint import best_place
 from dph.training.checkpoint_places import latest_checkpoint
+
+if TYPE_CHECKING:
+    from dph.training.actors import Trained  # loads torch
 
 
 def result_model(directory: Path, settings: EvaluationSettings) -> Path | None:
@@ -27,7 +30,7 @@ def result_model(directory: Path, settings: EvaluationSettings) -> Path | None:
     return best_place(directory / "checkpoints", score=settings.keep_best) or newest
 
 
-def ended(trained: Trained, settings: EvaluationSettings) -> Trained:
+def ended(trained: "Trained", settings: EvaluationSettings) -> "Trained":
     """Training with the checkpoint that is its result; where it was stopped, the newest.
 
     Raises:
