@@ -8,6 +8,7 @@ import pyarrow as pa
 from transformers import PreTrainedModel
 
 from dph.files.parts import TableParts
+from dph.forward.sharing import Sharing
 from dph.presampling.stores.groups import GROUPS, StoredGroup, groups_of, groups_table
 from dph.presampling.stores.next_tokens import Kept, Wanted, kept_distributions
 from dph.presampling.stores.trie import AnswerTrie, answer_trie
@@ -39,6 +40,7 @@ class StoreDraw:
     pad_id: int
     token_budget: int
     dtype: str
+    sharing: Sharing = "auto"
 
 
 def drawn_chunks(
@@ -124,6 +126,7 @@ def _with_distributions(
         pad_id=draw.pad_id,
         token_budget=draw.token_budget,
         dtype=draw.dtype,
+        sharing=draw.sharing,
     )
     found = dict(zip(wanted, kept, strict=True))
     return [
