@@ -62,7 +62,8 @@ def drawn_chunks(
         chunk = problems[start : start + CHUNK]
         table = parts.read(index)
         if table is None:
-            table = groups_table(_draw(chunk, draw, on_progress))
+            answers = drawn_answers(chunk, draw, on_progress)
+            table = groups_table(with_distributions(chunk, answers, draw))
             parts.write(index, table)
         elif on_progress:
             on_progress(len(chunk) * draw.answers)
@@ -83,38 +84,38 @@ def sizes(groups: Sequence[pa.Table]) -> dict[str, int]:
     }
 
 
-def _draw(
-    problems: Sequence[Problem], draw: StoreDraw, on_progress: Callable[[int], None] | None
-) -> list[StoredGroup]:
+def drawn_answers(
+    problems: Sequence[Problem],
+    draw: StoreDraw,
+    on_progress: Callable[[int], None] | None = None,
+) -> list[list[Completion]]:
+    """The answers to every prompt."""
     requests = [
         SampleRequest(
             problem_id=problem.problem_id, prompt_ids=draw.encode(problem), samples=draw.answers
         )
         for problem in problems
     ]
-    drawn = draw.sampler.sample(requests, draw.parameters, seed=draw.seed, on_progress=on_progress)
-    return _with_distributions(problems, requests, drawn, draw)
+    return draw.sampler.sample(requests, draw.parameters, seed=draw.seed, on_progress=on_progress)
 
 
-def _with_distributions(
-    problems: Sequence[Problem],
-    requests: Sequence[SampleRequest],
-    drawn: Sequence[Sequence[Completion]],
-    draw: StoreDraw,
+def with_distributions(
+    problems: Sequence[Problem], drawn: Sequence[Sequence[Completion]], draw: StoreDraw
 ) -> list[StoredGroup]:
-    """Score each different beginning once, in the first answer that goes on from it."""
+    """Score each different beginning of answers once, in the first one that goes on from it."""
+    asked = [draw.encode(problem) for problem in problems]
     tries = [answer_trie([c.token_ids for c in group]) for group in drawn]
     prompts: list[tuple[int, ...]] = []
     completions: list[tuple[int, ...]] = []
     wanted: dict[tuple[int, int], Wanted] = {}
-    for index, (request, group, trie) in enumerate(zip(requests, drawn, tries, strict=True)):
+    for index, (prompt, group, trie) in enumerate(zip(asked, drawn, tries, strict=True)):
         for completion, path in zip(group, trie.paths, strict=True):
             new = [t for t, node in enumerate(path[:-1]) if (index, node) not in wanted]
             for t in new:
                 tokens = tuple(trie.children[path[t]])
                 wanted[index, path[t]] = Wanted(len(prompts), t, tokens)
             if new:
-                prompts.append(request.prompt_ids)
+                prompts.append(prompt)
                 completions.append(completion.token_ids)
     kept = kept_distributions(
         draw.model,
@@ -130,16 +131,16 @@ def _with_distributions(
     )
     found = dict(zip(wanted, kept, strict=True))
     return [
-        _group(problem, request, group, trie, {n: found[index, n] for n in trie.inner})
-        for index, (problem, request, group, trie) in enumerate(
-            zip(problems, requests, drawn, tries, strict=True)
+        _group(problem, prompt, group, trie, {n: found[index, n] for n in trie.inner})
+        for index, (problem, prompt, group, trie) in enumerate(
+            zip(problems, asked, drawn, tries, strict=True)
         )
     ]
 
 
 def _group(
     problem: Problem,
-    request: SampleRequest,
+    prompt: tuple[int, ...],
     group: Sequence[Completion],
     trie: AnswerTrie,
     kept: Mapping[int, Kept],
@@ -147,7 +148,7 @@ def _group(
     drawn = {node: dict(zip(k.token_ids, k.logprobs, strict=True)) for node, k in kept.items()}
     return StoredGroup(
         problem=problem,
-        prompt_ids=request.prompt_ids,
+        prompt_ids=prompt,
         texts=tuple(c.text for c in group),
         finished=tuple(c.finished for c in group),
         completions=tuple(c.token_ids for c in group),

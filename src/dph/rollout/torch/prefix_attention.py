@@ -106,9 +106,7 @@ def attend_prompts(
         query = query.index_select(0, table.sources)
     folded = query.view(prompts, width, heads, repeats, size).transpose(1, 2)
     queries = width * repeats
-    filled = pad(
-        folded.reshape(prompts, heads, queries, size), (0, 0, 0, -queries % LEAST_QUERIES)
-    )
+    filled = pad(folded.reshape(prompts, heads, queries, size), (0, 0, 0, -queries % LEAST_QUERIES))
     part = attend(filled, key, value, scoring)
     out, log_sum = part.out[:, :, :queries], part.log_sum[:, :, :queries]
     shape = (prompts, heads, width, repeats)

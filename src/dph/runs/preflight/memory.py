@@ -45,7 +45,7 @@ def check_memory(
         found = estimate(
             recipe,
             shape,
-            load_of(recipe, prompt=longest),
+            load_of(recipe, prompt=longest, cuda=cuda),
             cuda=cuda,
             gpu=device.memory if device is not None and cuda else 0.0,
         )
