@@ -76,7 +76,13 @@ CASES: dict[str, dict[str, Any]] = {
 }
 """Of random weights: five shapes, and the same adapter under two methods."""
 REAL: dict[str, dict[str, Any]] = {
-    "smollm2 few-shot": {"prompt": 100, "answer": 6, "groups": 8, "samples": 8},
+    "smollm2 few-shot": {
+        "prompt": 100,
+        "common": 80,
+        "answer": 6,
+        "groups": 8,
+        "samples": 8,
+    },
     "smollm2 60 tokens": {"prompt": 80, "answer": 60, "groups": 2, "samples": 8},
     "smollm2 apart": {"prompt": 100, "answer": 20, "groups": 2, "samples": 6, "shared": "never"},
     "smollm2 checkpointing": {
@@ -140,12 +146,13 @@ def save_model(case: dict[str, Any], directory: Path) -> None:
 def estimated(case: dict[str, Any], directory: Path) -> Any:
     """What ``dph recipe check`` would say."""
     recipe = recipe_of(case, directory)
-    return estimate(recipe, read_shape(directory), load_of(recipe, prompt=case["prompt"]))
+    load = load_of(recipe, prompt=case["prompt"], common=case.get("common", 0))
+    return estimate(recipe, read_shape(directory), load)
 
 
 def measure(case: dict[str, Any], directory: Path, *, small: Path) -> float:
     """Bytes that two updates add at most. The first, of a tiny model, loads the libraries."""
-    _updates({**case, "prompt": 32, "answer": 4}, small)
+    _updates({**case, "prompt": 32, "common": 0, "answer": 4}, small)
     ctypes.CDLL("libc.so.6").malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     before = held_mib("cpu")
@@ -192,8 +199,10 @@ def _updates(case: dict[str, Any], directory: Path) -> None:
 
 def _groups(case: dict[str, Any], vocabulary: int) -> Iterator[tuple[Any, ...]]:
 
+    common = torch.randint(vocabulary, (case.get("common", 0),)).tolist()
     for _ in range(case["groups"]):
-        prompt = tuple(torch.randint(vocabulary, (case["prompt"],)).tolist())
+        own = torch.randint(vocabulary, (case["prompt"] - len(common),)).tolist()
+        prompt = (*common, *own)
         yield tuple(
             PolicyRow(
                 prompt_ids=prompt,

@@ -28,14 +28,17 @@ class Load:
     prefilled: int
 
 
-def load_of(recipe: Recipe, *, prompt: int, cuda: bool = False) -> Load:
-    """The load of a recipe whose longest prompt has ``prompt`` tokens, on a GPU or a CPU."""
+def load_of(recipe: Recipe, *, prompt: int, common: int = 0, cuda: bool = False) -> Load:
+    """The load of a recipe whose longest prompt has ``prompt`` tokens, on a GPU or a CPU.
+
+    All prompts begin with the same ``common`` tokens (examples, a template), which are run once.
+    """
     train, answer = recipe.train, recipe.sampling.max_tokens
     groups = -(-train.problems_per_step // train.minibatches)
     rows = groups * train.samples_per_problem
     stored = -(-_stored(recipe) // train.minibatches)
-    row, budget = prompt + answer, train.microbatch_tokens
-    shared = groups * prompt + rows * answer + stored * row
+    row, budget, own = prompt + answer, train.microbatch_tokens, prompt - common
+    shared = common + groups * own + rows * answer + stored * (own + answer)
     apart = (rows + stored) * row
     computed, unshared = (max(row, min(tokens, budget)) for tokens in (shared, apart))
     drawn = train.problems_per_step * train.samples_per_problem
@@ -51,7 +54,7 @@ def load_of(recipe: Recipe, *, prompt: int, cuda: bool = False) -> Load:
         several=shared > budget,
         cached=min(cached, max(recipe.sampling.cache_tokens, row)),
         rows=side_by_side,
-        prefilled=max(prompt, min(prompts * prompt, at_once)) if drawn else 0,
+        prefilled=max(prompt, min(common + prompts * own, at_once)) if drawn else 0,
     )
 
 
