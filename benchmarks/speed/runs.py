@@ -31,10 +31,10 @@ class Run:
 
         The shapes of SmolLM2 are measured on it everywhere.
         """
-        if shape in REAL.values():
-            size = SMOLLM2
-        elif self.quick:
+        if self.quick:
             size, shape = TINY_MODEL, TINY
+        elif shape in REAL.values():
+            size = SMOLLM2
         elif self.device == "cuda":
             size = QWEN2
         return World(size=size, shape=shape, device=self.device, dtype=self.dtype)
