@@ -62,8 +62,7 @@ def drawn_chunks(
         chunk = problems[start : start + CHUNK]
         table = parts.read(index)
         if table is None:
-            answers = drawn_answers(chunk, draw, on_progress)
-            table = groups_table(with_distributions(chunk, answers, draw))
+            table = groups_table(_draw(chunk, draw, on_progress))
             parts.write(index, table)
         elif on_progress:
             on_progress(len(chunk) * draw.answers)
@@ -82,6 +81,12 @@ def sizes(groups: Sequence[pa.Table]) -> dict[str, int]:
         "distributions": sum(len(group.token_ids) for group in found),
         "cut_off": sum(not done for group in found for done in group.finished),
     }
+
+
+def _draw(
+    problems: Sequence[Problem], draw: StoreDraw, on_progress: Callable[[int], None] | None
+) -> list[StoredGroup]:
+    return with_distributions(problems, drawn_answers(problems, draw, on_progress), draw)
 
 
 def drawn_answers(
