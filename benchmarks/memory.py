@@ -1,7 +1,8 @@
-"""Estimated against measured peak memory of training, five shapes on a CPU.
+"""Estimated against measured peak memory of training, on a CPU.
 
     python -m benchmarks.memory            every shape, each in a process of its own
     python -m benchmarks.memory adapter    one of them
+    python -m benchmarks.memory smollm2    those of a real model (make smollm2)
 
 A case is an update of a model with random weights as `dph train` makes it: rows of given lengths,
 forward, backward, AdamW, twice. What the libraries hold before the model is loaded is not counted,
@@ -32,6 +33,8 @@ from dph.models.policies import load_policy
 from dph.objectives import make_objective
 from dph.runs.memory import estimate, load_of, read_shape
 from dph.settings import resolve_recipe
+from dph.smollm2 import smollm2_place
+from dph.smollm2.place import HOW
 from dph.training.loss_batch import TrainingForward
 from dph.training.optimizer import make_optimizer
 from dph.training.rows import Minibatch, PolicyRow
@@ -71,7 +74,34 @@ CASES: dict[str, dict[str, Any]] = {
         "method": "rkl",
     },
 }
-"""The first five are the shapes; the last two are the same adapter under two methods."""
+"""Of random weights: five shapes, and the same adapter under two methods."""
+REAL: dict[str, dict[str, Any]] = {
+    "smollm2 few-shot": {
+        "prompt": 100,
+        "common": 80,
+        "answer": 6,
+        "groups": 8,
+        "samples": 8,
+    },
+    "smollm2 60 tokens": {"prompt": 80, "answer": 60, "groups": 2, "samples": 8},
+    "smollm2 apart": {"prompt": 100, "answer": 20, "groups": 2, "samples": 6, "shared": "never"},
+    "smollm2 checkpointing": {
+        "prompt": 256,
+        "answer": 60,
+        "groups": 1,
+        "samples": 16,
+        "recompute": True,
+    },
+    "smollm2 adapter": {
+        "prompt": 128,
+        "answer": 32,
+        "groups": 2,
+        "samples": 8,
+        "adapter": "lora",
+        "method": "grpo",
+    },
+}
+"""Of SmolLM2-135M-Instruct: a vocabulary of 49,152, a tied head."""
 
 
 def recipe_of(case: dict[str, Any], directory: Path) -> Any:
@@ -116,12 +146,13 @@ def save_model(case: dict[str, Any], directory: Path) -> None:
 def estimated(case: dict[str, Any], directory: Path) -> Any:
     """What ``dph recipe check`` would say."""
     recipe = recipe_of(case, directory)
-    return estimate(recipe, read_shape(directory), load_of(recipe, prompt=case["prompt"]))
+    load = load_of(recipe, prompt=case["prompt"], common=case.get("common", 0))
+    return estimate(recipe, read_shape(directory), load)
 
 
 def measure(case: dict[str, Any], directory: Path, *, small: Path) -> float:
     """Bytes that two updates add at most. The first, of a tiny model, loads the libraries."""
-    _updates({**case, "prompt": 32, "answer": 4}, small)
+    _updates({**case, "prompt": 32, "common": 0, "answer": 4}, small)
     ctypes.CDLL("libc.so.6").malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     before = held_mib("cpu")
@@ -168,8 +199,10 @@ def _updates(case: dict[str, Any], directory: Path) -> None:
 
 def _groups(case: dict[str, Any], vocabulary: int) -> Iterator[tuple[Any, ...]]:
 
+    common = torch.randint(vocabulary, (case.get("common", 0),)).tolist()
     for _ in range(case["groups"]):
-        prompt = tuple(torch.randint(vocabulary, (case["prompt"],)).tolist())
+        own = torch.randint(vocabulary, (case["prompt"] - len(common),)).tolist()
+        prompt = (*common, *own)
         yield tuple(
             PolicyRow(
                 prompt_ids=prompt,
@@ -190,22 +223,36 @@ def _with_reference(row: Any, scores: tuple[float, ...]) -> Any:
 def run_case(name: str) -> dict[str, float]:
     """One case in this process: bytes by part, and what was measured."""
     torch.set_num_threads(1)
-    case = CASES[name]
+    case = {**CASES, **REAL}[name]
     with tempfile.TemporaryDirectory() as temporary:
         small, whole = Path(temporary) / "small", Path(temporary) / "model"
         save_model({**case, "layers": 2, "hidden": 64, "inner": 128, "vocabulary": 256}, small)
-        save_model(case, whole)
+        if name in REAL:
+            whole = smollm2_place() or whole
+        else:
+            save_model(case, whole)
         found = estimated(case, whole)
         measured = measure(case, whole, small=small)
     parts = ("weights", "gradients", "optimizer", "activations", "activations_apart", "training")
     return {**{part: getattr(found, part) for part in parts}, "measured": measured}
 
 
+def _names(asked: list[str]) -> list[str]:
+    """The cases that were asked for; those of the real model only where it is."""
+    names = asked or [*CASES, *REAL]
+    if "smollm2" in names:
+        names = [name for name in names if name != "smollm2"] + list(REAL)
+    if smollm2_place() is None and any(name in REAL for name in names):
+        print(f"the shapes of SmolLM2 are left out: {HOW}", file=sys.stderr)
+        names = [name for name in names if name not in REAL]
+    return names
+
+
 def main() -> None:
     """Every case that is asked for, side by side, each in a process of its own."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("cases", nargs="*", help=", ".join(CASES))
-    names = parser.parse_args().cases or list(CASES)
+    parser.add_argument("cases", nargs="*", help=", ".join([*CASES, *REAL, "smollm2"]))
+    names = _names(parser.parse_args().cases)
     if _THRESHOLD not in os.environ:  # the C library reads it when a process begins
         command = [sys.executable, "-m", "benchmarks.memory", *names]
         environment = os.environ | {_THRESHOLD: "65536"}

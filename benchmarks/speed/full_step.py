@@ -145,7 +145,7 @@ def rows_of(first: FirstStep) -> list[list[PolicyRow]]:
 def _flops(world: World, both: SideBySide) -> dict[str, float]:
     """Useful operations of one step and of its update, a mean over all steps."""
     shape = world.shape
-    groups = groups_of(shape.prompt, both.our_lengths, shape.samples)
+    groups = groups_of(shape.distinct_prompt, both.our_lengths, shape.samples)
     steps = len(both.our_lengths) / shape.rows
     update = update_flops(world.size, groups) / steps
     return {"step": forward_flops(world.size, groups) / steps + update, "update": update}

@@ -1,6 +1,5 @@
 """Our side: the training step as the loop of dph.training takes it, and its parts."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +9,7 @@ from transformers import PreTrainedModel
 
 from benchmarks.speed.runs import Run
 from benchmarks.speed.shapes import FULL_STEP
-from benchmarks.speed.timing import StepTime, synchronize
+from benchmarks.speed.timing import StepTime, clock, synchronize
 from benchmarks.speed.world import (
     PAD,
     World,
@@ -132,13 +131,13 @@ class Ours:
     def step(self) -> StepTime:
         """Sample, grade, compare within groups, update: one step of the loop."""
         synchronize()
-        started = time.perf_counter()
+        started = clock()
         rollout = self._roll_out()
         synchronize()
-        sampled = time.perf_counter()
+        sampled = clock()
         self.learn(self._minibatch(rollout))
         synchronize()
-        ended = time.perf_counter()
+        ended = clock()
         self.lengths += [
             len(graded.completion.token_ids) for g in rollout.groups for graded in g.completions
         ]

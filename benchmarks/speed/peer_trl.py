@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +17,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from benchmarks.speed.runs import Run
 from benchmarks.speed.shapes import FULL_STEP
-from benchmarks.speed.timing import StepTime, synchronize
+from benchmarks.speed.timing import StepTime, clock, synchronize
 from benchmarks.speed.world import World, build_model, build_tokenizer, make_prompts, rewards
 
 
@@ -49,10 +48,10 @@ class TimedTrainer(GRPOTrainer):  # type: ignore[misc]
 
     def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
         synchronize()
-        started = time.perf_counter()
+        started = clock()
         output: dict[str, Any] = super()._generate_and_score_completions(inputs)
         synchronize()
-        self.generate_seconds += time.perf_counter() - started
+        self.generate_seconds += clock() - started
         return output
 
 
@@ -77,7 +76,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
             if self.on_first:
                 named = self.trainer.model.named_parameters()
                 self.weights = {name: p.detach().clone() for name, p in named}
-            self.mark = time.perf_counter()
+            self.mark = clock()
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Show the gradient of the first step."""
@@ -95,7 +94,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
         """Note the time of the step; the first is a warm-up."""
         del args, control, kwargs
         synchronize()
-        spent = time.perf_counter() - self.mark
+        spent = clock() - self.mark
         if state.global_step > 1:
             update = spent - self.trainer.generate_seconds
             self.steps.times.append(StepTime(step=spent, update=update))
@@ -103,7 +102,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
         self.steps.lengths += [int(n) for mask in masks for n in mask.sum(-1)]
         self.turn(state.global_step)
         self.trainer.generate_seconds = 0.0
-        self.mark = time.perf_counter()
+        self.mark = clock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

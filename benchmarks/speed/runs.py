@@ -3,7 +3,16 @@
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.speed.shapes import FIVE_MILLION, QWEN2, TINY, TINY_MODEL, ModelSize, Shape
+from benchmarks.speed.shapes import (
+    FIVE_MILLION,
+    QWEN2,
+    REAL,
+    SMOLLM2,
+    TINY,
+    TINY_MODEL,
+    ModelSize,
+    Shape,
+)
 from benchmarks.speed.world import World
 
 
@@ -18,9 +27,14 @@ class Run:
     quick: bool = False
 
     def world(self, shape: Shape, size: ModelSize = FIVE_MILLION) -> World:
-        """The world that is measured; on a GPU the model is a Qwen2 of half a billion weights."""
+        """The world that is measured; on a GPU the model is a Qwen2 of half a billion weights.
+
+        The shapes of SmolLM2 are measured on it everywhere.
+        """
         if self.quick:
             size, shape = TINY_MODEL, TINY
+        elif shape in REAL.values():
+            size = SMOLLM2
         elif self.device == "cuda":
             size = QWEN2
         return World(size=size, shape=shape, device=self.device, dtype=self.dtype)

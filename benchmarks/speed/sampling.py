@@ -27,7 +27,7 @@ def measure(case: str, run: Run) -> list[Row]:
         "generate": _generate(world, model, lengths["generate"]),
     }
     times = interleaved(sides, repeats=run.repeats)
-    groups = groups_of(world.shape.prompt, lengths["ours"], world.shape.samples)
+    groups = groups_of(world.shape.distinct_prompt, lengths["ours"], world.shape.samples)
     flops = forward_flops(world.size, groups) * world.shape.rows / len(lengths["ours"])
     rate = matmul_rate(run.device, run.dtype)
     return [

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSize:
-    """A Llama (or, with ``family="qwen2"``, a Qwen2) with random weights."""
+    """A Llama (or, with ``family="qwen2"``, a Qwen2) with random weights; "smollm2": that model."""
 
     vocabulary: int = 4096
     hidden: int = 256
@@ -47,6 +47,11 @@ class Shape:
     def rows(self) -> int:
         """Completions a rollout."""
         return self.prompts * self.samples
+
+    @property
+    def distinct_prompt(self) -> int:
+        """Tokens of a prompt on average where what all of them begin with counts once."""
+        return self.prompt - self.schema + self.schemas * self.schema // self.prompts
 
     def stop_tokens(self, vocabulary: int) -> tuple[int, ...]:
         """The tokens that end a completion, end-of-sequence (1) the first of them."""
@@ -100,14 +105,31 @@ QWEN2 = ModelSize(
     intermediate=4864,
     family="qwen2",
 )
+SMOLLM2 = ModelSize(
+    vocabulary=49_152,
+    hidden=576,
+    layers=30,
+    heads=9,
+    kv_heads=3,
+    intermediate=1536,
+    family="smollm2",
+)
 TINY_MODEL = ModelSize(vocabulary=64, hidden=32, layers=2, heads=4, kv_heads=2, intermediate=48)
 
-FULL_STEP = {"long": LONG, "stops": STOPS, "short": SHORT}
+FEW_SHOT = Shape(prompt=100, completion=6, prompts=8, samples=8, schemas=1, schema=80)
+"""The same 80 tokens of examples before every question."""
+SIXTY_TOKENS = Shape(prompt=80, completion=60, prompts=4, samples=8)
+REAL = {"smollm2_few_shot": FEW_SHOT, "smollm2_60": SIXTY_TOKENS}
+"""Cases of SmolLM2-135M-Instruct (make smollm2), left out where it is not."""
+
+FULL_STEP = {"long": LONG, "stops": STOPS, "short": SHORT, **REAL}
 OVERHEADS = {
-    **FULL_STEP,
+    "long": LONG,
+    "stops": STOPS,
+    "short": SHORT,
     "schemas": SCHEMAS,
     "unrelated": replace(SCHEMAS, schemas=0, schema=0),
 }
-SAMPLING = {"full": MANY_SHORT, "early": MANY_STOPS}
+SAMPLING = {"full": MANY_SHORT, "early": MANY_STOPS, **REAL}
 PRESAMPLING = {"stops": Shape(prompt=256, completion=64, prompts=8, samples=9, mean=20)}
 QUICKSTART_STEP = {"quickstart": Shape(prompt=40, completion=40, prompts=32, samples=8, mean=25)}

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from benchmarks.speed.shapes import REAL
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
@@ -19,10 +21,11 @@ class Bench:
 
 SUITE: Mapping[str, Bench] = {
     "full_step": Bench(
-        module="benchmarks.speed.full_step", cases=("long", "stops", "short"), needs_trl=True
+        module="benchmarks.speed.full_step", cases=("long", "stops", "short", *REAL), needs_trl=True
     ),
     "step_memory": Bench(module="benchmarks.speed.step_memory", cases=("long",), needs_trl=True),
-    "sampling": Bench(module="benchmarks.speed.sampling", cases=("full", "early")),
+    "sampling": Bench(module="benchmarks.speed.sampling", cases=("full", "early", *REAL)),
+    "store": Bench(module="benchmarks.speed.store", cases=tuple(REAL)),
     "presampling": Bench(module="benchmarks.speed.presampling", cases=("stops",)),
     "overheads": Bench(
         module="benchmarks.speed.overheads",

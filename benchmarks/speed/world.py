@@ -15,6 +15,8 @@ from transformers import (
 )
 
 from benchmarks.speed.shapes import ModelSize, Shape
+from dph.smollm2 import smollm2_place
+from dph.smollm2.place import HOW
 
 PAD, END = 0, 1
 FAMILIES = {"llama": (LlamaConfig, LlamaForCausalLM), "qwen2": (Qwen2Config, Qwen2ForCausalLM)}
@@ -36,8 +38,14 @@ class World:
 
 
 def build_model(world: World, *, seed: int = 0) -> PreTrainedModel:
-    """The model with float32 weights; the same seed gives the same weights."""
+    """The model with float32 weights; the same seed gives the same weights.
+
+    Raises:
+        FileNotFoundError: SmolLM2 is asked for, but not there.
+    """
     size, shape = world.size, world.shape
+    if size.family == "smollm2":
+        return _for_world(_smollm2(), world)
     config_class, model_class = FAMILIES[size.family]
     torch.manual_seed(seed)
     model = model_class(
@@ -56,6 +64,22 @@ def build_model(world: World, *, seed: int = 0) -> PreTrainedModel:
             attn_implementation="sdpa",
         )
     )
+    return _for_world(model, world)
+
+
+def _smollm2() -> PreTrainedModel:
+    place = smollm2_place()
+    if place is None:
+        raise FileNotFoundError(f"SmolLM2 is not there: {HOW}")
+    model: PreTrainedModel = LlamaForCausalLM.from_pretrained(
+        place, dtype=torch.float32, attn_implementation="sdpa"
+    )
+    model.config.pad_token_id, model.config.eos_token_id = PAD, END
+    model.config.bos_token_id = None
+    return model
+
+
+def _for_world(model: PreTrainedModel, world: World) -> PreTrainedModel:
     # Both sides read it: the peer's trainer from here, ours from the world.
     model.generation_config.eos_token_id = list(world.stop_tokens)
     return model.to(world.device)

@@ -351,6 +351,23 @@ def test_the_memory_is_told_part_by_part_for_the_device_that_is_named(dph, examp
     assert memory["peak"] == max(memory["training"], memory["sampling"]) > memory["weights"]
 
 
+def test_what_all_prompts_begin_with_is_estimated_once(dph, example):
+    """Examples in data.shots are text before every prompt."""
+    words = ["one", "word", "less", "than", "nine", "times", "six"]
+
+    def activations(first):
+        prompts = [" ".join([first(n), *words, f"end{n}"]) for n in range(4)]
+        rows(example.parent / "problems.jsonl", *(row(n, prompt=p) for n, p in enumerate(prompts)))
+        options = ("train.problems_per_step=2", "sampling.max_tokens=8", "data.sets={}")
+        asked = [w for text in options for w in ("--set", text)]
+        code, out, err = dph("recipe", "check", example, *asked, "--json")
+        assert code == 0, err
+        return json.loads(out)["memory"]["activations"]
+
+    alike, apart = activations(lambda _: "same"), activations(lambda n: f"{n}")
+    assert alike < apart
+
+
 @pytest.mark.parametrize(
     ("settings", "advice"),
     [

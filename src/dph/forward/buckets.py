@@ -20,6 +20,6 @@ def bucket_logprobs(
     """
     others = table.scatter(-1, ids, -torch.inf)
     # logsumexp of nothing but -inf has a gradient of NaN.
-    empty = others.isneginf().all(-1, keepdim=True)
+    empty = others.amax(dim=-1, keepdim=True) == -torch.inf
     rest = torch.logsumexp(torch.where(empty, 0.0, others), dim=-1, keepdim=True)
     return torch.cat([table.gather(-1, ids), torch.where(empty, -torch.inf, rest)], dim=-1)

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from dph.forward.layout import completion_hidden, completion_logits, layout_of
 from dph.forward.over_vocabulary import HeadWeights, head_weights, log_table
 from dph.forward.plain_head import plain_head
+from dph.forward.prefix_tree import Node
 from dph.forward.sharing import Sharing
 from dph.models.modes import evaluating
 
@@ -27,7 +28,9 @@ class NextTokens:
     head: HeadWeights | None
 
     @torch.no_grad()
-    def logprobs(self, positions: slice) -> Float[Tensor, "positions vocabulary"]:
+    def logprobs(
+        self, positions: slice | Int[Tensor, "positions"]
+    ) -> Float[Tensor, "positions vocabulary"]:
         """Log-probs (nats) of the whole vocabulary at some positions."""
         states = self.states[positions]
         return states if self.head is None else log_table(states, self.head)
@@ -42,18 +45,22 @@ def next_tokens(
     temperature: float,
     pad_id: int,
     sharing: Sharing = "auto",
+    forest: Sequence[Node] | None = None,
 ) -> NextTokens:
     """The distributions that ``model`` has at ``temperature`` at every completion token.
 
     Computed as: hidden states are kept, not tables, where the logits are the head's products and
-    nothing more. Models that do something to their logits afterwards give whole tables.
+    nothing more. Models that do something to their logits afterwards give whole tables. ``forest``
+    are the trees of these rows, where a plan has built them already.
 
     Raises:
         DataError: a prompt is empty, or there are not as many prompts as completions.
         ModelError: as ``completion_scores``.
     """
     with evaluating(model):
-        layout = layout_of(model, prompts, completions, pad_id=pad_id, sharing=sharing, forest=None)
+        layout = layout_of(
+            model, prompts, completions, pad_id=pad_id, sharing=sharing, forest=forest
+        )
         head = plain_head(model)
         if head is None:
             logits = completion_logits(model, layout)

@@ -7,8 +7,8 @@ LEAST_SHARED = 16
 """Prompts that begin with fewer tokens alike run them each, as in the training forward."""
 
 
-def common_length(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens two prompts begin with alike.
+def common_length(one: Sequence[object], other: Sequence[object]) -> int:
+    """How many tokens, or letters, two prompts begin with alike.
 
     >>> common_length((1, 2, 3), (1, 2, 4, 5))
     2

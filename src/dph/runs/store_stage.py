@@ -231,6 +231,7 @@ class _Making:
                 pad_id=int(self.bench.tokenizer.pad_token_id),
                 token_budget=recipe.train.microbatch_tokens,
                 dtype=recipe.model.dtype,
+                sharing=recipe.train.shared_prompts,
             )
             return drawn_chunks(
                 self.problems,

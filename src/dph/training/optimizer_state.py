@@ -1,10 +1,14 @@
-"""An optimizer's state as plain tensors, ``<parameter index>.<name>``, and back."""
+"""An optimizer's state as plain tensors, ``<parameter index>.<name>``, and back.
+
+The file also says which kernel made the steps, since another rounds differently: a run that one
+without the fused kernel began goes on without it, to the same bits.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
 from dph.errors import CheckpointError
@@ -12,6 +16,7 @@ from dph.training.bfloat16_adamw import plain_parts, restore_states
 
 FILE = "optimizer.safetensors"
 _ADAMW_STATE = {"step", "exp_avg", "exp_avg_sq"}
+_FUSED = {"kernel": "fused"}
 
 
 def save_optimizer(optimizer: torch.optim.Optimizer, directory: Path) -> None:
@@ -26,7 +31,8 @@ def save_optimizer(optimizer: torch.optim.Optimizer, directory: Path) -> None:
         for name, value in values.items()
         for part, tensor in plain_parts(name, value).items()
     }
-    save_file(tensors, directory / FILE)
+    fused = any(group.get("fused") for group in optimizer.param_groups)
+    save_file(tensors, directory / FILE, metadata=_FUSED if fused else None)
 
 
 def load_optimizer(path: Path, optimizer: torch.optim.Optimizer) -> None:
@@ -37,6 +43,8 @@ def load_optimizer(path: Path, optimizer: torch.optim.Optimizer) -> None:
     """
     try:
         state = _by_parameter(load_file(path / FILE))
+        with safe_open(path / FILE, framework="pt") as file:
+            fused = file.metadata() == _FUSED
     except (OSError, SafetensorError, ValueError) as error:
         raise CheckpointError(f"the checkpoint {path} is damaged: {error}") from error
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
@@ -55,8 +63,10 @@ def load_optimizer(path: Path, optimizer: torch.optim.Optimizer) -> None:
                 f"the checkpoint {path} belongs to another model: parameter {number} has shape "
                 f"{tuple(shape)} there"
             )
-    current = optimizer.state_dict()
-    optimizer.load_state_dict({"state": state, "param_groups": current["param_groups"]})
+    groups = optimizer.state_dict()["param_groups"]
+    if not fused:
+        groups = [{**group, "fused": None} for group in groups]
+    optimizer.load_state_dict({"state": state, "param_groups": groups})
 
 
 def _restore(

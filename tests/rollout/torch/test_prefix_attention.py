@@ -53,6 +53,24 @@ def test_rows_read_their_own_prompt_and_no_padding(dtype, softcap, size, owners)
     torch.testing.assert_close(part.out.double(), expected, rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("repeats", [1, 2, 3, 7])
+@pytest.mark.parametrize("size", [8, 64])
+def test_a_row_has_the_same_bits_beside_any_number_of_others(repeats, size):
+    torch.manual_seed(0)
+    query = randn(12, 2, repeats, size)
+    key, value = randn(1, 2, 40, size), randn(1, 2, 40, size)
+
+    def mixed(rows):
+        table = prompt_table(torch.zeros(len(rows), dtype=torch.long), prompts=1)
+        return attend_prompts(query[rows], key, value, table, Scoring(0.3))
+
+    all_rows = mixed(list(range(12)))
+    for count in range(1, 12):
+        rows = list(range(12 - count, 12))
+        for found, whole in zip(mixed(rows), all_rows, strict=True):
+            assert torch.equal(found, whole[rows]), count
+
+
 @pytest.mark.parametrize("softcap", [None, 1.5])
 def test_causal_attention_sees_no_later_token(softcap):
     torch.manual_seed(0)

@@ -79,6 +79,22 @@ def test_weights_gradients_and_states_are_sixteen_six_and_few_bytes_a_number(tmp
     assert adapted.gradients + adapted.optimizer == 12 * small
 
 
+def test_what_all_prompts_begin_with_counts_once():
+    load = load_of(recipe_of("model"), prompt=20, common=15)
+    assert load.computed == 15 + 4 * 5 + 8 * 10
+    assert load.prefilled == 15 + 4 * 5
+    assert (load.apart, load.cached) == (8 * 30, 4 * 20 + 8 * 9)
+
+
+def test_the_step_of_whole_weights_on_a_cpu_makes_nothing_and_other_steps_do(tmp_path):
+    build_model("llama").save_pretrained(tmp_path)
+    shape, recipe = read_shape(tmp_path), recipe_of(tmp_path)
+    load = load_of(recipe, prompt=20)
+    assert estimate(recipe, shape, load).step == 0
+    assert estimate(recipe, shape, load, cuda=True).step == 4 * shape.parameters
+    assert found(tmp_path, adapter={"kind": "lora"}).step > 0
+
+
 def test_an_initial_policy_beside_costs_its_weights_but_with_an_adapter_nothing(tmp_path):
     build_model("llama").save_pretrained(tmp_path)
     table = recipe_of(tmp_path)

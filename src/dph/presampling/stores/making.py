@@ -8,6 +8,7 @@ import pyarrow as pa
 from transformers import PreTrainedModel
 
 from dph.files.parts import TableParts
+from dph.forward.sharing import Sharing
 from dph.presampling.stores.groups import GROUPS, StoredGroup, groups_of, groups_table
 from dph.presampling.stores.next_tokens import Kept, Wanted, kept_distributions
 from dph.presampling.stores.trie import AnswerTrie, answer_trie
@@ -39,6 +40,7 @@ class StoreDraw:
     pad_id: int
     token_budget: int
     dtype: str
+    sharing: Sharing = "auto"
 
 
 def drawn_chunks(
@@ -84,35 +86,41 @@ def sizes(groups: Sequence[pa.Table]) -> dict[str, int]:
 def _draw(
     problems: Sequence[Problem], draw: StoreDraw, on_progress: Callable[[int], None] | None
 ) -> list[StoredGroup]:
+    return with_distributions(problems, drawn_answers(problems, draw, on_progress), draw)
+
+
+def drawn_answers(
+    problems: Sequence[Problem],
+    draw: StoreDraw,
+    on_progress: Callable[[int], None] | None = None,
+) -> list[list[Completion]]:
+    """The answers to every prompt."""
     requests = [
         SampleRequest(
             problem_id=problem.problem_id, prompt_ids=draw.encode(problem), samples=draw.answers
         )
         for problem in problems
     ]
-    drawn = draw.sampler.sample(requests, draw.parameters, seed=draw.seed, on_progress=on_progress)
-    return _with_distributions(problems, requests, drawn, draw)
+    return draw.sampler.sample(requests, draw.parameters, seed=draw.seed, on_progress=on_progress)
 
 
-def _with_distributions(
-    problems: Sequence[Problem],
-    requests: Sequence[SampleRequest],
-    drawn: Sequence[Sequence[Completion]],
-    draw: StoreDraw,
+def with_distributions(
+    problems: Sequence[Problem], drawn: Sequence[Sequence[Completion]], draw: StoreDraw
 ) -> list[StoredGroup]:
-    """Score each different beginning once, in the first answer that goes on from it."""
+    """Score each different beginning of answers once, in the first one that goes on from it."""
+    asked = [draw.encode(problem) for problem in problems]
     tries = [answer_trie([c.token_ids for c in group]) for group in drawn]
     prompts: list[tuple[int, ...]] = []
     completions: list[tuple[int, ...]] = []
     wanted: dict[tuple[int, int], Wanted] = {}
-    for index, (request, group, trie) in enumerate(zip(requests, drawn, tries, strict=True)):
+    for index, (prompt, group, trie) in enumerate(zip(asked, drawn, tries, strict=True)):
         for completion, path in zip(group, trie.paths, strict=True):
             new = [t for t, node in enumerate(path[:-1]) if (index, node) not in wanted]
             for t in new:
                 tokens = tuple(trie.children[path[t]])
                 wanted[index, path[t]] = Wanted(len(prompts), t, tokens)
             if new:
-                prompts.append(request.prompt_ids)
+                prompts.append(prompt)
                 completions.append(completion.token_ids)
     kept = kept_distributions(
         draw.model,
@@ -124,19 +132,20 @@ def _with_distributions(
         pad_id=draw.pad_id,
         token_budget=draw.token_budget,
         dtype=draw.dtype,
+        sharing=draw.sharing,
     )
     found = dict(zip(wanted, kept, strict=True))
     return [
-        _group(problem, request, group, trie, {n: found[index, n] for n in trie.inner})
-        for index, (problem, request, group, trie) in enumerate(
-            zip(problems, requests, drawn, tries, strict=True)
+        _group(problem, prompt, group, trie, {n: found[index, n] for n in trie.inner})
+        for index, (problem, prompt, group, trie) in enumerate(
+            zip(problems, asked, drawn, tries, strict=True)
         )
     ]
 
 
 def _group(
     problem: Problem,
-    request: SampleRequest,
+    prompt: tuple[int, ...],
     group: Sequence[Completion],
     trie: AnswerTrie,
     kept: Mapping[int, Kept],
@@ -144,7 +153,7 @@ def _group(
     drawn = {node: dict(zip(k.token_ids, k.logprobs, strict=True)) for node, k in kept.items()}
     return StoredGroup(
         problem=problem,
-        prompt_ids=request.prompt_ids,
+        prompt_ids=prompt,
         texts=tuple(c.text for c in group),
         finished=tuple(c.finished for c in group),
         completions=tuple(c.token_ids for c in group),

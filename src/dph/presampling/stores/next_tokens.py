@@ -9,11 +9,10 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from dph.forward.buckets import bucket_logprobs
-from dph.forward.microbatches import microbatches
-from dph.forward.plain_head import plain_head
-from dph.models.modes import autocast, evaluating
-
-_LOGITS_AT_ONCE = 2**24
+from dph.forward.next_tokens import next_tokens
+from dph.forward.over_vocabulary import blocks
+from dph.forward.sharing import Sharing, plan_microbatches
+from dph.models.modes import autocast
 
 
 class Kept(NamedTuple):
@@ -43,62 +42,43 @@ def kept_distributions(
     pad_id: int,
     token_budget: int,
     dtype: str,
+    sharing: Sharing = "auto",
 ) -> list[Kept]:
     """One distribution for each element of ``wanted``, in order.
 
     ``top`` are the likeliest tokens kept beside those that are wanted; None keeps all.
-    Computed as: rows padded on the right, the head on the wanted places alone, a block of them at
-    a time; the softmax in float32.
+    Computed as: the training forward, which runs what rows begin with alike once (examples before a
+    question, the prompt of all its answers); the head on the wanted places alone, a block of them
+    at a time; the softmax in float32. ``token_budget`` bounds the tokens of one forward.
     """
     kept: list[Kept | None] = [None] * len(wanted)
     places: dict[int, list[int]] = {}
     for index, place in enumerate(wanted):
         places.setdefault(place.row, []).append(index)
-    lengths = [len(p) + len(c) for p, c in zip(prompts, completions, strict=True)]
-    with evaluating(model), torch.no_grad(), autocast(model, dtype):
-        for batch in microbatches(lengths, token_budget=token_budget):
-            chosen = [(at, index) for at, row in enumerate(batch) for index in places.get(row, ())]
-            if not chosen:
-                continue
-            states = _States(model, [[*prompts[row], *completions[row]] for row in batch], pad_id)
-            for start in range(0, len(chosen), states.block):
-                block = chosen[start : start + states.block]
-                rows = [at for at, _ in block]
-                columns = [
-                    len(prompts[batch[at]]) + wanted[index].position - 1 for at, index in block
-                ]
-                table = torch.log_softmax(states.logits(rows, columns) / temperature, dim=-1)
-                found = _kept(table, [wanted[index].token_ids for _, index in block], top)
-                for (_, index), one in zip(block, found, strict=True):
-                    kept[index] = one
+    rows = sorted(places)
+    asked = [prompts[row] for row in rows], [completions[row] for row in rows]
+    vocabulary = model.config.get_text_config().vocab_size
+    for batch in plan_microbatches(model, *asked, token_budget=token_budget, sharing=sharing):
+        with autocast(model, dtype):
+            found = next_tokens(
+                model,
+                [asked[0][at] for at in batch.rows],
+                [asked[1][at] for at in batch.rows],
+                temperature=temperature,
+                pad_id=pad_id,
+                sharing=batch.sharing,
+                forest=batch.forest,
+            )
+        chosen, first = [], 0
+        for at in batch.rows:
+            chosen += [(first + wanted[index].position, index) for index in places[rows[at]]]
+            first += len(asked[1][at])
+        for block in blocks(len(chosen), vocabulary):
+            table = found.logprobs(torch.tensor([position for position, _ in chosen[block]]))
+            also = [wanted[index].token_ids for _, index in chosen[block]]
+            for (_, index), one in zip(chosen[block], _kept(table, also, top), strict=True):
+                kept[index] = one
     return [one for one in kept if one is not None]
-
-
-class _States:
-    """The last hidden states of some rows, and the logits at their places in float32."""
-
-    def __init__(self, model: PreTrainedModel, rows: Sequence[Sequence[int]], pad_id: int) -> None:
-        width = max(map(len, rows))
-        ids = torch.tensor([[*row, *[pad_id] * (width - len(row))] for row in rows])
-        options = {
-            "input_ids": ids.to(model.device),
-            # Padding counts, too: no real token can see it behind itself.
-            "attention_mask": torch.ones_like(ids).to(model.device),
-            "use_cache": False,
-        }
-        self._head = plain_head(model)
-        if self._head is not None:
-            self._states: Tensor = model.base_model(**options).last_hidden_state
-        else:
-            self._states = model(**options).logits
-        vocabulary = model.config.get_text_config().vocab_size
-        self.block = max(1, _LOGITS_AT_ONCE // vocabulary)
-
-    def logits(
-        self, rows: Sequence[int], columns: Sequence[int]
-    ) -> Float[Tensor, "places vocabulary"]:
-        states = self._states[torch.tensor(rows), torch.tensor(columns)]
-        return (states if self._head is None else self._head(states)).float()
 
 
 def _kept(
@@ -113,7 +93,7 @@ def _kept(
     padded: Int[Tensor, "places width"] = torch.tensor(
         [[*row, *[row[0]] * (width - len(row))] for row in ids], device=table.device
     )
-    values = bucket_logprobs(table.double(), padded).tolist()
+    values = bucket_logprobs(table, padded).tolist()
     return [
         Kept(tuple(row), tuple(numbers[: len(row)]), numbers[-1])
         for row, numbers in zip(ids, values, strict=True)

@@ -5,9 +5,13 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import pad, scaled_dot_product_attention
 
 from dph.attention.kernels import Part, Scoring, kernel_for
+
+LEAST_QUERIES = 4
+"""CPU kernels round one to three queries, and three that are left over, differently from the same
+queries beside others: a row's tokens would depend on how many others are left."""
 
 
 def attend(
@@ -72,13 +76,9 @@ class PromptTable(NamedTuple):
 
 
 def prompt_table(prompt_of_row: Int[Tensor, "rows"], *, prompts: int) -> PromptTable:
-    """The table of rows that are sorted by prompt.
-
-    Widths are even: a CPU kernel rounds a single last query differently from the same query beside
-    another, and a row's tokens would depend on how many others are left.
-    """
+    """The table of rows that are sorted by prompt."""
     counts = torch.bincount(prompt_of_row, minlength=prompts)
-    width = -(-int(counts.max()) // 2) * 2
+    width = int(counts.max())
     if width * prompts == len(prompt_of_row):
         return PromptTable(prompts, width)
     first = counts.cumsum(0) - counts
@@ -105,10 +105,13 @@ def attend_prompts(
     if table.sources is not None:
         query = query.index_select(0, table.sources)
     folded = query.view(prompts, width, heads, repeats, size).transpose(1, 2)
-    part = attend(folded.reshape(prompts, heads, width * repeats, size), key, value, scoring)
+    queries = width * repeats
+    filled = pad(folded.reshape(prompts, heads, queries, size), (0, 0, 0, -queries % LEAST_QUERIES))
+    part = attend(filled, key, value, scoring)
+    out, log_sum = part.out[:, :, :queries], part.log_sum[:, :, :queries]
     shape = (prompts, heads, width, repeats)
-    out = part.out.reshape(*shape, -1).transpose(1, 2).reshape(prompts * width, heads, repeats, -1)
-    log_sum = part.log_sum.reshape(shape).transpose(1, 2).reshape(prompts * width, heads, repeats)
+    out = out.reshape(*shape, -1).transpose(1, 2).reshape(prompts * width, heads, repeats, -1)
+    log_sum = log_sum.reshape(shape).transpose(1, 2).reshape(prompts * width, heads, repeats)
     if table.slots is not None:
         out, log_sum = out.index_select(0, table.slots), log_sum.index_select(0, table.slots)
     return Part(out, log_sum)

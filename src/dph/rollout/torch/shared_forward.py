@@ -23,6 +23,8 @@ from dph.rollout.torch.waves import Wave
 
 PREFILL_TOKENS = 8192
 """Prompt tokens that one forward runs; a longer prompt has one of its own."""
+CPU_PREFILL_TOKENS = 2048
+"""The same on a CPU, where what lies between two products of more tokens is slow to reach."""
 LEAST_ROWS = 16
 """Matrix products of fewer rows round differently on a CPU, so that a row's tokens would depend on
 how many others are left; a forward of fewer tokens is filled up."""
@@ -82,6 +84,7 @@ class SharedForward:
             device=self.model.device,
             in_place=self._graphs is not None,
         )
+        on_cpu = self.model.device.type == "cpu"
         places: list[int] = []
         logits = []
         for part in prefill_parts(
@@ -89,7 +92,7 @@ class SharedForward:
             cache,
             living if self.least_shared else (),
             least_shared=self.least_shared or sys.maxsize,
-            most_tokens=PREFILL_TOKENS,
+            most_tokens=min(PREFILL_TOKENS, CPU_PREFILL_TOKENS) if on_cpu else PREFILL_TOKENS,
         ):
             places += part.places
             logits.append(self._prefill(cache, part))

@@ -172,6 +172,8 @@ def _copies(recipe: Recipe, shape: ModelShape) -> float:
 def _step(trained: int, shape: ModelShape, *, adapter: bool, states: float, cuda: bool) -> float:
     """What AdamW makes on its way: of one tensor on a CPU, of all of them on a GPU."""
     largest = trained if adapter else shape.largest
+    if not (adapter or cuda or states < 8):  # torch's fused kernel makes nothing
+        return 0.0
     if states < 8:  # one fused kernel a tensor
         return 0.0 if cuda else 20.0 * largest
     return 4.0 * trained if cuda else 8.0 * largest

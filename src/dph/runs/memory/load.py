@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dph.settings import Recipe
 
-_PREFILL = 8192
+_PREFILL, _PREFILL_ON_CPU = 8192, 2048
 """Prompt tokens that the sampler runs at once (`dph.rollout.torch.shared_forward`)."""
 
 
@@ -28,20 +28,24 @@ class Load:
     prefilled: int
 
 
-def load_of(recipe: Recipe, *, prompt: int) -> Load:
-    """The load of a recipe whose longest prompt has ``prompt`` tokens."""
+def load_of(recipe: Recipe, *, prompt: int, common: int = 0, cuda: bool = False) -> Load:
+    """The load of a recipe whose longest prompt has ``prompt`` tokens, on a GPU or a CPU.
+
+    All prompts begin with the same ``common`` tokens (examples, a template), which are run once.
+    """
     train, answer = recipe.train, recipe.sampling.max_tokens
     groups = -(-train.problems_per_step // train.minibatches)
     rows = groups * train.samples_per_problem
     stored = -(-_stored(recipe) // train.minibatches)
-    row, budget = prompt + answer, train.microbatch_tokens
-    shared = groups * prompt + rows * answer + stored * row
+    row, budget, own = prompt + answer, train.microbatch_tokens, prompt - common
+    shared = common + groups * own + rows * answer + stored * (own + answer)
     apart = (rows + stored) * row
     computed, unshared = (max(row, min(tokens, budget)) for tokens in (shared, apart))
     drawn = train.problems_per_step * train.samples_per_problem
     side_by_side = min(drawn, recipe.sampling.max_rows)
     prompts = -(-side_by_side // train.samples_per_problem)
     cached = prompts * prompt + side_by_side * max(answer - 1, 1)
+    at_once = _PREFILL if cuda else _PREFILL_ON_CPU
     return Load(
         computed=computed,
         apart=unshared,
@@ -50,7 +54,7 @@ def load_of(recipe: Recipe, *, prompt: int) -> Load:
         several=shared > budget,
         cached=min(cached, max(recipe.sampling.cache_tokens, row)),
         rows=side_by_side,
-        prefilled=max(prompt, min(prompts * prompt, _PREFILL)) if drawn else 0,
+        prefilled=max(prompt, min(common + prompts * own, at_once)) if drawn else 0,
     )
 
 

@@ -1,9 +1,11 @@
 """How much memory the recipe will take, and whether the device at hand has it."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from dph.errors import ModelError, SettingsError
 from dph.records import Problem
+from dph.rollout.beginnings import common_length
 from dph.runs.memory import Device, MemoryEstimate, device_at_hand, estimate, load_of, read_shape
 from dph.runs.preflight.data import NamedProblems
 from dph.runs.preflight.findings import Findings
@@ -13,7 +15,8 @@ from dph.runs.preflight.tokenizer import read_tokenizer
 from dph.settings import Recipe
 
 _LOOKED_AT = 32
-"""Prompts of which the longest in tokens is taken, those of most bytes."""
+"""Prompts of which the longest in tokens is taken, those of most bytes; with as many of fewest
+bytes, those of which the common beginning is taken."""
 LIBRARIES = 0.6 * 2**30
 """Bytes of Python, torch and transformers, or of a CUDA context."""
 
@@ -38,14 +41,14 @@ def check_memory(
     cuda = device is not None and device.cuda
     try:
         shape = read_shape(model.directory)
-        longest = _longest(recipe, model, training.problems)
-        if longest is None:
+        lengths = _lengths(recipe, model, training.problems)
+        if lengths is None:
             findings.unchecked.append("the memory it takes: the lengths of prompts need torch")
             return
         found = estimate(
             recipe,
             shape,
-            load_of(recipe, prompt=longest),
+            load_of(recipe, prompt=lengths.longest, common=lengths.common, cuda=cuda),
             cuda=cuda,
             gpu=device.memory if device is not None and cuda else 0.0,
         )
@@ -58,13 +61,25 @@ def check_memory(
         findings.errors.append(refusal)
 
 
-def _longest(recipe: Recipe, model: ModelFiles, problems: Sequence[Problem]) -> int | None:
-    """Tokens of the longest prompt, in its chat template where it is a chat."""
+class _Lengths(NamedTuple):
+    longest: int
+    common: int
+    """Tokens that all prompts begin with."""
+
+
+def _lengths(recipe: Recipe, model: ModelFiles, problems: Sequence[Problem]) -> _Lengths | None:
+    """Tokens of prompts, in their chat template where they are chats."""
     tokenizer = read_tokenizer(model.directory)
     if tokenizer is None:
         return None
     lengths = prompt_lengths(recipe.data, tokenizer)
-    return max(map(lengths.tokens, longest_first(problems)[:_LOOKED_AT]))
+    ordered = longest_first(problems)
+    texts = [lengths.text(each) for each in (*ordered[:_LOOKED_AT], *ordered[-_LOOKED_AT:])]
+    longest = max(map(lengths.tokens, ordered[:_LOOKED_AT]))
+    beginning = texts[0][: common_length(min(texts), max(texts))]
+    # The last token of a text that goes on may be another there.
+    alike = tokenizer.length(beginning, special=False) - 1
+    return _Lengths(longest, min(max(alike, 0), longest - 1))
 
 
 def _too_much(found: MemoryEstimate, device: Device) -> str | None:

@@ -1,0 +1,67 @@
+"""A store of a real model: the distributions at its answers' tokens beside drawing the answers."""
+
+from benchmarks.speed.ours import microbatch_tokens
+from benchmarks.speed.rows import make_row
+from benchmarks.speed.runs import Row, Run
+from benchmarks.speed.shapes import REAL
+from benchmarks.speed.timing import interleaved
+from benchmarks.speed.world import PAD, World, build_model, build_tokenizer, make_prompts
+from dph.presampling.stores.groups import StoredGroup
+from dph.presampling.stores.making import StoreDraw, drawn_answers, with_distributions
+from dph.records import Problem
+from dph.rollout.base import SamplingParameters
+from dph.rollout.torch.sampler import TorchSampler
+from dph.settings.stores import StoreSettings
+
+
+def measure(case: str, run: Run) -> list[Row]:
+    """Answers to the prompts of a shape, and their distributions, again and again."""
+    world = run.world(REAL[case])
+    draw, problems = _draw(world)
+    answers = drawn_answers(problems, draw)
+    groups: list[StoredGroup] = []
+
+    def distributions() -> None:
+        groups[:] = with_distributions(problems, answers, draw)
+
+    times = interleaved(
+        {
+            "answers": lambda: drawn_answers(problems, draw),
+            "distributions": distributions,
+        },
+        repeats=run.repeats,
+    )
+    both = times["answers"].median + times["distributions"].median
+    return [
+        make_row(
+            "store",
+            case,
+            run,
+            shape=str(world.shape),
+            ours=times["distributions"],
+            peer="drawing the answers",
+            peer_timing=times["answers"],
+            store_over_answers=both / times["answers"].median,
+            distributions=sum(len(group.token_ids) for group in groups),
+        )
+    ]
+
+
+def _draw(world: World) -> tuple[StoreDraw, list[Problem]]:
+    model, tokenizer = build_model(world).eval(), build_tokenizer(world.size)
+    draw = StoreDraw(
+        model=model,
+        sampler=TorchSampler(model, tokenizer, dtype=world.dtype),
+        parameters=SamplingParameters(
+            max_tokens=world.shape.completion, stop_token_ids=world.stop_tokens
+        ),
+        encode=lambda problem: tuple(tokenizer.encode(str(problem.prompt))),
+        answers=world.shape.samples,
+        top=StoreSettings.model_fields["top"].default,
+        seed=0,
+        pad_id=PAD,
+        token_budget=microbatch_tokens(world),
+        dtype=world.dtype,
+    )
+    prompts = make_prompts(world, world.shape.prompts)
+    return draw, [Problem(problem_id=str(i), prompt=p) for i, p in enumerate(prompts)]
