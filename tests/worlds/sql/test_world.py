@@ -13,10 +13,11 @@ from dph.files import read_json
 from dph.records import Outcome, Problem
 from dph.tasks.problems import load_problems
 from dph.verifiers import make_verifier
+from dph.worlds.sql.editions import WorldSizes
 from dph.worlds.sql.question_sets import draw_questions, gold_sql
 from dph.worlds.sql.questions import read_correctly
 from dph.worlds.sql.styles import STYLES, write_answer
-from dph.worlds.sql.world import WorldSizes, build_world, design_world
+from dph.worlds.sql.world import build_world, design_world
 from worlds.conftest import SMALL
 
 SETS = ("train", "in_domain", "cross_domain", "arithmetic")
