@@ -81,7 +81,7 @@ def _shared_phrases(
     drawn = _draws(len(phrases), count - 1, count, correlation, rng)
     shared = {p: s for p, s in zip(phrases, drawn, strict=True) if s is not None}
     by_all = frozenset(phrase for phrase, draw in shared.items() if not draw.known)
-    return [(a.misread - shared.keys()) | by_all for a in annotators]
+    return [a.misread.difference(shared) | by_all for a in annotators]
 
 
 def _draws(
