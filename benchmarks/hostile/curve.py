@@ -2,7 +2,8 @@
 
 A pair of the rule is consolidation after an anchor and the anchor alone; its difference, paired by
 seed, is what learning from the vote added. Of the vote itself a row says how often the consensus of
-the answers that were learnt from is right, how many prompts have one, and how many answers are right.
+the answers that were learnt from is right, how many prompts have one, and how many answers are
+right.
 """
 
 from collections.abc import Iterator, Sequence
@@ -140,8 +141,8 @@ def curve_table(points: Sequence[Point], note: str) -> Table:
             for point in points
         ),
         note=f"{note} Percentage points, on the mean of the test sets, paired by seed, with 95% "
-        f"t-intervals over seeds. A vote helps, or harms, where the interval of {DECIDES} is above, "
-        "or below, 0.",
+        f"t-intervals over seeds. A vote helps where the interval of {DECIDES} is above 0, and "
+        "harms where it is below.",
         left=3,
     )
 
