@@ -78,6 +78,24 @@ def test_by_enumeration_the_rate_of_gaps_stays_and_their_correlation_is_as_state
     assert correlation == rho - (1 - rho) / 4
 
 
+@pytest.mark.parametrize(("knowers", "rho"), list(product((1, 3, 4), map(Fraction, RHOS))))
+def test_wrong_answers_are_as_frequent_at_every_correlation_and_the_more_alike_the_larger_it_is(
+    knowers, rho
+):
+    """Given the gaps, two annotators are wrong independently of each other."""
+    wrong = {gap: 1 - Fraction(str(round(chance_of_right(not gap), 2))) for gap in (True, False)}
+    rate, correlation = enumerated(knowers, rho)
+    both = correlation * rate * (1 - rate) + rate**2  # of having the gap
+    chances = {(True, True): both, (False, False): 1 - 2 * rate + both}
+    chances |= dict.fromkeys(((True, False), (False, True)), rate - both)
+    error = sum(chance * wrong[first] for (first, _), chance in chances.items())
+    together = sum(c * wrong[first] * wrong[second] for (first, second), c in chances.items())
+    assert sum(chances.values()) == 1
+    assert error == wrong[False] + (1 - Fraction(knowers, 5)) * (wrong[True] - wrong[False])
+    weakened = (wrong[True] - wrong[False]) ** 2 * rate * (1 - rate) / (error * (1 - error))
+    assert (together - error**2) / (error * (1 - error)) == weakened * (rho - (1 - rho) / 4)
+
+
 @pytest.mark.parametrize(("rho", "knowers"), list(product(RHOS, (1, 3, 4, 5))))
 def test_every_annotator_errs_as_often_whatever_is_shared(observed, rho, knowers):
     rows = observed[rho][knowers]
