@@ -75,7 +75,7 @@ class World:
         return [row["prompt"] for _, row in read_rows(self.problems_path(name))]
 
     def near_duplicates(self, tests: Iterable[str]) -> NearDuplicates:
-        """What nothing but a test may hold: near-duplicates of tests in hostile editions."""
+        """Those of ``tests``, which nothing else may hold in hostile editions; in others, none."""
         return NearDuplicates(tests if self.untested else ())
 
     @property
