@@ -9,7 +9,7 @@ from statistics import fmean
 
 import pytest
 
-from dph.worlds.sql.annotators import chance_of_right
+from dph.worlds.sql.annotators import KNOWERS_OF_TERMS, chance_of_right
 from dph.worlds.sql.knowledge import knowledge_by_part
 from dph.worlds.sql.questions import CONFUSED_OPERATORS, OPERATORS
 from dph.worlds.sql.shared_gaps import with_shared_gaps
@@ -76,6 +76,19 @@ def test_by_enumeration_the_rate_of_gaps_stays_and_their_correlation_is_as_state
     rate, correlation = enumerated(knowers, rho)
     assert rate == 1 - Fraction(knowers, 5)
     assert correlation == rho - (1 - rho) / 4
+
+
+@pytest.mark.parametrize("rho", list(map(Fraction, RHOS)))
+def test_over_all_terms_of_a_database_the_correlation_goes_from_19_in_54_to_1(rho):
+    """Without sharing it is above 0 there, because a hard term is hard for most."""
+    rates = [1 - Fraction(knowers, 5) for knowers in KNOWERS_OF_TERMS]
+    both = []
+    for knowers, rate in zip(KNOWERS_OF_TERMS, rates, strict=True):
+        found = enumerated(knowers, rho)[1] if 0 < rate < 1 else Fraction(0)
+        both.append(found * rate * (1 - rate) + rate**2)
+    rate, together = sum(rates) / len(rates), sum(both) / len(both)
+    correlation = (together - rate**2) / (rate * (1 - rate))
+    assert correlation == rho + (1 - rho) * Fraction(19, 54)
 
 
 @pytest.mark.parametrize(("knowers", "rho"), list(product((1, 3, 4), map(Fraction, RHOS))))
