@@ -3,9 +3,10 @@
     python benchmarks/near_duplicates.py --seeds 400,401,402,403,404,405,406,407,408,409 \
         [--write docs/quickstart-world.md]
 
-A near-duplicate is equal but for constants (every number is one word), or but for constants and
-comparisons (above, below, at least and at most are one word too). Compared are the test questions
-of each set with the unlabelled prompts and with the questions of RL; no model is needed.
+A near-duplicate is equal but for constants (every number or quoted text is one word), or but for
+constants and comparisons (above, below, at least and at most are one word too). Compared are the
+test questions of each set with the unlabelled prompts and with the questions of RL; no model is
+needed.
 """
 
 import argparse
@@ -19,21 +20,12 @@ from marked_blocks import write_block
 
 from dph.files.text_rows import json_rows
 from dph.worlds import world_kind
+from dph.worlds.sql.near_duplicates import without_constants
 from dph.worlds.sql.questions import COMPARISONS
 
 SETS = {"in_domain": "in domain", "cross_domain": "across"}
 SEEN = {"unlabelled": "an unlabelled prompt", "train": "a question of RL"}
-_CONSTANT = re.compile(r"\b\d+\b")
 _COMPARISON = re.compile("|".join(map(re.escape, COMPARISONS)))
-
-
-def without_constants(prompt: str) -> str:
-    """A prompt with every number as one word.
-
-    >>> without_constants("show fee of screening with turnout below 24 ->")
-    'show fee of screening with turnout below N ->'
-    """
-    return _CONSTANT.sub("N", prompt)
 
 
 def without_comparisons(prompt: str) -> str:

@@ -19,16 +19,17 @@ from tiny_models import VOCABULARY, build_tokenizer
 ANSWERS, TOP = 3, 4
 
 
-def write_store_of(model, path, *, prompts=8, temperature=0.9, seed=5, **changes):
+def write_store_of(model, path, *, prompts=8, temperature=0.9, seed=5, correct=None, **changes):
     """Three random answers to each prompt, of which the first two agree.
 
-    ``changes`` go to what the store says it was made from.
+    ``correct`` says of the three whether they are; ``changes`` go to what the store says it was
+    made from.
     """
     rng = random.Random(seed)
     groups = [_group(model, rng, f"u{i}", temperature) for i in range(prompts)]
     table = groups_table(groups)
     values = values_table(
-        {g.problem.problem_id: valued([0, 0, 1], None, answers=ANSWERS) for g in groups}
+        {g.problem.problem_id: valued([0, 0, 1], correct, answers=ANSWERS) for g in groups}
     )
     write_store(
         path,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dph.quickstart.recipes import Size
 from dph.quickstart.run import quickstart
-from dph.worlds.sql.world import WorldSizes
+from dph.worlds.sql.editions import WorldSizes
 
 class Lines:
     @contextmanager

@@ -10,7 +10,7 @@ from dph.quickstart.recipes import Size
 from dph.quickstart.run import quickstart
 from dph.quickstart.stage_clock import StageClock
 from dph.runs.progress import Silent
-from dph.worlds.sql.world import WorldSizes
+from dph.worlds.sql.editions import WorldSizes
 
 SMALL = Size(
     world=WorldSizes(train=12, in_domain=3, cross_domain=3, arithmetic=3),

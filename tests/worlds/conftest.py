@@ -4,9 +4,10 @@ from random import Random
 
 import pytest
 
+from dph.worlds.sql.editions import WorldSizes
 from dph.worlds.sql.question_sets import draw_questions
 from dph.worlds.sql.tokenizer import make_tokenizer
-from dph.worlds.sql.world import WorldSizes, build_world
+from dph.worlds.sql.world import build_world
 
 SMALL = WorldSizes(train=40, in_domain=20, cross_domain=20, arithmetic=12)
 

@@ -9,8 +9,9 @@ from dph.cookbook.sources import DATABASES, SYNTH, WORLD
 from dph.corpus import Corpus, open_corpus
 from dph.corpus.tasks import Workers
 from dph.runs.progress import ProgressDisplay
+from dph.worlds.sql.editions import WorldSizes
 from dph.worlds.sql.second_edition import SECOND_EDITION
-from dph.worlds.sql.world import World, WorldSizes
+from dph.worlds.sql.world import World
 
 Digests = Mapping[str, str]
 """What a stage made, by name: digests that are the same wherever and whenever it is made again."""

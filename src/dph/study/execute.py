@@ -25,9 +25,14 @@ from dph.runs.workbench import Workbench, open_workbench
 from dph.settings import Recipe
 from dph.study.prepared import note_prepared
 from dph.study.recipes import Asked, own_recipe, world_recipe
-from dph.study.row_files import RowFile, scores_of, write_row_file
+from dph.study.row_files import RowFile, Score, scores_of, write_row_file
 from dph.study.settings import BASE
-from dph.study.shared_stores import consolidated_answers, made_stores, with_shared_stores
+from dph.study.shared_stores import (
+    consolidated_answers,
+    made_stores,
+    votes,
+    with_shared_stores,
+)
 from dph.study.sites import made_sizes
 from dph.worlds import WorldKind, world_kind
 
@@ -183,6 +188,7 @@ def _run(work: _Work) -> None:
             stored=stored + (_presampled(bench) if payload["pool"] is not None else 0),
             learning_rate=recipe.train.learning_rate,
             steps=recipe.train.steps,
+            of_votes=tuple(votes(recipe, directory)),
         )
 
 
@@ -200,6 +206,7 @@ def _write_row(
     stored: int,
     learning_rate: float | None,
     steps: int,
+    of_votes: tuple[Score, ...] = (),
 ) -> None:
     payload = work.payload
     asked = payload.get("asked")
@@ -217,7 +224,7 @@ def _write_row(
         samples=document["samples"],
         rollouts=rollouts,
         stored=stored,
-        scores=tuple(scores_of(document)),
+        scores=(*scores_of(document), *of_votes),
         base_sha256=directory_fingerprint(initial),
         commit=code_commit(),
         versions=versions(torch.backends.cpu.get_cpu_capability()),

@@ -16,6 +16,9 @@ from dph.errors import DataError
 from dph.files import make_directory, read_json, write_json
 
 SCHEMA = 2
+OF_VOTES = ("consensus", "consensus_share", "answers_right")
+"""Metrics of stores whose prompts are labelled: how often their consensus is right, the share of
+prompts that have one, and how many answers are right."""
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 

@@ -1,13 +1,16 @@
 """Stores that runs of one world and seed share: a place for each way of drawing, made once."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from dph.presampling.stores.manifest import read_store_manifest
+from dph.presampling.stores.vote import store_vote
 from dph.runs.layout import CONSOLIDATION, store_directory
 from dph.runs.progress import Silent
 from dph.runs.store_stage import shared_store_stage
 from dph.runs.workbench import Workbench
 from dph.settings import Recipe, StoreSettings, recipe_digest
+from dph.study.row_files import OF_VOTES, Score
 
 
 def with_shared_stores(recipe: Recipe, directory: Path) -> Recipe:
@@ -37,6 +40,26 @@ def consolidated_answers(recipe: Recipe, run: Path) -> int:
         return 0
     store = store_directory(recipe, run / CONSOLIDATION, str(recipe.consolidation.store))
     return read_store_manifest(store / "manifest.json").counts.answers
+
+
+def votes(recipe: Recipe, run: Path) -> Iterator[Score]:
+    """How often the consensus of each store is right that the run learnt from by agreement.
+
+    Nothing where no prompt of a store has a label to tell.
+    """
+    places = {name: store_directory(recipe, run, name) for name in recipe.used_stores}
+    if recipe.consolidation.active:
+        own = str(recipe.consolidation.store)
+        places[own] = store_directory(recipe, run / CONSOLIDATION, own)
+    for name, place in places.items():
+        store = recipe.stores[name]
+        found = store_vote(place, values=store.values) if store.compares else None
+        if found is not None:
+            known = zip(OF_VOTES, (found.right, found.share, found.answers_right), strict=True)
+            for metric, value in known:
+                yield Score(
+                    set=f"stores.{name}", metric=metric, k=None, value=value, problems=found.prompts
+                )
 
 
 def _drawn(store: StoreSettings) -> str:

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from dph.errors import DataError
-from dph.study.row_files import RowFile
+from dph.study.row_files import OF_VOTES, RowFile
 from dph.study.rule import metric_names
 
 
 def set_names(row: RowFile) -> tuple[str, ...]:
-    """The evaluation sets of a run, in their order."""
-    return tuple(dict.fromkeys(score.set for score in row.scores))
+    """The evaluation sets of a run, in their order; stores are none."""
+    scores = (score for score in row.scores if score.metric not in OF_VOTES)
+    return tuple(dict.fromkeys(score.set for score in scores))
 
 
 def value_of(row: RowFile, metric: str, sets: Sequence[str]) -> float:

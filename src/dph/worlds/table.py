@@ -16,6 +16,11 @@ WORLDS: Mapping[str, Mapping[int, str]] = MappingProxyType(
             }
         ),
         "countdown": MappingProxyType({1: "dph.worlds.countdown.kind:COUNTDOWN"}),
+        "sql-hostile-0": MappingProxyType({1: "dph.worlds.sql.hostile_edition:HOSTILE_0"}),
+        "sql-hostile-0.25": MappingProxyType({1: "dph.worlds.sql.hostile_edition:HOSTILE_25"}),
+        "sql-hostile-0.5": MappingProxyType({1: "dph.worlds.sql.hostile_edition:HOSTILE_50"}),
+        "sql-hostile-0.75": MappingProxyType({1: "dph.worlds.sql.hostile_edition:HOSTILE_75"}),
+        "sql-hostile-1": MappingProxyType({1: "dph.worlds.sql.hostile_edition:HOSTILE_100"}),
     }
 )
 """By task and edition, where its ``WorldKind`` is. The newest edition is the usual one."""

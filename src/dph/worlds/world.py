@@ -5,7 +5,7 @@ from one seed.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -87,6 +87,8 @@ class WorldKind:
         settings: the world's tables of a recipe: data (with evaluation sets), sampling, presample.
         tiny: sizes of the smallest world on which methods have something to do, where one is known.
         tiny_steps: training steps after which its base model is right now and then.
+        unlabelled: which rows of its unlabelled prompts methods take, as ``only`` of a store
+            [default: all].
     """
 
     base_steps: int
@@ -96,6 +98,7 @@ class WorldKind:
     settings: Callable[[Any], dict[str, dict[str, Any]]]
     tiny: Any = None
     tiny_steps: int = 0
+    unlabelled: Mapping[str, Any] = field(default_factory=dict)
 
 
 def fingerprint(world: World) -> str:

@@ -6,8 +6,9 @@ from dph.forward.logprobs import completion_scores
 from dph.tasks.problems import load_problems, save_problems
 from dph.tasks.verl.files import problems_to_verl
 from dph.worlds.small_model import new_model
+from dph.worlds.sql.editions import WorldSizes
 from dph.worlds.sql.tokenizer import make_tokenizer
-from dph.worlds.sql.world import WorldSizes, build_world
+from dph.worlds.sql.world import build_world
 
 KNOWN, UNSURE = 10, 8
 MAX_TOKENS = 24

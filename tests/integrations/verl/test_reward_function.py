@@ -8,7 +8,8 @@ from dph.errors import DataError, SettingsError
 from dph.records import Problem
 from dph.tasks.problems import load_problems
 from dph.tasks.verl.rows import verl_row
-from dph.worlds.sql.world import WorldSizes, build_world
+from dph.worlds.sql.editions import WorldSizes
+from dph.worlds.sql.world import build_world
 
 
 def reward(**settings):

@@ -8,7 +8,7 @@ import pytest
 from dph.worlds.sql.annotators import draw_annotators
 from dph.worlds.sql.databases import draw_database
 from dph.worlds.sql.domains import DOMAINS
-from dph.worlds.sql.knowledge import knowledge_by_part, knowledge_by_side
+from dph.worlds.sql.knowledge import knowing_more, knowledge_by_part, knowledge_by_side
 from dph.worlds.sql.questions import OPERATORS
 from dph.worlds.sql.styles import STYLES
 
@@ -53,6 +53,20 @@ def test_held_out_terms_are_equally_hard_in_every_world_and_as_hard_as_the_other
     for database in (*inside, *outside):
         counts = Counter(knowers(knowledge, term) for term in terms_of([database]))
         assert counts == {5: 4, 3: 2, 1: 1}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_annotators_that_are_told_of_more_databases_believe_the_same_of_the_others(seed):
+    inside, outside = sides(seed)
+    own = knowledge_by_part(inside, outside, Random(seed)).annotators
+    more = [database for database in BLANK if database not in (*inside, *outside)][:3]
+    told = knowing_more(own, more, Random(seed))
+    for before, after in zip(own, told, strict=True):
+        assert (after.style, after.misread) == (before.style, before.misread)
+        assert after.beliefs.items() >= before.beliefs.items()
+        assert after.beliefs.keys() - before.beliefs.keys() == terms_of(more)
+    known = [sum(a.beliefs[term].known for term in terms_of(more)) for a in told]
+    assert max(known) - min(known) <= 1
 
 
 def test_by_side_alone_the_three_parts_are_not_balanced():

@@ -9,6 +9,7 @@ import pytest
 from dph.errors import DataError, SettingsError
 from dph.files import read_json
 from dph.worlds import PARTS, UNLABELLED, newest_edition, world_kind
+from dph.worlds.sql.base_model import draw_pool
 from dph.worlds.sql.first_edition import FIRST_EDITION
 from dph.worlds.sql.question_sets import NOTHING, draw_any_questions, gold_sql, is_telling
 from dph.worlds.sql.second_edition import SECOND_EDITION
@@ -54,6 +55,21 @@ def test_the_first_edition_has_the_problems_that_it_always_had(tmp_path):
         "arithmetic": 77,
     }
     assert not world.problems_path(UNLABELLED).exists()
+
+
+def test_the_second_edition_has_the_problems_and_the_lessons_that_it_always_had(tmp_path):
+    world = SECOND_EDITION.build(tmp_path, seed=0)
+    digest = hashlib.sha256()
+    for name in ("train", "in_domain", "cross_domain", "arithmetic", UNLABELLED):
+        digest.update(world.problems_path(name).read_bytes())
+    # Of the files and of the base model's questions before there were hostile editions.
+    assert digest.hexdigest() == "a173a4d138e0e08c7ce368245b859be81c6af216369108cfab26fedd3261d779"
+    asked = "\n".join(question.prompt for question in draw_pool(world, seed=0))
+    assert hashlib.sha256(asked.encode()).hexdigest().startswith("c522a7baccac913b")
+    assert list(read_json(tmp_path / "world.json")) == [
+        *("schema", "edition", "seed", "sizes", "in_domain", "cross_domain"),
+        *("held_out_terms", "sha256"),
+    ]
 
 
 def test_the_same_seed_gives_the_same_bytes(second, tmp_path):

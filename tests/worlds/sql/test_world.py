@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from dph.errors import DataError, SettingsError
+from dph.errors import DataError
 from dph.files import read_json
 from dph.records import Outcome, Problem
 from dph.tasks.problems import load_problems
@@ -16,7 +16,7 @@ from dph.verifiers import make_verifier
 from dph.worlds.sql.question_sets import draw_questions, gold_sql
 from dph.worlds.sql.questions import read_correctly
 from dph.worlds.sql.styles import STYLES, write_answer
-from dph.worlds.sql.world import WorldSizes, build_world, design_world
+from dph.worlds.sql.world import build_world, design_world
 from worlds.conftest import SMALL
 
 SETS = ("train", "in_domain", "cross_domain", "arithmetic")
@@ -156,12 +156,3 @@ def test_problem_files_load_and_the_number_verifier_reads_the_answers_to_sums(wo
 def test_designing_a_world_touches_no_file(tmp_path):
     world = design_world(tmp_path / "nowhere", seed=0)
     assert not world.directory.exists()
-
-
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [({"train": 0}, "train needs at least 1"), ({"arithmetic": 78}, "there are 77")],
-)
-def test_impossible_sizes_are_refused(sizes, message):
-    with pytest.raises(SettingsError, match=message):
-        WorldSizes(**sizes)

@@ -141,12 +141,17 @@ def draw_corpus(world: World, tokenizer: PreTrainedTokenizerFast, *, seed: int) 
 
 
 def draw_pool(world: World, *, seed: int) -> tuple[Question, ...]:
-    """Draw the questions that annotators answer; none of them is a test question."""
+    """Draw the questions that annotators answer; none of them is a test question.
+
+    In a hostile edition none is a near-duplicate of one either.
+    """
+    tests = world.prompts("in_domain") + world.prompts("cross_domain")
     questions = draw_questions(
         world.databases,
-        world.annotators,
+        world.whose_mistakes_show,
         POOL,
         Random(f"quickstart base model {seed}: questions"),
-        taken=world.prompts("in_domain") + world.prompts("cross_domain"),
+        taken=tests,
+        near=world.near_duplicates(tests),
     )
     return tuple(questions)

@@ -4,8 +4,9 @@ from functools import partial
 
 from dph.worlds.optimizers import FAST
 from dph.worlds.sql.base_model import STEPS, train_base_model
+from dph.worlds.sql.editions import WorldSizes
 from dph.worlds.sql.settings import sql_settings
-from dph.worlds.sql.world import WorldSizes, build_world
+from dph.worlds.sql.world import build_world
 from dph.worlds.world import WorldKind
 
 FIRST_EDITION = WorldKind(

@@ -8,7 +8,7 @@ and its held-out terms are equally hard in every world, which takes that to 5.5 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from dph.worlds.sql.annotators import (
@@ -71,17 +71,34 @@ def knowledge_by_part(
     trained, held_out, across = _parts(inside, outside, rng)
     beliefs: dict[str, dict[str, Belief]] = {style: {} for style in STYLES}
     for terms in (trained, held_out, across):
-        known = dict.fromkeys(STYLES, 0)
-        for term in sorted(terms, key=lambda term: term.knowers):
-            knowing = least_knowing(known, term.knowers, rng)
-            others = [other.name for other in term.table.numeric if other is not term.column]
-            for style in STYLES:
-                belief = Belief(term.column.name, rng.choice(others), style in knowing)
-                beliefs[style][term.column.term] = belief
+        for style, own in _drawn_beliefs(terms, rng).items():
+            beliefs[style] |= own
     return Knowledge(
         annotators=tuple(Annotator(style, beliefs[style], misread[style]) for style in STYLES),
         held_out_terms=frozenset(term.column.term for term in held_out),
     )
+
+
+def knowing_more(
+    annotators: Sequence[Annotator], databases: Sequence[Database], rng: Random
+) -> tuple[Annotator, ...]:
+    """The same annotators with beliefs about more databases, balanced as one part."""
+    terms = [term for database in databases for term in _terms(database, rng)]
+    more = _drawn_beliefs(terms, rng)
+    return tuple(replace(a, beliefs={**a.beliefs, **more[a.style]}) for a in annotators)
+
+
+def _drawn_beliefs(terms: Sequence[_Term], rng: Random) -> dict[str, dict[str, Belief]]:
+    """By style what each annotator takes the terms for; all know equally many, give or take one."""
+    beliefs: dict[str, dict[str, Belief]] = {style: {} for style in STYLES}
+    known = dict.fromkeys(STYLES, 0)
+    for term in sorted(terms, key=lambda term: term.knowers):
+        knowing = least_knowing(known, term.knowers, rng)
+        others = [other.name for other in term.table.numeric if other is not term.column]
+        for style in STYLES:
+            belief = Belief(term.column.name, rng.choice(others), style in knowing)
+            beliefs[style][term.column.term] = belief
+    return beliefs
 
 
 def _parts(

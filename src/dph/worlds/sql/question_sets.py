@@ -5,6 +5,7 @@ from random import Random
 
 from dph.worlds.sql.annotators import Annotator
 from dph.worlds.sql.databases import Database
+from dph.worlds.sql.near_duplicates import NearDuplicates
 from dph.worlds.sql.questions import (
     CONFUSED_OPERATORS,
     OPERATORS,
@@ -53,6 +54,7 @@ def draw_questions(
     *,
     taken: Collection[str] = (),
     forbidden_terms: Collection[str] = (),
+    near: NearDuplicates | None = None,
 ) -> list[Question]:
     """Draw telling questions, all different.
 
@@ -63,13 +65,16 @@ def draw_questions(
         rng: The only source of chance.
         taken: Prompts that must not be drawn again.
         forbidden_terms: Business terms that must not occur.
+        near: Tests of which no near-duplicate must be drawn [default: none].
     """
     forbidden = frozenset(forbidden_terms)
     by_name = {database.name: database for database in databases}
 
     def worth_asking(question: Question) -> bool:
-        return forbidden.isdisjoint(question.terms) and is_telling(
-            question, by_name[question.domain.name], annotators
+        return (
+            forbidden.isdisjoint(question.terms)
+            and is_telling(question, by_name[question.domain.name], annotators)
+            and not (near is not None and near.leaves_out(question.prompt))
         )
 
     return draw_any_questions(databases, count, rng, taken=taken, keep=worth_asking)

@@ -3,17 +3,17 @@
 from functools import partial
 
 from dph.worlds.sql.base_model import train_base_model
-from dph.worlds.sql.imitation import STEPS, teach_by_chances
-from dph.worlds.sql.knowledge import knowledge_by_part
-from dph.worlds.sql.settings import sql_settings
-from dph.worlds.sql.world import (
+from dph.worlds.sql.editions import (
     QUESTIONS_WITHOUT_ANSWERS,
     TINY,
     TINY_STEPS,
     Edition,
     WorldSizes,
-    build_world,
 )
+from dph.worlds.sql.imitation import STEPS, teach_by_chances
+from dph.worlds.sql.knowledge import knowledge_by_part
+from dph.worlds.sql.settings import sql_settings
+from dph.worlds.sql.world import build_world
 from dph.worlds.world import WorldKind
 
 SECOND = Edition(

@@ -1,85 +1,29 @@
 """A text-to-SQL world on SQLite files, of either edition, all of it drawn from one seed."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from dph.errors import SettingsError
 from dph.files import make_directory, sha256, write_json, write_text
 from dph.files.rows import read_rows
 from dph.worlds.sql.annotators import Annotator
-from dph.worlds.sql.arithmetic import Sum, all_sums
+from dph.worlds.sql.arithmetic import all_sums
 from dph.worlds.sql.databases import Database, draw_database
 from dph.worlds.sql.domains import DOMAINS
-from dph.worlds.sql.knowledge import DrawKnowledge, knowledge_by_side
+from dph.worlds.sql.editions import Edition, WorldSizes
+from dph.worlds.sql.knowledge import knowing_more, knowledge_by_side
+from dph.worlds.sql.near_duplicates import NearDuplicates
+from dph.worlds.sql.problem_rows import json_lines, sql_row, sum_row, unlabelled_row
 from dph.worlds.sql.question_sets import draw_any_questions, draw_questions, gold_sql
-from dph.worlds.sql.questions import Question
+from dph.worlds.sql.shared_gaps import with_shared_gaps
 from dph.worlds.world import MANIFEST, PARTS, UNLABELLED, is_complete
 
 DATABASES = "databases"
 DOMAINS_PER_SIDE = 3
-QUESTIONS_WITHOUT_ANSWERS = 600
-"""For each of the two parts, in editions that have them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorldSizes:
-    """How many problems each set holds."""
-
-    train: int = 600
-    in_domain: int = 150
-    cross_domain: int = 150
-    arithmetic: int = 77
-    unlabelled: int | None = None
-    """Questions without answers in each part [default: as many as the edition has]."""
-
-    def __post_init__(self) -> None:
-        for name, size in asdict(self).items():
-            if size is not None and size < 1:
-                raise SettingsError(f"the set {name} needs at least 1 problem, got {size}")
-        if self.arithmetic > len(all_sums()):
-            raise SettingsError(
-                f"there are {len(all_sums())} different sums, got arithmetic={self.arithmetic}"
-            )
-
-
-TINY = WorldSizes(train=48, in_domain=8, cross_domain=8, arithmetic=8, unlabelled=24)
-TINY_STEPS = 140
-"""A base model of as many steps is right in 38% of its answers (seed 0); one of 60 steps never."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edition:
-    """What differs between the editions of this world."""
-
-    number: int
-    schema: int
-    """Of the manifest; the first edition's says neither its edition nor anything unlabelled."""
-    draw_knowledge: DrawKnowledge
-    sizes: WorldSizes
-    unlabelled: int = 0
-    """Questions without answers in each part, where the sizes do not say."""
-
-    def manifest_head(self, seed: int, sizes: WorldSizes) -> dict[str, Any]:
-        """What a world was made from.
-
-        Raises:
-            SettingsError: the sizes ask for a set that this edition does not have.
-        """
-        counts = asdict(sizes)
-        if not self.unlabelled:
-            if sizes.unlabelled is not None:
-                raise SettingsError(
-                    f"edition {self.number} of this world has no questions without answers, "
-                    f"got unlabelled={sizes.unlabelled}"
-                )
-            del counts["unlabelled"]
-            return {"schema": self.schema, "seed": seed, "sizes": counts}
-        counts["unlabelled"] = sizes.unlabelled or self.unlabelled
-        return {"schema": self.schema, "edition": self.number, "seed": seed, "sizes": counts}
+UNTESTED = "untested"
+"""The part of unlabelled prompts about databases that no test is about."""
 
 
 FIRST = Edition(number=1, schema=2, draw_knowledge=knowledge_by_side, sizes=WorldSizes())
@@ -99,11 +43,23 @@ class World:
     annotators: tuple[Annotator, ...]
     held_out_terms: frozenset[str]
     edition: int = 1
+    untested: tuple[Database, ...] = ()
+    """Databases that no test is about, in hostile editions."""
+    unshared: tuple[Annotator, ...] = ()
+    """In hostile editions the annotators before any gap was shared."""
+
+    @property
+    def whose_mistakes_show(self) -> tuple[Annotator, ...]:
+        """Those whose every wrong belief changes the answer to every question that is graded.
+
+        In hostile editions questions are the same however many gaps are shared.
+        """
+        return self.unshared or self.annotators
 
     @property
     def databases(self) -> tuple[Database, ...]:
         """Every database of the world; the base model learns them all."""
-        return self.in_domain + self.cross_domain
+        return self.in_domain + self.cross_domain + self.untested
 
     @property
     def databases_directory(self) -> Path:
@@ -118,6 +74,10 @@ class World:
         """The prompts of a problem set, read from its file."""
         return [row["prompt"] for _, row in read_rows(self.problems_path(name))]
 
+    def near_duplicates(self, tests: Iterable[str]) -> NearDuplicates:
+        """Those of ``tests``, which nothing else may hold in hostile editions; in others, none."""
+        return NearDuplicates(tests if self.untested else ())
+
     @property
     def fingerprint(self) -> str:
         """A hash over the whole world: that of the manifest, which holds all others."""
@@ -130,7 +90,7 @@ def design_world(directory: Path, *, seed: int, edition: Edition = FIRST) -> Wor
     databases = [draw_database(d, rng) for d in rng.sample(DOMAINS, 2 * DOMAINS_PER_SIDE)]
     inside, outside = tuple(databases[:DOMAINS_PER_SIDE]), tuple(databases[DOMAINS_PER_SIDE:])
     knowledge = edition.draw_knowledge(inside, outside, rng)
-    return World(
+    world = World(
         directory=directory,
         seed=seed,
         in_domain=inside,
@@ -139,6 +99,26 @@ def design_world(directory: Path, *, seed: int, edition: Edition = FIRST) -> Wor
         held_out_terms=knowledge.held_out_terms,
         edition=edition.number,
     )
+    return world if edition.correlation is None else _made_hostile(world, edition.correlation)
+
+
+def _made_hostile(world: World, correlation: float) -> World:
+    """The same world with databases of no test, and with gaps that annotators share."""
+    rng = _stream(world.seed, "databases of no test")
+    left = [domain for domain in DOMAINS if domain not in [d.domain for d in world.databases]]
+    untested = tuple(draw_database(domain, rng) for domain in rng.sample(left, DOMAINS_PER_SIDE))
+    sides = (world.in_domain, world.cross_domain, untested)
+    terms = [[c.term for database in side for c in database.domain.columns] for side in sides]
+    held_out = [term for term in terms[0] if term in world.held_out_terms]
+    trained = [term for term in terms[0] if term not in world.held_out_terms]
+    unshared = knowing_more(world.annotators, untested, rng)
+    annotators = with_shared_gaps(
+        unshared,
+        (trained, held_out, *terms[1:]),
+        correlation=correlation,
+        rng=_stream(world.seed, "shared gaps"),
+    )
+    return replace(world, annotators=annotators, untested=untested, unshared=unshared)
 
 
 def build_world(
@@ -161,11 +141,13 @@ def build_world(
         return world
     make_directory(directory)
     files = [database.write(world.databases_directory) for database in world.databases]
-    for name, problems in _draw_problems(world, made_from["sizes"]).items():
-        write_text(world.problems_path(name), _json_lines(problems))
+    sets, left_out = _draw_problems(world, made_from["sizes"])
+    for name, problems in sets.items():
+        write_text(world.problems_path(name), json_lines(problems))
         files.append(world.problems_path(name))
     hashes = {path.relative_to(directory).as_posix(): sha256(path) for path in files}
-    write_json(directory / MANIFEST, {**made_from, **_describe(world), "sha256": hashes})
+    about = _describe(world, left_out)
+    write_json(directory / MANIFEST, {**made_from, **about, "sha256": hashes})
     return world
 
 
@@ -174,85 +156,86 @@ def _stream(seed: int, purpose: str) -> Random:
     return Random(f"quickstart world {seed}: {purpose}")
 
 
-def _describe(world: World) -> dict[str, Any]:
-    return {
+def _describe(world: World, left_out: Mapping[str, int]) -> dict[str, Any]:
+    found: dict[str, Any] = {
         "in_domain": [database.name for database in world.in_domain],
         "cross_domain": [database.name for database in world.cross_domain],
         "held_out_terms": sorted(world.held_out_terms),
     }
+    if world.untested:
+        found["untested"] = [database.name for database in world.untested]
+        found["near_duplicates_left_out"] = dict(left_out)
+    return found
 
 
-def _draw_problems(world: World, sizes: Mapping[str, int]) -> dict[str, list[dict[str, Any]]]:
+def _draw_problems(
+    world: World, sizes: Mapping[str, int]
+) -> tuple[dict[str, list[dict[str, Any]]], dict[str, int]]:
+    """The rows of each set, and how many near-duplicates of tests were left out of some."""
     asked = {
-        name: draw_questions(databases, world.annotators, sizes[name], _stream(world.seed, name))
+        name: draw_questions(
+            databases, world.whose_mistakes_show, sizes[name], _stream(world.seed, name)
+        )
         for name, databases in (
             ("in_domain", world.in_domain),
             ("cross_domain", world.cross_domain),
         )
     }
+    tests = [question.prompt for questions in asked.values() for question in questions]
+    near = {name: world.near_duplicates(tests) for name in ("train", UNLABELLED)}
     asked["train"] = draw_questions(
         world.in_domain,
-        world.annotators,
+        world.whose_mistakes_show,
         sizes["train"],
         _stream(world.seed, "train"),
         taken=[question.prompt for question in asked["in_domain"]],
         forbidden_terms=world.held_out_terms,
+        near=near["train"],
     )
     sums = _stream(world.seed, "arithmetic").sample(all_sums(), sizes["arithmetic"])
     paths = {database.name: database.relative_path for database in world.databases}
     problems = {
-        name: [_sql_problem(f"{name}-{i:04d}", q, paths) for i, q in enumerate(questions)]
+        name: [sql_row(f"{name}-{i:04d}", q, paths) for i, q in enumerate(questions)]
         for name, questions in asked.items()
     }
-    problems["arithmetic"] = [_sum_problem(f"arithmetic-{i:04d}", s) for i, s in enumerate(sums)]
+    problems["arithmetic"] = [sum_row(f"arithmetic-{i:04d}", s) for i, s in enumerate(sums)]
     if UNLABELLED in sizes:
         taken = [question.prompt for questions in asked.values() for question in questions]
-        problems[UNLABELLED] = _unlabelled_rows(world, sizes[UNLABELLED], taken, paths)
-    return problems
+        problems[UNLABELLED] = _unlabelled_rows(
+            world, sizes[UNLABELLED], taken, near[UNLABELLED], paths
+        )
+    return problems, {name: len(found.left_out) for name, found in near.items()}
 
 
 def _unlabelled_rows(
-    world: World, count: int, taken: Sequence[str], paths: Mapping[str, str]
+    world: World,
+    count: int,
+    taken: Sequence[str],
+    near: NearDuplicates,
+    paths: Mapping[str, str],
 ) -> list[dict[str, Any]]:
-    """What users ask: no answer, no filter that knows anything, only other prompts than those."""
+    """What users ask: no filter that knows anything, only other prompts than those.
+
+    With databases of no test, as many are about them as about all others.
+    """
     rng = _stream(world.seed, UNLABELLED)
+    sides = [(PARTS[0], world.in_domain, count), (PARTS[1], world.cross_domain, count)]
+    if world.untested:
+        sides.append((UNTESTED, world.untested, 2 * count))
     asked = [
         (part, question)
-        for part, databases in zip(PARTS, (world.in_domain, world.cross_domain), strict=True)
-        for question in draw_any_questions(databases, count, rng, taken=taken)
+        for part, databases, wanted in sides
+        for question in draw_any_questions(
+            databases, wanted, rng, taken=taken, keep=lambda q: not near.leaves_out(q.prompt)
+        )
     ]
-    return [
-        {
-            "problem_id": f"{UNLABELLED}-{i:04d}",
-            "prompt": question.prompt,
-            "database": paths[question.domain.name],
-            "db_id": question.domain.name,
-            "part": part,
-        }
+    rows = [
+        unlabelled_row(f"{UNLABELLED}-{i:04d}", question, paths, part=part)
         for i, (part, question) in enumerate(asked)
     ]
-
-
-def _sql_problem(problem_id: str, question: Question, paths: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        "problem_id": problem_id,
-        "prompt": question.prompt,
-        "gold_sql": gold_sql(question),
-        "database": paths[question.domain.name],
-        "db_id": question.domain.name,
-        "kind": question.kind,
-        "terms": list(question.terms),
-    }
-
-
-def _sum_problem(problem_id: str, item: Sum) -> dict[str, Any]:
-    return {
-        "problem_id": problem_id,
-        "prompt": item.prompt,
-        "answer": str(item.answer),
-        "kind": "arithmetic",
-    }
-
-
-def _json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    if not world.untested:
+        return rows
+    return [
+        {**row, "tested": part != UNTESTED, "gold_sql": gold_sql(question)}
+        for row, (part, question) in zip(rows, asked, strict=True)
+    ]

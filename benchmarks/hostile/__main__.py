@@ -1,0 +1,50 @@
+"""The curve on which a vote stops helping, from the rows of a study on hostile worlds.
+
+dph study benchmarks/hostile/STUDY.toml --out benchmarks/hostile/results
+python -m benchmarks.hostile benchmarks/hostile/STUDY.toml benchmarks/hostile/results \
+        [--picture docs/hostile.png] [--write docs/hostile-world.md]
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.hostile.curve import curve_figure, curve_table, points_of, sentences
+from benchmarks.marked_blocks import write_block
+from dph.reporting.saved_figure import save_figure
+from dph.reporting.text_table import markdown
+from dph.study.places import Places
+from dph.study.planner import Planner
+from dph.study.results import Results
+from dph.study.rows import read_rows
+from dph.study.rule_lock import current_lock, locked_choices
+from dph.study.study_file import load_study
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Print the table, or put it on a page; draw the picture where that is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("study", type=Path, help="the STUDY.toml")
+    parser.add_argument("results", type=Path, help="its directory of results")
+    parser.add_argument("--picture", type=Path, help="where the picture is written")
+    parser.add_argument("--write", type=Path, help="a page with the marks of `hostile`")
+    arguments = parser.parse_args(words)
+    study, places = load_study(arguments.study), Places(arguments.results.absolute())
+    rows = read_rows(places)
+    lock = current_lock(study, places, rows)
+    results = Results(Planner(study, locked_choices(places)).plan(rows), rows)
+    points = points_of(study, results)
+    if not points:
+        raise SystemExit(f"{arguments.results} has no seed of both arms of a pair of the rule")
+    table = markdown(curve_table(points, f"{lock.note[0].upper()}{lock.note[1:]}."))
+    text = table + "\n" + "".join(f"- {line}\n" for line in sentences(points))
+    if arguments.write:
+        write_block(arguments.write, "hostile", text)
+    else:
+        print(text, end="")
+    if arguments.picture:
+        save_figure(arguments.picture, lambda: curve_figure(points))
+
+
+if __name__ == "__main__":
+    main()
