@@ -6,8 +6,8 @@ run, and not touched afterwards (docs/study.md and docs/first-edition.md say how
 
 from collections.abc import Mapping
 
-from dph.worlds import newest_edition
 from dph.worlds.correlations import CORRELATIONS
+from dph.worlds.table import newest_edition
 
 _SECOND_SQL: Mapping[str, float] = {
     "rkl": 0.3,
