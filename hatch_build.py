@@ -19,7 +19,7 @@ class CommitHook(BuildHookInterface[Any]):
         if version == "editable" or (package / NAME).exists():
             return
         # The module alone: the package itself needs what is not installed where it is built.
-        provenance = runpy.run_path(str(package / "provenance.py"))
+        provenance = runpy.run_path(str(package / "_base" / "provenance.py"))
         path = Path(tempfile.mkdtemp()) / NAME
         path.write_text(provenance["commit_of"](package) + "\n", encoding="ascii")
         inside = f"src/dph/{NAME}" if self.target_name == "sdist" else f"dph/{NAME}"

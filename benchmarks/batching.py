@@ -19,9 +19,9 @@ import torch
 
 from benchmarks.speed.shapes import ModelSize, Shape
 from benchmarks.speed.world import World, build_model, build_tokenizer, make_prompts
+from dph.model.sampler.base import SampleRequest, SamplingParameters
+from dph.model.sampler.torch.sampler import TorchSampler
 from dph.records import Completion
-from dph.rollout.base import SampleRequest, SamplingParameters
-from dph.rollout.torch.sampler import TorchSampler
 
 HEADS = {"flat": 1.0, "peaked": 8.0}
 SHAPE = Shape(prompt=300, completion=128, prompts=16, samples=64, mean=32)

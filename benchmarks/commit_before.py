@@ -32,8 +32,8 @@ from benchmarks.speed.shapes import (
     Shape,
 )
 from benchmarks.speed.world import World, build_model, build_tokenizer, make_prompts
-from dph.rollout.base import SampleRequest, SamplingParameters
-from dph.rollout.torch.sampler import TorchSampler
+from dph.model.sampler.base import SampleRequest, SamplingParameters
+from dph.model.sampler.torch.sampler import TorchSampler
 
 SHAPES: dict[str, tuple[ModelSize, Shape, int]] = {
     "one short, 12": (FIVE_MILLION, Shape(prompt=12, completion=48, prompts=1), 256),

@@ -18,10 +18,10 @@ from statistics import fmean
 
 import pyarrow.parquet as pq
 
-from dph.agreement.base import Classes
+from dph.recipe import resolve_recipe
 from dph.runs.comparers import comparer
 from dph.runs.workbench import Workbench, open_workbench
-from dph.settings import resolve_recipe
+from dph.tasks.agreement.base import Classes
 
 
 def main() -> None:

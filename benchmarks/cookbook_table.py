@@ -24,9 +24,9 @@ from typing import Any
 
 from marked_blocks import write_block
 
+from dph._base.files import read_json, write_text
 from dph.corpus.shards import digest
-from dph.files import read_json, write_text
-from dph.reporting.aggregate import prediction_interval, t_interval
+from dph.results.charts.aggregate import prediction_interval, t_interval
 
 ROOT = Path(__file__).parents[1]
 ROWS = ROOT / "benchmarks/cookbook/runs.jsonl"

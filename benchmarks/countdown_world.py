@@ -19,11 +19,11 @@ from typing import Any
 
 from marked_blocks import write_block
 
-from dph.files import read_json
-from dph.reporting.labels import method_label
-from dph.worlds.countdown.puzzles import Puzzle
-from dph.worlds.countdown.solutions import solutions
-from dph.worlds.countdown.world import build_world
+from dph._base.files import read_json
+from dph.lab.worlds.countdown.puzzles import Puzzle
+from dph.lab.worlds.countdown.solutions import solutions
+from dph.lab.worlds.countdown.world import build_world
+from dph.results.charts.labels import method_label
 
 SEEDS = (0, 1, 2, 3, 4)
 SETS = ("in_domain", "cross_domain")

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dph.diagnosis.changes import Change, problem_changes, smallest_rates
-from dph.diagnosis.dead_styles import style_changes
-from dph.diagnosis.decomposition import between, pass_at_k_parts, shapley_values
-from dph.diagnosis.levels import list_level, question_level
-from dph.diagnosis.style_counts import StyleCounts
-from dph.diagnosis.totals import set_totals
-from dph.evaluation.pass_at_k import pass_at_k_curve
-from dph.evaluation.scores import SetScores
+from dph.results.diagnosis.changes import Change, problem_changes, smallest_rates
+from dph.results.diagnosis.dead_styles import style_changes
+from dph.results.diagnosis.decomposition import between, pass_at_k_parts, shapley_values
+from dph.results.diagnosis.levels import list_level, question_level
+from dph.results.diagnosis.style_counts import StyleCounts
+from dph.results.diagnosis.totals import set_totals
+from dph.runs.evaluate.pass_at_k import pass_at_k_curve
+from dph.runs.evaluate.scores import SetScores
 
 PROBLEMS, STYLES, K = 300, 4, 8
 NAMES = tuple("abcd")

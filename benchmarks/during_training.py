@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from dph.files import sha256
+from dph._base.files import sha256
+from dph.recipe import load_recipe
 from dph.runs.progress import Silent
+from dph.runs.train.evaluations import Evaluations, Measured
 from dph.runs.training_stage import train_stage
 from dph.runs.workbench import open_workbench
-from dph.settings import load_recipe
-from dph.training.evaluations import Evaluations, Measured
 
 
 class Cost(NamedTuple):

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from benchmarks.code_problems import examples
 from dph.records import Outcome
-from dph.verifiers.code.task import parse_task
-from dph.verifiers.code.verifier import CodePair, CodeVerifier
+from dph.tasks.verifiers.code.task import parse_task
+from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
 
 
 def main() -> None:

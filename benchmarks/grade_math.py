@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from math_verify import parse, verify
 
 from dph.records import Outcome
-from dph.verifiers.math.pooled import MathPair
-from dph.verifiers.math.verifier import MathVerifier
+from dph.tasks.verifiers.math.pooled import MathPair
+from dph.tasks.verifiers.math.verifier import MathVerifier
 
 
 def main() -> None:

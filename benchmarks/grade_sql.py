@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dph.verifiers.sql.rules import RULES, SQLRule
+from dph.tasks.verifiers.sql.rules import RULES, SQLRule
 
 COMMAND = "import sys; from dph.cli import main; sys.exit(main())"
 Plain = dict[str, float]

@@ -5,7 +5,7 @@ A page holds ``<!-- NAME: begin -->`` and ``<!-- NAME: end -->``, each on a line
 
 from pathlib import Path
 
-from dph.files import write_text
+from dph._base.files import write_text
 
 
 def write_block(path: Path, name: str, text: str) -> None:

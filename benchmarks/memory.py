@@ -27,18 +27,18 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from benchmarks.speed.memory import held_mib, peak_mib
-from dph.forward.scoring import score_completions
-from dph.models.adapter import without_adapter
-from dph.models.policies import load_policy
-from dph.objectives import make_objective
+from dph.lab.smollm2 import smollm2_place
+from dph.lab.smollm2.place import HOW
+from dph.loss.objectives import make_objective
+from dph.model.adapter import without_adapter
+from dph.model.forward.scoring import score_completions
+from dph.model.policies import load_policy
+from dph.recipe import resolve_recipe
 from dph.runs.memory import estimate, load_of, read_shape
-from dph.settings import resolve_recipe
-from dph.smollm2 import smollm2_place
-from dph.smollm2.place import HOW
-from dph.training.loss_batch import TrainingForward
-from dph.training.optimizer import make_optimizer
-from dph.training.rows import Minibatch, PolicyRow
-from dph.training.updating import update
+from dph.runs.train.loss_batch import TrainingForward
+from dph.runs.train.optimizer import make_optimizer
+from dph.runs.train.rows import Minibatch, PolicyRow
+from dph.runs.train.updating import update
 
 ROOT = Path(__file__).parents[1]
 MIB = 2**20

@@ -18,10 +18,10 @@ from statistics import fmean
 
 from marked_blocks import write_block
 
-from dph.files.text_rows import json_rows
-from dph.worlds import world_kind
-from dph.worlds.sql.near_duplicates import without_constants
-from dph.worlds.sql.questions import COMPARISONS
+from dph._base.files.text_rows import json_rows
+from dph.lab.worlds import world_kind
+from dph.lab.worlds.sql.near_duplicates import without_constants
+from dph.lab.worlds.sql.questions import COMPARISONS
 
 SETS = {"in_domain": "in domain", "cross_domain": "across"}
 SEEN = {"unlabelled": "an unlabelled prompt", "train": "a question of RL"}

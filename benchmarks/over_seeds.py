@@ -1,4 +1,4 @@
-"""What the quickstart says of other seeds at its end: src/dph/quickstart/over_seeds.json.
+"""What the quickstart says of other seeds at its end: src/dph/lab/quickstart/over_seeds.json.
 
     python benchmarks/over_seeds.py [STUDY.toml RESULTS]
 
@@ -12,9 +12,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from dph.files import read_json, write_json
-from dph.quickstart.over_seeds import FILE, SCHEMA
-from dph.study.study_file import load_study
+from dph._base.files import read_json, write_json
+from dph.lab.quickstart.over_seeds import FILE, SCHEMA
+from dph.lab.study.study_file import load_study
 
 PAGE = "docs/first-edition.md"
 ROOT = Path(__file__).parents[1]

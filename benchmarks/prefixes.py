@@ -4,7 +4,8 @@
 
 One JSON line for each model, shape and length of the prefix: the time of a forward and backward
 pass in which every group has its own prefix over that with one for all (above 1: sharing is
-faster), and whether `pack` would share. The constants of dph.forward.prefix_tree are set by this.
+faster), and whether `pack` would share. The constants of dph.model.forward.prefix_tree are set by
+this.
 """
 
 import argparse
@@ -16,8 +17,8 @@ import time
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
-from dph.forward.packing import PackedRows, pack
-from dph.forward.packing_support import run_packed
+from dph.model.forward.packing import PackedRows, pack
+from dph.model.forward.packing_support import run_packed
 
 MODELS = {
     "0.3M": {"hidden_size": 96, "num_hidden_layers": 3, "intermediate_size": 256},

@@ -2,11 +2,11 @@
 
     python benchmarks/quickstart_sweep.py --out DIR [--jobs 2] [--write docs/first-edition.md]
 
-Each contender (a method at a strength, see dph.quickstart.recipes) is trained on every seed. Its
-score is the mean, over seeds and over in_domain and cross_domain, of greedy + pass@16: right at
-the first try and right within many tries count alike. The strength with the best score is
-chosen; scores less than half a point apart are a tie, which the larger strength wins. Results go
-to DIR/sweep.jsonl, a line a contender and seed; what is there already is not run again, and with
+Each contender (a method at a strength, see dph.lab.quickstart.recipes) is trained on every seed.
+Its score is the mean, over seeds and over in_domain and cross_domain, of greedy + pass@16: right at
+the first try and right within many tries count alike. The strength with the best score is chosen;
+scores less than half a point apart are a tie, which the larger strength wins. Results go to
+DIR/sweep.jsonl, a line a contender and seed; what is there already is not run again, and with
 --table nothing is run at all.
 """
 
@@ -20,7 +20,7 @@ from statistics import fmean
 
 from marked_blocks import write_block
 
-from dph.quickstart.run import quickstart
+from dph.lab.quickstart.run import quickstart
 from dph.runs.progress import Silent
 
 GRID = {

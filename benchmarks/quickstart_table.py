@@ -19,11 +19,11 @@ from typing import Any
 
 from marked_blocks import write_block
 
-from dph.files import write_text
-from dph.reporting.aggregate import aggregate_summaries
-from dph.reporting.figures import quickstart_figure
-from dph.reporting.student_t import t_quantile
-from dph.training.tracking import read_metrics
+from dph._base.files import write_text
+from dph.results.charts.aggregate import aggregate_summaries
+from dph.results.charts.figures import quickstart_figure
+from dph.results.charts.student_t import t_quantile
+from dph.runs.train.tracking import read_metrics
 
 METHODS = (
     "grpo,dapo,rkl@0.01,rkl@0.03,rkl@0.3,alpha,dph_f,dph_f@0.3,dph_js,dph_js_definition,"

@@ -15,13 +15,13 @@ from statistics import fmean, pstdev
 
 from marked_blocks import write_block
 
-from dph.evaluation.pass_at_k import pass_at_k
-from dph.verifiers.sql.extraction import extract_sql
-from dph.worlds.sql.annotators import Annotator
-from dph.worlds.sql.databases import Database
-from dph.worlds.sql.question_sets import draw_questions, gold_sql
-from dph.worlds.sql.questions import Question
-from dph.worlds.sql.world import design_world
+from dph.lab.worlds.sql.annotators import Annotator
+from dph.lab.worlds.sql.databases import Database
+from dph.lab.worlds.sql.question_sets import draw_questions, gold_sql
+from dph.lab.worlds.sql.questions import Question
+from dph.lab.worlds.sql.world import design_world
+from dph.runs.evaluate.pass_at_k import pass_at_k
+from dph.tasks.verifiers.sql.extraction import extract_sql
 
 SEEDS, QUESTIONS, SAMPLES = (0, 1, 2), 150, 32
 

@@ -22,14 +22,14 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from dph.forward.logprobs import completion_scores
-from dph.forward.prefix_tree import fed, prefix_forest, tokens_of
-from dph.forward.scoring import score_completions
-from dph.models.loading import load_model
-from dph.objectives import make_objective
-from dph.presampling.pool import RehearsalSample, load_pool
-from dph.settings import ObjectiveSettings
-from dph.training.order import Drawing, stored_of_step
+from dph.loss.objectives import make_objective
+from dph.model.forward.logprobs import completion_scores
+from dph.model.forward.prefix_tree import fed, prefix_forest, tokens_of
+from dph.model.forward.scoring import score_completions
+from dph.model.loading import load_model
+from dph.recipe import ObjectiveSettings
+from dph.runs.presample.pool import RehearsalSample, load_pool
+from dph.runs.train.order import Drawing, stored_of_step
 
 STEPS = 1000
 WAYS: dict[str, tuple[int, Drawing]] = {

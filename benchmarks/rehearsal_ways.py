@@ -23,13 +23,13 @@ import torch
 from benchmarks.speed.ours import Ours
 from benchmarks.speed.shapes import FIVE_MILLION, LONG, STOPS, Shape
 from benchmarks.speed.world import World, build_model, build_tokenizer, make_prompts
-from dph.forward.prefix_tree import fed, prefix_forest, tokens_of
-from dph.objectives import make_objective
-from dph.presampling.pool import RehearsalSample
-from dph.settings import ObjectiveSettings
-from dph.training.order import Drawing, stored_of_step
-from dph.training.rows import Minibatch, StoredRow
-from dph.training.updating import update
+from dph.loss.objectives import make_objective
+from dph.model.forward.prefix_tree import fed, prefix_forest, tokens_of
+from dph.recipe import ObjectiveSettings
+from dph.runs.presample.pool import RehearsalSample
+from dph.runs.train.order import Drawing, stored_of_step
+from dph.runs.train.rows import Minibatch, StoredRow
+from dph.runs.train.updating import update
 
 SHAPES = {"stops": STOPS, "long": LONG}
 ROWS_PER_STORED = 8

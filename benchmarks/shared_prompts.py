@@ -4,7 +4,7 @@
 
 One JSON line for each model and shape: the time of a forward and backward pass with prompts shared,
 the ratio of the time without (above 1: sharing is faster), and the choice of ``shared_prompts =
-"auto"``, whose two constants (dph.forward.sharing) are set by this table.
+"auto"``, whose two constants (dph.model.forward.sharing) are set by this table.
 """
 
 import argparse
@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
-from dph.forward.logprobs import completion_scores
-from dph.forward.sharing import Sharing, forest_to_pack
+from dph.model.forward.logprobs import completion_scores
+from dph.model.forward.sharing import Sharing, forest_to_pack
 
 MODELS = {
     "0.3M": {

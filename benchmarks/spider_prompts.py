@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from dph.forward.prefix_tree import prefix_forest, tokens_of
+from dph.model.forward.prefix_tree import prefix_forest, tokens_of
 from dph.tasks.sql.prompt import SQLPrompts
 
 PROMPTS = (16, 48, 128, 384)

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from dph.files.text_rows import json_rows
-from dph.study.places import Places
-from dph.study.plan import REPORT
-from dph.study.planner import Planner
-from dph.study.rows import read_rows
-from dph.study.rule_lock import locked_choices
-from dph.study.study_file import load_study
+from dph._base.files.text_rows import json_rows
+from dph.lab.study.places import Places
+from dph.lab.study.plan import REPORT
+from dph.lab.study.planner import Planner
+from dph.lab.study.rows import read_rows
+from dph.lab.study.rule_lock import locked_choices
+from dph.lab.study.study_file import load_study
 
 COUNTED = ("stores", "train")
 

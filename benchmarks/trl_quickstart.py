@@ -22,22 +22,22 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 import torch
 from trl import GRPOConfig, GRPOTrainer
 
-from dph.integrations.trl import DPHConfig, DPHTrainer, problems_dataset, reward_function
-from dph.models.prompts import stop_token_ids
-from dph.presampling.pool import load_pool
-from dph.quickstart.recipes import (
+from dph.engines.trl import DPHConfig, DPHTrainer, problems_dataset, reward_function
+from dph.lab.quickstart.recipes import (
     THREADS,
     Size,
     parse_contender,
     quickstart_recipe,
 )
-from dph.quickstart.strengths import usual_strengths
+from dph.lab.quickstart.strengths import usual_strengths
+from dph.lab.worlds import world_kind
+from dph.model.prompts import stop_token_ids
+from dph.recipe import Recipe
 from dph.runs.evaluation_stage import evaluate_stage
+from dph.runs.presample.pool import load_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
 from dph.runs.workbench import Workbench, open_workbench
-from dph.settings import Recipe
-from dph.worlds import world_kind
 
 EDITION = 1
 """Of the text-to-SQL world."""

@@ -20,13 +20,13 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from dph.divergences import DistributionKL
-from dph.forward.buckets import bucket_logprobs
-from dph.forward.logprobs import RowStatistic, completion_scores
-from dph.forward.next_tokens import next_tokens
-from dph.models.loading import load_model, load_tokenizer
-from dph.rollout.base import SampleRequest, SamplingParameters
-from dph.rollout.torch.sampler import TorchSampler
+from dph.loss.divergences import DistributionKL
+from dph.model.forward.buckets import bucket_logprobs
+from dph.model.forward.logprobs import RowStatistic, completion_scores
+from dph.model.forward.next_tokens import next_tokens
+from dph.model.loading import load_model, load_tokenizer
+from dph.model.sampler.base import SampleRequest, SamplingParameters
+from dph.model.sampler.torch.sampler import TorchSampler
 from dph.tasks.problems import load_problems
 
 KEPT = (1, 2, 4, 8, 16, 32)

@@ -3,7 +3,7 @@
     python benchmarks/usual_seed.py QUICKSTART RESULTS [--write docs/quickstart-world.md]
 
 QUICKSTART is the directory of a quickstart, RESULTS that of the study. A further seed lies within
-the interval with a chance of 95% if scores are normal (dph.reporting.aggregate).
+the interval with a chance of 95% if scores are normal (dph.results.charts.aggregate).
 """
 
 import argparse
@@ -15,9 +15,9 @@ from typing import Any
 import pyarrow.parquet as pq
 from marked_blocks import write_block
 
-from dph.files import read_json
-from dph.reporting.aggregate import prediction_interval
-from dph.reporting.labels import BASE, method_label, set_label
+from dph._base.files import read_json
+from dph.results.charts.aggregate import prediction_interval
+from dph.results.charts.labels import BASE, method_label, set_label
 
 SETS = ("in_domain", "cross_domain")
 LABELS = {BASE: BASE, "grpo": "GRPO", "dph_f": "DPH-F", "dph_broad": "DPH-broad"}

@@ -24,14 +24,14 @@ from typing import Any
 import torch
 from marked_blocks import write_block
 
-from dph.files import write_json, write_text
-from dph.quickstart.recipes import THREADS, Size, parse_contender, quickstart_recipe
+from dph._base.files import write_json, write_text
+from dph.lab.quickstart.recipes import THREADS, Size, parse_contender, quickstart_recipe
+from dph.lab.worlds import newest_edition, world_kind
+from dph.recipe import merged, recipe_toml, resolve_recipe
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.progress import Silent
 from dph.runs.training_stage import train_stage
 from dph.runs.workbench import open_workbench
-from dph.settings import merged, recipe_toml, resolve_recipe
-from dph.worlds import newest_edition, world_kind
 
 SCORES = ("greedy", "mean", "16")
 SHOWN = {"greedy": "greedy", "mean": "mean@1", "16": "pass@16"}

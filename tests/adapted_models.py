@@ -3,8 +3,8 @@
 import peft
 import torch
 
-from dph.models.adapter import add_adapter
-from dph.settings.adapter import AdapterSettings
+from dph.model.adapter import add_adapter
+from dph.recipe.adapter import AdapterSettings
 from tiny_models import build_model
 
 KINDS = ("lora", "dora")

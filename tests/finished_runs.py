@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dph.settings import resolve_recipe, save_recipe
+from dph.recipe import resolve_recipe, save_recipe
 
 WEIGHTS = b"weights after RL"
 TOKENS = b'{"tokens": 1}'

@@ -11,14 +11,14 @@ from functools import cache
 
 import torch
 
-from dph.forward.scoring import score_completions
-from dph.objectives import make_objective
-from dph.presampling.pool import RehearsalSample
+from dph.loss.objectives import make_objective
+from dph.model.forward.scoring import score_completions
+from dph.recipe import ObjectiveSettings
 from dph.records import Problem
-from dph.settings import ObjectiveSettings
-from dph.training.loss_batch import TrainingForward
-from dph.training.rows import Minibatch, PolicyRow
-from dph.training.updating import update
+from dph.runs.presample.pool import RehearsalSample
+from dph.runs.train.loss_batch import TrainingForward
+from dph.runs.train.rows import Minibatch, PolicyRow
+from dph.runs.train.updating import update
 from tiny_models import VOCABULARY, build_model, build_tokenizer
 
 TEMPERATURE, MAX_TOKENS, ETA = 0.9, 8, 0.5

@@ -5,13 +5,13 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
-from dph.presampling.manifest import Rule, Source
-from dph.presampling.presample import ReferenceForward
+from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
+from dph.model.sampler.base import SamplingParameters
+from dph.model.sampler.graded import GradedSampler
+from dph.model.sampler.torch.sampler import TorchSampler
 from dph.records import Outcome, Problem, Verdict
-from dph.rollout.base import SamplingParameters
-from dph.rollout.graded import GradedSampler
-from dph.rollout.torch.sampler import TorchSampler
+from dph.runs.presample.manifest import Rule, Source
+from dph.runs.presample.presample import ReferenceForward
 from letter_grader import grade, style_of
 
 __all__ = [

@@ -10,9 +10,9 @@ from urllib.parse import urlencode, urlsplit
 
 import uvicorn
 
-from dph.serving.guard import access_for
-from dph.serving.served_runs import ServedRuns
-from dph.serving.server import serve
+from dph.results.view.guard import access_for
+from dph.results.view.served_runs import ServedRuns
+from dph.results.view.server import serve
 
 
 @contextlib.contextmanager

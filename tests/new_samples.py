@@ -2,7 +2,7 @@
 
 import torch
 
-from dph.objectives import PolicyTokens
+from dph.loss.objectives import PolicyTokens
 
 
 def policy_tokens(logprobs, advantages, *, old=None, mask=None, chosen=None):

@@ -2,7 +2,7 @@
 
 import torch
 
-from dph.objectives import PolicyTerm
+from dph.loss.objectives import PolicyTerm
 
 PLAIN, CONFIDENT, READING = "own_terms:plain", "own_terms:confident", "own_terms:Reading"
 

@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dph.evaluation.document import evaluation_document
-from dph.evaluation.samples_file import comparable_scores, samples_table, write_samples
-from dph.evaluation.token_details import TOKENS
-from dph.evaluation.tokens_file import SCHEMA, TOKENS_FILE, VERSION
-from dph.files import write_json, write_text
+from dph._base.files import write_json, write_text
+from dph.recipe import resolve_recipe, save_recipe
 from dph.records import Completion, GradedCompletion, Outcome, Verdict
-from dph.settings import resolve_recipe, save_recipe
+from dph.runs.evaluate.document import evaluation_document
+from dph.runs.evaluate.samples_file import comparable_scores, samples_table, write_samples
+from dph.runs.evaluate.token_details import TOKENS
+from dph.runs.evaluate.tokens_file import SCHEMA, TOKENS_FILE, VERSION
 
 SAMPLES = 8
 STYLES = ("plain", "cte", "nested")

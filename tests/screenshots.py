@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from browser import open_browser, wait_until, why_no_browser
-from dph.pages import read_report, write_report
+from dph.results.report import read_report, write_report
 from live_server import serving, wait_for
 from report_runs import make_runs
 

@@ -1,7 +1,7 @@
 """An ``Objective`` in the words of the papers: one KL penalty, one divergence, weight eta."""
 
-from dph.divergences import JensenShannonDefinition
-from dph.objectives import (
+from dph.loss.divergences import JensenShannonDefinition
+from dph.loss.objectives import (
     Anchor,
     ClippedSurrogate,
     KLPenalty,
@@ -9,7 +9,7 @@ from dph.objectives import (
     WeightedPenalty,
     make_objective,
 )
-from dph.settings import ObjectiveSettings
+from dph.recipe import ObjectiveSettings
 
 
 def objective_of(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from dph._base.files import make_directory, sha256
 from dph.corpus.content import ContentDigest
 from dph.corpus.documents import Document, position
 from dph.corpus.flow import Flow
@@ -13,7 +14,6 @@ from dph.corpus.shards import KEPT, Manifest, Shard, open_corpus, shard_name, sh
 from dph.corpus.stage import Drop, Outcome
 from dph.corpus.stage_run import write_manifest
 from dph.corpus.tables import DocumentWriter
-from dph.files import make_directory, sha256
 
 
 def small_corpus(directory, documents, *, shards=1):

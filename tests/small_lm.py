@@ -1,7 +1,7 @@
 """A base model and its recipes that train in seconds."""
 
-from dph.causal_lm.recipes import BaseRecipe, SFTRecipe
 from dph.corpus.documents import Document
+from dph.lab.base.recipes import BaseRecipe, SFTRecipe
 from small_corpora import small_corpus
 
 ON_CPU = {"device": "cpu", "threads": 1}

@@ -1,8 +1,8 @@
 """Pools of a tiny model, with a manifest that says what is true of them."""
 
-from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
-from dph.presampling.manifest import Counts, Rule, Source
-from dph.presampling.pool import write_pool
+from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
+from dph.runs.presample.manifest import Counts, Rule, Source
+from dph.runs.presample.pool import write_pool
 from tiny_models import build_tokenizer
 
 

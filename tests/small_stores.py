@@ -6,14 +6,19 @@ from collections import Counter
 import numpy as np
 import torch
 
-from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
-from dph.presampling.stores.groups import StoredGroup, groups_table
-from dph.presampling.stores.making import sizes
-from dph.presampling.stores.manifest import StoreSource, ValueSource
-from dph.presampling.stores.store import write_store
-from dph.presampling.stores.trie import answer_trie
-from dph.presampling.stores.values import agreement_counts, valued, values_by_prompt, values_table
+from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.records import Problem
+from dph.runs.presample.stores.groups import StoredGroup, groups_table
+from dph.runs.presample.stores.making import sizes
+from dph.runs.presample.stores.manifest import StoreSource, ValueSource
+from dph.runs.presample.stores.store import write_store
+from dph.runs.presample.stores.trie import answer_trie
+from dph.runs.presample.stores.values import (
+    agreement_counts,
+    valued,
+    values_by_prompt,
+    values_table,
+)
 from tiny_models import VOCABULARY, build_tokenizer
 
 ANSWERS, TOP = 3, 4

@@ -6,10 +6,10 @@ import random
 import time
 from pathlib import Path
 
+from dph._base.files import make_directory, write_json
 from dph.errors import StageError
-from dph.files import make_directory, write_json
-from dph.study.prepared import note_prepared
-from dph.study.row_files import RowFile, Score, write_row_file
+from dph.lab.study.prepared import note_prepared
+from dph.lab.study.row_files import RowFile, Score, write_row_file
 
 
 def score_of(run, name, metric):
@@ -54,7 +54,7 @@ def row_of(payload):
 
 
 def execute(payload):
-    """What ``dph.study.execute`` does, without a model: costs, then the row, then the note."""
+    """What ``dph.lab.study.execute`` does, without a model: costs, then the row, then the note."""
     costs = make_directory(Path(payload["costs"]))
     write_json(costs / f"{payload['run']}.json", {"train": 1.5})
     if payload["kind"] == "run":

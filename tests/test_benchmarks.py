@@ -12,7 +12,7 @@ ROOT = Path(dph.__file__).parents[2]
 FILES = [
     p for top in ("benchmarks", "examples", "website") for p in sorted((ROOT / top).rglob("*.py"))
 ]
-PEERS = ("dph.integrations.trl", "dph.integrations.verl")
+PEERS = ("dph.engines.trl", "dph.engines.verl")
 """What needs a peer that is installed in an environment of its own."""
 
 
@@ -47,5 +47,7 @@ def test_what_a_file_beside_the_package_imports_from_it_is_there(path):
 
 
 def test_a_name_that_is_gone_is_found():
-    source = "from dph.quickstart.stages import stage_runner, no_such_name\nfrom dph import cli\n"
-    assert list(missing(ast.parse(source))) == ["dph.quickstart.stages.no_such_name"]
+    source = (
+        "from dph.lab.quickstart.stages import stage_runner, no_such_name\nfrom dph import cli\n"
+    )
+    assert list(missing(ast.parse(source))) == ["dph.lab.quickstart.stages.no_such_name"]

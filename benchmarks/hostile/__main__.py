@@ -11,14 +11,14 @@ from pathlib import Path
 
 from benchmarks.hostile.curve import curve_figure, curve_table, points_of, sentences
 from benchmarks.marked_blocks import write_block
-from dph.reporting.saved_figure import save_figure
-from dph.reporting.text_table import markdown
-from dph.study.places import Places
-from dph.study.planner import Planner
-from dph.study.results import Results
-from dph.study.rows import read_rows
-from dph.study.rule_lock import current_lock, locked_choices
-from dph.study.study_file import load_study
+from dph.lab.study.places import Places
+from dph.lab.study.planner import Planner
+from dph.lab.study.results import Results
+from dph.lab.study.rows import read_rows
+from dph.lab.study.rule_lock import current_lock, locked_choices
+from dph.lab.study.study_file import load_study
+from dph.results.charts.saved_figure import save_figure
+from dph.results.charts.text_table import markdown
 
 
 def main(words: Sequence[str] | None = None) -> None:

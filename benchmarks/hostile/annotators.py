@@ -13,15 +13,15 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.marked_blocks import write_block
-from dph.presampling.stores.values import Valued, distinct_agreement, valued
-from dph.presampling.stores.vote import Vote, vote
-from dph.study.results import Estimate, mean_over_seeds
-from dph.worlds.correlations import CORRELATIONS
-from dph.worlds.sql.databases import Database
-from dph.worlds.sql.hostile_edition import hostile
-from dph.worlds.sql.question_sets import NOTHING, draw_any_questions, gold_sql
-from dph.worlds.sql.questions import Question
-from dph.worlds.sql.world import World, design_world
+from dph.lab.study.results import Estimate, mean_over_seeds
+from dph.lab.worlds.correlations import CORRELATIONS
+from dph.lab.worlds.sql.databases import Database
+from dph.lab.worlds.sql.hostile_edition import hostile
+from dph.lab.worlds.sql.question_sets import NOTHING, draw_any_questions, gold_sql
+from dph.lab.worlds.sql.questions import Question
+from dph.lab.worlds.sql.world import World, design_world
+from dph.runs.presample.stores.values import Valued, distinct_agreement, valued
+from dph.runs.presample.stores.vote import Vote, vote
 
 ANSWERS = 16
 QUESTIONS = 250

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dph.reporting.cells import Number, percent_number
-from dph.reporting.panel_grid import panel_grid
-from dph.reporting.panels import title
-from dph.reporting.text_table import Table
-from dph.study.results import Estimate, Results, mean_over_seeds
-from dph.study.row_files import OF_VOTES
-from dph.study.study_file import Study
-from dph.worlds.correlations import CORRELATIONS
+from dph.lab.study.results import Estimate, Results, mean_over_seeds
+from dph.lab.study.row_files import OF_VOTES
+from dph.lab.study.study_file import Study
+from dph.lab.worlds.correlations import CORRELATIONS
+from dph.results.charts.cells import Number, percent_number
+from dph.results.charts.panel_grid import panel_grid
+from dph.results.charts.panels import title
+from dph.results.charts.text_table import Table
 
 STORE = "stores.after"
 """Of the answers that consolidation learns from."""

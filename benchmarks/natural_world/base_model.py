@@ -1,7 +1,7 @@
 """The base model: a Llama of a few million weights that writes every form of a query.
 
 The schema is the stem that questions on a database share; what should come next is the even mixture
-of the forms that a lesson has (``dph.worlds.lessons``).
+of the forms that a lesson has (``dph.lab.worlds.lessons``).
 """
 
 import time
@@ -16,12 +16,12 @@ from transformers import PreTrainedTokenizerFast
 
 from benchmarks.natural_world.tokenizer import make_tokenizer, with_marks
 from benchmarks.natural_world.world import World, schema_text
-from dph.files import write_json
+from dph._base.files import write_json
+from dph.lab.worlds.imitation import imitate
+from dph.lab.worlds.lessons import Answerer, Lesson, answers_of
+from dph.lab.worlds.small_model import Rates, Shape, is_trained, new_model, save_model
+from dph.lab.worlds.world import Progress, fingerprint
 from dph.tasks.sql.schema import read_tables
-from dph.worlds.imitation import imitate
-from dph.worlds.lessons import Answerer, Lesson, answers_of
-from dph.worlds.small_model import Rates, Shape, is_trained, new_model, save_model
-from dph.worlds.world import Progress, fingerprint
 
 CONTEXT, HEADS = 384, 4
 RATES = Rates(final=0.02)

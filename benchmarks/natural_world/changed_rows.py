@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 from dph.tasks.sql.schema import Schema, Table
-from dph.verifiers.sql.executor import database_uri
+from dph.tasks.verifiers.sql.executor import database_uri
 
 KEPT = (1.0, 0.7, 0.7)
 """The share of the rows that each changed database keeps."""

@@ -27,9 +27,9 @@ from benchmarks.natural_world.respellings import (
 from benchmarks.natural_world.rules import Keys, Rule
 from benchmarks.natural_world.subqueries import in_to_exists, join_to_in, set_to_condition
 from dph.tasks.sql.schema import Schema
-from dph.verifiers.sql.executor import SQLLimits, SQLResult, database_uri, execute_sql
-from dph.verifiers.sql.rules import RULES
-from dph.verifiers.sql.tokens import TokenKind, tokenize
+from dph.tasks.verifiers.sql.executor import SQLLimits, SQLResult, database_uri, execute_sql
+from dph.tasks.verifiers.sql.rules import RULES
+from dph.tasks.verifiers.sql.tokens import TokenKind, tokenize
 
 FORMS = ("plain", "alias", "nested", "exists", "cte", "ordered", "respelt")
 LIMITS = SQLLimits(seconds=2.0, rows=20_000)

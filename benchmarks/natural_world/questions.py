@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.natural_world.changed_rows import changed_databases
 from benchmarks.natural_world.forms import checked, columns_of, keys_of, rewritten
-from dph.files import write_text
+from dph._base.files import write_text
 from dph.tasks.sql.questions import SQLQuestion
 from dph.tasks.sql.schema import Schema, read_tables
 from dph.tasks.sql.spider import load_spider

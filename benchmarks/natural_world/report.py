@@ -7,10 +7,10 @@ from typing import Any
 
 from benchmarks.natural_world.forms import FORMS
 from benchmarks.natural_world.sets import EVALUATED
-from dph.files import read_json, write_text
-from dph.reporting.labels import method_label
+from dph._base.files import read_json, write_text
+from dph.lab.worlds.world import MANIFEST
+from dph.results.charts.labels import method_label
 from dph.runs.layout import EVALUATION
-from dph.worlds.world import MANIFEST
 
 START, END = "<!-- natural: begin -->", "<!-- natural: end -->"
 GOAL = 30

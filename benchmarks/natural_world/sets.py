@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from benchmarks.natural_world.questions import Question
-from dph.worlds.world import PARTS
+from dph.lab.worlds.world import PARTS
 
 TRAINED: Mapping[str, float] = {"base": 0.6, "train": 0.2, "in_domain": 0.12, PARTS[0]: 0.08}
 """Shares of the queries of a trained database; the last are asked without answers."""

@@ -6,7 +6,7 @@ it counts as ``plain``.
 """
 
 from dph.tasks.sql.styles import sql_style
-from dph.verifiers.sql.tokens import tokenize
+from dph.tasks.verifiers.sql.tokens import tokenize
 
 _SETS = frozenset(("INTERSECT", "EXCEPT", "UNION"))
 

@@ -21,7 +21,7 @@ from benchmarks.speed.runs import Row, Run
 from benchmarks.speed.shapes import FULL_STEP
 from benchmarks.speed.timing import StepTime, Timing, relative_error
 from benchmarks.speed.world import World, build_model
-from dph.training.rows import PolicyRow
+from dph.runs.train.rows import PolicyRow
 
 PEER = "TRL GRPOTrainer"
 

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.speed.runs import Row
-from dph.files import atomic_path, write_text
-from dph.reporting.panels import FAINT, INK, title
+from dph._base.files import atomic_path, write_text
+from dph.results.charts.panels import FAINT, INK, title
 
 COLUMNS = ("curve", "value", "threads", "side", "seconds", "fastest", "slowest", "repeats")
 PANELS = {

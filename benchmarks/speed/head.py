@@ -11,7 +11,7 @@ from benchmarks.speed.memory import measure_peak
 from benchmarks.speed.rows import make_row
 from benchmarks.speed.runs import Row, Run
 from benchmarks.speed.timing import interleaved, relative_error
-from dph.forward.selected_logprobs import selected_logprobs
+from dph.model.forward.selected_logprobs import selected_logprobs
 
 SIZES = {"large": (2048, 128_256, 256), "wide": (512, 128_256, 1024)}
 """Tokens, vocabulary, hidden size. Wide: the matrix products take most of the time."""

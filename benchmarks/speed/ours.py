@@ -1,4 +1,4 @@
-"""Our side: the training step as the loop of dph.training takes it, and its parts."""
+"""Our side: the training step as the loop of dph.runs.train takes it, and its parts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,24 +18,24 @@ from benchmarks.speed.world import (
     make_prompts,
     reward,
 )
-from dph.forward.scoring import score_completions
-from dph.forward.sharing import Sharing
-from dph.objectives import make_objective
-from dph.presampling.distributions import DistributionSample
-from dph.presampling.pool import RehearsalSample
-from dph.presampling.stores.next_tokens import Wanted, kept_distributions
+from dph.loss.objectives import make_objective
+from dph.model.forward.scoring import score_completions
+from dph.model.forward.sharing import Sharing
+from dph.model.sampler.base import SampleRequest, SamplingParameters
+from dph.model.sampler.graded import GradedSampler
+from dph.model.sampler.torch.sampler import TorchSampler
+from dph.recipe import ObjectiveSettings, TrainingSettings
+from dph.recipe.stores import StoreSettings
 from dph.records import Completion, Outcome, Problem, Verdict
-from dph.rollout.base import SampleRequest, SamplingParameters
-from dph.rollout.graded import GradedSampler
-from dph.rollout.torch.sampler import TorchSampler
-from dph.settings import ObjectiveSettings, TrainingSettings
-from dph.settings.stores import StoreSettings
-from dph.training.collect import Collected, collect
-from dph.training.optimizer import make_optimizer
-from dph.training.order import Position
-from dph.training.policy_rows import Scorers, policy_rows
-from dph.training.rows import Minibatch, PolicyRow, StoredRow, split_minibatches
-from dph.training.updating import TrainingForward, update
+from dph.runs.presample.distributions import DistributionSample
+from dph.runs.presample.pool import RehearsalSample
+from dph.runs.presample.stores.next_tokens import Wanted, kept_distributions
+from dph.runs.train.collect import Collected, collect
+from dph.runs.train.optimizer import make_optimizer
+from dph.runs.train.order import Position
+from dph.runs.train.policy_rows import Scorers, policy_rows
+from dph.runs.train.rows import Minibatch, PolicyRow, StoredRow, split_minibatches
+from dph.runs.train.updating import TrainingForward, update
 
 GRPO = ObjectiveSettings()
 

@@ -9,8 +9,8 @@ from benchmarks.speed.runs import Row, Run
 from benchmarks.speed.shapes import OVERHEADS
 from benchmarks.speed.timing import interleaved
 from benchmarks.speed.world import World, build_model
-from dph.forward.prefix_tree import prefix_forest, tokens_of
-from dph.settings import ObjectiveSettings
+from dph.model.forward.prefix_tree import prefix_forest, tokens_of
+from dph.recipe import ObjectiveSettings
 
 POLICY_ROWS_PER_STORED = 8
 METHODS = {

@@ -19,10 +19,10 @@ from benchmarks.speed.runs import Row, Run
 from benchmarks.speed.shapes import PRESAMPLING
 from benchmarks.speed.timing import interleaved
 from benchmarks.speed.world import PAD, World, build_model, build_tokenizer, make_prompts, reward
-from dph.models.modes import autocast
-from dph.presampling.manifest import Rule, Source
-from dph.presampling.presample import ReferenceForward, presample
+from dph.model.modes import autocast
 from dph.records import Problem
+from dph.runs.presample.manifest import Rule, Source
+from dph.runs.presample.presample import ReferenceForward, presample
 
 DECIDING = 8
 """Samples a problem that decide its side; one more is the final one."""

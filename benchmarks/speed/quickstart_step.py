@@ -11,7 +11,7 @@ from benchmarks.speed.runs import Row, Run
 from benchmarks.speed.shapes import QUICKSTART, QUICKSTART_STEP
 from benchmarks.speed.timing import interleaved
 from benchmarks.speed.world import build_model
-from dph.forward.sharing import Sharing
+from dph.model.forward.sharing import Sharing
 
 
 def measure(case: str, run: Run) -> list[Row]:

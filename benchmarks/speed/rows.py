@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.speed.machine import machine_name
 from benchmarks.speed.runs import Row, Run
 from benchmarks.speed.timing import Timing
-from dph.files import write_text
+from dph._base.files import write_text
 
 KEY = ("bench", "case", "threads", "device", "dtype")
 """A new row replaces the old one that agrees with it in these."""

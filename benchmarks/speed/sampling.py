@@ -13,8 +13,8 @@ from benchmarks.speed.runs import Row, Run
 from benchmarks.speed.shapes import SAMPLING
 from benchmarks.speed.timing import interleaved
 from benchmarks.speed.world import World, build_model, build_tokenizer, make_prompts
-from dph.rollout.base import SampleRequest, SamplingParameters
-from dph.rollout.torch.sampler import TorchSampler
+from dph.model.sampler.base import SampleRequest, SamplingParameters
+from dph.model.sampler.torch.sampler import TorchSampler
 
 
 def measure(case: str, run: Run) -> list[Row]:

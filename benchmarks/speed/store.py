@@ -6,12 +6,12 @@ from benchmarks.speed.runs import Row, Run
 from benchmarks.speed.shapes import REAL
 from benchmarks.speed.timing import interleaved
 from benchmarks.speed.world import PAD, World, build_model, build_tokenizer, make_prompts
-from dph.presampling.stores.groups import StoredGroup
-from dph.presampling.stores.making import StoreDraw, drawn_answers, with_distributions
+from dph.model.sampler.base import SamplingParameters
+from dph.model.sampler.torch.sampler import TorchSampler
+from dph.recipe.stores import StoreSettings
 from dph.records import Problem
-from dph.rollout.base import SamplingParameters
-from dph.rollout.torch.sampler import TorchSampler
-from dph.settings.stores import StoreSettings
+from dph.runs.presample.stores.groups import StoredGroup
+from dph.runs.presample.stores.making import StoreDraw, drawn_answers, with_distributions
 
 
 def measure(case: str, run: Run) -> list[Row]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from benchmarks.speed.runs import Row
 from benchmarks.speed.shapes import REAL
+from dph._base.files import write_text
 from dph.errors import DataError
-from dph.files import write_text
 
 Cell = Callable[[Row], str]
 TARGETS: Mapping[tuple[str, str], str] = {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.theory.counterexamples import bandit_table, start_table
 from benchmarks.theory.grid import cases, count, table
-from dph.files import write_text
+from dph._base.files import write_text
 
 
 def tables() -> dict[str, str]:

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from dph.evaluation.document import evaluation_document
-from dph.evaluation.problems_file import keep_problems
-from dph.evaluation.samples_file import SAMPLES, comparable_scores, write_samples
-from dph.files import write_json, write_text
+from dph._base.files import write_json, write_text
+from dph.recipe import resolve_recipe, save_recipe
 from dph.records import Outcome, Problem
-from dph.settings import resolve_recipe, save_recipe
+from dph.runs.evaluate.document import evaluation_document
+from dph.runs.evaluate.problems_file import keep_problems
+from dph.runs.evaluate.samples_file import SAMPLES, comparable_scores, write_samples
 
 METHODS = ("base", "dph_f", "dph_js", "grpo")
 SET = "in_domain"

@@ -44,11 +44,11 @@ run() {
 }
 
 if [[ ! -f "$RUN/pool/manifest.json" ]]; then
-  run python -m dph.integrations.verl.presample "${both[@]}" dph.samples=8 dph.threshold=8
+  run python -m dph.engines.verl.presample "${both[@]}" dph.samples=8 dph.threshold=8
 fi
 
 # normalisation=rows is the denominator of the paper's code, so that ETA is the paper's too.
-run python -m dph.integrations.verl.train "${both[@]}" \
+run python -m dph.engines.verl.train "${both[@]}" \
   dph.divergence="$DIVERGENCE" dph.eta="$ETA" dph.normalisation=rows dph.rehearsal_per_step=256 \
   actor_rollout_ref.rollout.n=16 \
   actor_rollout_ref.actor.optim.lr="$RATE" \

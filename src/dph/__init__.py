@@ -9,18 +9,20 @@ From a notebook:
 * nouns: ``Problem``, ``Completion``, ``Outcome``, ``Verdict``, ``GradedCompletion``
 * errors: ``DphError`` and what is below it
 
-By package, each with its own ``__all__``: ``dph.divergences`` and ``dph.objectives`` (the loss),
-``dph.verifiers`` and ``dph.grading`` (what an answer is worth), ``dph.tasks`` (data sets as
-problems), ``dph.rollout`` and ``dph.forward`` (sampling, log-probs), ``dph.presampling``,
-``dph.training``, ``dph.evaluation``, ``dph.runs`` (the stages), ``dph.diagnosis`` (what a run
-lost), ``dph.reporting`` (tables, pictures), ``dph.pages`` (reports to read in a browser),
-``dph.settings`` (recipes), ``dph.integrations.trl`` and ``dph.integrations.verl``.
+By package, each with its own ``__all__``: ``dph.loss.divergences`` and ``dph.loss.objectives`` (the
+loss), ``dph.tasks.verifiers`` and ``dph.tasks.grading`` (what an answer is worth), ``dph.tasks``
+(data sets as problems), ``dph.model.sampler`` and ``dph.model.forward`` (sampling, log-probs),
+``dph.runs.presample``, ``dph.runs.train``, ``dph.runs.evaluate``, ``dph.runs`` (the stages),
+``dph.results.diagnosis`` (what a run lost), ``dph.results.charts`` (tables, pictures),
+``dph.results.report`` (reports to read in a browser), ``dph.recipe`` (recipes), ``dph.engines.trl``
+and ``dph.engines.verl``.
 
 ``import dph`` is instant: everything but nouns and errors is loaded when it is first used.
 """
 
 from typing import TYPE_CHECKING
 
+from dph._base.lazy import lazy_names
 from dph.errors import (
     CheckpointError,
     DataError,
@@ -32,19 +34,18 @@ from dph.errors import (
     TrainingError,
     VerifierError,
 )
-from dph.lazy import lazy_names
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
 
 if TYPE_CHECKING:
-    from dph.divergences import Alpha, ForwardKL, JensenShannon, ReverseKL, make_divergence
-    from dph.evaluation.evaluated_runs import compare
-    from dph.evaluation.pass_at_k import pass_at_k
-    from dph.grading.answers import grade_code, grade_math, grade_sql
-    from dph.presampling.pool import load_pool
+    from dph.loss.divergences import Alpha, ForwardKL, JensenShannon, ReverseKL, make_divergence
+    from dph.recipe import load_recipe
+    from dph.runs.evaluate.evaluated_runs import compare
+    from dph.runs.evaluate.pass_at_k import pass_at_k
+    from dph.runs.presample.pool import load_pool
     from dph.runs.run import run
-    from dph.settings import load_recipe
+    from dph.tasks.grading.answers import grade_code, grade_math, grade_sql
     from dph.tasks.problems import load_problems
-    from dph.verifiers import make_verifier
+    from dph.tasks.verifiers import make_verifier
 
 __version__ = "0.1.0"
 
@@ -83,20 +84,20 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "Alpha": "dph.divergences",
-        "ForwardKL": "dph.divergences",
-        "JensenShannon": "dph.divergences",
-        "ReverseKL": "dph.divergences",
-        "compare": "dph.evaluation.evaluated_runs",
-        "grade_math": "dph.grading.answers",
-        "grade_code": "dph.grading.answers",
-        "grade_sql": "dph.grading.answers",
-        "load_pool": "dph.presampling.pool",
+        "Alpha": "dph.loss.divergences",
+        "ForwardKL": "dph.loss.divergences",
+        "JensenShannon": "dph.loss.divergences",
+        "ReverseKL": "dph.loss.divergences",
+        "compare": "dph.runs.evaluate.evaluated_runs",
+        "grade_math": "dph.tasks.grading.answers",
+        "grade_code": "dph.tasks.grading.answers",
+        "grade_sql": "dph.tasks.grading.answers",
+        "load_pool": "dph.runs.presample.pool",
         "load_problems": "dph.tasks.problems",
-        "load_recipe": "dph.settings",
-        "make_divergence": "dph.divergences",
-        "make_verifier": "dph.verifiers",
-        "pass_at_k": "dph.evaluation.pass_at_k",
+        "load_recipe": "dph.recipe",
+        "make_divergence": "dph.loss.divergences",
+        "make_verifier": "dph.tasks.verifiers",
+        "pass_at_k": "dph.runs.evaluate.pass_at_k",
         "run": "dph.runs.run",
     },
 )

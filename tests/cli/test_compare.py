@@ -3,8 +3,8 @@ import json
 import pytest
 
 from dph import DataError, compare
-from dph.evaluation.samples_file import samples_table, write_samples
 from dph.records import Completion, GradedCompletion, Outcome, Verdict
+from dph.runs.evaluate.samples_file import samples_table, write_samples
 from report_runs import make_runs
 
 PROBLEMS = 4

@@ -3,8 +3,8 @@ import json
 import numpy as np
 import pytest
 
-from diagnosis.models import Model, a_model, samples_of, save_evaluation
 from report_runs import make_runs
+from results.diagnosis.models import Model, a_model, samples_of, save_evaluation
 
 BASE = a_model(60)
 COLLAPSED = Model(shares=np.tile([0.985, 0.005, 0.005, 0.005], (60, 1)), chances=BASE.chances)

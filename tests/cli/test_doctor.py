@@ -4,8 +4,8 @@ from importlib.metadata import PackageNotFoundError
 import pytest
 
 from dph import __version__
+from dph._base.files import sha256
 from dph.cli.display import installed, machine
-from dph.files import sha256
 from smollm2_model import smollm2  # noqa: F401
 
 

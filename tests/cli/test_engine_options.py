@@ -44,14 +44,14 @@ def test_what_cannot_be_is_said_before_anything_is_written(dph, example, tmp_pat
 def test_commands_for_a_cluster_are_printed_without_the_engine(
     dph, example, tmp_path, monkeypatch, engine, module
 ):
-    monkeypatch.setattr("dph.integrations.engines.stage.find_spec", lambda _: None)
+    monkeypatch.setattr("dph.engines.stages.stage.find_spec", lambda _: None)
     run = tmp_path / "run"
     words = ("run", example, "--out", run, "--engine", engine)
     code, out, err = dph(*words, "--dry-run")
     assert code == 0, err
     assert out.startswith(f"# {engine} is not installed here")
     assert "python -P -m" in out.replace(" \\\n ", "")
-    assert f"dph.integrations.{module}" in out
+    assert f"dph.engines.{module}" in out
     assert not run.exists()
     code, _, err = dph(*words)
     assert code == 2

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from dph.cli import main
-from dph.verifiers.code.verifier import CodeVerifier
+from dph.tasks.verifiers.code.verifier import CodeVerifier
 
 TESTS = ["assert add(2, 3) == 5"]
 RIGHT, WRONG = "def add(a, b): return a + b", "def add(a, b): return a - b"

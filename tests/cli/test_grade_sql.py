@@ -11,9 +11,9 @@ import pytest
 
 from dph.cli import main
 from dph.cli.grade_run import default_workers, summary_text
-from dph.grading import GradeSummary
 from dph.records import Outcome
-from dph.verifiers.sql.rules import RULES
+from dph.tasks.grading import GradeSummary
+from dph.tasks.verifiers.sql.rules import RULES
 from hanging_sql import HANG
 
 GOLD = "SELECT count(*) FROM singer"

@@ -3,9 +3,9 @@ import os
 
 import pytest
 
-from dph.pages import report_file
-from dph.quickstart import run
-from dph.worlds import world_kind
+from dph.lab.quickstart import run
+from dph.lab.worlds import world_kind
+from dph.results.report import report_file
 
 SET = {
     "problems": 2,

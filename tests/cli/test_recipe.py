@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from dph.causal_lm.recipes import recipe_kind
-from dph.settings.keys import known_keys
+from dph.lab.base.recipes import recipe_kind
+from dph.recipe.keys import known_keys
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").rglob("*.toml"))
 

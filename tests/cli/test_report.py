@@ -3,7 +3,7 @@ from importlib.metadata import PackageNotFoundError
 
 import pytest
 
-from dph.pages import report_file
+from dph.results.report import report_file
 from report_runs import make_runs
 
 
@@ -50,7 +50,7 @@ def test_without_the_extra_it_says_what_to_install(dph, runs, monkeypatch, tmp_p
     def missing(name):
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr("dph.pages.vega_scripts.version", missing)
+    monkeypatch.setattr("dph.results.report.vega_scripts.version", missing)
     code, _, err = dph("report", runs, "--out", tmp_path / "page.html")
     assert code == 2
     assert "pip install 'dph-rl[report]'" in err

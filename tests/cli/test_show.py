@@ -2,10 +2,10 @@ import json
 
 import pytest
 
-from dph.diagnosis import Change, diagnose
-from dph.evaluation.problems_file import keep_problems
-from dph.evaluation.samples_file import samples_table, write_samples
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
+from dph.results.diagnosis import Change, diagnose
+from dph.runs.evaluate.problems_file import keep_problems
+from dph.runs.evaluate.samples_file import samples_table, write_samples
 
 HOSTILE = "<script>\x1b[2Jboom\u202e\n[red]not markup[/red]"
 

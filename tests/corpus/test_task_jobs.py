@@ -9,6 +9,7 @@ import json
 import pytest
 
 from corpus.test_tasks import task
+from dph._processes.jobs.ray_jobs import RayJobs, connected_ray
 from dph.corpus.dedup.presets import PRESETS
 from dph.corpus.dedup.run import dedup
 from dph.corpus.ingest.run import ingest
@@ -21,7 +22,6 @@ from dph.corpus.task import Notes
 from dph.corpus.task_jobs import do_task
 from dph.corpus.tasks import run_tasks
 from dph.errors import StageError
-from dph.jobs.ray_jobs import RayJobs, connected_ray
 from fake_ray import FakeRay
 
 HANDLER = "small_corpora:make_writer"

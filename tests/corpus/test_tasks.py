@@ -1,9 +1,9 @@
 import pytest
 
+from dph._base.files import sha256
 from dph.corpus.task import Notes, Task
 from dph.corpus.tasks import run_tasks
 from dph.errors import StageError
-from dph.files import sha256
 
 HANDLER = "small_corpora:make_writer"
 

@@ -13,11 +13,11 @@ pytest.importorskip("benchmarks.hostile", reason="a wheel has no benchmarks")
 
 from benchmarks.hostile.__main__ import main
 from benchmarks.hostile.curve import pairs_of, points_of, sentences
-from dph.study.planner import Planner
-from dph.study.results import Results
-from dph.study.row_files import RowFile, Score, write_row_file
-from dph.study.study_file import load_study
-from dph.worlds.correlations import CORRELATIONS
+from dph.lab.study.planner import Planner
+from dph.lab.study.results import Results
+from dph.lab.study.row_files import RowFile, Score, write_row_file
+from dph.lab.study.study_file import load_study
+from dph.lab.worlds.correlations import CORRELATIONS
 
 ROOT = Path(dph.__file__).parents[2]
 FILE = ROOT / "benchmarks" / "hostile" / "STUDY.toml"

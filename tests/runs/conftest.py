@@ -1,6 +1,6 @@
 import pytest
 
-from dph.settings import resolve_recipe
+from dph.recipe import resolve_recipe
 from dph.tasks.problems import save_problems
 from letter_task import *  # noqa: F403
 

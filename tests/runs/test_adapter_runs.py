@@ -7,19 +7,19 @@ import pytest
 import torch
 
 from dph.errors import ModelError, SettingsError
-from dph.forward.scoring import score_completions
-from dph.models.loading import load_model
-from dph.models.policies import load_policy
+from dph.model.forward.scoring import score_completions
+from dph.model.loading import load_model
+from dph.model.policies import load_policy
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.export import export
 from dph.runs.interpolation import interpolated
 from dph.runs.pool_need import needs_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
+from dph.runs.train.checkpoint_places import latest_checkpoint
 from dph.runs.training_digest import training_digest
 from dph.runs.training_stage import train_stage
 from dph.runs.workbench import open_workbench
-from dph.training.checkpoint_places import latest_checkpoint
 
 ADAPTER = {"adapter": {"kind": "lora", "rank": 4, "alpha": 8.0}}
 KINDS = ("lora", "dora")
@@ -89,7 +89,7 @@ def test_the_weights_are_loaded_once_for_policy_and_initial_policy(
     with open_workbench(recipe) as bench:
         if needs_pool(recipe):
             presample_stage(bench, tmp_path / "run", Silent())
-        monkeypatch.setattr("dph.models.policies.load_model", counted)
+        monkeypatch.setattr("dph.model.policies.load_model", counted)
         train_stage(bench, tmp_path / "run", Silent())
     assert len(loaded) == 1
     drift = pq.read_table(tmp_path / "run" / "progress.parquet").column("reverse_kl").to_pylist()

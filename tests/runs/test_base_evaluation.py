@@ -3,8 +3,8 @@ import json
 import pytest
 
 from dph.errors import DataError
+from dph.recipe import ModelSettings, resolve_recipe, save_recipe
 from dph.runs.base_evaluation import base_places, find_base, is_model
-from dph.settings import ModelSettings, resolve_recipe, save_recipe
 
 COMMIT = "a" * 40
 

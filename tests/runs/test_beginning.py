@@ -5,9 +5,9 @@ import json
 import pytest
 
 from dph.errors import DataError
+from dph.recipe import load_recipe
 from dph.runs import beginning
 from dph.runs.beginning import note_beginning, read_software
-from dph.settings import load_recipe
 
 
 @pytest.fixture

@@ -8,25 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from dph.evaluation import evaluate
-from dph.models.loading import load_model, load_tokenizer
-from dph.records import Problem
-from dph.runs.consolidating import consolidate_stage, consolidation_forecast
-from dph.runs.consolidation_source import consolidation_source
-from dph.runs.consolidation_stage import consolidation_recipe
-from dph.runs.pipeline import run_stages
-from dph.runs.progress import Silent
-from dph.runs.set_problems import SetProblems
-from dph.runs.stage_costs import run_cost
-from dph.runs.workbench import open_workbench
-from dph.settings import (
+from dph.model.loading import load_model, load_tokenizer
+from dph.recipe import (
     METHODS,
     ConsolidationSettings,
     StoreSettings,
     load_recipe,
     save_recipe,
 )
-from dph.settings.consolidating import consolidating_recipe
+from dph.recipe.consolidating import consolidating_recipe
+from dph.records import Problem
+from dph.runs.consolidating import consolidate_stage, consolidation_forecast
+from dph.runs.consolidation_source import consolidation_source
+from dph.runs.consolidation_stage import consolidation_recipe
+from dph.runs.evaluate import evaluate
+from dph.runs.pipeline import run_stages
+from dph.runs.progress import Silent
+from dph.runs.set_problems import SetProblems
+from dph.runs.stage_costs import run_cost
+from dph.runs.workbench import open_workbench
 from dph.tasks.problems import save_problems
 from runs.test_broad import UNLABELLED
 

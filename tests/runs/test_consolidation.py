@@ -8,12 +8,12 @@ import torch
 from safetensors.torch import load_file
 
 from dph.errors import CheckpointError, SettingsError
-from dph.models.fingerprint import weight_fingerprint
-from dph.models.loading import load_model
-from dph.presampling.stores.manifest import read_store_manifest
-from dph.presampling.stores.store import load_store
+from dph.model.fingerprint import weight_fingerprint
+from dph.model.loading import load_model
 from dph.runs.consolidation_stage import consolidation_recipe
 from dph.runs.pipeline import run_stages
+from dph.runs.presample.stores.manifest import read_store_manifest
+from dph.runs.presample.stores.store import load_store
 from dph.runs.progress import Silent
 from dph.runs.result_model import result_model
 from dph.runs.workbench import open_workbench

@@ -6,20 +6,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph.errors import CheckpointError
-from dph.evaluation.problems_file import read_kept_problems
-from dph.evaluation.progress_file import measured_steps, read_progress_file
-from dph.evaluation.tokens_file import read_token_details
 from dph.records import Problem
 from dph.runs.during_training import some_problems
 from dph.runs.ends import ends_of
+from dph.runs.evaluate.problems_file import read_kept_problems
+from dph.runs.evaluate.progress_file import measured_steps, read_progress_file
+from dph.runs.evaluate.tokens_file import read_token_details
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.pipeline import run_stages
 from dph.runs.progress import Silent
 from dph.runs.result_model import result_model
+from dph.runs.train.tracking import read_metrics
 from dph.runs.training_digest import training_digest
 from dph.runs.training_stage import train_stage
 from dph.runs.workbench import open_workbench
-from dph.training.tracking import read_metrics
 
 DURING = {"every": 1, "during": {"samples": 2, "problems": 4}, "keep_best": "dev/greedy"}
 

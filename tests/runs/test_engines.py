@@ -4,10 +4,10 @@ from typing import get_args
 
 import pytest
 
+from dph.recipe import resolve_recipe
+from dph.recipe.choices import Engine
 from dph.runs.consolidation_stage import consolidation_recipe
 from dph.runs.engines import stages_of
-from dph.settings import resolve_recipe
-from dph.settings.choices import Engine
 
 MODEL = {"model": {"path": "m"}, "data": {"train": "p.jsonl"}}
 
@@ -15,8 +15,8 @@ MODEL = {"model": {"path": "m"}, "data": {"train": "p.jsonl"}}
 @pytest.mark.parametrize("engine", get_args(Engine))
 def test_an_engine_has_every_stage(engine):
     stages = stages_of(resolve_recipe({**MODEL, "method": "grpo", "train": {"engine": engine}}))
-    names = {"own": ("dph.runs",), "trl": ("dph.integrations.engines.trl_stage",)}
-    wanted = names.get(engine, ("dph.integrations.engines.verl_stage",))
+    names = {"own": ("dph.runs",), "trl": ("dph.engines.stages.trl_stage",)}
+    wanted = names.get(engine, ("dph.engines.stages.verl_stage",))
     assert stages.train.__module__.startswith(wanted)
     assert stages.check.__module__.startswith(wanted)
     assert callable(stages.presample)

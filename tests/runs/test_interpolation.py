@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from dph.errors import CheckpointError, ModelError, SettingsError
-from dph.models.fingerprint import weight_fingerprint
-from dph.models.loading import load_model, load_tokenizer
+from dph.model.fingerprint import weight_fingerprint
+from dph.model.loading import load_model, load_tokenizer
+from dph.recipe import save_recipe
 from dph.runs.interpolation import interpolated
-from dph.settings import save_recipe
-from dph.training.checkpoint_places import latest_checkpoint
+from dph.runs.train.checkpoint_places import latest_checkpoint
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dph.settings import save_recipe
+from dph.recipe import save_recipe
 
 CHILD = """
 import sys
@@ -16,8 +16,8 @@ from pathlib import Path
 from dph.runs.progress import Silent
 from dph.runs.training_stage import train_stage
 from dph.runs.workbench import open_workbench
-from dph.settings import load_recipe
-from dph.training import evaluations
+from dph.recipe import load_recipe
+from dph.runs.train import evaluations
 
 def told(name):
     inner = getattr(evaluations.Evaluations, name)

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph.errors import CheckpointError, DataError, PoolError
-from dph.presampling.pool import load_pool
-from dph.rollout.graded import GradedSampler
+from dph.model.sampler.graded import GradedSampler
 from dph.runs.pipeline import run_stages
+from dph.runs.presample.pool import load_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
 from dph.runs.training_stage import train_stage
@@ -19,7 +19,7 @@ from dph.runs.workbench import open_workbench
 HOLD = """
 import sys
 from pathlib import Path
-from dph.presampling.lock import only_pool_writer
+from dph.runs.presample.lock import only_pool_writer
 with only_pool_writer(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.readline()
@@ -133,7 +133,7 @@ def test_a_pool_split_there_and_back_is_the_first_one_again(presample, tmp_path)
 
 
 def test_an_unfinished_pool_goes_on_with_another_threshold(presample, tmp_path, monkeypatch):
-    monkeypatch.setattr("dph.presampling.presample.CHUNK", 5)
+    monkeypatch.setattr("dph.runs.presample.presample.CHUNK", 5)
     presample("fresh", threshold=3)
     draw, calls = GradedSampler.__call__, []
 

@@ -2,7 +2,7 @@ import pytest
 
 import dph
 from dph import SettingsError
-from dph.settings import load_recipe
+from dph.recipe import load_recipe
 
 
 def test_a_recipe_runs_from_python_and_goes_on(tmp_path, make_recipe):

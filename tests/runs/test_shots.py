@@ -4,11 +4,11 @@ import pytest
 
 import dph
 from dph import DataError, SettingsError
-from dph.presampling.pool import load_pool
+from dph.recipe import resolve_recipe
 from dph.runs.preflight import preflight
+from dph.runs.presample.pool import load_pool
 from dph.runs.shots import recipe_shots
 from dph.runs.workbench import open_workbench
-from dph.settings import resolve_recipe
 from dph.tasks.problems import save_problems
 
 

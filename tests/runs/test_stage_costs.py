@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph.errors import PoolError
+from dph.recipe import resolve_recipe
 from dph.runs.stage_costs import RunCost, StageCost, note_seconds, noted_seconds, run_cost, timed
-from dph.settings import resolve_recipe
 
 STORE = {"file": "unlabelled.jsonl", "answers": 4}
 

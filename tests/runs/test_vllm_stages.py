@@ -10,18 +10,18 @@ import pyarrow.parquet as pq
 import pytest
 
 import fake_vllm
+from dph._base.files.parts import TableParts
 from dph.errors import SettingsError
-from dph.files.parts import TableParts
-from dph.forward.scoring import score_completions
-from dph.presampling.pool import load_pool
+from dph.model.forward.scoring import score_completions
+from dph.recipe import VLLMSettings, resolve_recipe
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.pipeline import run_stages
+from dph.runs.presample.pool import load_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
 from dph.runs.training_digest import training_digest
 from dph.runs.training_stage import train_stage
 from dph.runs.workbench import open_workbench
-from dph.settings import VLLMSettings, resolve_recipe
 
 VLLM = {"engine": "vllm"}
 
@@ -87,7 +87,7 @@ def test_a_pool_serves_training_whoever_drew_it(make_recipe, tmp_path, vllm):
 def test_half_a_pool_is_not_continued_by_another_engine(
     make_recipe, tmp_path, vllm, monkeypatch, caplog
 ):
-    monkeypatch.setattr("dph.presampling.presample.CHUNK", 8)
+    monkeypatch.setattr("dph.runs.presample.presample.CHUNK", 8)
     write = TableParts.write
 
     def killed(parts, index, table):

@@ -10,7 +10,7 @@ from dph.tasks.math import (
     load_math_set,
     math_prompt,
 )
-from dph.verifiers.math.answer import last_boxes
+from dph.tasks.verifiers.math.answer import last_boxes
 from shared_data import shared_data
 
 SIZES = {

@@ -8,7 +8,7 @@ import typer
 from dph.cli.options import JsonOption, SetOption
 
 if TYPE_CHECKING:
-    from dph.causal_lm.recipes import LMRecipe
+    from dph.lab.base.recipes import LMRecipe
 
 RecipeArgument = Annotated[
     Path, typer.Argument(metavar="RECIPE", help='Recipe with kind = "base" or "sft".')
@@ -29,8 +29,8 @@ def base(
     Goes on from the newest checkpoint. Leaves DIR/model with its card; checkpoints go at the end.
     """
     settings, directory = _prepared(recipe, "base", overrides, out)
-    from dph.causal_lm import BaseRecipe, train_base
     from dph.cli.display.progress import open_progress
+    from dph.lab.base import BaseRecipe, train_base
 
     assert isinstance(settings, BaseRecipe)
     _say(train_base(settings, directory, open_progress()), as_json)
@@ -47,8 +47,8 @@ def sft(
     Goes on from the newest checkpoint of the stage it was in. Leaves DIR/<stage>/model.
     """
     settings, directory = _prepared(recipe, "sft", overrides, out)
-    from dph.causal_lm import SFTRecipe, train_sft
     from dph.cli.display.progress import open_progress
+    from dph.lab.base import SFTRecipe, train_sft
 
     assert isinstance(settings, SFTRecipe)
     _say(train_sft(settings, directory, open_progress()), as_json)
@@ -58,10 +58,10 @@ def _prepared(
     path: Path, kind: str, overrides: list[str] | None, out: Path | None
 ) -> tuple["LMRecipe", Path]:
     """The recipe, checked, and the directory."""
-    from dph.causal_lm.recipes import load_lm_recipe
     from dph.cli.display.quiet import quiet_libraries
     from dph.cli.request import require_writable
     from dph.errors import SettingsError
+    from dph.lab.base.recipes import load_lm_recipe
 
     settings = load_lm_recipe(path, overrides or ())
     if settings.kind != kind:

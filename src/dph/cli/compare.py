@@ -56,10 +56,10 @@ def compare(
     """
     from dph.cli.display.comparison import comparison_json, comparison_text
     from dph.cli.display.output import json_text
-    from dph.evaluation.comparison import compare as compare_scores
-    from dph.evaluation.evaluated_runs import default_ks, read_runs, runs_on_sets
-    from dph.reporting.run_labels import run_labels
+    from dph.results.charts.run_labels import run_labels
     from dph.runs.compared_runs import compared_runs
+    from dph.runs.evaluate.comparison import compare as compare_scores
+    from dph.runs.evaluate.evaluated_runs import default_ks, read_runs, runs_on_sets
 
     found = compared_runs(runs)
     scores = read_runs(found.runs, set_names or ())

@@ -8,8 +8,8 @@ import typer
 from dph.cli.options import AcceptVerifierOption, JsonOption, SeedOption, SetOption
 
 if TYPE_CHECKING:
+    from dph.recipe import Recipe
     from dph.runs.pipeline import RunResult
-    from dph.settings import Recipe
 
 RunArgument = Annotated[
     Path,
@@ -69,8 +69,8 @@ def consolidate(
     from dph.cli.display.quiet import quiet_libraries
     from dph.cli.request import require_writable
     from dph.cli.train import end_interrupted
+    from dph.recipe.consolidating import consolidating_recipe
     from dph.runs.consolidation_source import consolidation_source
-    from dph.settings.consolidating import consolidating_recipe
 
     source = consolidation_source(run, recipe)
     asked = consolidating_recipe(source.recipe, prompts, overrides=overrides or (), seed=seed)
@@ -104,7 +104,7 @@ def consolidate(
 
 def _pinned(recipe: "Recipe", directory: Path) -> "Recipe":
     """What it names on the Hub, with the commits that the run began with."""
-    from dph.hub import resolve_names
+    from dph.model.hub import resolve_names
 
     return resolve_names(recipe, run=directory).recipe
 
@@ -120,7 +120,7 @@ def _result(
     """What the run left and what it cost."""
     from dph.cli.display.output import json_text
     from dph.cli.run import result_json, result_texts
-    from dph.reporting.cost_words import cost_document, cost_words
+    from dph.results.charts.cost_words import cost_document, cost_words
     from dph.runs.stage_costs import run_cost
 
     cost = cost_document(run_cost(directory, recipe))

@@ -102,8 +102,8 @@ def _converted(
     number: bool,
 ) -> int:
     """Write the file and count its rows."""
+    from dph._base.files.rows import count_rows
     from dph.cli.display.progress import open_progress
-    from dph.files.rows import count_rows
     from dph.tasks.verl.files import problems_to_verl, verl_to_problems
 
     with open_progress().task("convert", count_rows(source), "rows") as advance:
@@ -133,9 +133,9 @@ def _to_inspect(run: Path, source: Path | None, out: Path | None, *, as_json: bo
     from dph.cli.display.output import json_text
     from dph.cli.display.progress import open_progress
     from dph.cli.request import require_writable
-    from dph.evaluation.evaluated_runs import require_evaluated
-    from dph.evaluation.samples_file import read_samples
-    from dph.integrations.inspect import write_inspect_logs
+    from dph.results.inspect import write_inspect_logs
+    from dph.runs.evaluate.evaluated_runs import require_evaluated
+    from dph.runs.evaluate.samples_file import read_samples
 
     if source is not None:
         raise typer.BadParameter(f"--to inspect takes a run, not --input {source}")

@@ -9,7 +9,7 @@ import typer
 from dph.cli.options import JsonOption, OlderSetOption, SetNamesOption, renamed_set
 
 if TYPE_CHECKING:
-    from dph.diagnosis import Diagnosis
+    from dph.results.diagnosis import Diagnosis
 
 RunArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="Run directory, evaluated, or a directory of runs.")
@@ -68,7 +68,7 @@ def diagnose(
     """
     from dph.cli.display.diagnosis import diagnosis_text
     from dph.cli.display.output import terminal_width
-    from dph.diagnosis import diagnose as diagnose_run
+    from dph.results.diagnosis import diagnose as diagnose_run
     from dph.runs.found_runs import holds_runs
 
     sets = renamed_set(older_set, set_names, now="--set-name") or ()
@@ -113,7 +113,7 @@ def _of_each(
 def _json(found: Sequence["Diagnosis"], notes: Sequence[str], *, several: bool) -> str:
     """The document of one run, or those of a directory."""
     from dph.cli.display.output import json_text
-    from dph.diagnosis import diagnosis_document
+    from dph.results.diagnosis import diagnosis_document
 
     documents = [diagnosis_document(one) for one in found]
     if not several:

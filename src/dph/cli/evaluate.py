@@ -39,7 +39,7 @@ def evaluate(
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
     measured = measured_model(request, model)
     quiet_libraries()
-    from dph.reporting.tables import evaluation_table
+    from dph.results.charts.tables import evaluation_table
     from dph.runs.evaluation_stage import evaluate_stage
     from dph.runs.set_problems import SetProblems
     from dph.runs.workbench import open_workbench

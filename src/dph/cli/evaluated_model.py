@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dph._base.files import make_directory, read_json, write_json
 from dph.cli.request import Request
 from dph.errors import DataError, ModelError
-from dph.files import make_directory, read_json, write_json
-from dph.hub import model_directory
+from dph.model.hub import model_directory
 from dph.runs.result_model import result_model
 
 MADE_FROM = "model.json"

@@ -27,8 +27,8 @@ def export(
     from dph.cli.display.output import json_text
     from dph.cli.display.quiet import quiet_libraries
     from dph.errors import SettingsError
+    from dph.recipe.choices import Precision
     from dph.runs.ends import ends_of, require_free
-    from dph.settings.choices import Precision
 
     if weights not in get_args(Precision):
         raise SettingsError(f'--weights is "float32" or "bfloat16", got {weights!r}')

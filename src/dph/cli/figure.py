@@ -83,11 +83,11 @@ def figure(
     """
     from dph.cli.display.output import json_text
     from dph.cli.out_file import require_out_file
-    from dph.reporting.picture_file import require_picture
+    from dph.results.charts.picture_file import require_picture
 
     require_picture(out)
     require_out_file(out)
-    from dph.paper import Asked, save_paper_figure
+    from dph.results.figure import Asked, save_paper_figure
 
     asked = Asked(places=runs, sets=set_names or (), k=k, seed=seed, apart=apart)
     drawing = save_paper_figure(kind.value, asked, out)
@@ -136,14 +136,14 @@ def table(
 
     Runs that differ in their seed alone are one method, with intervals over seeds.
     """
+    from dph._base.files import write_text
     from dph.cli.display.output import json_text
     from dph.cli.out_file import require_out_file
-    from dph.files import write_text
-    from dph.reporting.text_table import FORMATS
+    from dph.results.charts.text_table import FORMATS
 
     if out is not None:
         require_out_file(out)
-    from dph.paper import Asked, paper_table
+    from dph.results.figure import Asked, paper_table
 
     asked = Asked(places=runs, sets=set_names or (), seed=seed, apart=apart)
     made = paper_table(kind.value, asked, ks)

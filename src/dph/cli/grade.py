@@ -65,7 +65,7 @@ def grade(
         _refuse_options(context)
         return
     from dph.cli.grade_run import default_workers, run_grading
-    from dph.grading.own import VerifierRowGrader
+    from dph.tasks.grading.own import VerifierRowGrader
 
     source, target = _given(source, "--input"), _given(target, "--out")
     name = _given(verifier, "--verifier")

@@ -50,9 +50,9 @@ def grade_code(
     The tests are in each row or in --problems: tests (Python) or cases (input and output), and
     entry_point, setup, prefix. Every program runs in a confined process without network.
     """
+    from dph._base.files.rows import column_names
     from dph.cli.grade_run import default_workers, run_grading
-    from dph.files.rows import column_names
-    from dph.grading.code import CodeRowGrader
+    from dph.tasks.grading.code import CodeRowGrader
 
     grader = CodeRowGrader(
         columns=column_names(source),

@@ -14,8 +14,8 @@ from dph.cli.grade_options import (
 from dph.cli.options import JsonOption, WorkersOption
 
 if TYPE_CHECKING:
-    from dph.grading.math import MathRowGrader
-    from dph.grading.own import VerifierRowGrader
+    from dph.tasks.grading.math import MathRowGrader
+    from dph.tasks.grading.own import VerifierRowGrader
 
 
 VerifierOption = Annotated[
@@ -74,8 +74,8 @@ def _grader(
     verifier: str, phrases: list[str] | None, any_expression: bool, workers: int, timeout: float
 ) -> "MathRowGrader | VerifierRowGrader":
     from dph.errors import SettingsError
-    from dph.grading.math import MATH_VERIFIERS, MathRowGrader
-    from dph.grading.own import VerifierRowGrader
+    from dph.tasks.grading.math import MATH_VERIFIERS, MathRowGrader
+    from dph.tasks.grading.own import VerifierRowGrader
 
     if verifier in MATH_VERIFIERS:
         return MathRowGrader(

@@ -10,7 +10,7 @@ from dph.cli.display.output import json_text
 from dph.cli.display.progress import open_progress
 
 if TYPE_CHECKING:
-    from dph.grading import GradeSummary, RowGrader
+    from dph.tasks.grading import GradeSummary, RowGrader
 
 
 def default_workers() -> int:
@@ -22,8 +22,8 @@ def run_grading(
     source: Path, target: Path, *, grader: "RowGrader", resume: bool, replace: bool, as_json: bool
 ) -> None:
     """Grade ``source`` into ``target`` and print what came out."""
-    from dph.files.rows import count_rows
-    from dph.grading import grade_file
+    from dph._base.files.rows import count_rows
+    from dph.tasks.grading import grade_file
 
     with open_progress().task("grade", count_rows(source), "rows") as advance:
         summary = grade_file(

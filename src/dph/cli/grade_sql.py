@@ -17,7 +17,7 @@ from dph.cli.options import JsonOption, WorkersOption, one_of
 
 def _rule(name: str) -> str:
     """A name of the registry, which is loaded when the command runs and not for its help."""
-    from dph.verifiers.sql.rules import RULES
+    from dph.tasks.verifiers.sql.rules import RULES
 
     return one_of(name, RULES)
 
@@ -53,9 +53,9 @@ def grade_sql(
 
     Every query runs in a worker process that can only read, and is killed when it hangs.
     """
+    from dph._base.files.rows import column_names
     from dph.cli.grade_run import default_workers, run_grading
-    from dph.files.rows import column_names
-    from dph.grading.sql import SQLRowGrader, answer_column
+    from dph.tasks.grading.sql import SQLRowGrader, answer_column
 
     grader = SQLRowGrader(
         databases=databases,

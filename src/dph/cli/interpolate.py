@@ -97,8 +97,8 @@ def _text(made: "Interpolations", run: Path) -> str:
 def _comparison(run: Path, made: "Interpolations", *, as_json: bool) -> Any:
     """The initial policy, each interpolation and the run, each against the first."""
     from dph.cli.display.comparison import comparison_json, comparison_text
-    from dph.evaluation.comparison import compare
-    from dph.evaluation.evaluated_runs import default_ks, read_runs, runs_on_sets
+    from dph.runs.evaluate.comparison import compare
+    from dph.runs.evaluate.evaluated_runs import default_ks, read_runs, runs_on_sets
 
     labels = {
         str(run / "base"): "base",

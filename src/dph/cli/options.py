@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 ROW_FILES = ".parquet, .jsonl or .csv, the last two also as .gz"
-"""What files of rows are, for people; dph.files.rows has the names."""
+"""What files of rows are, for people; dph._base.files.rows has the names."""
 
 RecipeArgument = Annotated[Path, typer.Argument(metavar="RECIPE", help="Recipe, a TOML file.")]
 SetOption = Annotated[

@@ -46,8 +46,8 @@ def passk(
     """
     from dph.cli.display.output import json_text, table_text
     from dph.cli.display.passk import passk_json, passk_table
-    from dph.evaluation.rewards_file import read_rewards
-    from dph.evaluation.rewards_summary import summarize_rewards
+    from dph.runs.evaluate.rewards_file import read_rewards
+    from dph.runs.evaluate.rewards_summary import summarize_rewards
 
     rewards = read_rewards(source, set_name=set_name)
     others = None if against is None else read_rewards(against, set_name=set_name)

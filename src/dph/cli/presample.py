@@ -22,11 +22,11 @@ def presample(
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
     quiet_libraries()
+    from dph.recipe.store_use import require_files
     from dph.runs.layout import pool_directory, store_directory
     from dph.runs.presampling_stage import presample_stage
     from dph.runs.store_stage import require_prompts, store_stage
     from dph.runs.workbench import open_workbench
-    from dph.settings.store_use import require_files
 
     progress = open_progress()
     with open_workbench(request.recipe) as bench:

@@ -8,7 +8,7 @@ import typer
 from dph.cli.options import JsonOption
 
 if TYPE_CHECKING:
-    from dph.publishing.finished_run import FinishedRun
+    from dph.results.publish.finished_run import FinishedRun
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, trained.")]
 
@@ -27,7 +27,7 @@ def card(
 
     finished = _finished(run)
     quiet_libraries()
-    from dph.publishing import write_card
+    from dph.results.publish import write_card
 
     path = write_card(finished, out)
     typer.echo(json_text({"card": str(path)}) if as_json else f"card: {path}")
@@ -51,7 +51,7 @@ def push(
 
     finished = _finished(run)
     quiet_libraries()
-    from dph.publishing import push as push_run
+    from dph.results.publish import push as push_run
 
     url = push_run(finished, name, private=private)
     content = {"checkpoint": str(finished.checkpoint), "commit": url}
@@ -60,7 +60,7 @@ def push(
 
 def _finished(place: Path) -> "FinishedRun":
     """The run, and a word where its card cannot set it beside what it began with."""
-    from dph.publishing.finished_run import read_finished_run
+    from dph.results.publish.finished_run import read_finished_run
     from dph.runs.found_runs import the_run
 
     run = read_finished_run(the_run(place))

@@ -49,8 +49,8 @@ def quickstart(
     require_writable(out)
     quiet_libraries()
     from dph.cli.display.quickstart_words import said_words
-    from dph.quickstart.recipes import tiny_size
-    from dph.quickstart.run import quickstart as compare_methods
+    from dph.lab.quickstart.recipes import tiny_size
+    from dph.lab.quickstart.run import quickstart as compare_methods
 
     labels = [label.strip() for label in methods.split(",") if label.strip()]
     summary = compare_methods(
@@ -82,12 +82,12 @@ def _show(summary: dict[str, Any], out: Path, *, words: str, seed: int, as_json:
 
 def _table(summary: dict[str, Any]) -> str:
     from dph.cli.display.output import table_text
-    from dph.reporting.tables import comparison_table
+    from dph.results.charts.tables import comparison_table
 
     return table_text(comparison_table(summary))
 
 
 def _took(summary: dict[str, Any]) -> str:
-    from dph.reporting.cells import duration
+    from dph.results.charts.cells import duration
 
     return duration(summary["seconds"]["total"])

@@ -61,8 +61,8 @@ def _looked_at(
     recipe: Path, overrides: list[str], memory: float | None
 ) -> tuple[str, list[str], "Findings"]:
     """What a recipe of any kind is, what it would run, and what was found."""
-    from dph.causal_lm.recipes import load_lm_recipe, recipe_kind
     from dph.errors import SettingsError
+    from dph.lab.base.recipes import load_lm_recipe, recipe_kind
 
     kind = recipe_kind(recipe)
     if kind and memory is not None:
@@ -72,14 +72,14 @@ def _looked_at(
     if kind == "cookbook":
         return f"kind {kind}", *_cookbook(recipe, overrides)
     if kind:
-        from dph.causal_lm.preflight import plan, preflight
+        from dph.lab.base.preflight import plan, preflight
 
         of_model = load_lm_recipe(recipe, overrides)
         return f"kind {of_model.kind}", plan(of_model), preflight(of_model)
     from dph.cli.display.recipe_plan import stages
+    from dph.recipe import load_recipe
     from dph.runs.memory import device_of
     from dph.runs.preflight import preflight as preflight_run
-    from dph.settings import load_recipe
 
     settings = load_recipe(recipe, overrides=overrides)
     device = None if memory is None else device_of(memory, settings.model.device)
@@ -88,8 +88,8 @@ def _looked_at(
 
 def _cookbook(recipe: Path, overrides: list[str]) -> tuple[list[str], "Findings"]:
     """The stages of a cookbook; those without a table do nothing."""
-    from dph.cookbook.settings import load_cookbook
-    from dph.cookbook.stages import STAGES
+    from dph.lab.cookbook.settings import load_cookbook
+    from dph.lab.cookbook.stages import STAGES
     from dph.runs.preflight.findings import Findings
 
     load_cookbook(recipe, overrides)
@@ -121,11 +121,11 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """List every key: its value, where it differs from the default, and its meaning."""
-    from dph.causal_lm.recipes import recipe_kind
     from dph.cli.display.output import json_text
     from dph.cli.display.recipe_keys import all_keys, keys_of
     from dph.errors import SettingsError
-    from dph.settings import load_recipe
+    from dph.lab.base.recipes import recipe_kind
+    from dph.recipe import load_recipe
 
     if recipe is None:
         if overrides:
@@ -151,7 +151,7 @@ def show(
 def list_recipes(as_json: JsonOption = False) -> None:
     """List the recipes that come with the package: name, and what each is."""
     from dph.cli.display.output import json_text
-    from dph.settings.shipped import shipped_recipes
+    from dph.recipe.shipped import shipped_recipes
 
     found = shipped_recipes()
     if as_json:
@@ -177,7 +177,7 @@ def copy(
     `dph recipe copy example-own-task` is a task of your own in three small files.
     """
     from dph.cli.display.output import json_text
-    from dph.settings.shipped import copy_recipe
+    from dph.recipe.shipped import copy_recipe
 
     written = copy_recipe(name, out)
     if as_json:

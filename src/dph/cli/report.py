@@ -48,8 +48,8 @@ def report(
     """
     from dph.cli.display.output import json_text
     from dph.cli.out_file import require_out_file
-    from dph.pages import Limits, read_report, write_report
-    from dph.pages.vega_scripts import require_charts
+    from dph.results.report import Limits, read_report, write_report
+    from dph.results.report.vega_scripts import require_charts
 
     require_out_file(out)
     require_charts()

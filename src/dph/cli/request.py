@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dph.errors import DataError, SettingsError
-from dph.hub import resolve_names
+from dph.model.hub import resolve_names
+from dph.recipe import Recipe, load_recipe
+from dph.recipe.overrides import read_override
 from dph.runs.layout import run_directory
-from dph.settings import Recipe, load_recipe
-from dph.settings.overrides import read_override
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

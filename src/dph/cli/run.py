@@ -84,7 +84,7 @@ def _dry_run(request: "Request") -> str:
             "(--engine trl, --engine verl); `dph recipe check` says what would run here"
         )
     quiet_libraries()
-    from dph.integrations.engines.dry_run import commands_text
+    from dph.engines.stages.dry_run import commands_text
     from dph.runs.workbench import open_workbench
 
     with open_workbench(request.recipe) as bench:
@@ -125,7 +125,7 @@ def result_texts(result: "RunResult") -> list[str]:
     """The same for people, one after another."""
     from dph.cli.display.output import table_text
     from dph.cli.train import trained_text
-    from dph.reporting.tables import evaluation_table
+    from dph.results.charts.tables import evaluation_table
 
     evaluated = [e for e in (result.base, result.evaluation) if e]
     return [trained_text(result.trained), *(table_text(evaluation_table(e)) for e in evaluated)]

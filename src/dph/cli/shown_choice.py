@@ -4,13 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dph.diagnosis.changes import Change
-from dph.diagnosis.verdicts import problem_verdicts
 from dph.errors import DataError, DphError, SettingsError
-from dph.evaluation.evaluated_runs import require_evaluated
-from dph.evaluation.problems_file import PROBLEMS_FILE, read_kept_problems
-from dph.evaluation.samples_file import read_samples
-from dph.evaluation.shown_problems import (
+from dph.recipe import load_recipe
+from dph.records import Outcome, Problem
+from dph.results.diagnosis.changes import Change
+from dph.results.diagnosis.verdicts import problem_verdicts
+from dph.runs.base_evaluation import find_base
+from dph.runs.evaluate.evaluated_runs import require_evaluated
+from dph.runs.evaluate.problems_file import PROBLEMS_FILE, read_kept_problems
+from dph.runs.evaluate.samples_file import read_samples
+from dph.runs.evaluate.shown_problems import (
     Counted,
     Key,
     ShownProblem,
@@ -19,9 +22,6 @@ from dph.evaluation.shown_problems import (
     shown_problems,
     with_outcome,
 )
-from dph.records import Outcome, Problem
-from dph.runs.base_evaluation import find_base
-from dph.settings import load_recipe
 from dph.tasks.problems import load_problems
 
 

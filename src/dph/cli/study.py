@@ -9,9 +9,9 @@ import typer
 from dph.cli.options import JsonOption
 
 if TYPE_CHECKING:
-    from dph.jobs.job import Jobs
-    from dph.study.places import Places
-    from dph.study.settings import StudySettings
+    from dph._processes.jobs.job import Jobs
+    from dph.lab.study.places import Places
+    from dph.lab.study.settings import StudySettings
 
 _THE_STUDYS = "the study's"
 StudyArgument = Annotated[Path, typer.Argument(metavar="STUDY", help="Study, a TOML file.")]
@@ -74,19 +74,19 @@ def study(
     from dph.cli.display.progress import open_progress
     from dph.cli.display.study import said_status, said_tables
     from dph.cli.request import require_writable
-    from dph.study.outlook import outlook
-    from dph.study.outputs import make_report, report_document, write_outputs
-    from dph.study.planner import Planner
-    from dph.study.rows import read_rows
-    from dph.study.rule_lock import (
+    from dph.lab.study.outlook import outlook
+    from dph.lab.study.outputs import make_report, report_document, write_outputs
+    from dph.lab.study.planner import Planner
+    from dph.lab.study.rows import read_rows
+    from dph.lab.study.rule_lock import (
         current_lock,
         default_places,
         locked_choices,
         start_with_new_rule,
     )
-    from dph.study.runner import Runner
-    from dph.study.study_file import load_study, with_settings
-    from dph.study.wanted import wanted_runs
+    from dph.lab.study.runner import Runner
+    from dph.lab.study.study_file import load_study, with_settings
+    from dph.lab.study.wanted import wanted_runs
 
     loaded = with_settings(load_study(file), {"keep": keep, "engine": engine, "jobs": jobs})
     places = default_places(loaded, out)
@@ -121,9 +121,9 @@ def study(
 def _jobs(settings: "StudySettings", places: "Places") -> "Jobs":
     """Where runs are computed, as the study says."""
     if settings.engine == "ray":
-        from dph.study.ray_jobs import study_ray_jobs
+        from dph.lab.study.ray_jobs import study_ray_jobs
 
         return study_ray_jobs(settings.jobs)
-    from dph.study.core_jobs import core_jobs
+    from dph.lab.study.core_jobs import core_jobs
 
     return core_jobs(settings.jobs or os.cpu_count() or 1, places)

@@ -176,7 +176,7 @@ def _write_code(
     from dph.cli.display.tasks import say_code
     from dph.tasks.code.problems import CodeProblems, load_code, solvable
     from dph.tasks.problems import save_problems
-    from dph.verifiers.code.verifier import CodeVerifier
+    from dph.tasks.verifiers.code.verifier import CodeVerifier
 
     _require_place(out)
     made = load_code(data, name)
@@ -279,8 +279,8 @@ def _write_sql(
 
 
 def _require_place(out: Path) -> None:
+    from dph._base.files import make_directory
     from dph.errors import DataError
-    from dph.files import make_directory
 
     if out.suffix != ".jsonl":
         raise DataError(f"problems are written to .jsonl, got {out}")

@@ -14,7 +14,7 @@ from dph.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from dph.training.loop import Trained
+    from dph.runs.train.loop import Trained
 
 
 def train(

@@ -39,12 +39,12 @@ def view(
     It follows metrics.jsonl and progress.parquet as they grow, and reads nothing but the run
     directories. Ctrl-C ends it.
     """
-    from dph.pages.vega_scripts import SERVER, require_charts
+    from dph.results.report.vega_scripts import SERVER, require_charts
 
     require_charts(*SERVER)
-    from dph.serving.guard import access_for
-    from dph.serving.served_runs import ServedRuns
-    from dph.serving.server import serve
+    from dph.results.view.guard import access_for
+    from dph.results.view.served_runs import ServedRuns
+    from dph.results.view.server import serve
 
     access = access_for(host, name or (), ask=token)
     served = ServedRuns(runs, title=title, seed=seed)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from dph._base.files import atomic_file
 from dph.corpus.tables import TableWriter, read_table
-from dph.files import atomic_file
 
 
 def join_parts(parts: Sequence[Path], target: Path, schema: pa.Schema) -> None:

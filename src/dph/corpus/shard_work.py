@@ -8,15 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from dph._base.files import atomic_file, make_directory, sha256
+from dph._base.import_path import load_callable
+from dph._processes.workers.handler import Handler, Stage
 from dph.corpus.content import ContentDigest
 from dph.corpus.documents import Document
 from dph.corpus.flow import Flow
 from dph.corpus.shards import DROPPED, DROPS, KEPT
 from dph.corpus.stage import DocumentStage, Drop, Outcome
 from dph.corpus.tables import DocumentWriter, TableWriter, read_documents
-from dph.files import atomic_file, make_directory, sha256
-from dph.import_path import load_callable
-from dph.workers.handler import Handler, Stage
 
 _TOGETHER = 64
 _TOGETHER_BYTES = 262_144

@@ -17,11 +17,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from dph._base.files import read_json
 from dph.corpus.documents import Document, position
 from dph.corpus.flow import Flow
 from dph.corpus.tables import read_documents
 from dph.errors import DataError
-from dph.files import read_json
 
 MANIFEST = "manifest.json"
 SCHEMA = 1

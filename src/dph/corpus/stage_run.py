@@ -13,6 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from dph._base.files import make_directory, only_writer, sha256, write_json
+from dph._base.import_path import load_callable
 from dph.corpus.content import ContentDigest
 from dph.corpus.flow import Flow
 from dph.corpus.joining import join_parts
@@ -31,8 +33,6 @@ from dph.corpus.stage import DocumentStage, StageSpec
 from dph.corpus.task import Notes, Task
 from dph.corpus.tasks import Workers, run_tasks
 from dph.errors import DataError
-from dph.files import make_directory, only_writer, sha256, write_json
-from dph.import_path import load_callable
 
 _MOST_GIVEN_UP = 100
 """Documents of a shard that may cost a worker; more of them are a fault of the stage."""

@@ -8,9 +8,9 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dph._base.files.parquet_rows import open_parquet
 from dph.corpus.documents import FIELDS, DocType, Document, position
 from dph.errors import DataError
-from dph.files.parquet_rows import open_parquet
 
 DOCUMENTS = pa.schema(
     [
@@ -32,7 +32,7 @@ _GROUP_BYTES = 16_000_000
 class TableWriter:
     """Writes rows of one schema to ``path``, row group by row group. Close it, or use ``with``.
 
-    ``path`` is a temporary name of the caller (``dph.files.atomic_file``).
+    ``path`` is a temporary name of the caller (``dph._base.files.atomic_file``).
     """
 
     def __init__(self, path: Path, schema: pa.Schema, *, group_bytes: int = _GROUP_BYTES) -> None:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dph._base.files import make_directory, read_json, sha256, write_json
+from dph._processes.workers import Reply, ReplyKind, WorkerPool
 from dph.errors import DataError, StageError
-from dph.files import make_directory, read_json, sha256, write_json
-from dph.workers import Reply, ReplyKind, WorkerPool
 
 SECONDS = 3600.0
 """Limit of what a handler does before it announces something, such as sorting."""

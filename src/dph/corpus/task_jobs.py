@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dph._processes.jobs.job import Job, Jobs
+from dph._processes.workers import WorkerPool
 from dph.corpus.task import SECONDS, Notes, Task, answer_of
 from dph.errors import StageError
-from dph.jobs.job import Job, Jobs
-from dph.workers import WorkerPool
 
 Done = Callable[[Task, dict[str, Any]], None]
 """Told of a task that was done, and of its answer."""

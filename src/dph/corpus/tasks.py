@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any
 
+from dph._processes.jobs.job import Jobs
+from dph._processes.workers import WorkerPool
 from dph.corpus.task import SECONDS, Notes, Task, answer_of
 from dph.corpus.task_jobs import Done, Work, run_as_jobs
-from dph.jobs.job import Jobs
-from dph.workers import WorkerPool
 
 Workers = int | Jobs
 """Who does tasks: so many processes of this machine, or a cluster that sees the same files."""
@@ -34,7 +34,7 @@ def run_tasks(
     Args:
         tasks: what is to be done.
         notes: where finished tasks are noted.
-        handler: ``module:factory`` of the handler in a worker (``dph.workers``).
+        handler: ``module:factory`` of the handler in a worker (``dph._processes.workers``).
         options: what the factory gets.
         workers: how many processes here, or where else tasks are done.
         most_given_up: how many documents of a task may be given up because the worker died or ran

@@ -7,11 +7,11 @@ beside them. What lies in a run (``interpolated/<x>/``, ``models/<name>/``) has 
 from dataclasses import dataclass
 from pathlib import Path
 
+from dph._base.files import read_json
 from dph.errors import DataError
-from dph.files import read_json
+from dph.recipe import ModelSettings, Recipe, load_recipe
+from dph.recipe.hub_names import is_model_id
 from dph.runs.layout import BASE, EVALUATION, RECIPE
-from dph.settings import ModelSettings, Recipe, load_recipe
-from dph.settings.hub_names import is_model_id
 
 _ABOVE = 2
 """How far above an evaluation its run lies at most: models/<name>/ and interpolated/<x>/."""

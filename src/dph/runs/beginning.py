@@ -5,9 +5,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from dph._base.files import read_json, write_json
 from dph.errors import DataError
-from dph.files import read_json, write_json
-from dph.settings import Recipe, save_recipe
+from dph.recipe import Recipe, save_recipe
 
 SOFTWARE = "software.json"
 """Versions, and the step from which on they trained: one object for each change."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dph.errors import DataError
-from dph.evaluation.samples_file import samples_digest
+from dph.runs.evaluate.samples_file import samples_digest
 from dph.runs.found_runs import FoundRun, find_runs, holds_runs
 from dph.runs.layout import SAMPLES
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dph.agreement import Comparer, KeyComparer, VerifierComparer, compares
 from dph.errors import SettingsError
 from dph.runs.workbench import Workbench
+from dph.tasks.agreement import Comparer, KeyComparer, VerifierComparer, compares
 
 
 @contextmanager

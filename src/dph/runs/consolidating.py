@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from dph.files import atomic_path, make_directory
+from dph._base.files import atomic_path, make_directory
 from dph.runs.consolidation_forecast import PROMPTS, comparing, forecast_stage
 from dph.runs.consolidation_source import ConsolidationSource
 from dph.runs.evaluation_stage import require_evaluable

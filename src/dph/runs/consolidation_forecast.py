@@ -15,33 +15,33 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from dph.agreement import Comparer
+from dph._base.files import make_directory, only_writer, read_json, write_json
+from dph._base.randomness import derived_seed
 from dph.errors import DataError
-from dph.evaluation.consensus import (
+from dph.model.fingerprint import directory_fingerprint
+from dph.recipe import Recipe, recipe_digest
+from dph.records import UNGRADED, GradedCompletion, Outcome, Problem
+from dph.runs.comparers import comparer
+from dph.runs.evaluate.consensus import (
     Answered,
     Labelled,
     agreement_shares,
     consensus_accuracy,
     worth_of_agreement,
 )
-from dph.files import make_directory, only_writer, read_json, write_json
-from dph.models.fingerprint import directory_fingerprint
-from dph.presampling.stores.store import stored_groups, stored_values
-from dph.randomness import derived_seed
-from dph.records import UNGRADED, GradedCompletion, Outcome, Problem
-from dph.runs.comparers import comparer
 from dph.runs.forecast_prompts import Asked, only_store, prompts_asked
 from dph.runs.layout import FORECAST, METRICS, store_directory
 from dph.runs.planned_cost import SmallConsolidation, planned_cost
+from dph.runs.presample.stores.store import stored_groups, stored_values
 from dph.runs.progress import ProgressDisplay, Silent
 from dph.runs.store_stage import store_seed, store_stage
 from dph.runs.timed_progress import TimedProgress
+from dph.runs.train.metrics_file import read_metrics
 from dph.runs.training_stage import train_stage
 from dph.runs.workbench import Workbench
-from dph.settings import Recipe, recipe_digest
+from dph.tasks.agreement import Comparer
 from dph.tasks.problems import problems_fingerprint, save_problems
-from dph.training.metrics_file import read_metrics
-from dph.verifiers.base import verifier_identity
+from dph.tasks.verifiers.base import verifier_identity
 
 UPDATES = 2
 """Updates that are timed: the first one takes longer than those that follow."""

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dph.errors import CheckpointError, ModelError, SettingsError
+from dph.recipe import EvaluationSettings, load_recipe
 from dph.runs.layout import CONSOLIDATION, RECIPE, SAMPLES
 from dph.runs.result_model import result_model
-from dph.settings import EvaluationSettings, load_recipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

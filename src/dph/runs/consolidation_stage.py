@@ -13,17 +13,17 @@ So it can be killed and continued like every run.
 from dataclasses import replace
 from pathlib import Path
 
+from dph.recipe import METHODS, ObjectiveSettings, Recipe
+from dph.recipe.consolidation import ConsolidationSettings
+from dph.recipe.self_consistency import SelfConsistencySettings
+from dph.recipe.store_use import require_files
 from dph.runs.engines import stages_of
 from dph.runs.layout import CONSOLIDATION
 from dph.runs.progress import ProgressDisplay
 from dph.runs.store_stage import require_prompts, store_stage
+from dph.runs.train.loop import Trained
 from dph.runs.training_stage import train_stage
 from dph.runs.workbench import Workbench
-from dph.settings import METHODS, ObjectiveSettings, Recipe
-from dph.settings.consolidation import ConsolidationSettings
-from dph.settings.self_consistency import SelfConsistencySettings
-from dph.settings.store_use import require_files
-from dph.training.loop import Trained
 
 METHOD = "consolidation"
 _UNMEASURED = {"every": 0, "keep_best": None, "result": "newest"}

@@ -7,21 +7,21 @@ from pathlib import Path
 
 from transformers import PreTrainedModel
 
-from dph.evaluation.evaluate import EvaluationSet, style_name
-from dph.evaluation.progress_file import PROGRESS_FILE, measured_steps, read_progress_file
-from dph.randomness import generator
+from dph._base.randomness import generator
+from dph.model.sampler.graded import GradedSampler
+from dph.recipe import Recipe, recipe_digest
 from dph.records import Problem
-from dph.rollout.graded import GradedSampler
+from dph.runs.evaluate.evaluate import EvaluationSet, style_name
+from dph.runs.evaluate.progress_file import PROGRESS_FILE, measured_steps, read_progress_file
 from dph.runs.evaluation_sets import evaluation_set
+from dph.runs.train.evaluations import Evaluations, InitialPolicy
+from dph.runs.train.loss_batch import TrainingForward
+from dph.runs.train.tracking import shown_answers
 from dph.runs.verifier_maker import verifier_maker
 from dph.runs.workbench import Workbench
-from dph.settings import Recipe, recipe_digest
 from dph.tasks.problems import problems_fingerprint
-from dph.training.evaluations import Evaluations, InitialPolicy
-from dph.training.loss_batch import TrainingForward
-from dph.training.tracking import shown_answers
-from dph.verifiers.base import verifier_identity
-from dph.verifiers.one_at_a_time import OneAtATime
+from dph.tasks.verifiers.base import verifier_identity
+from dph.tasks.verifiers.one_at_a_time import OneAtATime
 
 
 def compares_with_initial(recipe: Recipe) -> bool:

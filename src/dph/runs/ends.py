@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dph.errors import CheckpointError, SettingsError
-from dph.hub import model_directory, resolve_names
+from dph.model.hub import model_directory, resolve_names
+from dph.recipe import EvaluationSettings, load_recipe
 from dph.runs.result_model import result_model
-from dph.settings import EvaluationSettings, load_recipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

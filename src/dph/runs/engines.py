@@ -10,13 +10,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
-from dph.import_path import load_callable
-from dph.presampling.manifest import Manifest
+from dph._base.import_path import load_callable
+from dph.recipe import Recipe
+from dph.recipe.choices import Engine
+from dph.runs.presample.manifest import Manifest
 from dph.runs.progress import ProgressDisplay
+from dph.runs.train.actors import Trained
 from dph.runs.workbench import Workbench
-from dph.settings import Recipe
-from dph.settings.choices import Engine
-from dph.training.actors import Trained
 
 
 class Check(Protocol):
@@ -75,14 +75,14 @@ _PATHS: Mapping[Engine, Mapping[str, str]] = MappingProxyType(
     {
         "own": _OWN,
         "trl": {
-            "check": "dph.integrations.engines.trl_stage:check",
+            "check": "dph.engines.stages.trl_stage:check",
             "presample": _OWN["presample"],
-            "train": "dph.integrations.engines.trl_stage:train_stage",
+            "train": "dph.engines.stages.trl_stage:train_stage",
         },
         "verl": {
-            "check": "dph.integrations.engines.verl_stage:check",
-            "presample": "dph.integrations.engines.verl_stage:presample_stage",
-            "train": "dph.integrations.engines.verl_stage:train_stage",
+            "check": "dph.engines.stages.verl_stage:check",
+            "presample": "dph.engines.stages.verl_stage:presample_stage",
+            "train": "dph.engines.stages.verl_stage:train_stage",
         },
     }
 )

@@ -4,14 +4,14 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 
-from dph.evaluation.evaluate import EvaluationSet
-from dph.rollout.base import SamplingParameters
-from dph.rollout.graded import GradedSampler
+from dph.model.sampler.base import SamplingParameters
+from dph.model.sampler.graded import GradedSampler
+from dph.recipe import SetSettings
+from dph.runs.evaluate.evaluate import EvaluationSet
 from dph.runs.verifier_maker import verifier_maker
 from dph.runs.workbench import Workbench
-from dph.settings import SetSettings
 from dph.tasks.styles import make_style
-from dph.verifiers.base import Verifier
+from dph.tasks.verifiers.base import Verifier
 
 
 def evaluation_set(

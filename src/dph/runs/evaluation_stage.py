@@ -8,22 +8,22 @@ from typing import Any
 import pyarrow as pa
 from transformers import PreTrainedModel
 
+from dph._base.files import only_writer, write_json
+from dph._base.randomness import derived_seed
 from dph.errors import SettingsError
-from dph.evaluation.document import evaluation_document
-from dph.evaluation.evaluate import EvaluationSet, evaluate, total_answers
-from dph.evaluation.problems_file import PROBLEMS_FILE, keep_problems
-from dph.evaluation.samples_file import comparable_scores, read_samples, samples_digest
-from dph.files import only_writer, write_json
-from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
-from dph.models.loading import load_config
-from dph.randomness import derived_seed
+from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
+from dph.model.loading import load_config
+from dph.recipe import recipe_digest
+from dph.runs.evaluate.document import evaluation_document
+from dph.runs.evaluate.evaluate import EvaluationSet, evaluate, total_answers
+from dph.runs.evaluate.problems_file import PROBLEMS_FILE, keep_problems
+from dph.runs.evaluate.samples_file import comparable_scores, read_samples, samples_digest
 from dph.runs.evaluation_sets import evaluation_set, set_style, set_verifier
 from dph.runs.layout import EVALUATION, SAMPLES
 from dph.runs.progress import ProgressDisplay
 from dph.runs.token_details import keep_tokens
 from dph.runs.tracked_evaluation import track_evaluation
 from dph.runs.workbench import Workbench
-from dph.settings import recipe_digest
 
 
 def evaluate_stage(

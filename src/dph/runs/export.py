@@ -4,12 +4,12 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 
+from dph._base.files import atomic_path, make_directory
 from dph.errors import TrainingError
-from dph.files import atomic_path, make_directory
-from dph.models.loading import load_tokenizer
-from dph.models.policies import load_whole
+from dph.model.loading import load_tokenizer
+from dph.model.policies import load_whole
+from dph.recipe.choices import Precision
 from dph.runs.ends import Ends, ends_of, require_free
-from dph.settings.choices import Precision
 
 
 def export(run: str | Path, out: str | Path, *, weights: Precision = "float32") -> Path:

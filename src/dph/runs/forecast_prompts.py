@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dph.errors import DataError
-from dph.presampling.stores.prompts import require_no_tests, store_prompts
-from dph.presampling.stores.words import same_prompts
+from dph.recipe import Recipe, StoreSettings
+from dph.recipe.prompt_file import PromptFileSettings
 from dph.records import Problem
 from dph.runs.during_training import some_problems
+from dph.runs.presample.stores.prompts import require_no_tests, store_prompts
+from dph.runs.presample.stores.words import same_prompts
 from dph.runs.store_stage import known_problems, store_seed
 from dph.runs.workbench import Workbench
-from dph.settings import Recipe, StoreSettings
-from dph.settings.prompt_file import PromptFileSettings
 from dph.tasks.problems import load_problems
 
 

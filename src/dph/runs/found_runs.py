@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dph.errors import DataError
+from dph.recipe import Recipe
 from dph.runs.base_evaluation import find_base, run_recipe
 from dph.runs.layout import BASE, EVALUATION, METRICS, SAMPLES
-from dph.settings import Recipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

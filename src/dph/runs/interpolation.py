@@ -10,12 +10,12 @@ from typing import Any
 
 from safetensors import SafetensorError
 
+from dph._base.files import atomic_path, make_directory, only_writer, read_json, write_json
 from dph.errors import DataError, TrainingError
-from dph.files import atomic_path, make_directory, only_writer, read_json, write_json
-from dph.models.fingerprint import directory_fingerprint
-from dph.models.interpolation import interpolated_weights
-from dph.models.loading import load_tokenizer
-from dph.models.policies import load_whole
+from dph.model.fingerprint import directory_fingerprint
+from dph.model.interpolation import interpolated_weights
+from dph.model.loading import load_tokenizer
+from dph.model.policies import load_whole
 from dph.runs.ends import Ends, ends_of
 from dph.runs.interpolation_weights import require_weights, weight_name
 

@@ -12,7 +12,7 @@
 
 from pathlib import Path
 
-from dph.settings import Recipe
+from dph.recipe import Recipe
 
 RECIPE, METRICS = "recipe.toml", "metrics.jsonl"
 EVALUATION, SAMPLES = "evaluation.json", "samples.parquet"

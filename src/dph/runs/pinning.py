@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from dph.files import make_directory
-from dph.hub import uses_hub
-from dph.settings import Recipe, save_recipe
+from dph._base.files import make_directory
+from dph.model.hub import uses_hub
+from dph.recipe import Recipe, save_recipe
 
 
 def pin(recipe: Recipe, directory: Path) -> None:

@@ -5,20 +5,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dph.presampling.manifest import Manifest
-from dph.presampling.stores.manifest import StoreManifest
 from dph.runs.consolidation_stage import trained_policy
 from dph.runs.engines import stages_of
 from dph.runs.evaluation_stage import evaluate_stage, require_evaluable
 from dph.runs.layout import pool_directory
 from dph.runs.pool_need import needs_pool
+from dph.runs.presample.manifest import Manifest
+from dph.runs.presample.stores.manifest import StoreManifest
 from dph.runs.progress import ProgressDisplay
 from dph.runs.store_stage import require_prompts, store_stage
 from dph.runs.stores import require_stores
+from dph.runs.train.loop import Trained
 from dph.runs.training_digest import training_digest
 from dph.runs.training_stage import steps_done
 from dph.runs.workbench import Workbench
-from dph.training.loop import Trained
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dph.evaluation.consensus import Answered
+from dph.runs.evaluate.consensus import Answered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

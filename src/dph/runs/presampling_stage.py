@@ -6,20 +6,20 @@ from pathlib import Path
 
 from transformers import PreTrainedModel
 
+from dph._base.files import only_writer
 from dph.errors import PoolError
-from dph.files import only_writer
-from dph.presampling.lock import only_pool_writer
-from dph.presampling.manifest import FORMAT, Manifest, Rule, Source, read_manifest
-from dph.presampling.pool import require_free, require_rule, require_source, require_whole
-from dph.presampling.presample import ReferenceForward, presample
-from dph.presampling.splitting import Scored, split_again
 from dph.runs.layout import pool_directory
 from dph.runs.pinning import pin
+from dph.runs.presample.lock import only_pool_writer
+from dph.runs.presample.manifest import FORMAT, Manifest, Rule, Source, read_manifest
+from dph.runs.presample.pool import require_free, require_rule, require_source, require_whole
+from dph.runs.presample.presample import ReferenceForward, presample
+from dph.runs.presample.splitting import Scored, split_again
 from dph.runs.progress import ProgressDisplay
 from dph.runs.stage_costs import timed
+from dph.runs.train.checkpoint_places import latest_checkpoint
 from dph.runs.verifier_change import accepted_source
 from dph.runs.workbench import Workbench
-from dph.training.checkpoint_places import latest_checkpoint
 
 
 def presample_stage(

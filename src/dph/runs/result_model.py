@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dph.errors import CheckpointError
+from dph.recipe import EvaluationSettings
 from dph.runs.layout import CONSOLIDATION
-from dph.settings import EvaluationSettings
-from dph.training.best_checkpoint import best_place
-from dph.training.checkpoint_places import latest_checkpoint
+from dph.runs.train.best_checkpoint import best_place
+from dph.runs.train.checkpoint_places import latest_checkpoint
 
 if TYPE_CHECKING:
-    from dph.training.actors import Trained  # loads torch
+    from dph.runs.train.actors import Trained  # loads torch
 
 
 def result_model(directory: Path, settings: EvaluationSettings) -> Path | None:

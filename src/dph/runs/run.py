@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dph.errors import SettingsError
-from dph.hub import resolve_names
+from dph.model.hub import resolve_names
+from dph.recipe import Recipe, load_recipe
 from dph.runs.layout import run_directory
 from dph.runs.pipeline import RunResult, run_stages
 from dph.runs.progress import ProgressDisplay, Silent
 from dph.runs.workbench import open_workbench
-from dph.settings import Recipe, load_recipe
 
 _LOG = logging.getLogger(__name__)
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from dph.hub import problems_file
+from dph.model.hub import problems_file
+from dph.recipe import Recipe
 from dph.records import Problem
-from dph.settings import Recipe
 from dph.tasks.problems import load_problems
 
 

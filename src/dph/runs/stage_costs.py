@@ -13,12 +13,12 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dph.files import read_json, write_json
-from dph.presampling.stores.manifest import read_store_manifest
+from dph._base.files import read_json, write_json
+from dph.recipe import Recipe
 from dph.runs.layout import CONSOLIDATION, FORECAST, pool_directory, store_directory
 from dph.runs.pool_need import needs_pool
-from dph.settings import Recipe
-from dph.training.metrics_file import read_metrics
+from dph.runs.presample.stores.manifest import read_store_manifest
+from dph.runs.train.metrics_file import read_metrics
 
 _MANIFEST = "manifest.json"
 

@@ -8,38 +8,38 @@ from pathlib import Path
 import pyarrow as pa
 from transformers import PreTrainedModel
 
+from dph._base.files import held, only_writer
+from dph._base.files.parts import TableParts
+from dph._base.randomness import derived_seed
 from dph.errors import ModelError, PoolError
-from dph.files import held, only_writer
-from dph.files.parts import TableParts
-from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
-from dph.presampling.lock import only_pool_writer
-from dph.presampling.stores.making import CHUNK, StoreDraw, drawn_chunks, sizes
-from dph.presampling.stores.manifest import (
+from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
+from dph.recipe import StoreSettings, recipe_digest
+from dph.recipe.self_consistency import SelfConsistencySettings
+from dph.recipe.store_use import require_files
+from dph.records import Problem
+from dph.runs.layout import store_directory
+from dph.runs.pinning import pin
+from dph.runs.presample.lock import only_pool_writer
+from dph.runs.presample.stores.making import CHUNK, StoreDraw, drawn_chunks, sizes
+from dph.runs.presample.stores.manifest import (
     FORMAT,
     StoreManifest,
     StoreSource,
     read_store_manifest,
 )
-from dph.presampling.stores.prompts import Known, store_prompts
-from dph.presampling.stores.store import (
+from dph.runs.presample.stores.prompts import Known, store_prompts
+from dph.runs.presample.stores.store import (
     read_groups,
     require_free_place,
     require_store_source,
     require_whole_store,
     write_store,
 )
-from dph.presampling.stores.valuing import Judges, Valuing
-from dph.randomness import derived_seed
-from dph.records import Problem
-from dph.runs.layout import store_directory
-from dph.runs.pinning import pin
+from dph.runs.presample.stores.valuing import Judges, Valuing
 from dph.runs.progress import ProgressDisplay
 from dph.runs.stage_costs import timed
 from dph.runs.store_values import judges_of, value_parts, write_valued_store
 from dph.runs.workbench import Workbench
-from dph.settings import StoreSettings, recipe_digest
-from dph.settings.self_consistency import SelfConsistencySettings
-from dph.settings.store_use import require_files
 from dph.tasks.problems import problems_fingerprint
 
 _DRAWING = 3600.0

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from dph.agreement.golds import GOLDS, labelled
-from dph.files.parts import TableParts
-from dph.presampling.stores.making import CHUNK
-from dph.presampling.stores.manifest import StoreManifest, StoreSource
-from dph.presampling.stores.store import write_store
-from dph.presampling.stores.values import agreement_counts, values_by_prompt
-from dph.presampling.stores.valuing import Judges
+from dph._base.files.parts import TableParts
+from dph.recipe import StoreSettings, recipe_digest
 from dph.records import Problem
 from dph.runs.comparers import comparer
+from dph.runs.presample.stores.making import CHUNK
+from dph.runs.presample.stores.manifest import StoreManifest, StoreSource
+from dph.runs.presample.stores.store import write_store
+from dph.runs.presample.stores.values import agreement_counts, values_by_prompt
+from dph.runs.presample.stores.valuing import Judges
 from dph.runs.workbench import Workbench
-from dph.settings import StoreSettings, recipe_digest
+from dph.tasks.agreement.golds import GOLDS, labelled
 
 _INSTEAD = {
     "distributions": "set tilt = 0 or values = 'correct'",

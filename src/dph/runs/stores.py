@@ -3,16 +3,16 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dph.presampling.distributions import DistributionSample
-from dph.presampling.manifest import Source, read_manifest
-from dph.presampling.pool import Pool, RehearsalSample, load_pool
-from dph.presampling.same_policy import require_same_policy
-from dph.presampling.stores.manifest import read_store_manifest
-from dph.presampling.stores.store import load_store, require_store_policy
+from dph.recipe import Recipe
+from dph.recipe.objective import AnchorSettings
 from dph.runs.layout import store_directory
-from dph.settings import Recipe
-from dph.settings.objective import AnchorSettings
-from dph.training.rows import StoredRow
+from dph.runs.presample.distributions import DistributionSample
+from dph.runs.presample.manifest import Source, read_manifest
+from dph.runs.presample.pool import Pool, RehearsalSample, load_pool
+from dph.runs.presample.same_policy import require_same_policy
+from dph.runs.presample.stores.manifest import read_store_manifest
+from dph.runs.presample.stores.store import load_store, require_store_policy
+from dph.runs.train.rows import StoredRow
 
 
 def require_stores(recipe: Recipe, pool: Path) -> None:

@@ -7,15 +7,15 @@ from pathlib import Path
 import pyarrow as pa
 from transformers import PreTrainedModel
 
-from dph.evaluation.evaluate import EvaluationSet
-from dph.evaluation.samples_file import samples_digest
-from dph.evaluation.token_details import TokenReader, keep_token_details
-from dph.evaluation.tokens_file import TOKENS_FILE
-from dph.forward.compared import compared_tokens
-from dph.models.fingerprint import directory_fingerprint
+from dph.model.fingerprint import directory_fingerprint
+from dph.model.forward.compared import compared_tokens
+from dph.recipe import recipe_digest
+from dph.runs.evaluate.evaluate import EvaluationSet
+from dph.runs.evaluate.samples_file import samples_digest
+from dph.runs.evaluate.token_details import TokenReader, keep_token_details
+from dph.runs.evaluate.tokens_file import TOKENS_FILE
 from dph.runs.progress import ProgressDisplay
 from dph.runs.workbench import Workbench
-from dph.settings import recipe_digest
 
 
 def keep_tokens(

@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from dph.evaluation.progress_summary import step_metrics_of
+from dph.runs.evaluate.progress_summary import step_metrics_of
+from dph.runs.train.sample_tables import stored_table
+from dph.runs.train.tracking import open_trackers, shown_answers
 from dph.runs.workbench import Workbench
-from dph.training.sample_tables import stored_table
-from dph.training.tracking import open_trackers, shown_answers
 
 
 def track_evaluation(

@@ -4,18 +4,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from dph._base.files import sha256
+from dph._base.import_path import is_import_path, source_fingerprint
 from dph.errors import SettingsError
-from dph.files import sha256
-from dph.hub import model_directory
-from dph.import_path import is_import_path, source_fingerprint
-from dph.models.fingerprint import directory_fingerprint, tokenizer_fingerprint
-from dph.presampling.stores.manifest import read_store_manifest
-from dph.presampling.stores.store import GROUPS_FILE
+from dph.model.fingerprint import directory_fingerprint, tokenizer_fingerprint
+from dph.model.hub import model_directory
+from dph.recipe import Recipe, changed_settings, load_recipe, recipe_digest
 from dph.runs.layout import store_directory
+from dph.runs.presample.stores.manifest import read_store_manifest
+from dph.runs.presample.stores.store import GROUPS_FILE
 from dph.runs.workbench import Workbench
-from dph.settings import Recipe, changed_settings, load_recipe, recipe_digest
 from dph.tasks.problems import load_problems, problems_fingerprint
-from dph.verifiers.base import verifier_identity
+from dph.tasks.verifiers.base import verifier_identity
 
 _SECTIONS = ("model", "data", "sampling", "presample", "objective", "train")
 _WITHOUT_RESULT = {

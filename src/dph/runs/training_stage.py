@@ -7,12 +7,9 @@ from typing import NamedTuple
 from transformers import PreTrainedModel
 
 from dph.errors import CheckpointError, PoolError
-from dph.models.adapter import has_adapter, without_adapter
-from dph.presampling.base_counts import BaseCounts, read_base_counts
-from dph.presampling.diagnosis import require_usable
-from dph.presampling.pool import Pool, load_pool, require_fit
+from dph.model.adapter import has_adapter, without_adapter
+from dph.model.sampler.graded import GradedSampler
 from dph.records import Problem
-from dph.rollout.graded import GradedSampler
 from dph.runs.beginning import note_beginning
 from dph.runs.during_training import (
     compares_with_initial,
@@ -21,18 +18,21 @@ from dph.runs.during_training import (
 )
 from dph.runs.layout import pool_directory
 from dph.runs.pool_need import needs_pool, reads_base_counts
+from dph.runs.presample.base_counts import BaseCounts, read_base_counts
+from dph.runs.presample.diagnosis import require_usable
+from dph.runs.presample.pool import Pool, load_pool, require_fit
 from dph.runs.progress import ProgressDisplay
 from dph.runs.result_model import ended
 from dph.runs.store_stage import require_made
 from dph.runs.stores import stored_samples
+from dph.runs.train.checkpoint_places import latest_checkpoint
+from dph.runs.train.checkpoints import read_progress
+from dph.runs.train.loop import Actors, Trained, train
+from dph.runs.train.metrics import Metrics
 from dph.runs.training_digest import training_digest, what_changed
 from dph.runs.unlabelled import self_consistency
 from dph.runs.verifier_change import accepted_source, require_same_verifier
 from dph.runs.workbench import Workbench
-from dph.training.checkpoint_places import latest_checkpoint
-from dph.training.checkpoints import read_progress
-from dph.training.loop import Actors, Trained, train
-from dph.training.metrics import Metrics
 
 
 def train_stage(

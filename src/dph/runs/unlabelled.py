@@ -4,21 +4,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from dph.presampling.manifest import Source
-from dph.presampling.stores.manifest import read_store_manifest
-from dph.presampling.stores.prompts import file_prompts, only_rows
-from dph.presampling.stores.store import (
+from dph.records import Problem
+from dph.runs.comparers import comparer
+from dph.runs.layout import store_directory
+from dph.runs.presample.manifest import Source
+from dph.runs.presample.stores.manifest import read_store_manifest
+from dph.runs.presample.stores.prompts import file_prompts, only_rows
+from dph.runs.presample.stores.store import (
     require_store_policy,
     stored_groups,
     stored_values,
 )
-from dph.presampling.stores.words import with_new_words
-from dph.records import Problem
-from dph.runs.comparers import comparer
-from dph.runs.layout import store_directory
+from dph.runs.presample.stores.words import with_new_words
 from dph.runs.store_stage import known_problems
+from dph.runs.train.self_consistency import Consensus, SelfConsistency, consensus_of
 from dph.runs.workbench import Workbench
-from dph.training.self_consistency import Consensus, SelfConsistency, consensus_of
 
 
 @contextmanager

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
+from dph._base.files import only_writer
 from dph.errors import CheckpointError, PoolError
-from dph.files import only_writer
-from dph.presampling.manifest import Source
+from dph.runs.presample.manifest import Source
+from dph.runs.train.checkpoint_places import latest_checkpoint
+from dph.runs.train.checkpoints import current_verifier, read_verifiers, record_verifier
 from dph.runs.workbench import Workbench
-from dph.training.checkpoint_places import latest_checkpoint
-from dph.training.checkpoints import current_verifier, read_verifiers, record_verifier
-from dph.verifiers.base import Verifier
+from dph.tasks.verifiers.base import Verifier
 
 
 def require_same_verifier(

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from functools import partial
 
-from dph.settings import Recipe
-from dph.verifiers import make_verifier
-from dph.verifiers.base import Verifier
+from dph.recipe import Recipe
+from dph.tasks.verifiers import make_verifier
+from dph.tasks.verifiers.base import Verifier
 
 
 def verifier_maker(recipe: Recipe) -> Callable[[str], Verifier]:

@@ -11,31 +11,31 @@ import torch
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from dph.errors import DataError
-from dph.forward.scoring import score_completions
-from dph.hub import model_directory, problems_file, resolve_names
-from dph.models.adapter import is_adapter
-from dph.models.chat_template import set_template_variables, wants_chat
-from dph.models.fingerprint import tokenizer_fingerprint, weight_fingerprint
-from dph.models.loading import load_config, load_tokenizer
-from dph.models.policies import load_policy, load_whole
-from dph.models.prompts import encode_prompt, stop_token_ids
-from dph.models.usable import require_usable
-from dph.presampling.manifest import Rule, Source
+from dph.model.adapter import is_adapter
+from dph.model.chat_template import set_template_variables, wants_chat
+from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
+from dph.model.forward.scoring import score_completions
+from dph.model.hub import model_directory, problems_file, resolve_names
+from dph.model.loading import load_config, load_tokenizer
+from dph.model.policies import load_policy, load_whole
+from dph.model.prompts import encode_prompt, stop_token_ids
+from dph.model.sampler.base import SampleRequest, SamplingParameters
+from dph.model.sampler.graded import GradedSampler
+from dph.model.sampler.torch.sampler import TorchSampler, check_requests
+from dph.model.sampler.vllm.engine import EngineOptions, require_vllm
+from dph.model.sampler.vllm.sampler import VLLMSampler
+from dph.model.usable import require_usable
+from dph.recipe import Recipe
 from dph.records import Problem
-from dph.rollout.base import SampleRequest, SamplingParameters
-from dph.rollout.graded import GradedSampler
-from dph.rollout.torch.sampler import TorchSampler, check_requests
-from dph.rollout.vllm.engine import EngineOptions, require_vllm
-from dph.rollout.vllm.sampler import VLLMSampler
+from dph.runs.presample.manifest import Rule, Source
 from dph.runs.set_problems import SetProblems
 from dph.runs.shots import recipe_shots, require_no_shown_test
+from dph.runs.train.optimizer_state import FILE as OPTIMIZER_FILE
 from dph.runs.verifier_maker import verifier_maker
-from dph.settings import Recipe
 from dph.tasks.problems import load_problems, problems_fingerprint
 from dph.tasks.shots import Shots
 from dph.tasks.styles import make_style
-from dph.training.optimizer_state import FILE as OPTIMIZER_FILE
-from dph.verifiers.base import Verifier, verifier_identity
+from dph.tasks.verifiers.base import Verifier, verifier_identity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

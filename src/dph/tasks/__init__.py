@@ -1,13 +1,18 @@
 """Tasks: problems on disk, public data sets as problems, and the styles of answers."""
 
-from dph.tasks.math import MATH_SETS, load_math, load_math_set
-from dph.tasks.problems import load_problems, problems_fingerprint, save_problems
-from dph.tasks.sql.bird import load_bird
-from dph.tasks.sql.problems import sql_problems
-from dph.tasks.sql.prompt import SQLPrompts
-from dph.tasks.sql.spider import load_spider
-from dph.tasks.sql.styles import SQL_STYLES, sql_style
-from dph.tasks.styles import STYLES, make_style
+from typing import TYPE_CHECKING
+
+from dph._base.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from dph.tasks.math import MATH_SETS, load_math, load_math_set
+    from dph.tasks.problems import load_problems, problems_fingerprint, save_problems
+    from dph.tasks.sql.bird import load_bird
+    from dph.tasks.sql.problems import sql_problems
+    from dph.tasks.sql.prompt import SQLPrompts
+    from dph.tasks.sql.spider import load_spider
+    from dph.tasks.sql.styles import SQL_STYLES, sql_style
+    from dph.tasks.styles import STYLES, make_style
 
 __all__ = [
     "MATH_SETS",
@@ -25,3 +30,23 @@ __all__ = [
     "sql_problems",
     "sql_style",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "MATH_SETS": "dph.tasks.math",
+        "SQLPrompts": "dph.tasks.sql.prompt",
+        "SQL_STYLES": "dph.tasks.sql.styles",
+        "STYLES": "dph.tasks.styles",
+        "load_bird": "dph.tasks.sql.bird",
+        "load_math": "dph.tasks.math",
+        "load_math_set": "dph.tasks.math",
+        "load_problems": "dph.tasks.problems",
+        "load_spider": "dph.tasks.sql.spider",
+        "make_style": "dph.tasks.styles",
+        "problems_fingerprint": "dph.tasks.problems",
+        "save_problems": "dph.tasks.problems",
+        "sql_problems": "dph.tasks.sql.problems",
+        "sql_style": "dph.tasks.sql.styles",
+    },
+)

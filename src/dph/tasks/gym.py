@@ -12,12 +12,12 @@ from dataclasses import fields
 from importlib import import_module
 from typing import Any
 
-from dph.closing import Closing
+from dph._base.closing import Closing
+from dph._processes.workers.pool import ReplyKind, WorkerPool
 from dph.errors import SettingsError
 from dph.records import Problem
-from dph.verifiers.gym.entries import MAKING_SECONDS, MEMORY_BYTES, GymEntry, entry_fields
-from dph.verifiers.gym.verifier import require_gym
-from dph.workers.pool import ReplyKind, WorkerPool
+from dph.tasks.verifiers.gym.entries import MAKING_SECONDS, MEMORY_BYTES, GymEntry, entry_fields
+from dph.tasks.verifiers.gym.verifier import require_gym
 
 _AT_ONCE = 64
 """Entries that are asked for together; the next are, while some are left out."""
@@ -46,7 +46,7 @@ class GymMaker(Closing):
     def __init__(self) -> None:
         require_gym("a task of reasoning-gym")
         self._pool = WorkerPool(
-            handler="dph.verifiers.gym.handler:make_gym_maker",
+            handler="dph.tasks.verifiers.gym.handler:make_gym_maker",
             options={"memory_bytes": MEMORY_BYTES},
             timeout=MAKING_SECONDS,
         )

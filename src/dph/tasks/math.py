@@ -7,10 +7,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from dph._base.files.rows import read_rows
 from dph.errors import DataError, SettingsError
-from dph.files.rows import read_rows
 from dph.records import Problem
-from dph.verifiers.math.answer import last_boxes
+from dph.tasks.verifiers.math.answer import last_boxes
 
 BOXED_INSTRUCTION = "Please reason step by step, and put your final answer within \\boxed{}."
 """What Qwen2.5-Math is asked for, and with it everyone who grades boxed answers."""
@@ -72,7 +72,7 @@ def load_math_set(directory: Path, name: str, *, integers: bool = False) -> Math
 
 
 def load_math(path: Path, *, name: str, integers: bool = False) -> MathProblems:
-    r"""The problems of any file of rows (dph.files.rows) with ``problem`` and ``answer``.
+    r"""The problems of any file of rows (dph._base.files.rows) with ``problem`` and ``answer``.
 
     Without an ``answer`` the last ``\boxed{}`` of ``solution`` is the gold answer. Ids are
     ``<name>-<number>``, by the row's ``problem_id`` or ``id``, or its position from 0. Every other

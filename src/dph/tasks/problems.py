@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dph._base.files import write_text
+from dph._base.files.rows import read_rows
 from dph.errors import DataError
-from dph.files import write_text
-from dph.files.rows import read_rows
 from dph.records import Problem
 from dph.tasks.columns import renamed
 

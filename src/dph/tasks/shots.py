@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from dph._base.randomness import generator
 from dph.errors import DataError
-from dph.randomness import generator
 from dph.records import Problem
 
 TEMPLATE = "{prompt}\n{answer}\n\n"

@@ -5,8 +5,8 @@ from functools import wraps
 from pathlib import Path
 from types import MappingProxyType
 
+from dph._base.import_path import is_import_path, load_callable
 from dph.errors import SettingsError, VerifierError
-from dph.import_path import is_import_path, load_callable
 from dph.tasks.sql.styles import sql_style
 
 Style = Callable[[str], str | None]

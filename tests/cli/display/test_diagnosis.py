@@ -3,9 +3,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from diagnosis.models import a_model, samples_of, save_evaluation
 from dph.cli.display.diagnosis import diagnosis_text
-from dph.diagnosis import diagnose
+from dph.results.diagnosis import diagnose
+from results.diagnosis.models import a_model, samples_of, save_evaluation
 
 
 @pytest.fixture

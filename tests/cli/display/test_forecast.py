@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dph.cli.display.forecast import forecast_text
-from dph.evaluation.consensus import Worth
+from dph.runs.evaluate.consensus import Worth
 
 
 def interval(mean, lo, hi):

@@ -27,7 +27,7 @@ def test_lines_are_for_people():
 
 
 def test_without_torch_and_the_hub_there_is_still_something_to_say(monkeypatch):
-    monkeypatch.setattr("dph.verifiers.code.verifier.CodeVerifier", Confined)
+    monkeypatch.setattr("dph.tasks.verifiers.code.verifier.CodeVerifier", Confined)
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     found = machine()
@@ -37,18 +37,18 @@ def test_without_torch_and_the_hub_there_is_still_something_to_say(monkeypatch):
 
 
 def test_what_programs_would_not_be_kept_from_is_told(monkeypatch):
-    monkeypatch.setattr("dph.verifiers.code.verifier.CodeVerifier", Confined)
+    monkeypatch.setattr("dph.tasks.verifiers.code.verifier.CodeVerifier", Confined)
     assert module._confinement() == "confined but for namespaces (not permitted)"
 
     def refused():
         raise SettingsError("the code verifier cannot be used: no")
 
-    monkeypatch.setattr("dph.verifiers.code.verifier.CodeVerifier", refused)
+    monkeypatch.setattr("dph.tasks.verifiers.code.verifier.CodeVerifier", refused)
     assert module._confinement() == "cannot be graded: the code verifier cannot be used: no"
 
 
 @pytest.mark.parametrize("missing", [(), ("files",)])
 def test_the_confinement_of_this_machine_is_the_code_verifiers_own(missing, monkeypatch):
     monkeypatch.setattr(Confined, "missing", missing)
-    monkeypatch.setattr("dph.verifiers.code.verifier.CodeVerifier", Confined)
+    monkeypatch.setattr("dph.tasks.verifiers.code.verifier.CodeVerifier", Confined)
     assert module._confinement() == ("confined but for files" if missing else "confined in full")

@@ -1,5 +1,5 @@
 from dph.cli.display.recipe_plan import stages
-from dph.settings import resolve_recipe
+from dph.recipe import resolve_recipe
 
 MINIMAL = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}}
 

@@ -8,12 +8,12 @@ import time
 import numpy as np
 import pytest
 
+from dph._base.files import sha256
 from dph.corpus.dedup.presets import PRESETS, preset
 from dph.corpus.dedup.run import dedup
 from dph.corpus.documents import Document
 from dph.corpus.tables import read_table
 from dph.errors import DataError
-from dph.files import sha256
 from planted_pairs import pair
 from small_corpora import small_corpus
 

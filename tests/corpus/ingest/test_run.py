@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from dph._base.files import sha256
 from dph.corpus.ingest.run import ingest
 from dph.corpus.ingest.sources import plan
 from dph.corpus.ingest.spill import make_handler, spill_unit
 from dph.corpus.opening import open_input
 from dph.corpus.tables import read_table
 from dph.errors import DataError, SettingsError
-from dph.files import sha256
 
 
 def rows_file(path, rows):

@@ -2,7 +2,7 @@ import pytest
 
 from corpus.synth.answers import HONEST, HOSTILE
 from dph.corpus.synth.functions import FunctionJudge
-from dph.verifiers.code.verifier import CodeVerifier
+from dph.tasks.verifiers.code.verifier import CodeVerifier
 
 
 @pytest.fixture(scope="module")

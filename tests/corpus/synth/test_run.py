@@ -12,7 +12,7 @@ from dph.corpus.synth.seeds import Seed
 from dph.corpus.synth.writing import FunctionWriter
 from dph.corpus.tables import read_table
 from dph.records import Outcome, Problem
-from dph.verifiers.code.verifier import CodeVerifier
+from dph.tasks.verifiers.code.verifier import CodeVerifier
 
 SEEDS = [Seed(id=f"seed-{n}", text=f"def f{n}(): pass") for n in range(24)]
 

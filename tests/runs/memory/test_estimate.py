@@ -2,11 +2,11 @@
 
 import pytest
 
-from dph.models.adapter import add_adapter
-from dph.models.loading import load_model
+from dph.model.adapter import add_adapter
+from dph.model.loading import load_model
+from dph.recipe import resolve_recipe
+from dph.recipe.adapter import AdapterSettings
 from dph.runs.memory import estimate, load_of, read_shape
-from dph.settings import resolve_recipe
-from dph.settings.adapter import AdapterSettings
 from tiny_models import FAMILIES, build_model
 
 ROWS = {"problems_per_step": 4, "samples_per_problem": 2, "minibatches": 1}

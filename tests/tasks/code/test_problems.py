@@ -7,8 +7,8 @@ import pytest
 
 from dph.errors import DataError, SettingsError
 from dph.tasks.code.problems import load_code, solvable
-from dph.verifiers.code.task import parse_task
-from dph.verifiers.code.verifier import CodePair, CodeVerifier
+from dph.tasks.verifiers.code.task import parse_task
+from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
 
 HUMANEVAL = {
     "task_id": "Own/0",

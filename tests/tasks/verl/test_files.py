@@ -138,7 +138,7 @@ def test_an_empty_file_is_refused(tmp_path):
 def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch):
     """64 rows of 8 kB, a few times over, and the ids: far from the 16 MB of the file."""
     monkeypatch.setattr("dph.tasks.verl.files._ROWS", 64)
-    monkeypatch.setattr("dph.files.rows._BATCH_ROWS", 64)
+    monkeypatch.setattr("dph._base.files.rows._BATCH_ROWS", 64)
     path = tmp_path / "p.jsonl"
     with path.open("w") as file:
         for i in range(2000):

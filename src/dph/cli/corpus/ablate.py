@@ -67,13 +67,13 @@ def ablate(
     Every arm gives the same models the same number of tokens, with the same seeds. The table says
     bits a byte of held-out code and the paired difference to raw; below 0 cleaning has helped.
     """
-    from dph.ablation.settings import AblationSettings
     from dph.cli.display.output import json_text
     from dph.cli.display.progress import open_progress
     from dph.cli.display.quiet import quiet_libraries
     from dph.cli.grade_run import default_workers
     from dph.corpus.opening import open_input
-    from dph.settings.toml_file import checked
+    from dph.lab.ablation.settings import AblationSettings
+    from dph.recipe.toml_file import checked
 
     chosen = {
         "models": [name.strip() for name in models.split(",")],
@@ -90,8 +90,8 @@ def ablate(
     corpus = open_input(source, out, workers=count)
     code = open_input(heldout, out / ".heldout", workers=count)
     quiet_libraries()
-    from dph.ablation.run import TABLE
-    from dph.ablation.run import ablate as run_ablation
+    from dph.lab.ablation.run import TABLE
+    from dph.lab.ablation.run import ablate as run_ablation
 
     found = run_ablation(corpus, code, out, settings, open_progress(), workers=count)
     typer.echo(json_text(dict(found)) if as_json else (out / TABLE).read_text(encoding="utf-8"))

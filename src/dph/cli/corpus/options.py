@@ -44,8 +44,8 @@ def open_workers(engine: str, workers: int | None) -> "Workers":
         SettingsError: Ray is not installed.
     """
     if engine == "ray":
+        from dph._processes.jobs.ray_jobs import RayJobs, connected_ray
         from dph.corpus.task_jobs import do_task
-        from dph.jobs.ray_jobs import RayJobs, connected_ray
 
         return RayJobs(workers, connected_ray(), do_task)
     from dph.cli.grade_run import default_workers

@@ -32,13 +32,13 @@ def run(
     from dph.cli.display.quiet import quiet_libraries
     from dph.cli.grade_run import default_workers
     from dph.cli.request import require_writable
-    from dph.cookbook.settings import load_cookbook
+    from dph.lab.cookbook.settings import load_cookbook
 
     settings = load_cookbook(cookbook, overrides or ())
     directory = out or Path(settings.name)
     require_writable(directory)
     quiet_libraries()
-    from dph.cookbook.run import run_cookbook
+    from dph.lab.cookbook.run import run_cookbook
 
     made = run_cookbook(
         settings,

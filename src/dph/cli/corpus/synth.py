@@ -187,8 +187,8 @@ def _seeds(
 def _generator(
     model: str, server: str, function: str, key_env: str, max_tokens: int, temperature: float
 ) -> "Generator":
-    from dph.cookbook.writers import open_generator
     from dph.errors import SettingsError
+    from dph.lab.cookbook.writers import open_generator
 
     if bool(function) == bool(model) or (server and not model):
         raise SettingsError("who writes? --model NAME, --server URL --model NAME, or --generator")

@@ -5,12 +5,12 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from dph.cli.display.output import table_text
-from dph.evaluation.changed_problems import ChangedProblem
-from dph.evaluation.comparison import ComparisonRow
-from dph.evaluation.evaluated_runs import RunOnSet
-from dph.reporting.cells import count, percent
-from dph.reporting.labels import set_label
-from dph.reporting.tables import differences_table
+from dph.results.charts.cells import count, percent
+from dph.results.charts.labels import set_label
+from dph.results.charts.tables import differences_table
+from dph.runs.evaluate.changed_problems import ChangedProblem
+from dph.runs.evaluate.comparison import ComparisonRow
+from dph.runs.evaluate.evaluated_runs import RunOnSet
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -1,17 +1,17 @@
-"""What ``dph diagnose`` prints for people; ``dph.diagnosis.document`` is for machines."""
+"""What ``dph diagnose`` prints for people; ``dph.results.diagnosis.document`` is for machines."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dph.cli.display.output import table_text, wrapped
-from dph.diagnosis.changes import Change, ProblemChange
-from dph.diagnosis.run_diagnosis import Diagnosis
-from dph.diagnosis.sentences import set_sentences
-from dph.diagnosis.set_diagnosis import PARTS, SetDiagnosis
-from dph.diagnosis.totals import Total
-from dph.reporting.cells import percent, points
-from dph.reporting.labels import set_label
-from dph.reporting.plain_text import one_line
+from dph.results.charts.cells import percent, points
+from dph.results.charts.labels import set_label
+from dph.results.charts.plain_text import one_line
+from dph.results.diagnosis.changes import Change, ProblemChange
+from dph.results.diagnosis.run_diagnosis import Diagnosis
+from dph.results.diagnosis.sentences import set_sentences
+from dph.results.diagnosis.set_diagnosis import PARTS, SetDiagnosis
+from dph.results.diagnosis.totals import Total
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dph.reporting.cells import UNKNOWN, duration, percent, points
+from dph.results.charts.cells import UNKNOWN, duration, percent, points
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,7 +23,7 @@ def _table(forecast: Mapping[str, Any], prompts: Path) -> "Table":
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from dph.evaluation.consensus import COUNTED
+    from dph.runs.evaluate.consensus import COUNTED
 
     labelled, unlabelled = forecast["labelled"], forecast["unlabelled"]
     table = Table(
@@ -61,7 +61,7 @@ def _cost(forecast: Mapping[str, Any]) -> str:
 
 def _advice(forecast: Mapping[str, Any], prompts: Path) -> str:
     """What the verdict means, and what to do about it."""
-    from dph.evaluation.consensus import Worth
+    from dph.runs.evaluate.consensus import Worth
 
     worth, store = Worth(forecast["verdict"]), forecast["store"]
     counted = forecast["labelled"][forecast["counted"]]

@@ -75,7 +75,7 @@ def _hub() -> str:
 
 def _confinement() -> str:
     """How programs of models would be confined here (docs/graders.md)."""
-    from dph.verifiers.code.verifier import CodeVerifier
+    from dph.tasks.verifiers.code.verifier import CodeVerifier
 
     try:
         with CodeVerifier() as verifier:

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dph.evaluation.rewards_summary import Estimate, MetricRow, RewardsSummary
-from dph.reporting.cells import percent, points
+from dph.results.charts.cells import percent, points
+from dph.runs.evaluate.rewards_summary import Estimate, MetricRow, RewardsSummary
 
 if TYPE_CHECKING:
     from rich.table import Table

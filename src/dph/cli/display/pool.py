@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 from dph.cli.display.chart import bar_chart
 
 if TYPE_CHECKING:
-    from dph.presampling.manifest import Manifest
+    from dph.runs.presample.manifest import Manifest
 
 
 def pool_text(manifest: "Manifest") -> str:
     """The histogram and the sizes; where a side is empty, the outcomes and the probable cause."""
-    from dph.presampling.diagnosis import cut_off_share, likely_cause, shares_text, shortage
+    from dph.runs.presample.diagnosis import cut_off_share, likely_cause, shares_text, shortage
 
     counts, samples = manifest.counts, manifest.source.samples
     chart = bar_chart([str(c) for c in range(samples + 1)], counts.histogram)
@@ -39,7 +39,7 @@ def pool_text(manifest: "Manifest") -> str:
 
 def pool_json(path: Path, manifest: "Manifest") -> dict[str, Any]:
     """The same for machines."""
-    from dph.presampling.diagnosis import cut_off_share, likely_cause, shortage
+    from dph.runs.presample.diagnosis import cut_off_share, likely_cause, shortage
 
     counts = manifest.counts
     missing = shortage(counts)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from dph.cli.display.meter import Meter
-from dph.reporting.cells import duration
+from dph.results.charts.cells import duration
 from dph.runs.progress import Advance, ProgressDisplay
 
 if TYPE_CHECKING:

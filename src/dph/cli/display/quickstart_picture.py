@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dph.quickstart.recipes import run_name
-from dph.reporting.figures import quickstart_figure
-from dph.training.metrics_file import read_metrics
+from dph.lab.quickstart.recipes import run_name
+from dph.results.charts.figures import quickstart_figure
+from dph.runs.train.metrics_file import read_metrics
 
 
 def save_picture(summary: Mapping[str, Any], directory: Path) -> Path:

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from dph.errors import SettingsError
-from dph.pages import read_report, write_report
-from dph.pages.vega_scripts import require_charts
-from dph.quickstart.recipes import run_name
+from dph.lab.quickstart.recipes import run_name
+from dph.results.report import read_report, write_report
+from dph.results.report.vega_scripts import require_charts
 
 
 def save_report(summary: Mapping[str, Any], directory: Path) -> str:

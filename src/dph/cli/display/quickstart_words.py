@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dph.quickstart.closing_words import closing_words
-from dph.quickstart.over_seeds import read_over_seeds
-from dph.worlds import newest_edition
+from dph.lab.quickstart.closing_words import closing_words
+from dph.lab.quickstart.over_seeds import read_over_seeds
+from dph.lab.worlds import newest_edition
 
 
 def said_words(summary: Mapping[str, Any], task: str, edition: int | None) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from dph.settings import Recipe
-from dph.settings.keys import NAMED_TABLES, term_parameters
-from dph.settings.objective import TermSettings
-from dph.settings.section import section_in
+from dph.recipe import Recipe
+from dph.recipe.keys import NAMED_TABLES, term_parameters
+from dph.recipe.objective import TermSettings
+from dph.recipe.section import section_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """What a recipe would do."""
 
+from dph.recipe import Recipe, StoreSettings
+from dph.recipe.objective import AnchorSettings, PenaltySettings, TermSettings
 from dph.runs.layout import pool_directory, run_directory, store_directory
-from dph.settings import Recipe, StoreSettings
-from dph.settings.objective import AnchorSettings, PenaltySettings, TermSettings
 
 _VALUES = {
     "agreement": "agreement",

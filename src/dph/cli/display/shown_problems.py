@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dph.cli.display.pager import show_text
-from dph.evaluation.shown_problems import AnswerGroup, Counted, ShownProblem
-from dph.reporting.plain_text import shortened, visible
+from dph.results.charts.plain_text import shortened, visible
+from dph.runs.evaluate.shown_problems import AnswerGroup, Counted, ShownProblem
 from dph.tasks.prompt_text import prompt_text
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from dph.errors import DphError
-from dph.smollm2 import HOW, smollm2_place
-from dph.smollm2.place import WEIGHTS_SHA256, check_digests
+from dph.lab.smollm2 import HOW, smollm2_place
+from dph.lab.smollm2.place import WEIGHTS_SHA256, check_digests
 
 NAME = "smollm2"
 _LABEL = "a real language model"
@@ -60,9 +60,9 @@ def real_model(*, whole: bool) -> RealModel:
 
 def _said(directory: Path) -> str:
     """The likeliest token after the prompt."""
-    from dph.models.loading import load_model, load_tokenizer
-    from dph.rollout.base import SampleRequest, SamplingParameters
-    from dph.rollout.torch.sampler import TorchSampler
+    from dph.model.loading import load_model, load_tokenizer
+    from dph.model.sampler.base import SampleRequest, SamplingParameters
+    from dph.model.sampler.torch.sampler import TorchSampler
 
     tokenizer = load_tokenizer(directory)
     sampler = TorchSampler(load_model(directory, device="cpu"), tokenizer)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dph.presampling.stores.manifest import StoreManifest
+    from dph.runs.presample.stores.manifest import StoreManifest
 
 
 def stores_text(stores: Mapping[str, "StoreManifest"], places: Mapping[str, Path]) -> Iterator[str]:

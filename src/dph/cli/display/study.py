@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from dph.reporting.text_table import FORMATS, markdown
-from dph.study.all_tables import all_tables
-from dph.study.outlook import Outlook
-from dph.study.plan import DEVELOPMENT, REPORT, Plan
-from dph.study.row_files import RowFile
-from dph.study.tables import Report, choices_table
+from dph.lab.study.all_tables import all_tables
+from dph.lab.study.outlook import Outlook
+from dph.lab.study.plan import DEVELOPMENT, REPORT, Plan
+from dph.lab.study.row_files import RowFile
+from dph.lab.study.tables import Report, choices_table
+from dph.results.charts.text_table import FORMATS, markdown
 
 
 def said_status(report: Report, asked: Plan, outlook: Outlook, rows: Mapping[str, RowFile]) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from dph._base.files import make_directory, sha256
 from dph.corpus.decontaminate.stage import CHECKS
 from dph.corpus.decontaminate.test_sets import ENTRY_POINT, write_index
 from dph.corpus.shards import Corpus
@@ -10,7 +11,6 @@ from dph.corpus.stage import StageSpec
 from dph.corpus.stage_run import OnProgress, run_stage
 from dph.corpus.tasks import Workers
 from dph.errors import SettingsError
-from dph.files import make_directory, sha256
 
 DEFAULT_CHECKS = tuple(check for check in CHECKS if check != ENTRY_POINT)
 """Names of functions are left to rows of questions and answers: in 5,456 well-kept Python files

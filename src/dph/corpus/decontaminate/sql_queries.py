@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dph.verifiers.sql.tokens import Token, TokenKind, tokenize
+from dph.tasks.verifiers.sql.tokens import Token, TokenKind, tokenize
 
 LEAST_TOKENS = 6
 """A shorter query (``SELECT count(*) FROM t``) is anybody's."""

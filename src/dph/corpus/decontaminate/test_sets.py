@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dph._base.files import atomic_file
+from dph._base.files.rows import read_rows
 from dph.corpus.decontaminate.sql_queries import normalised_queries
 from dph.corpus.dedup.shingles import shingle_hashes
 from dph.corpus.tables import TableWriter, read_table
 from dph.errors import DataError
-from dph.files import atomic_file
-from dph.files.rows import read_rows
 
 WORDS = 10
 """In a row that a document must not share with a test."""

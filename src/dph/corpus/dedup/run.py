@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dph._base.files import atomic_file, make_directory, sha256
 from dph.corpus.dedup.decisions import Copy, copies_of
 from dph.corpus.dedup.marks import Marks, read_marks
 from dph.corpus.dedup.presets import Nearness
@@ -30,7 +31,6 @@ from dph.corpus.stage_run import WORK, OnProgress, finish_stage, made_once
 from dph.corpus.tables import TableWriter, read_table
 from dph.corpus.task import Notes, Task
 from dph.corpus.tasks import Workers, run_tasks
-from dph.files import atomic_file, make_directory, sha256
 
 VERSION = 1
 """Counts up when the same documents and settings give another outcome."""

@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dph._base.files import atomic_file, make_directory, sha256
+from dph._processes.workers.handler import Handler, Stage
 from dph.corpus.dedup.decisions import NEAR
 from dph.corpus.dedup.marks import MARKS
 from dph.corpus.dedup.presets import Nearness
@@ -19,8 +21,6 @@ from dph.corpus.shard_work import write_shard
 from dph.corpus.stage import Drop, Outcome
 from dph.corpus.tables import TableWriter, read_documents, read_table
 from dph.errors import DataError
-from dph.files import atomic_file, make_directory, sha256
-from dph.workers.handler import Handler, Stage
 
 MEMBERS = pa.schema(
     [("group", pa.int64()), ("id", pa.string()), ("rank", pa.int64()), ("bands", pa.binary())]

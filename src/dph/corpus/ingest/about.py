@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from dph._base.files.rows import read_rows
 from dph.errors import DataError
-from dph.files.rows import read_rows
 
 _TEXTS, _NUMBERS = ("repo", "licence", "url", "natural_language"), ("stars", "commit_time")
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dph._base.files.parquet_rows import open_parquet
+from dph._processes.workers.handler import Handler, Stage
 from dph.corpus.documents import FIELDS, DocType, Document
 from dph.corpus.shard_work import write_shard
 from dph.corpus.shards import position_range
 from dph.corpus.stage import Drop, Outcome
-from dph.files.parquet_rows import open_parquet
-from dph.workers.handler import Handler, Stage
 
 
 def make_handler(options: Mapping[str, Any]) -> Handler:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dph._base.files import only_writer, read_json, write_json
 from dph.corpus.flow import Flow
 from dph.corpus.ingest.sources import Unit
 from dph.corpus.ingest.spill import SKIPPED, SKIPPED_FILE
@@ -25,7 +26,6 @@ from dph.corpus.stage_run import OnProgress, finish_stage, whole
 from dph.corpus.task import Notes, Task
 from dph.corpus.tasks import Workers, run_tasks
 from dph.errors import DataError, SettingsError
-from dph.files import only_writer, read_json, write_json
 
 VERSION = 1
 """Counts up when the same inputs give other documents."""

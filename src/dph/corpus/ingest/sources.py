@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from dph._base.files import sha256
 from dph.corpus.ingest.about import about_sources
 from dph.corpus.ingest.directories import list_files
 from dph.corpus.ingest.git import is_repository, newest_commit
@@ -14,7 +15,6 @@ from dph.corpus.ingest.reading import printable
 from dph.corpus.ingest.rows import ROW_SUFFIXES
 from dph.corpus.shards import digest
 from dph.errors import DataError
-from dph.files import sha256
 
 ARCHIVE_SUFFIXES = (
     *(".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".zip", ".whl"),

@@ -6,6 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from dph._base.files import atomic_path, make_directory, sha256
+from dph._processes.workers.handler import Handler, Stage
 from dph.corpus.documents import Document, position
 from dph.corpus.flow import Flow
 from dph.corpus.ingest.archives import archive_files
@@ -16,8 +18,6 @@ from dph.corpus.ingest.reading import RawFile, Skip, document_of
 from dph.corpus.ingest.rows import row_documents
 from dph.corpus.ingest.sources import Kind
 from dph.corpus.tables import DOCUMENTS, TableWriter
-from dph.files import atomic_path, make_directory, sha256
-from dph.workers.handler import Handler, Stage
 
 SPILL = DOCUMENTS.append(pa.field("position", pa.uint64()))
 """The columns of a spill."""

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from dph._base.files.rows import read_rows
 from dph.corpus.decontaminate.stage import Decontamination
 from dph.corpus.decontaminate.test_sets import ENTRY_POINT, GRAM, read_index, write_index
 from dph.corpus.documents import Document
 from dph.corpus.instruct.row import InstructRow
 from dph.errors import SettingsError
-from dph.files.rows import read_rows
 
 PROMPT = "prompt"
 CHECKS = (GRAM, ENTRY_POINT, PROMPT)

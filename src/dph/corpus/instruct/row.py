@@ -1,9 +1,9 @@
 """A row of fine-tuning as texts: a prompt and a response, or messages."""
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any
 
 from dph.errors import DataError
@@ -47,7 +47,7 @@ def instruct_row(part: str, value: Any, place: str) -> InstructRow:
         raise DataError(
             f"{place}: a row has a prompt and a response, or messages; got {value!r:.80}"
         )
-    key = sha256(json.dumps(texts).encode("utf-8", "surrogatepass")).hexdigest()
+    key = hashlib.sha256(json.dumps(texts).encode("utf-8", "surrogatepass")).hexdigest()
     return InstructRow(part, value, key)
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dph._base.files import make_directory, only_writer, read_json, sha256, write_json, write_text
+from dph._base.files.rows import read_rows
 from dph.corpus.instruct.contamination import DEFAULT_CHECKS, Contamination
 from dph.corpus.instruct.row import InstructRow, instruct_row
 from dph.corpus.shards import digest
 from dph.errors import DataError, SettingsError
-from dph.files import make_directory, only_writer, read_json, sha256, write_json, write_text
-from dph.files.rows import read_rows
 
 VERSION = 1
 """Counts up when the same files and settings give other rows."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from heapq import merge
 from pathlib import Path
 
+from dph._base.files import atomic_file, make_directory, sha256
 from dph.corpus.documents import position
 from dph.corpus.flow import Flow
 from dph.corpus.mix.selection import Candidate, Selection
@@ -25,7 +26,6 @@ from dph.corpus.tables import TableWriter, read_table
 from dph.corpus.task import Notes, Task
 from dph.corpus.tasks import Workers, run_tasks
 from dph.errors import SettingsError
-from dph.files import atomic_file, make_directory, sha256
 
 VERSION = 2
 """Counts up when the same parts and settings give another mixture."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from dph._processes.workers.handler import Handler, Stage
 from dph.corpus.documents import Document, position
 from dph.corpus.shard_work import write_shard
 from dph.corpus.stage import Drop, Outcome
 from dph.corpus.tables import read_documents, read_table
-from dph.workers.handler import Handler, Stage
 
 LEFT_OUT = pa.schema([(name, pa.string()) for name in ("part", "id", "reason")])
 """The documents that a mixture leaves out."""

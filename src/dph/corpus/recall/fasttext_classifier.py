@@ -10,7 +10,7 @@ from importlib import import_module
 from itertools import zip_longest
 from pathlib import Path
 
-from dph.files import atomic_file
+from dph._base.files import atomic_file
 
 _SEED, _OTHER = "__label__seed", "__label__other"
 _DIMENSION, _BUCKETS, _EPOCHS, _RATE = 64, 200_000, 5, 0.5

@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from dph._base.files.rows import read_rows
 from dph.errors import DataError
-from dph.files.rows import read_rows
 
 _LABELS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 

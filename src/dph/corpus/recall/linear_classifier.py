@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dph.files import atomic_file
+from dph._base.files import atomic_file
 
 _FEATURES = 2**18
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from dph.files import write_text
+from dph._base.files import write_text
 
 
 class Pieces:

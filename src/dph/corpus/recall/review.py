@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dph._base.files import write_text
+from dph._base.files.rows import read_rows
 from dph.corpus.recall.urls import section_of
 from dph.errors import DataError
-from dph.files import write_text
-from dph.files.rows import read_rows
 
 COLUMNS = ("pattern", "accept", "domain", "pages", "recalled", "missed", "example")
 _ANSWERS = {"yes": True, "no": False, "": None}

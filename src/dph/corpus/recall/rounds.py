@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dph._base.files import atomic_file, make_directory, sha256
 from dph.corpus.documents import Document
 from dph.corpus.recall.labelled import measure
 from dph.corpus.recall.learnt import QUANTILES, Domain, Learnt, Round
@@ -29,7 +30,6 @@ from dph.corpus.tables import TableWriter, read_table
 from dph.corpus.task import Notes, Task
 from dph.corpus.tasks import Workers, run_tasks
 from dph.errors import DataError
-from dph.files import atomic_file, make_directory, sha256
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from dph._base.files import atomic_file, read_json, sha256, write_json
 from dph.corpus.extra import require
 from dph.corpus.recall.classifier import packages_of
 from dph.corpus.recall.labelled import read_labels
@@ -26,7 +27,6 @@ from dph.corpus.stage_run import OnProgress, finish_stage, made_once
 from dph.corpus.tables import TableWriter
 from dph.corpus.tasks import Workers
 from dph.errors import DataError
-from dph.files import atomic_file, read_json, sha256, write_json
 
 VERSION = 2
 """Counts up when the same pages, seeds and settings give another outcome."""

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from dph._base.files import atomic_file, make_directory, sha256
+from dph._processes.workers.handler import Handler, Stage
 from dph.corpus.recall.classifier import Classifier, learn_classifier, load_classifier
 from dph.corpus.recall.pieces import Pieces, learn_pieces, load_pieces
 from dph.corpus.recall.stage import TABLE, Recalled
@@ -14,8 +16,6 @@ from dph.corpus.recall.urls import Patterns
 from dph.corpus.shard_work import write_shard
 from dph.corpus.tables import TableWriter, read_documents, read_table
 from dph.errors import DataError
-from dph.files import atomic_file, make_directory, sha256
-from dph.workers.handler import Handler, Stage
 
 EXAMPLES = pa.schema([("seed", pa.bool_()), ("text", pa.string())])
 """What a round learns from."""

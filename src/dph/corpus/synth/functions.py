@@ -5,7 +5,7 @@ In this order a draft is dropped for
 * what cannot be read: ``program``, ``instruction``, ``tests``, ``entry_point`` (``draft``);
 * ``impure``: it reaches outside of itself (``purity``);
 * ``hard_coded``: it knows its tests (``hard_coded``);
-* ``fails``: it does not pass its tests, twice, in a confined process (``dph.sandbox``);
+* ``fails``: it does not pass its tests, twice, in a confined process (``dph._processes.sandbox``);
 * ``weak``: a function that does no work passes them, or more than ``survivors`` of its mutants do.
 """
 
@@ -18,8 +18,8 @@ from dph.corpus.synth.judged import Judged
 from dph.corpus.synth.mutants import mutants, stubs
 from dph.corpus.synth.purity import PURE_MODULES, impurity
 from dph.records import Outcome
-from dph.verifiers.code.task import CodeTask
-from dph.verifiers.code.verifier import CodePair, CodeVerifier
+from dph.tasks.verifiers.code.task import CodeTask
+from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
 
 MOST_MUTANTS = 12
 _AGAIN = 2

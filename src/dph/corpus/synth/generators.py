@@ -1,6 +1,6 @@
 """Who writes: a function of your own, or a server that speaks OpenAI's protocol.
 
-A model of ours, sampled here, is ``dph.rollout.writer``; this package loads no torch.
+A model of ours, sampled here, is ``dph.model.sampler.writer``; this package loads no torch.
 """
 
 import http.client
@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
+from dph._base.import_path import load_callable
 from dph.errors import SettingsError, StageError
-from dph.import_path import load_callable
 
 _MOST_BYTES = 4_000_000
 _TRIES, _PAUSE = 5, 2.0

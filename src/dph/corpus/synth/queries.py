@@ -18,7 +18,7 @@ from typing import Any
 from dph.corpus.synth.judged import Judged
 from dph.corpus.synth.mutants import spread
 from dph.records import Outcome
-from dph.verifiers.sql.verifier import SQLPair, SQLVerifier
+from dph.tasks.verifiers.sql.verifier import SQLPair, SQLVerifier
 
 _FENCE = re.compile(r"```[ \t]*\w*[^\n`]*\n(.*?)```", re.DOTALL)
 _MARK = re.compile(r"^\W*question\W*", re.IGNORECASE)

@@ -11,6 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from dph._base.files import write_text
+from dph._base.files.parts import TableParts
 from dph.corpus.documents import DocType, Document, position
 from dph.corpus.shard_work import write_shard
 from dph.corpus.shards import Corpus, digest, shard_name
@@ -19,8 +21,6 @@ from dph.corpus.stage_run import OnProgress, finish_stage, made_once
 from dph.corpus.synth.prompts import SQL, VERSION
 from dph.corpus.synth.seeds import Seed, seeds_digest
 from dph.corpus.synth.writing import Writer, Written
-from dph.files import write_text
-from dph.files.parts import TableParts
 
 ROWS = pa.schema(
     [

@@ -13,9 +13,9 @@ from dph.corpus.synth.draft import Draft, parsed
 from dph.corpus.synth.hard_coded import inputs_beside
 from dph.corpus.synth.purity import impurity
 from dph.records import Outcome, Verdict
-from dph.verifiers.code.extraction import extract_program
-from dph.verifiers.code.task import CodeTask
-from dph.verifiers.code.verifier import CodePair, CodeVerifier
+from dph.tasks.verifiers.code.extraction import extract_program
+from dph.tasks.verifiers.code.task import CodeTask
+from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
 
 _INPUTS = 16
 

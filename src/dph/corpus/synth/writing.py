@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from dph._base.randomness import derived_seed
 from dph.corpus.synth.draft import Draft
 from dph.corpus.synth.functions import FunctionJudge
 from dph.corpus.synth.generators import Generator
@@ -15,9 +16,8 @@ from dph.corpus.synth.prompts import PROMPTS, SQL
 from dph.corpus.synth.queries import Query, QueryJudge
 from dph.corpus.synth.second import disagreements, second_prompt
 from dph.corpus.synth.seeds import Seed
-from dph.randomness import derived_seed
-from dph.verifiers.code.verifier import CodeVerifier
-from dph.verifiers.sql.verifier import SQLVerifier
+from dph.tasks.verifiers.code.verifier import CodeVerifier
+from dph.tasks.verifiers.sql.verifier import SQLVerifier
 
 _T = TypeVar("_T")
 

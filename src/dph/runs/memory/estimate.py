@@ -7,12 +7,12 @@ measured beside this by ``make bench`` (benchmarks/README.md).
 
 from dataclasses import dataclass
 
+from dph.recipe import Recipe
 from dph.runs.memory.load import Load
 from dph.runs.memory.shape import ModelShape
-from dph.settings import Recipe
 
 _TABLE = 2**24
-"""Logits above which they are computed in blocks (`dph.forward.logprobs`)."""
+"""Logits above which they are computed in blocks (`dph.model.forward.logprobs`)."""
 _BLOCKS = 4 * 2**20 * 4
 """Bytes of the buffers of blocks."""
 _STATES_8_BIT = 2 * (1 + 4 / 256)

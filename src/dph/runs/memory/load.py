@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from dph.settings import Recipe
+from dph.recipe import Recipe
 
 _PREFILL, _PREFILL_ON_CPU = 8192, 2048
-"""Prompt tokens that the sampler runs at once (`dph.rollout.torch.shared_forward`)."""
+"""Prompt tokens that the sampler runs at once (`dph.model.sampler.torch.shared_forward`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,9 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
+from dph._base.files import read_json
 from dph.errors import DataError, ModelError
-from dph.files import read_json
-from dph.settings.adapter import ALL_LINEAR, AdapterSettings
+from dph.recipe.adapter import ALL_LINEAR, AdapterSettings
 
 _LAYER = re.compile(r"(^|\.)(layers|h|blocks)\.\d+\.")
 

@@ -1,5 +1,6 @@
 """What is wrong with the things that a recipe names, found in about a second, without torch."""
 
+from dph.recipe import Recipe
 from dph.runs.memory import Device
 from dph.runs.preflight.data import NamedProblems, count_errors, read_data
 from dph.runs.preflight.databases import check_databases
@@ -11,7 +12,6 @@ from dph.runs.preflight.objective import check_objective
 from dph.runs.preflight.prompts import check_prompts
 from dph.runs.preflight.shots import check_shots
 from dph.runs.preflight.stores import check_stores
-from dph.settings import Recipe
 
 __all__ = ["Findings", "preflight"]
 

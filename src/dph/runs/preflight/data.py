@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from dph.errors import DataError
-from dph.hub import problems_file
+from dph.model.hub import problems_file
+from dph.recipe import Recipe
+from dph.recipe.hub_names import hub_file
 from dph.records import Problem
 from dph.runs.preflight.findings import Findings
-from dph.settings import Recipe
-from dph.settings.hub_names import hub_file
 from dph.tasks.problems import load_problems, malformed_rows
 
 _ROWS_TOLD = 5

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from dph.recipe import Recipe
 from dph.runs.preflight.data import NamedProblems
 from dph.runs.preflight.findings import Findings
-from dph.settings import Recipe
 
 _HEADER = b"SQLite format 3\x00"
 

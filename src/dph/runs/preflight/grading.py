@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 
 from dph.errors import DphError
+from dph.recipe import Recipe
 from dph.records import Outcome, Problem, Verdict
 from dph.runs.preflight.data import NamedProblems
 from dph.runs.preflight.findings import Findings
 from dph.runs.verifier_maker import verifier_maker
-from dph.settings import Recipe
 from dph.tasks.styles import make_style
-from dph.verifiers import unknown_verifier
-from dph.verifiers.base import Verifier
-from dph.verifiers.code.task import FIELDS as CODE_FIELDS
+from dph.tasks.verifiers import unknown_verifier
+from dph.tasks.verifiers.base import Verifier
+from dph.tasks.verifiers.code.task import FIELDS as CODE_FIELDS
 
 _GOLDS = ("answer", "gold_sql", "gold")
 """Where the usual data rows have their gold answer, which is a response that can be graded."""

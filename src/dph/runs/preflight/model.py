@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dph._base.files import read_json
 from dph.errors import DataError, ModelError
-from dph.files import read_json
-from dph.hub import is_on_hub, model_directory
+from dph.model.hub import is_on_hub, model_directory
+from dph.recipe import ModelSettings, Recipe
+from dph.recipe.extras import PEFT, TORCHAO
 from dph.runs.preflight.findings import Findings
-from dph.settings import ModelSettings, Recipe
-from dph.settings.extras import PEFT, TORCHAO
 
 _CONTEXT = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx")
 """What configs call the longest row of tokens."""

@@ -4,12 +4,12 @@ import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 
+from dph._base.import_path import is_import_path, require_one_module
 from dph.errors import DphError
-from dph.import_path import is_import_path, require_one_module
-from dph.presampling.manifest import read_manifest
+from dph.recipe import Recipe
+from dph.recipe.objective import TermSettings
 from dph.runs.preflight.findings import Findings
-from dph.settings import Recipe
-from dph.settings.objective import TermSettings
+from dph.runs.presample.manifest import read_manifest
 
 
 def check_objective(recipe: Recipe, findings: Findings) -> None:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dph.models.chat_template import chat_text, with_variables
-from dph.models.prompts import chat_messages
+from dph.model.chat_template import chat_text, with_variables
+from dph.model.prompts import chat_messages
+from dph.recipe import DataSettings
 from dph.records import Problem
 from dph.runs.preflight.tokenizer import TokenizerFiles
-from dph.settings import DataSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

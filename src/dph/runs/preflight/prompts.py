@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 from dph.errors import ModelError, SettingsError
-from dph.models.prompts import NO_TEMPLATE
+from dph.model.prompts import NO_TEMPLATE
+from dph.recipe import Recipe
 from dph.runs.preflight.data import NamedProblems
 from dph.runs.preflight.findings import Findings
 from dph.runs.preflight.model import ModelFiles
 from dph.runs.preflight.prompt_lengths import PromptLengths, longest_first, prompt_lengths
 from dph.runs.preflight.tokenizer import TokenizerFiles, read_tokenizer
-from dph.settings import Recipe
 
 _MEASURED = 512
 """Prompts of a file that are turned into tokens, the longest first: about a second's worth."""

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dph.errors import DphError
+from dph.recipe import Recipe
 from dph.runs.preflight.data import NamedProblems
 from dph.runs.preflight.findings import Findings
 from dph.runs.shots import recipe_shots, require_no_shown_test
-from dph.settings import Recipe
 
 
 def check_shots(

@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 
-from dph.agreement.golds import GOLDS
+from dph._base.import_path import is_import_path, require_one_module
 from dph.errors import DphError
-from dph.import_path import is_import_path, require_one_module
-from dph.presampling.stores.manifest import read_store_manifest
-from dph.presampling.stores.prompts import Known, file_prompts, store_prompts
+from dph.recipe import Recipe, StoreSettings
+from dph.recipe.prompt_file import PromptFileSettings
+from dph.recipe.store_use import require_files
 from dph.records import Problem
 from dph.runs.preflight.data import NamedProblems
 from dph.runs.preflight.findings import Findings
-from dph.settings import Recipe, StoreSettings
-from dph.settings.prompt_file import PromptFileSettings
-from dph.settings.store_use import require_files
+from dph.runs.presample.stores.manifest import read_store_manifest
+from dph.runs.presample.stores.prompts import Known, file_prompts, store_prompts
+from dph.tasks.agreement.golds import GOLDS
 
 
 def check_stores(

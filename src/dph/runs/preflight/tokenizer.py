@@ -7,9 +7,9 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
+from dph._base.files import read_json
 from dph.errors import DataError, ModelError
-from dph.files import read_json
-from dph.models.chat_template import Templates
+from dph.model.chat_template import Templates
 
 _UNSAID = object()
 _SPECIAL = tuple(f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"))
@@ -92,7 +92,7 @@ def _special_tokens(configs: list[Mapping[str, Any]]) -> dict[str, str]:
         if isinstance(text, str):
             found[name] = text
     if "eos_token" in found:
-        found.setdefault("pad_token", found["eos_token"])  # as dph.models.loading has it
+        found.setdefault("pad_token", found["eos_token"])  # as dph.model.loading has it
     return found
 
 

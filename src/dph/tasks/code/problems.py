@@ -6,15 +6,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from dph._base.files.rows import read_rows
 from dph.errors import DataError, SettingsError
-from dph.files.rows import read_rows
 from dph.records import Outcome, Problem
 from dph.tasks.code.humaneval import humaneval_problem
 from dph.tasks.code.livecodebench import livecodebench_problem
 from dph.tasks.code.mbpp import mbpp_problem
 from dph.tasks.code.row import CodeProblem
-from dph.verifiers.code.task import parse_task
-from dph.verifiers.code.verifier import CodePair, CodeVerifier
+from dph.tasks.verifiers.code.task import parse_task
+from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
 
 CODE_SETS: Mapping[str, Callable[[Mapping[str, Any], str], CodeProblem]] = MappingProxyType(
     {

@@ -17,7 +17,7 @@ from dph.errors import DataError
 from dph.tasks.sql.retrieval.bm25 import BM25
 from dph.tasks.sql.retrieval.words import queries
 from dph.tasks.sql.schema_text import Examples
-from dph.verifiers.sql.executor import database_uri
+from dph.tasks.verifiers.sql.executor import database_uri
 
 _LONGEST_TEXT = 40
 _FIRST_VALUES = 2

@@ -10,20 +10,20 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from dph.closing import Closing
+from dph._base.closing import Closing
+from dph._processes.workers.handler import Stage
+from dph._processes.workers.pool import Reply, WorkerPool
+from dph._processes.workers.verdicts import how_it_ended
 from dph.records import Outcome
 from dph.tasks.sql.prompt import database_file
 from dph.tasks.sql.questions import SQLQuestion
-from dph.verifiers.sql.executor import (
+from dph.tasks.verifiers.sql.executor import (
     SQLFailure,
     SQLLimits,
     database_uri,
     execute_sql,
     limit_memory,
 )
-from dph.workers.handler import Stage
-from dph.workers.pool import Reply, WorkerPool
-from dph.workers.verdicts import how_it_ended
 
 _GRACE_SECONDS = 1.0
 _AT_ONCE = 256

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dph._base.files import read_json
+from dph._base.files.rows import read_rows
 from dph.errors import DataError
-from dph.files import read_json
-from dph.files.rows import read_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

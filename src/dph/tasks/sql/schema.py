@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dph._base.files import read_json
 from dph.errors import DataError
-from dph.files import read_json
-from dph.verifiers.sql.executor import database_uri
+from dph.tasks.verifiers.sql.executor import database_uri
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from enum import Enum, auto
 from itertools import pairwise
 
-from dph.verifiers.sql.extraction import extract_sql
-from dph.verifiers.sql.tokens import Token, TokenKind, tokenize
+from dph.tasks.verifiers.sql.extraction import extract_sql
+from dph.tasks.verifiers.sql.tokens import Token, TokenKind, tokenize
 
 SQL_STYLES = ("plain", "cte", "nested", "alias", "steps")
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from dph.lazy import lazy_names
+from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.tasks.verl.files import problems_to_verl, verl_to_problems

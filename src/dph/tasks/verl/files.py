@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dph._base.files import atomic_path, make_directory
+from dph._base.files.rows import read_rows
 from dph.errors import DataError, SettingsError
-from dph.files import atomic_path, make_directory
-from dph.files.rows import read_rows
 from dph.tasks.problems import distinct, problem_line, stream_problems
 from dph.tasks.verl.rows import KEPT, problem_of_row, verl_row
 

@@ -1,0 +1,1 @@
+"""The floor of the package: files, import paths, lazy names, randomness and provenance."""

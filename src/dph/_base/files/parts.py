@@ -1,0 +1,125 @@
+"""Finished pieces of a long job, kept until the whole is written: a kill costs one piece."""
+
+import logging
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import Enum, auto
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dph._base.files.atomic import atomic_file
+from dph._base.files.directories import make_directory
+from dph._base.files.documents import read_json, write_json
+from dph.errors import DataError
+
+logger = logging.getLogger(__name__)
+
+_JOB = "job.json"
+
+
+class Earlier(Enum):
+    """What becomes of the pieces that an earlier job left in the directory."""
+
+    KEPT_IF_SAME = auto()
+    """Those of the same job are kept; others are removed, with a warning."""
+    REQUIRED_SAME = auto()
+    """Those of the same job are kept; others are an error."""
+    REMOVED = auto()
+    """The job starts from nothing."""
+
+
+class Parts:
+    """Numbered files in a directory, and the job that they belong to (``job.json``).
+
+    The directory appears with the first piece, if it is not there. Pieces may be written by
+    several threads, but by one process.
+
+    Args:
+        directory: where they are kept.
+        job: all that the pieces depend on; JSON.
+        suffix: of the files.
+        earlier: what becomes of the pieces that are there.
+
+    Raises:
+        DataError: there are pieces of another job, and ``earlier`` requires the same.
+    """
+
+    def __init__(
+        self, directory: Path, *, job: Mapping[str, Any], suffix: str, earlier: Earlier
+    ) -> None:
+        self._directory, self._job, self._suffix = directory, dict(job), suffix
+        self._starting = Lock()
+        if directory.exists():
+            self._take_over(earlier)
+        make_directory(directory.parent)
+
+    def path(self, index: int) -> Path:
+        """Where piece ``index`` lies, or will lie."""
+        return self._directory / f"{index:06d}{self._suffix}"
+
+    @contextmanager
+    def writing(self, index: int) -> Iterator[Path]:
+        """A temporary file that becomes piece ``index`` if the block succeeds."""
+        with self._starting:
+            if not (self._directory / _JOB).exists():
+                write_json(make_directory(self._directory) / _JOB, self._job)
+        with atomic_file(self.path(index)) as temporary:
+            yield temporary
+
+    def remove(self) -> None:
+        """Remove all pieces; the whole is written."""
+        if self._directory.exists():
+            shutil.rmtree(self._directory)
+
+    def _take_over(self, earlier: Earlier) -> None:
+        found = self._found_job()
+        if found == self._job and earlier is not Earlier.REMOVED:
+            return
+        pieces = sorted(self._directory.glob("[!.]*"))
+        if earlier is Earlier.REQUIRED_SAME and pieces:
+            raise DataError(
+                f"{self._directory} belongs to another job (another {self._changes(found)}); "
+                "give the same input and options, or start again without --resume"
+            )
+        if earlier is Earlier.KEPT_IF_SAME and pieces:
+            logger.warning("%s holds pieces of a job with other settings: removed", self._directory)
+        for path in pieces:  # the job's own file, which a lock may stand beside, is the last
+            path.unlink()
+
+    def _found_job(self) -> Any:
+        try:
+            return read_json(self._directory / _JOB)
+        except DataError:  # not there, or cut off: whatever pieces there are belong to no job
+            return None
+
+    def _changes(self, found: Any) -> str:
+        known = found if isinstance(found, dict) else {}
+        return ", ".join(key for key in self._job if known.get(key) != self._job[key]) or "format"
+
+
+class TableParts(Parts):
+    """Parts that are tables of a job named by a digest; those of another job are removed."""
+
+    def __init__(self, directory: Path, *, digest: str) -> None:
+        super().__init__(
+            directory, job={"digest": digest}, suffix=".parquet", earlier=Earlier.KEPT_IF_SAME
+        )
+
+    def read(self, index: int) -> pa.Table | None:
+        """The piece ``index``, or None if it is not finished (or damaged, with a warning)."""
+        path = self.path(index)
+        try:
+            return pq.read_table(path) if path.exists() else None
+        except (OSError, pa.ArrowException):
+            logger.warning("%s is damaged: it is made again", path)
+            return None
+
+    def write(self, index: int, table: pa.Table) -> None:
+        """Keep the piece ``index``; with the first one the directory appears."""
+        with self.writing(index) as path:
+            pq.write_table(table, path, compression="zstd")

@@ -1,0 +1,184 @@
+"""Files of rows: parquet, JSON lines or CSV, the last two also gzipped. The one reader of them.
+
+Every row comes with the place where it stands, for messages. Only a batch of rows is in memory.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dph._base.files.parquet_rows import open_parquet, parquet_tables
+from dph._base.files.plain import plain_value
+from dph._base.files.text_rows import csv_header, csv_rows, json_lines, json_rows
+from dph.errors import DataError
+
+
+class RowFormat(Enum):
+    """How the rows of a file are written."""
+
+    PARQUET = "parquet"
+    JSONL = "jsonl"
+    CSV = "csv"
+
+
+_FORMATS = {
+    ".parquet": RowFormat.PARQUET,
+    ".jsonl": RowFormat.JSONL,
+    ".jsonl.gz": RowFormat.JSONL,
+    ".csv": RowFormat.CSV,
+    ".csv.gz": RowFormat.CSV,
+}
+SUFFIXES = tuple(_FORMATS)
+"""What the name of a file of rows can end in."""
+
+_BATCH_ROWS = 1024
+"""Rows of a parquet file that are Python objects at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some consecutive rows; ``table`` holds the same if they come from parquet."""
+
+    rows: list[dict[str, Any]]
+    table: pa.Table | None = None
+
+    def without(self, names: Sequence[str]) -> "Chunk":
+        """The same rows without these columns."""
+        rows = [
+            {name: value for name, value in row.items() if name not in names} for row in self.rows
+        ]
+        if self.table is None:
+            return Chunk(rows)
+        return Chunk(
+            rows, self.table.drop_columns([n for n in self.table.column_names if n in names])
+        )
+
+
+def row_format(path: Path) -> RowFormat:
+    """How the rows of a file are written, by its name.
+
+    Raises:
+        DataError: the name ends in something else.
+    """
+    for suffix, found in _FORMATS.items():
+        if path.name.endswith(suffix):
+            return found
+    raise DataError(f"{path} must end in one of {', '.join(SUFFIXES)}")
+
+
+def read_rows(path: Path, *, columns: Sequence[str] | None = None) -> Iterator[tuple[str, Any]]:
+    """Each row as JSON, and where it stands: ``<path>, line 3``, or ``row 3`` of a parquet file.
+
+    A row of a parquet or CSV file is a dict; a line of JSON may be anything. Dates and decimals of
+    a parquet file become text, and all values of a CSV file are text. Lines and rows count from 1.
+
+    Args:
+        path: the file.
+        columns: of a parquet file, those to read [default: all]; unknown ones are left out.
+
+    Raises:
+        DataError: the file is missing or of another kind, or a row cannot be read.
+    """
+    found = _require_file(path)
+    if found is RowFormat.JSONL:
+        yield from json_rows(path)
+    elif found is RowFormat.CSV:
+        yield from csv_rows(path)
+    else:
+        number = 0
+        for table in parquet_tables(path, _BATCH_ROWS, columns):
+            for row in _table_rows(table, path):
+                number += 1
+                place = f"{path}, row {number}"
+                yield (
+                    place,
+                    {name: plain_value(value, f"{place}, {name}") for name, value in row.items()},
+                )
+
+
+def read_chunks(path: Path, size: int) -> Iterator[Chunk]:
+    """The file's rows, ``size`` at a time; one empty chunk if it has none.
+
+    Values of a parquet file are as pyarrow has them, so that they can be written back.
+
+    Raises:
+        DataError: the file cannot be read, or a line is not a JSON object.
+    """
+    empty = True
+    for chunk in _chunks(path, size):
+        empty = False
+        yield chunk
+    if empty:
+        schema = open_parquet(path).schema_arrow if _is_parquet(path) else None
+        yield Chunk([], schema.empty_table() if schema is not None else None)
+
+
+def count_rows(path: Path) -> int:
+    """How many rows a file has; blank lines do not count.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    match _require_file(path):
+        case RowFormat.PARQUET:
+            return int(open_parquet(path).metadata.num_rows)
+        case RowFormat.JSONL:
+            return sum(1 for _ in json_lines(path))
+        case RowFormat.CSV:
+            return sum(1 for _ in csv_rows(path))
+
+
+def column_names(path: Path) -> tuple[str, ...]:
+    """The columns of a parquet or CSV file, or the fields of a jsonl file's first row.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    match _require_file(path):
+        case RowFormat.PARQUET:
+            return tuple(open_parquet(path).schema_arrow.names)
+        case RowFormat.JSONL:
+            return tuple(next(_objects(path), {}))
+        case RowFormat.CSV:
+            return csv_header(path)
+
+
+def _chunks(path: Path, size: int) -> Iterator[Chunk]:
+    if _is_parquet(path):
+        for table in parquet_tables(path, size):
+            yield Chunk(_table_rows(table, path), table)
+        return
+    rows = _objects(path)
+    while chunk := list(islice(rows, size)):
+        yield Chunk(chunk)
+
+
+def _objects(path: Path) -> Iterator[dict[str, Any]]:
+    for place, row in read_rows(path):
+        if not isinstance(row, dict):
+            raise DataError(f"{place}: a row is a JSON object, got {row!r:.80}")
+        yield row
+
+
+def _table_rows(table: pa.Table, path: Path) -> list[dict[str, Any]]:
+    try:
+        rows: list[dict[str, Any]] = table.to_pylist()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} has text that is not UTF-8: {error}") from error
+    return rows
+
+
+def _is_parquet(path: Path) -> bool:
+    return _require_file(path) is RowFormat.PARQUET
+
+
+def _require_file(path: Path) -> RowFormat:
+    found = row_format(path)
+    if not path.is_file():
+        raise DataError(f"there is no file {path}")
+    return found

@@ -1,0 +1,64 @@
+"""Which code made a result: the commit, and the versions of what decides its numbers.
+
+A wheel holds its commit (``hatch_build.py`` writes it). A checkout is asked by git.
+"""
+
+import platform
+import subprocess
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+UNKNOWN = "unknown"
+CHANGED = "+changes"
+"""Follows the commit of a checkout whose package has changes that are not committed."""
+_HERE = Path(__file__).parents[1]
+_IN_WHEEL = _HERE / "commit.txt"
+_DECIDING = ("dph-rl", "torch", "transformers", "tokenizers", "numpy")
+
+
+@cache
+def code_commit() -> str:
+    """The commit of this package, in hex; ``unknown`` outside a checkout and a built wheel.
+
+    >>> len(code_commit()) >= len(UNKNOWN)
+    True
+    """
+    if _IN_WHEEL.exists():
+        return _IN_WHEEL.read_text(encoding="ascii").strip()
+    return commit_of(_HERE)
+
+
+def commit_of(directory: Path) -> str:
+    """The commit that a directory of a git checkout is at, with a mark where it was changed."""
+    commit = _git(directory, "rev-parse", "HEAD")
+    if not commit:
+        return UNKNOWN
+    changed = _git(directory, "status", "--porcelain", "--", ".")
+    return commit + CHANGED if changed else commit
+
+
+def versions(kernels: str) -> str:
+    """Python, the packages that decide numbers, and the kernels that torch computes with.
+
+    ``kernels`` is ``torch.backends.cpu.get_cpu_capability()``. Those of another processor round
+    differently: a model trained with AVX2 has other bits than one trained with AVX-512.
+    """
+    found = [f"python {platform.python_version()}"]
+    found += [f"{name} {version(name)}" for name in _DECIDING]
+    return ", ".join([*found, f"{platform.machine()} {kernels}"])
+
+
+def _git(directory: Path, *words: str) -> str | None:
+    """What git prints; None where there is no git, or no checkout."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(directory), *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=30,
+        )
+    except FileNotFoundError:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

@@ -1,0 +1,217 @@
+"""A task's tests, changed so that what they check is counted.
+
+A test that checks nothing passes whatever a program does: a function that nobody calls, a comment,
+a comparison without ``assert``. So every place that checks says when it is reached, and a test in
+which none was is no test. What fails says so, too: an assertion may fail in a thread, or where the
+tests print that it did and go on. And every statement says that it begins, for it sees the
+arguments of earlier calls as they were left (dph._processes.sandbox.left).
+"""
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import CodeType, MappingProxyType
+from typing import Any
+
+from dph._processes.sandbox.deciding import deciding_names
+from dph._processes.sandbox.swallowing import swallows
+from dph._processes.sandbox.syntax import (
+    asserts,
+    awaits_failure,
+    checks_something,
+    has_call,
+    is_idle,
+    kind_of,
+    last_name,
+    may_fail,
+    one_by_one,
+)
+from dph._processes.sandbox.twins import rename_twins
+
+BEGINS, AFTER, SEEN = "__dph_begins__", "__dph_after__", "__dph_seen__"
+"""Names that changed tests call: a statement begins, a call is over, an argument after one."""
+REACHED, CHECKED, LOOPS = "__dph_reached__", "__dph_checked__", "__dph_loops__"
+"""A check is reached, a call is one, a loop around checks begins."""
+HELD, FAILED, HANDLED = "__dph_held__", "__dph_failed__", "__dph_handled__"
+"""An assertion held, one fails, an exception is handled."""
+NOTHING: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        **dict.fromkeys((BEGINS, REACHED, LOOPS, HELD, HANDLED), lambda *_: None),
+        **dict.fromkeys((AFTER, SEEN, CHECKED, FAILED), lambda value, *_: value),
+    }
+)
+"""Functions of these names for code in which nothing is counted: a setup's."""
+_SETUP = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_SETUP_LINES = (*_SETUP, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.If, ast.With, ast.Try)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.If)
+SOLUTION_MODULES = frozenset({"solution", "solutions", "program", "submission", "answer"})
+"""Modules that tests import the program from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """A text of tests, compiled.
+
+    Attributes:
+        checks: how many places in it check something.
+        is_setup: it only defines and imports, or asserts True: other texts use what it brings.
+        truths: names of functions whose result alone decides an assertion.
+        is_asynchronous: it may wait for coroutines itself.
+    """
+
+    code: CodeType
+    checks: int
+    is_setup: bool
+    truths: frozenset[str]
+    is_asynchronous: bool
+
+
+def checked(text: str, name: str, *, finds_truths: bool = True) -> Checked:
+    """Compile a text of tests; ``name`` is its file's in tracebacks.
+
+    Args:
+        text: Python.
+        name: its file's.
+        finds_truths: whether ``truths`` are asked for.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError, OverflowError: as ``compile``.
+    """
+    tree = ast.parse(text, name)
+    rename_twins(tree)
+    body = [each for each in tree.body if not _is_docstring(each)]
+    is_setup = bool(body) and all(isinstance(e, _SETUP_LINES) or is_idle(e) for e in body)
+    truths = deciding_names(tree) if finds_truths else frozenset()
+    counting = _Counting()
+    tree = ast.fix_missing_locations(counting.visit(tree))
+    return Checked(
+        code=compile(tree, name, "exec"),
+        checks=counting.checks,
+        is_setup=is_setup,
+        truths=truths,
+        is_asynchronous="async" in text or "await" in text,
+    )
+
+
+class _Counting(ast.NodeTransformer):
+    """Adds the calls; the lines of the tests stay theirs."""
+
+    def __init__(self) -> None:
+        self.checks = 0
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        for field in ("body", "orelse", "finalbody"):
+            statements = getattr(node, field, None)
+            if isinstance(statements, list) and statements:
+                setattr(node, field, list(self._statements(statements)))
+        for handler in getattr(node, "handlers", ()):
+            handler.body = list(self._statements(handler.body))
+        for name, value in ast.iter_fields(node):
+            if name in ("body", "orelse", "finalbody", "handlers") and isinstance(value, list):
+                continue
+            if isinstance(value, ast.AST):
+                setattr(node, name, self.visit(value))
+            elif isinstance(value, list):
+                value[:] = [self.visit(v) if isinstance(v, ast.AST) else v for v in value]
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if asserts(last_name(node.func)):
+            self.checks += 1
+            node.func = _call(CHECKED, node.func)
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        """``f(x) == 1 and x == before``: the second sees what the first did to arguments."""
+        self.generic_visit(node)
+        last = node.values[-1]
+        node.values = [_call(AFTER, e) if has_call(e) else e for e in node.values[:-1]] + [last]
+        return node
+
+    def visit_Tuple(self, node: ast.Tuple) -> ast.AST:
+        return self._display(node)
+
+    def visit_List(self, node: ast.List) -> ast.AST:
+        return self._display(node)
+
+    def _display(self, node: ast.Tuple | ast.List) -> ast.AST:
+        """``(f(x), x)``: the second is what the first left."""
+        calls = [has_call(each) for each in node.elts]
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load):
+            node.elts = [
+                _call(SEEN, each) if isinstance(each, ast.Name) and any(calls[:place]) else each
+                for place, each in enumerate(node.elts)
+            ]
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        """``if not ...: raise``, so that it is known that it failed."""
+        self.generic_visit(node)
+        error = ast.Call(ast.Name("AssertionError", ast.Load()), [node.msg] if node.msg else [], [])
+        of_assertion = ast.Constant(value=True)
+        fails = ast.Raise(_call(FAILED, ast.copy_location(error, node), of_assertion))
+        fails = ast.copy_location(fails, node)
+        return ast.copy_location(ast.If(ast.UnaryOp(ast.Not(), node.test), [fails], []), node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        self.generic_visit(node)
+        kind = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+        if node.exc is not None and isinstance(kind, ast.Name) and kind.id == "AssertionError":
+            node.exc = _call(FAILED, node.exc)
+        return node
+
+    def _statements(self, statements: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+        for statement in statements:
+            if _is_docstring(statement) or _is_future(statement):
+                yield statement
+                continue
+            if isinstance(statement, ast.ImportFrom) and _is_star_of_solution(statement):
+                continue  # its names are looked up where they are used
+            for each in one_by_one(statement):
+                yield _told(BEGINS, each, ast.Constant(int(kind_of(each))))
+                if checks_something(each):
+                    self.checks += 1
+                    yield _told(REACHED, each, ast.Constant(isinstance(each, ast.Assert)))
+                elif isinstance(each, _LOOPS) and may_fail([each]):
+                    yield _told(LOOPS, each)
+                raises = isinstance(each, ast.With) and awaits_failure(each)
+                if isinstance(each, ast.Try):
+                    self._tell_handlers(each)
+                holds = isinstance(each, ast.Assert) and checks_something(each)
+                yield self.visit(each)
+                if holds:
+                    yield _told(HELD, each)
+                if raises:
+                    yield _told(HANDLED, each)
+
+    def _tell_handlers(self, statement: ast.Try) -> None:
+        wanted = may_fail([*statement.body, *statement.orelse])
+        for handler in statement.handlers:
+            told = [] if swallows(handler) else [_told(HANDLED, handler)]
+            if wanted:  # what has to be raised was
+                self.checks += 1
+                told.append(_told(REACHED, handler, ast.Constant(value=False)))
+            handler.body = [*told, *handler.body]
+
+
+def _told(name: str, where: ast.AST, *given: ast.expr) -> ast.stmt:
+    statement = ast.Expr(ast.Call(ast.Name(name, ast.Load()), list(given), []))
+    return ast.copy_location(statement, where) if hasattr(where, "lineno") else statement
+
+
+def _call(name: str, given: ast.expr, *more: ast.expr) -> ast.expr:
+    return ast.copy_location(ast.Call(ast.Name(name, ast.Load()), [given, *more], []), given)
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _is_future(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+
+
+def _is_star_of_solution(statement: ast.ImportFrom) -> bool:
+    return statement.module in SOLUTION_MODULES and statement.names[0].name == "*"

@@ -1,0 +1,219 @@
+"""All that keeps a program apart, made once, put on by every child that runs one.
+
+The parts are tried one by one when it is made, and what this machine does not offer is listed in
+``missing``. None of them needs root.
+
+=============== ================================================== ============================
+part            what it keeps a program from                       offered by
+=============== ================================================== ============================
+limits          memory, CPU time, descriptors, file sizes          every Linux
+system calls    processes, network, signals, looking into others   x86_64, aarch64
+files           reading outside of Python, writing outside of /tmp Linux 6.2 with Landlock
+namespaces      network, other processes; a private /tmp           where users may make them
+=============== ================================================== ============================
+
+Without the private /tmp nothing can be written at all.
+"""
+
+import ctypes
+import os
+import signal
+import struct
+import sys
+import sysconfig
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from dph._processes.sandbox import kernel
+from dph._processes.sandbox.landlock import FileRules
+from dph._processes.sandbox.limits import Limits, apply_limits
+from dph._processes.sandbox.namespaces import Scratch, leave_the_others
+from dph._processes.sandbox.seccomp import SystemCallFilter
+
+PARTS = ("system calls", "files", "namespaces")
+"""What can be missing, and what tests leave out."""
+
+_READABLE = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom")
+_DEVICES = ("/dev/null", "/dev/zero")
+_SCRATCH_PLACES = ("/tmp", "/var/tmp", "/dev/shm", "/mnt")
+_CAPSET_VERSION, _DAC_READ_SEARCH = 0x20080522, 2
+_FIRST_OTHER_USER, _OTHER_USERS = 1_900_000_000, 100_000
+
+
+class Confinement:
+    """Made in the process that forks the children, which ``enter`` it.
+
+    ``leave_the_others`` has been called before, by ``separate``, if it could be.
+
+    Args:
+        limits: of each child.
+        separated: what ``separate`` returned.
+        number: tells this confinement from others of the machine: root's children become a user
+            of that number.
+        without: parts that are left out, of PARTS.
+    """
+
+    def __init__(
+        self, limits: Limits, *, separated: str, number: int, without: Collection[str] = ()
+    ) -> None:
+        self._limits = limits
+        self.missing: list[str] = []
+        self._scratch: Scratch | None = None
+        self._rules: FileRules | None = None
+        self._filter: SystemCallFilter | None = None
+        self._user: int | None = None
+        try:
+            if separated:
+                raise OSError(separated)
+            place = _scratch_place()
+            self._scratch = Scratch(place, size=limits.file_bytes, entries=limits.files)
+            os.environ["TMPDIR"] = str(place)
+        except OSError as error:
+            self.missing.append(f"namespaces ({error.strerror or error})")
+            os.chdir("/")
+        self._make_rules("files" in without)
+        self._make_filter("system calls" in without)
+        if os.getuid() == 0:
+            self._change_user(_FIRST_OTHER_USER + number % _OTHER_USERS)
+
+    def enter(self, seconds: float, parent: int) -> None:
+        """Confine the caller, a child with one thread, for the rest of its life.
+
+        Raises:
+            OSError: a part that was there is not any more.
+        """
+        os.setsid()
+        if self._user is not None:
+            _become(self._user)
+        _drop_capabilities(keep_reading=self._user is not None)
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+        kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+        apply_limits(self._limits, seconds=seconds, threads=self._threads())
+        if self._rules is not None:
+            self._rules.restrict()
+        if self._filter is not None:
+            self._filter.install(os.getpid())
+
+    def _threads(self) -> int | None:
+        """The limit of the user's processes and threads, None where others would be counted too.
+
+        Without the filter there may be no thread, because there must be no process.
+        """
+        if self._filter is None:
+            return 0
+        # Linux counts a namespace's processes apart from 5.14 on; Landlock is younger.
+        apart = None not in (self._scratch, self._rules) and os.getuid() != 0
+        return self._limits.threads if apart or self._user is not None else None
+
+    def clean(self) -> None:
+        """Make an end of what the last program wrote."""
+        if self._scratch is None or self._scratch.is_clean():
+            return
+        self._scratch.renew()
+        if self._rules is not None:
+            self._rules.close()
+            self._rules = self._file_rules()
+
+    def _make_rules(self, left_out: bool) -> None:
+        try:
+            if left_out:
+                raise OSError("left out")
+            self._rules = self._file_rules()
+        except OSError as error:
+            self.missing.append(f"files ({error.strerror or error})")
+
+    def _make_filter(self, left_out: bool) -> None:
+        try:
+            if left_out:
+                raise OSError("left out")
+            made = SystemCallFilter(writes=self._rules is not None)
+            _try_in_a_child(lambda: _install(made))
+            self._filter = made
+        except OSError as error:
+            self.missing.append(f"system calls ({error.strerror or error})")
+
+    def _change_user(self, user: int) -> None:
+        """Let root's children be nobody. Without file rules they could not read Python then."""
+        try:
+            if self._rules is None:
+                raise OSError("there are no file rules")
+            _try_in_a_child(lambda: _become(user))
+            self._user = user
+        except OSError as error:
+            self.missing.append(f"another user than root ({error.strerror or error})")
+
+    def _file_rules(self) -> FileRules:
+        python = {sys.prefix, sys.base_prefix, sys.exec_prefix, sysconfig.get_path("stdlib")}
+        readable = [Path(each) for each in (*_READABLE, *sorted(python))]
+        writable = [Path(each) for each in _DEVICES]
+        if self._scratch is not None:
+            writable.append(self._scratch.path)
+        return FileRules(readable=readable, writable=writable)
+
+
+def _scratch_place() -> Path:
+    """A directory that the interpreter can do without.
+
+    Raises:
+        OSError: Python lies in all of them.
+    """
+    needed = [Path(each).resolve() for each in (sys.prefix, sys.base_prefix, *sys.path) if each]
+    for name in _SCRATCH_PLACES:
+        place = Path(name).resolve()
+        if place.is_dir() and not any(each.is_relative_to(place) for each in needed):
+            return place
+    raise OSError(f"Python lies in each of {', '.join(_SCRATCH_PLACES)}")
+
+
+def separate(without: Collection[str] = ()) -> str:
+    """Leave the other processes; '' or the reason why not."""
+    if "namespaces" in without:
+        return "left out"
+    try:
+        _try_in_a_child(leave_the_others)  # half of it would be worse than nothing
+        leave_the_others()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def _try_in_a_child(action: Callable[[], None]) -> None:
+    """Whether the kernel takes what cannot be taken back.
+
+    Raises:
+        OSError: it does not.
+    """
+    child = os.fork()
+    if child == 0:
+        try:
+            action()
+        except OSError as error:
+            os._exit(error.errno or 1)
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code:
+        raise OSError(abs(code), os.strerror(abs(code)))
+
+
+def _install(filter_: SystemCallFilter) -> None:
+    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+    filter_.install(os.getpid())
+
+
+def _become(user: int) -> None:
+    """Be another user, who owns nothing, but still may read where the file rules allow it."""
+    kernel.prctl(kernel.PR_SET_KEEPCAPS, 1)
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+
+
+def _drop_capabilities(*, keep_reading: bool) -> None:
+    """Give up all privileges, for good; ``keep_reading`` keeps that of reading any file."""
+    kept = 1 << _DAC_READ_SEARCH if keep_reading else 0
+    header = ctypes.create_string_buffer(struct.pack("<Ii", _CAPSET_VERSION, 0), 8)
+    sets = struct.pack("<6I", kept, kept, 0, 0, 0, 0)
+    kernel.capset(header, ctypes.create_string_buffer(sets, len(sets)))

@@ -1,0 +1,168 @@
+"""The global names of a task's tests: their own, Python's, the task's, and the program's."""
+
+import builtins
+import random
+import sys
+import types
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from dph._processes.sandbox.checks import SOLUTION_MODULES
+from dph._processes.sandbox.pytest_stand_in import stand_in
+from dph._processes.sandbox.remote import Remote, RemoteProgram
+from dph._processes.sandbox.source import prefix_alone
+from dph._processes.sandbox.syntax import asserts
+
+_USUAL_NAMES = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot", "sp": "scipy"}
+_USUAL_SOURCES = ("math", "itertools", "collections", "functools", "typing", "re", "random")
+"""Modules whose names tests often forget to import."""
+
+
+class TaskError(Exception):
+    """The task's own code does not work."""
+
+
+class TestNames(dict[str, Any]):
+    """What the tests lack is Python's, or the task's, or else the program's.
+
+    A name that tests forget to import is never the program's where Python or an installed package
+    has it: ``isclose`` is that of ``math``. Where the task says what is called (``entry_point``),
+    the program brings that alone, and its classes (``Point``) and constants (``LIMIT``).
+    """
+
+    __test__ = False  # no class of tests, whatever its name
+
+    def __init__(self, program: RemoteProgram, entry_point: str, prefix: str) -> None:
+        super().__init__({"__name__": "__main__", "__builtins__": builtins})
+        self._program = program
+        self._entry_point, _, self._method = entry_point.partition(".")
+        self._of_prefix = _Prefix(prefix, self._entry_point)
+        self.functions: set[str] = set()
+
+    def __missing__(self, name: str) -> Any:
+        if self._entry_point and name in ("candidate", self._entry_point):
+            named = self._program.named(self._entry_point)
+            is_method = self._method and name == "candidate"
+            return getattr(named(), self._method) if is_method else named
+        if hasattr(builtins, name):
+            raise KeyError(name)
+        if (found := _usual(name)) is not None:
+            return found
+        if name not in self._program.names:
+            raise KeyError(name)
+        if name in self._of_prefix:
+            return self._of_prefix[name]
+        return self._theirs(name)
+
+    def _theirs(self, name: str) -> Any:
+        """A name of the program's that nobody else has."""
+        is_class = name in self._program.classes and name[:1].isupper()
+        if self._entry_point and not is_class and not name.isupper():
+            raise TaskError(f"the tests use {name}, which neither they nor their setup define")
+        value = self._program.constant(name)
+        if not is_class and callable(value):
+            self.functions.add(name)
+        return self._program.named(name) if callable(value) else value
+
+    def require_one_function(self, truths: frozenset[str]) -> None:
+        """Refuse tests in which one of several functions of the program says whether all is right.
+
+        Raises:
+            TaskError: names it.
+        """
+        deciding = sorted(name for name in self.functions if name in truths or asserts(name))
+        if deciding and len(self.functions) > 1 and not self._entry_point:
+            raise TaskError(
+                f"the tests call {', '.join(sorted(self.functions))}, and {deciding[0]} decides: "
+                "say by entry_point which is the program's, and define the other"
+            )
+
+
+class _Prefix(dict[str, Any]):
+    """What the beginning of the answers defines, which is the task's own: made when it is asked."""
+
+    def __init__(self, prefix: str, entry_point: str) -> None:
+        super().__init__()
+        self._source: str | None = prefix_alone(prefix, entry_point) if prefix else ""
+
+    def __contains__(self, name: object) -> bool:
+        if self._source is not None:
+            source, self._source = self._source, None
+            names = {"__name__": "prefix"}
+            try:
+                exec(compile(source, "<prefix>", "exec"), names)
+            except (Exception, SystemExit) as error:
+                raise TaskError(f"the prefix failed: {type(error).__name__}: {error}") from error
+            self.update(names)
+        return super().__contains__(name)
+
+
+class _Solution(types.ModuleType):
+    """The program as a module: ``from solution import f``."""
+
+    def __init__(self, name: str, program: RemoteProgram) -> None:
+        super().__init__(name)
+        self.__dict__["_program"] = program
+
+    def __getattr__(self, name: str) -> Any:
+        program: RemoteProgram = self.__dict__["_program"]
+        if name.startswith("__") or name not in program.names:
+            raise AttributeError(f"the program defines no {name}")
+        value = program.constant(name)
+        return program.named(name) if callable(value) else value
+
+
+def provide_modules(program: RemoteProgram, texts: Sequence[str]) -> None:
+    """Let the tests import the program and pytest; ``unittest.main`` then ends nothing."""
+    for name in SOLUTION_MODULES:
+        if name in sys.modules or find_spec(name) is None:
+            sys.modules[name] = _Solution(name, program)
+    sys.modules["pytest"] = stand_in()
+    if not any("unittest" in text for text in texts):
+        return
+    import unittest  # noqa: PLC0415 - it would be much for every fork to copy
+
+    unittest.main = unittest.TestProgram = lambda *_, **__: None  # type: ignore[assignment,misc]
+
+
+def seed_everything() -> None:
+    """Make what tests draw the same for every program."""
+    random.seed(0)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        numpy.random.seed(0)
+        make = numpy.random.default_rng
+        numpy.random.default_rng = lambda seed=None: make(0 if seed is None else seed)
+
+
+def seed_both(program: RemoteProgram) -> None:
+    """Let the tests' seeds be the program's, too: it draws in another process."""
+    _seed_both(random, "random", program)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        _seed_both(numpy.random, "numpy.random", program)
+
+
+def _seed_both(module: Any, name: str, program: RemoteProgram) -> None:
+    seed, theirs = module.seed, Remote(program, {"callable": [name, "seed"]}, f"{name}.seed")
+
+    def seeding(*given: Any, **named: Any) -> None:
+        seed(*given, **named)
+        asked = program.asked
+        theirs(*given, **named)
+        program.asked = asked  # that is no test of the program
+
+    module.seed = seeding
+
+
+def _usual(name: str) -> Any:
+    """What a name usually is that tests forgot to import."""
+    if name in _USUAL_NAMES or name in sys.stdlib_module_names:
+        try:
+            return import_module(_USUAL_NAMES.get(name, name))
+        except ImportError:
+            return None
+    for module in _USUAL_SOURCES:
+        if (found := getattr(import_module(module), name, None)) is not None:
+            return found
+    return None

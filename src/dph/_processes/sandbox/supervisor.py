@@ -1,0 +1,285 @@
+"""The parent's side: programs run in processes that are told nothing, and always ended."""
+
+import fcntl
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dph._base.closing import Closing
+from dph._base.import_path import search_path
+from dph._processes.sandbox.limits import Limits
+from dph.errors import SettingsError, VerifierError
+from dph.records import Outcome
+
+_LARGEST = 1 << 20
+_READ = 65536
+_START_SECONDS = 60.0
+_ERRORS_KEPT = 4096
+_HEADER = 8
+_NO_MESSAGE = "the tests sent what is no verdict"
+_ADD_SEALS, _SEALS = 1033, 0b1111
+"""F_ADD_SEALS; F_SEAL_SEAL, _SHRINK, _GROW and _WRITE. Only on Linux does ``fcntl`` know them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a script ended.
+
+    ``code`` is that of its process, negative for a signal, None if it had to be killed.
+    ``output`` is what it printed, as far as ``over_output`` does not say that it was too much;
+    ``errors`` the end of what it wrote to standard error. ``seconds`` is how long it ran.
+    """
+
+    code: int | None
+    output: bytes
+    errors: str
+    over_output: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepLimits:
+    """Seconds for one step (the setup, loading the program, one test), and for all of them."""
+
+    each: float
+    in_all: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What a judge said. ``outcome`` is None if it did not come to a verdict.
+
+    ``stage`` is then the one that took longer than it may, if ``late``, or in which the judge died.
+    """
+
+    outcome: Outcome | None
+    reason: str = ""
+    stage: str = ""
+    late: bool = False
+
+
+class Sandbox(Closing):
+    """Starts a zygote (dph._processes.sandbox.zygote), and processes by it.
+
+    From one thread at a time; it ends with the thread that made it. ``missing`` names what this
+    machine does not offer.
+
+    Args:
+        limits: of every process.
+        without: parts of the confinement to leave out, of dph._processes.sandbox.confinement.PARTS.
+        preload: modules to load once for all programs, as far as they are installed.
+
+    Raises:
+        SettingsError: this is not Linux.
+        VerifierError: the zygote does not start.
+    """
+
+    def __init__(
+        self, limits: Limits, *, without: Collection[str] = (), preload: Sequence[str] = ()
+    ) -> None:
+        if sys.platform != "linux":
+            raise SettingsError(f"programs are run on Linux, this is {sys.platform}")
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "dph._processes.sandbox.zygote"],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                env={"PYTHONPATH": search_path(), "PYTHONHASHSEED": "0", "LANG": "C.UTF-8"},
+            )
+        self._control.settimeout(_START_SECONDS)
+        hello = {"limits": asdict(limits), "without": sorted(without), "preload": list(preload)}
+        self.missing: tuple[str, ...] = tuple(self._ask(hello)["missing"])
+
+    def start(self, role: str, descriptors: Sequence[int], *, seconds: float) -> int:
+        """Start a process with descriptors of the caller's; its number for ``end``."""
+        pid: int = self._ask({"start": role, "seconds": seconds}, descriptors)["pid"]
+        return pid
+
+    def end(self, pid: int, seconds: float) -> int | None:
+        """How a process ended by itself within this time, else None; all others are ended, too."""
+        self._control.settimeout(_START_SECONDS + seconds)
+        status: int | None = self._ask({"end": pid, "seconds": seconds})["status"]
+        return status
+
+    def clear(self) -> dict[int, int]:
+        """End all processes, remove what they wrote, and say how they ended."""
+        status = self._ask({"clear": True})["status"]
+        return {int(pid): code for pid, code in status.items()}
+
+    def run_script(
+        self, source: str, stdin: str, *, seconds: float, output_bytes: int = 16_000_000
+    ) -> Ended:
+        """Run a program with an input to its end, or for that time."""
+        job = memory_file(json.dumps({"mode": "script", "source": source}))
+        given = memory_file(stdin)
+        out, their_out = os.pipe()
+        err, their_err = os.pipe()
+        try:
+            pid = self.start("program", (job, given, their_out, their_err), seconds=seconds)
+        finally:
+            for descriptor in (job, given, their_out, their_err):
+                os.close(descriptor)
+        started = time.monotonic()
+        deadline = started + seconds
+        try:
+            output, errors, over = _read_both(out, err, deadline, output_bytes)
+        finally:
+            os.close(out)
+            os.close(err)
+        code = self.end(pid, 0.0 if over else max(0.0, deadline - time.monotonic()))
+        code = None if over else code
+        text = errors.decode("utf-8", "replace").strip()
+        took = time.monotonic() - started
+        return Ended(code=code, output=output, errors=text, over_output=over, seconds=took)
+
+    def run_tests(
+        self,
+        program: Mapping[str, Any],
+        tests: Mapping[str, Any],
+        limits: StepLimits,
+        *,
+        solution: Mapping[str, Any] | None = None,
+    ) -> Judged:
+        """Let a judge test a program, which is in another process.
+
+        Args:
+            program: ``source``, ``prefix`` and ``entry_point`` (dph._processes.sandbox.program).
+            tests: ``setup``, ``tests``, ``calls``, ``entry_point`` and ``prefix``
+                (dph._processes.sandbox.judge).
+            limits: of time.
+            solution: a program whose values are the expected ones of calls.
+        """
+        ours, judges = socket.socketpair()
+        descriptors = [memory_file(json.dumps(dict(tests))), judges.detach()]
+        with ours:
+            try:
+                for each in (program, *([solution] if solution is not None else [])):
+                    descriptors.append(self._start_called(each, limits.in_all))
+                self.start("judge", descriptors, seconds=limits.in_all)
+            finally:
+                for descriptor in descriptors:
+                    os.close(descriptor)
+            judged = _listen(ours, limits)
+        self.clear()
+        return judged
+
+    def _start_called(self, program: Mapping[str, Any], seconds: float) -> int:
+        """Start a program that is called; the descriptor of the connection to it."""
+        ours, theirs = socket.socketpair()
+        file = memory_file(json.dumps({"mode": "calls", **program}))
+        with theirs:
+            try:
+                self.start("program", (file, theirs.fileno()), seconds=seconds)
+            finally:
+                os.close(file)
+        return ours.detach()
+
+    def close(self) -> None:
+        """End everything. Closing twice is harmless."""
+        self._control.close()
+        if self._process.poll() is None:
+            try:
+                self._process.wait(timeout=5.0)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+    def _ask(self, message: Any, descriptors: Sequence[int] = ()) -> Any:
+        try:
+            socket.send_fds(self._control, [json.dumps(message).encode()], descriptors)
+            data = self._control.recv(_LARGEST)
+        except OSError as error:
+            raise VerifierError(f"the process that starts programs is gone: {error}") from error
+        if not data:
+            code = self._process.wait()
+            raise VerifierError(f"the process that starts programs ended with code {code}")
+        return json.loads(data)
+
+
+def _listen(judge: socket.socket, limits: StepLimits) -> Judged:
+    """Wait for a verdict; every step may take its time, and all of them theirs.
+
+    Raises:
+        VerifierError: the judge did not even start.
+    """
+    buffer, stage = b"", ""
+    deadline = end = time.monotonic() + _START_SECONDS
+    while True:
+        while len(buffer) < _HEADER or len(buffer) < _HEADER + _size(buffer):
+            if _size(buffer) > _LARGEST:
+                return Judged(outcome=Outcome.BAD_GOLD, reason=_NO_MESSAGE)
+            judge.settimeout(max(0.001, deadline - time.monotonic()))
+            data, late = _received(judge)
+            if not data:
+                if not stage:
+                    raise VerifierError("the process that tests programs did not start")
+                return Judged(outcome=None, stage=stage, late=late)
+            buffer += data
+        size = _HEADER + _size(buffer)
+        try:
+            kind, *said = json.loads(buffer[_HEADER:size])
+            buffer = buffer[size:]
+            if kind == "verdict":
+                return Judged(outcome=Outcome(said[0]), reason=str(said[1]))
+        except (ValueError, TypeError, IndexError):
+            return Judged(outcome=Outcome.BAD_GOLD, reason=_NO_MESSAGE)
+        now = time.monotonic()
+        end = end if stage else now + limits.in_all
+        stage = str(said[0])
+        deadline = min(end, now + limits.each)
+
+
+def _received(judge: socket.socket) -> tuple[bytes, bool]:
+    """What came, and whether nothing did in time."""
+    try:
+        return judge.recv(_READ), False
+    except TimeoutError:
+        return b"", True
+    except ConnectionResetError:
+        return b"", False
+
+
+def _size(buffer: bytes) -> int:
+    return int.from_bytes(buffer[:_HEADER], "little")
+
+
+def memory_file(text: str) -> int:
+    """A descriptor of a text that nobody can change any more, at its beginning."""
+    descriptor = os.memfd_create("text", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(text.encode("utf-8", "surrogatepass"))
+    fcntl.fcntl(descriptor, _ADD_SEALS, _SEALS)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _read_both(out: int, err: int, deadline: float, most: int) -> tuple[bytes, bytes, bool]:
+    """All of one pipe and the end of the other, until both close, the deadline, or too much."""
+    parts: list[bytes] = []
+    size, errors = 0, b""
+    poll = select.poll()
+    open_ends = {out, err}
+    for descriptor in open_ends:
+        poll.register(descriptor, select.POLLIN)
+    while open_ends and (left := deadline - time.monotonic()) > 0:
+        for descriptor, _ in poll.poll(left * 1000):
+            data = os.read(descriptor, _READ)
+            if not data:
+                poll.unregister(descriptor)
+                open_ends.discard(descriptor)
+            elif descriptor == out:
+                parts.append(data)
+                size += len(data)
+            else:
+                errors = (errors + data)[-_ERRORS_KEPT:]
+        if size > most:
+            return b"", errors, True
+    return b"".join(parts), errors, False

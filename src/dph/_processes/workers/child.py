@@ -1,0 +1,146 @@
+"""The child process of a WorkerPool: ``python -m dph._processes.workers.child``.
+
+One JSON value a line on stdin and stdout:
+
+* parent: ``{"handler": "module:factory", "options": {...}, "parent": pid, "seconds": s}``
+* child: ``["ready"]``, or ``["failed", reason]`` and it exits
+* parent: a request, any JSON value; the next may follow at once
+* child: any number of ``["stage", name]`` or ``["stage", name, limit]``, then
+  ``["ok", value, seconds]`` or ``["error", reason, seconds]``
+* child: ``["retire", reason]`` after a reply if it has come to hold too much memory. It answers
+  nothing more; the parent replaces it.
+
+``factory(options)`` returns the handler, called as ``handler(request, stage)``. What the handler
+prints goes to stderr, whatever writes it. The child ends when its stdin closes or its parent
+dies, also in the middle of a request.
+"""
+
+import json
+import os
+import resource
+import select
+import threading
+import time
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from dph._base.import_path import load_callable
+from dph._processes.workers.handler import Handler, Stage
+from dph.errors import DphError
+
+_PARENT_CHECK_MILLISECONDS = 2000
+_REASON_CHARACTERS = 1000
+_CPU_MARGIN_SECONDS = 30
+_MEMORY_GROWTH = 256_000_000
+"""What a worker may hold more than at its start; the allocator does not give back all it got."""
+_LONG_SECONDS = 0.02
+"""A request that is shorter cannot have come to hold that much."""
+
+
+def main() -> None:
+    """Serve requests until stdin closes."""
+    source, sink = _private_channel()
+    hello = json.loads(source.readline())
+    threading.Thread(
+        target=_exit_with_parent, args=(source.fileno(), hello["parent"]), daemon=True
+    ).start()
+    serve(source, sink, hello)
+
+
+def serve(source: BinaryIO, sink: BinaryIO, hello: dict[str, Any]) -> None:
+    """Make the handler that ``hello`` names and answer the requests from ``source``."""
+
+    def send(*message: Any) -> None:
+        sink.write(json.dumps(message).encode() + b"\n")
+        sink.flush()
+
+    def stage(name: str, *seconds: float) -> None:
+        _limit_processor_time(seconds[0] if seconds else hello["seconds"])
+        send("stage", name, *seconds)
+
+    try:
+        handler: Handler = load_callable(hello["handler"])(hello["options"])
+    except DphError as error:
+        send("failed", str(error))
+        return
+    except Exception as error:  # noqa: BLE001 - a user's module may raise anything
+        send("failed", _describe(error))
+        return
+    send("ready")
+    enough = resident_bytes() + _MEMORY_GROWTH
+    for line in source:
+        _limit_processor_time(hello["seconds"])
+        answer, seconds = _answer(handler, json.loads(line), stage)
+        sink.write(answer)
+        sink.flush()
+        if seconds > _LONG_SECONDS and resident_bytes() > enough:
+            send("retire", f"it holds {resident_bytes()} bytes")
+            return
+
+
+def resident_bytes() -> int:
+    """The memory that this process occupies; 0 where the system does not tell."""
+    try:
+        pages = Path("/proc/self/statm").read_bytes().split()[1]
+    except OSError:
+        return 0
+    return int(pages) * resource.getpagesize()
+
+
+def _answer(handler: Handler, request: Any, stage: Stage) -> tuple[bytes, float]:
+    """The answer as a line, and the seconds it took."""
+    started = time.perf_counter()
+    try:
+        kind, content = "ok", handler(request, stage)
+        seconds = time.perf_counter() - started
+        return _line(kind, content, seconds), seconds
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - told to the parent, which raises
+        seconds = time.perf_counter() - started
+        return _line("error", _describe(error), seconds), seconds
+
+
+def _line(kind: str, content: Any, seconds: float) -> bytes:
+    return json.dumps([kind, content, round(seconds, 6)]).encode() + b"\n"
+
+
+def _describe(error: BaseException) -> str:
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return text[:_REASON_CHARACTERS]
+
+
+def _private_channel() -> tuple[BinaryIO, BinaryIO]:
+    """Take stdin and stdout away from everything else in the process, C code included."""
+    source, sink = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    os.close(nothing)
+    return os.fdopen(source, "rb"), os.fdopen(sink, "wb")
+
+
+def _exit_with_parent(descriptor: int, parent: int) -> None:
+    """End the process when nobody can write to ``descriptor`` any more, or the parent is gone."""
+    poll = select.poll()
+    poll.register(descriptor, 0)  # a hang-up is reported always, and nothing else should be
+    while not poll.poll(_PARENT_CHECK_MILLISECONDS) and os.getppid() == parent:
+        pass
+    os._exit(0)
+
+
+def _limit_processor_time(seconds: float) -> None:
+    """Let the kernel end a request that holds the interpreter lock after the parent has died.
+
+    Until then the parent's own limit comes first.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    threads = os.cpu_count() or 1
+    soft = int(time.process_time() + seconds * threads) + _CPU_MARGIN_SECONDS
+    if hard != resource.RLIM_INFINITY:
+        soft = min(soft, hard)
+    resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
+
+
+if __name__ == "__main__":
+    # A request that dies of a signal is an everyday event here, not one to dump core for.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    main()

@@ -1,0 +1,60 @@
+"""What an engine would be started with, as text that a shell takes: nothing is started."""
+
+import shlex
+import sys
+from pathlib import Path
+
+import torch
+
+from dph.engines.stages import trl_stage, verl_stage
+from dph.engines.stages.prompts import longest_prompt
+from dph.engines.stages.stage import is_installed
+from dph.engines.stages.trl_arguments import trl_arguments
+from dph.engines.stages.verl_overrides import PROBLEMS
+from dph.runs.workbench import Workbench
+
+
+def commands_text(bench: Workbench, directory: Path) -> str:
+    """The commands, one setting a line, after the checks that a run begins with.
+
+    The engine need not be installed: the commands may be for another machine, and their Python is
+    that of its ``PATH`` then.
+
+    Raises:
+        DphError: the engine cannot have the recipe.
+    """
+    engine, installed = bench.recipe.train.engine, is_installed(bench.recipe)
+    text = {"trl": _of_trl, "verl": _of_verl}[engine](
+        bench, directory, python=sys.executable if installed else "python"
+    )
+    if installed:
+        return text
+    return f"# {engine} is not installed here: for an environment in which it is\n\n{text}"
+
+
+def _of_trl(bench: Workbench, directory: Path, *, python: str) -> str:
+    trl_stage.require_possible(bench)
+    cuda = bench.recipe.model.device != "cpu" and torch.cuda.is_available()
+    fields = trl_arguments(bench.recipe, directory, longest_prompt=longest_prompt(bench), cuda=cuda)
+    return "\n".join(
+        [
+            "# the fields of DPHConfig",
+            *(f"#   {name} = {value!r}" for name, value in fields.items()),
+            shlex.join(trl_stage.trl_command(bench.recipe, directory, python=python)),
+        ]
+    )
+
+
+def _of_verl(bench: Workbench, directory: Path, *, python: str) -> str:
+    verl_stage.require_possible(bench)
+    run = verl_stage.run_of(bench, directory)
+    problems = run.place / PROBLEMS
+    plain = shlex.quote(str(problems.with_suffix(".jsonl")))
+    convert = f"dph convert --to verl --input {plain} --out {shlex.quote(str(problems))}"
+    parts = [f"# the problems of {bench.recipe.data.train}, of any format, as {plain}\n{convert}"]
+    pool = verl_stage.pool_is_missing(bench, directory)
+    for command in verl_stage.commands(run, pool=pool, python=python):
+        variables = [f"{name}={shlex.quote(v)}" for name, v in command.environment.items()]
+        words = [*variables, *map(shlex.quote, command.words)]
+        parts.append(f"# {command.what}\n" + " \\\n  ".join(words))
+    return "\n\n".join(parts)

@@ -1,0 +1,18 @@
+"""DPH-RL inside unmodified TRL: ``DPHTrainer`` is ``trl.GRPOTrainer`` plus the rehearsal term.
+
+Needs the extra ``dph-rl[trl]``. docs/integrations.md has a script and what was tested.
+"""
+
+try:
+    import trl as _trl  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ImportError(
+        'dph.engines.trl needs TRL: pip install "dph-rl[trl]" (trl>=1.16,<2)'
+    ) from error
+
+from dph.engines.trl.config import DPHConfig
+from dph.engines.trl.dataset import problems_dataset
+from dph.engines.trl.rewards import reward_function
+from dph.engines.trl.trainer import DPHTrainer
+
+__all__ = ["DPHConfig", "DPHTrainer", "problems_dataset", "reward_function"]

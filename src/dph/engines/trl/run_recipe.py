@@ -1,0 +1,133 @@
+"""``python -m dph.engines.trl.run_recipe RUN``: trains the recipe of a run directory.
+
+``dph run --engine trl`` starts it, once or by accelerate. It goes on from TRL's newest checkpoint
+and leaves the weights in ``RUN/trl/model``.
+"""
+
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel, TrainerCallback
+from transformers.trainer_utils import get_last_checkpoint
+
+from dph._processes.jobs.parent import end_with_parent
+from dph.engines.stages.child import ERROR
+from dph.engines.stages.prompts import longest_prompt, problems_to_explore
+from dph.engines.stages.trl_arguments import trl_arguments
+from dph.engines.stages.trl_names import SECONDS, VERDICT
+from dph.engines.stages.trl_stage import LOG, MODEL
+from dph.engines.trl.config import DPHConfig
+from dph.engines.trl.dataset import problems_dataset
+from dph.engines.trl.rewards import reward_function
+from dph.engines.trl.trainer import DPHTrainer
+from dph.errors import DphError
+from dph.model.policies import load_policy
+from dph.model.prompts import stop_token_ids
+from dph.recipe import load_recipe
+from dph.records import Outcome, Verdict
+from dph.runs.train.optimizer import make_optimizer, make_schedule
+from dph.runs.workbench import Workbench, open_workbench
+
+
+def train(directory: Path) -> None:
+    """Train the recipe in ``directory``.
+
+    Raises:
+        DphError: as ``DPHTrainer`` does.
+    """
+    recipe = load_recipe(directory / "recipe.toml")
+    with open_workbench(recipe) as bench:
+        trainer = make_trainer(bench, directory)
+        output = Path(trainer.args.output_dir)
+        trainer.train(resume_from_checkpoint=get_last_checkpoint(str(output)))
+        trainer.save_model(str(output / MODEL))  # whole once every process has ended well
+
+
+def make_trainer(bench: Workbench, directory: Path) -> DPHTrainer:
+    """The trainer of the run in ``directory``, with this package's model, rewards and optimizer."""
+    recipe, data = bench.recipe, bench.recipe.data
+    cuda = recipe.model.device != "cpu" and torch.cuda.is_available()
+    args = DPHConfig(
+        **trl_arguments(recipe, directory, longest_prompt=longest_prompt(bench), cuda=cuda)
+    )
+    policy = _policy(bench)
+    optimizer = make_optimizer(policy, recipe.train, seed=recipe.seed)
+    trainer = DPHTrainer(
+        model=policy,
+        reward_funcs=reward_function(
+            bench.verifier,
+            stop_token_ids=stop_token_ids(bench.tokenizer, policy, recipe.sampling.stop),
+            observe=lambda log, verdicts: _log_verdicts(log, verdicts),
+        ),
+        args=args,
+        train_dataset=problems_dataset(
+            [bench.asked(problem) for problem in problems_to_explore(bench, directory)],
+            chat=data.chat is True,
+            system_prompt=data.system_prompt,
+        ),
+        processing_class=bench.tokenizer,
+        optimizers=(optimizer, make_schedule(optimizer, recipe.train, done=0)),
+    )
+    if trainer.accelerator.is_main_process:
+        trainer.add_callback(_Log(Path(args.output_dir) / LOG))
+    return trainer
+
+
+def _policy(bench: Workbench) -> PreTrainedModel:
+    """The initial policy on the CPU, whence TRL moves it; answers end where ours do."""
+    settings = bench.recipe.model.model_copy(
+        update={"device": "cpu", "gradient_checkpointing": False}
+    )
+    policy = load_policy(bench.initial, settings, initial=bench.initial)
+    ends = stop_token_ids(bench.tokenizer, policy, bench.recipe.sampling.stop)
+    policy.generation_config.eos_token_id = list(ends)
+    return policy
+
+
+def _log_verdicts(log: Callable[[str, float], None], verdicts: Sequence[Verdict]) -> None:
+    """The share of every outcome: all of them, for every process has to log the same names."""
+    counts = Counter(verdict.outcome for verdict in verdicts)
+    for outcome in Outcome:
+        log(f"{VERDICT}outcome_{outcome.value.lower()}", counts[outcome] / len(verdicts))
+    log(f"{VERDICT}correct", counts[Outcome.CORRECT] / len(verdicts))
+
+
+class _Log(TrainerCallback):  # type: ignore[misc]
+    """A line for each optimizer step, as ``engine_log`` reads them."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._since = time.perf_counter()
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:  # noqa: ARG002
+        """Append what TRL says of the step; its summary at the end of training is no step."""
+        if "loss" not in logs:
+            return
+        now = time.perf_counter()
+        data = {**logs, SECONDS: now - self._since}
+        self._since = now
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"step": state.global_step, "data": data}) + "\n")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Train; an error of this package is one line that ``engines.child`` finds in the log."""
+    end_with_parent()
+    try:
+        train(Path(arguments[0]))
+    except DphError as error:
+        print(f"{ERROR}{' '.join(str(error).split())}", file=sys.stderr)  # noqa: T201
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,150 @@
+"""The terms of ``[objective]`` in TRL's own settings, where TRL has them; else who can instead."""
+
+from dataclasses import fields
+from typing import Any
+
+from trl import GRPOConfig
+
+from dph.errors import SettingsError
+from dph.loss.divergences import JensenShannonDefinition, PolicyHalf
+from dph.loss.objectives import make_objective
+from dph.loss.objectives.whole_step import needs_whole_step
+from dph.recipe import ObjectiveSettings
+from dph.recipe.term import LOGPROBS, READ_IN_OWN_LOOP
+
+REDUCTIONS = {"token_mean": "dapo", "sequence_mean": "grpo", "fixed_length": "dr_grpo"}
+"""TRL's ``loss_type`` with the same denominator."""
+
+CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")
+"""The values of ``loss_type`` whose surrogate is the clipped one."""
+
+_DEFAULTS = {field.name: field.default for field in fields(GRPOConfig)}
+
+DYNAMIC_SAMPLING = (
+    "TRL trains on the groups that it has drawn and cannot draw more for a step; "
+    "`dph train` (objective.dynamic_sampling, method dapo) and verl (filter_groups) can"
+)
+DEFINITION = (
+    "the definition form needs the initial policy's log-probs of every new sample in the loss, "
+    "which TRL gives to its own KL term only; `dph train` (method dph_js_definition) can. "
+    "Its stored half alone is no divergence; divergence='jensen_shannon' is one"
+)
+
+
+def apply_terms(args: GRPOConfig, objective: ObjectiveSettings) -> None:
+    """Set TRL's fields to what the terms say; those that are not named stay TRL's own.
+
+    Raises:
+        SettingsError: TRL cannot do what is asked, or its own field says something else.
+    """
+    _refuse(objective)
+    named = objective.model_fields_set
+    if "reduction" in named:
+        _set(args, "loss_type", REDUCTIONS[objective.reduction], "reduction")
+    if "surrogate" in named:
+        _apply_surrogate(args, objective)
+    if "kl" in {term.kind for term in objective.penalties.values()}:
+        weight = sum(term.weight for term in objective.penalties.values())
+        _set(args, "beta", weight, "penalties")
+    if "advantage" in named:
+        _apply_advantage(args, objective)
+    if objective.overlong_filter:
+        _set(args, "mask_truncated_completions", True, "overlong_filter")
+    _refuse_masked_reading(args, objective)
+
+
+def own_advantage(objective: ObjectiveSettings) -> bool:
+    """Whether TRL has no such advantage, so that the trainer computes it."""
+    return objective.advantage.kind != "group"
+
+
+def _apply_surrogate(args: GRPOConfig, objective: ObjectiveSettings) -> None:
+    if args.loss_type not in CLIPPED:
+        raise SettingsError(
+            f"DPHConfig: loss_type={args.loss_type!r} is another surrogate than the 'clipped' of "
+            f"objective.surrogate: leave one of them out"
+        )
+    bounds = objective.surrogate.parameters
+    _set(args, "epsilon", bounds["clip_low"], "surrogate.clip_low")
+    _set(args, "epsilon_high", bounds["clip_high"], "surrogate.clip_high")
+
+
+def _apply_advantage(args: GRPOConfig, objective: ObjectiveSettings) -> None:
+    if not own_advantage(objective):
+        scale = {"std": "group", "none": "none"}[objective.advantage.parameters["scale"]]
+        _set(args, "scale_rewards", scale, "advantage.scale")
+        return
+    for name in ("scale_rewards", "multi_objective_aggregation"):
+        if getattr(args, name) != _DEFAULTS[name]:
+            raise SettingsError(
+                f"DPHConfig: {name}={getattr(args, name)!r} shapes TRL's own advantages, and "
+                f"objective.advantage is {objective.advantage.kind!r}: leave one of them out"
+            )
+
+
+def _refuse(objective: ObjectiveSettings) -> None:
+    if objective.dynamic_sampling:
+        raise SettingsError(f"DPHConfig cannot have dynamic_sampling=True: {DYNAMIC_SAMPLING}")
+    if objective.overlong_buffer:
+        raise SettingsError(
+            f"DPHConfig cannot have overlong_buffer={objective.overlong_buffer}: in TRL that is a "
+            "reward function of its own (trl.rewards.get_soft_overlong_punishment); `dph train` "
+            "and verl read the setting"
+        )
+    _refuse_advantage(objective)
+    terms = make_objective(objective)
+    for place, why in needs_whole_step(terms).items():
+        raise SettingsError(
+            f"DPHConfig cannot have objective.{place}: it {why}, which TRL's loss has no room for; "
+            "`dph train` can"
+        )
+    if objective.surrogate.kind != "clipped":
+        raise SettingsError(_no_room("surrogate", objective.surrogate.kind))
+    for name, penalty in objective.active_penalties.items():
+        if penalty.kind != "kl":
+            raise SettingsError(_no_room(f"penalties.{name}", penalty.kind))
+        if penalty.parameters["estimator"] != "k3":
+            raise SettingsError(
+                f"DPHConfig: objective.penalties.{name} asks for the estimator "
+                f"{penalty.parameters['estimator']!r}, and TRL's KL term is k3: `dph train` and "
+                "verl have k2"
+            )
+    for name, anchor in terms.anchors.items():
+        if isinstance(anchor.divergence, JensenShannonDefinition):
+            raise SettingsError(f"DPHConfig cannot have objective.anchors.{name}: {DEFINITION}")
+        if isinstance(anchor.divergence, PolicyHalf):
+            raise SettingsError(_no_room(f"anchors.{name}.on_policy", anchor.divergence))
+
+
+def _refuse_advantage(objective: ObjectiveSettings) -> None:
+    for name in sorted(objective.advantage_reads() & READ_IN_OWN_LOOP.keys()):
+        raise SettingsError(
+            f"DPHConfig cannot have objective.advantage = {objective.advantage.kind!r}: it reads "
+            f"{READ_IN_OWN_LOOP[name]}, which TRL's rows do not say; `dph train` can"
+        )
+
+
+def _refuse_masked_reading(args: GRPOConfig, objective: ObjectiveSettings) -> None:
+    if args.mask_truncated_completions and LOGPROBS in objective.advantage_reads():
+        raise SettingsError(
+            f"DPHConfig: objective.advantage = {objective.advantage.kind!r} reads the log-probs of "
+            "all samples, and mask_truncated_completions=True takes cut-off ones away before: "
+            "leave one of them out; `dph train` has both"
+        )
+
+
+def _no_room(place: str, kind: object) -> str:
+    return (
+        f"DPHConfig cannot have objective.{place} = {kind!r}: TRL computes its loss in one piece, "
+        "which leaves no room for it; `dph train` and verl can"
+    )
+
+
+def _set(args: GRPOConfig, name: str, wanted: Any, key: str) -> None:
+    given = getattr(args, name)
+    if given not in (_DEFAULTS[name], wanted):
+        raise SettingsError(
+            f"DPHConfig: {name}={given!r} and objective.{key}, which makes it {wanted!r}: "
+            "give it once"
+        )
+    setattr(args, name, wanted)

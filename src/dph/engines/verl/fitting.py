@@ -1,0 +1,128 @@
+"""Is the pool that of this run, and do its problems fit?"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from omegaconf import DictConfig
+from transformers import PreTrainedTokenizerBase
+
+from dph.engines.verl.prompts import prompt_ids
+from dph.engines.verl.settings import SharedSettings, TrainSettings, precision
+from dph.engines.verl.stored import open_stored
+from dph.errors import DataError, SettingsError
+from dph.loss.objectives import make_objective
+from dph.model.fingerprint import tokenizer_fingerprint
+from dph.recipe.engine_stores import EngineStore
+from dph.records import Problem
+from dph.runs.presample.diagnosis import require_usable
+from dph.runs.presample.manifest import Manifest
+from dph.runs.presample.same_policy import require_same_policy
+from dph.runs.presample.stores.manifest import read_store_manifest
+from dph.runs.presample.stores.store import load_store, require_store_of
+from dph.runs.train.preparation import require_kinds
+from dph.runs.train.rows import StoredRow
+
+
+def require_fitting_pool(
+    settings: TrainSettings,
+    config: DictConfig,
+    manifest: Manifest,
+    tokenizer: PreTrainedTokenizerBase,
+) -> None:
+    """Refuse a pool that was made from something else.
+
+    The weights are not compared here: at step 0 the engine's log-probs tell whose they are.
+
+    Raises:
+        PoolError: names what differs, both values, and what to do; or the pool holds too little.
+    """
+    require_same_policy(
+        settings.pool,
+        manifest,
+        tokenizer_fingerprint=tokenizer_fingerprint(tokenizer),
+        temperature=float(config.actor_rollout_ref.rollout.temperature),
+        dtype=precision(config),
+        also={"chat": settings.chat, "system_prompt": settings.system_prompt},
+    )
+    require_usable(
+        settings.pool,
+        manifest,
+        rehearses=settings.objective.rehearses_pool,
+        explores=int(settings.problems == "exploration"),
+    )
+
+
+def open_stores(
+    settings: TrainSettings, config: DictConfig, tokenizer: PreTrainedTokenizerBase
+) -> dict[str, Sequence[StoredRow]]:
+    """The stored answers of every anchor that weighs anything, by its name.
+
+    The pool of the run is looked at where it is rehearsed or says which problems to explore.
+
+    Raises:
+        PoolError: a store is missing, damaged, or was made from something else.
+    """
+    opened: dict[Path | EngineStore, Sequence[StoredRow]] = {}
+    if settings.reads_pool:
+        manifest, opened[settings.pool] = open_stored(settings.pool)
+        require_fitting_pool(settings, config, manifest, tokenizer)
+    stores = {}
+    for name, anchor in settings.objective.active_anchors.items():
+        if anchor.distributions is not None:
+            store = settings.stores[anchor.distributions]
+            if store not in opened:
+                opened[store] = _distributions(store, config, tokenizer)
+            stores[name] = opened[store]
+            continue
+        path = anchor.store or settings.pool
+        if path not in opened:
+            other, opened[path] = open_stored(path)
+            require_same_policy(
+                path,
+                other,
+                tokenizer_fingerprint=tokenizer_fingerprint(tokenizer),
+                temperature=float(config.actor_rollout_ref.rollout.temperature),
+                dtype=precision(config),
+            )
+        stores[name] = opened[path]
+    first = {name: found[:1] for name, found in stores.items()}
+    require_kinds(make_objective(settings.objective), first)
+    return stores
+
+
+def _distributions(
+    store: EngineStore, config: DictConfig, tokenizer: PreTrainedTokenizerBase
+) -> Sequence[StoredRow]:
+    require_store_of(
+        store.place,
+        read_store_manifest(store.place / "manifest.json"),
+        tokenizer_fingerprint=tokenizer_fingerprint(tokenizer),
+        temperature=float(config.actor_rollout_ref.rollout.temperature),
+        dtype=precision(config),
+    )
+    return load_store(store.place, tilt=store.tilt, values=store.values, targets=store.targets)
+
+
+def require_prompts_fit(
+    problems: Sequence[Problem],
+    settings: SharedSettings,
+    config: DictConfig,
+    tokenizer: PreTrainedTokenizerBase,
+) -> None:
+    """Refuse problems whose prompts are longer than verl will take, before anything starts.
+
+    Raises:
+        DataError: a prompt is empty.
+        ModelError: a prompt is a chat, and the tokenizer has no template for it.
+        SettingsError: a prompt is longer than ``rollout.prompt_length``.
+    """
+    limit = int(config.actor_rollout_ref.rollout.prompt_length)
+    for problem in problems:
+        length = len(prompt_ids(tokenizer, problem, settings))
+        if not length:
+            raise DataError(f"the prompt of problem {problem.problem_id!r} is empty")
+        if length > limit:
+            raise SettingsError(
+                f"the prompt of problem {problem.problem_id!r} has {length} tokens, above "
+                f"data.max_prompt_length={limit}"
+            )

@@ -1,0 +1,61 @@
+"""Starting verl with a trainer of ours: the checks of its own entry point, then its task runner."""
+
+import logging
+from importlib.resources import files
+from typing import Any
+
+import ray
+from omegaconf import DictConfig, open_dict
+from verl.trainer.main_ppo import TaskRunnerV1, run_ppo
+from verl.trainer.ppo.utils import need_critic, need_reference_policy
+from verl.utils.config import validate_config
+from verl.utils.device import auto_set_device
+
+from dph.errors import SettingsError
+
+logger = logging.getLogger(__name__)
+
+
+@ray.remote
+class DPHTaskRunner:
+    """verl's task runner, in a process where the trainers of this package are known.
+
+    They are imported here and not through verl's plug-ins, whose errors verl swallows.
+    """
+
+    def run(self, config: DictConfig) -> None:
+        """Run verl with ``config``."""
+        import dph.engines.verl.presampler  # noqa: PLC0415 - registers in this process
+        import dph.engines.verl.trainer  # noqa: F401, PLC0415
+
+        runner = TaskRunnerV1.__ray_metadata__.modified_class
+        runner.run(runner(), config)
+
+
+def launch(config: DictConfig, *, trainer: str) -> None:
+    """Run verl's V1 trainer registered under ``trainer``.
+
+    Raises:
+        SettingsError: the configuration asks for verl's old trainer.
+    """
+    if not config.trainer.use_v1:
+        raise SettingsError("trainer.use_v1=false: rehearsal needs verl's V1 trainers")
+    _name_agent_loops(config)
+    auto_set_device(config)
+    validate_config(
+        config=config,
+        use_reference_policy=need_reference_policy(config),
+        use_critic=need_critic(config),
+    )
+    with open_dict(config):
+        config.trainer.v1.trainer_mode = trainer
+    run_ppo(config, task_runner_class=DPHTaskRunner)
+
+
+def _name_agent_loops(config: DictConfig) -> None:
+    """Let verl's agent loop workers find ours, unless the user brings a file of loops."""
+    agent: Any = config.actor_rollout_ref.rollout.agent
+    with open_dict(agent):
+        if not agent.agent_loop_config_path:
+            path = files("dph.engines.verl").joinpath("agent_loops.yaml")
+            agent.agent_loop_config_path = str(path)

@@ -1,0 +1,217 @@
+"""The loss of a mixed micro-batch, in the form that verl's training workers call.
+
+    policy_scale * ppo_loss(policy rows) + sum of weight * penalty + sum of weight * anchor_term
+
+A divergence from stored distributions is computed where verl has logits (``distributions``).
+
+``ppo_loss`` is verl's own, with stored rows masked out and the policy's own token count as its
+denominator; penalties and ``anchor_term`` are the package's. What they divide by comes with the
+rows (``layout.row_scales``), so nothing depends on ranks or micro-batches.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from tensordict import TensorDict
+from torch import Tensor
+from verl.trainer.ppo.core_algos import agg_loss, register_policy_loss
+from verl.utils import tensordict_utils as tu
+from verl.utils.metric import AggregationType, Metric
+from verl.workers.utils.losses import ppo_loss
+from verl.workers.utils.padding import no_padding_2_padding
+
+from dph.engines.verl.distributions import VALUES, values_at_logits
+from dph.engines.verl.tensors import SCALES, STORED, gated
+from dph.engines.verl.terms import OWN_SURROGATE, own_penalties, own_surrogate
+from dph.loss.divergences import DistributionDivergence
+from dph.loss.objectives import (
+    Anchor,
+    LossBatch,
+    Objective,
+    PolicyTokens,
+    anchor_term,
+    distribution_term,
+    make_objective,
+)
+from dph.recipe import ObjectiveSettings
+
+Metrics = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyLoss:
+    """verl's loss of new answers, with the surrogate and the penalties that verl does not have.
+
+    It travels to the workers as settings: they import terms of the user's own by themselves.
+    """
+
+    actor: Any
+    """verl's ``ActorConfig``."""
+    settings: ObjectiveSettings
+    objective: Objective = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "objective", make_objective(self.settings))
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return _make, (type(self), self.actor, self.settings)
+
+    def __call__(
+        self, model_output: Any, data: TensorDict, dp_group: Any = None
+    ) -> tuple[Tensor, Metrics]:
+        """The micro-batch's part of the loss, and verl's metrics."""
+        if own_surrogate(self.settings):
+            register_policy_loss(OWN_SURROGATE)(self._surrogate)
+        loss, metrics = ppo_loss(self.actor, model_output, data, dp_group)
+        for name in own_penalties(self.settings):
+            penalty = self.objective.token_penalties[name]
+            tokens = _policy_tokens(model_output, data)
+            value = self._aggregated(penalty(tokens), tokens.mask)
+            loss = loss + self.settings.penalties[name].weight * value
+            metrics[f"dph/penalty/{name}"] = Metric(AggregationType.SUM, value.detach())
+        return loss, metrics
+
+    def _surrogate(
+        self,
+        old_log_prob: Tensor,
+        log_prob: Tensor,
+        advantages: Tensor,
+        response_mask: Tensor,
+        rollout_is_weights: Tensor | None = None,
+        **_: Any,
+    ) -> tuple[Tensor, Metrics]:
+        """In the form of verl's policy losses."""
+        mask = response_mask.bool()
+        # verl repeats a row's advantage on each of its tokens.
+        row = torch.where(mask, advantages, 0.0).sum(-1) / mask.sum(-1).clamp(min=1)
+        zeros = torch.zeros_like(log_prob)
+        tokens = PolicyTokens(
+            logprobs=torch.where(mask, log_prob, 0.0),
+            old_logprobs=torch.where(mask, old_log_prob, 0.0),
+            ref_logprobs=zeros,
+            mask=mask,
+            advantages=row,
+        )
+        term = self.objective.surrogate(tokens)
+        values = term.loss if rollout_is_weights is None else term.loss * rollout_is_weights
+        clipped = {"low": term.clipped_low, "high": term.clipped_high}
+        shares = {
+            f"actor/clipped_{side}": float((where & mask).sum() / mask.sum().clamp(min=1))
+            for side, where in clipped.items()
+        }
+        return self._aggregated(values, mask), shares
+
+    def _aggregated(self, values: Tensor, mask: Tensor) -> Tensor:
+        found: Tensor = agg_loss(
+            loss_mat=torch.where(mask, values, 0.0),
+            loss_mask=mask,
+            loss_agg_mode=self.actor.loss_agg_mode,
+            **self.actor.global_batch_info,
+        )
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerLoss(PolicyLoss):
+    """A loss function for ``TrainingWorker.set_loss_fn``, where stored rows are mixed in.
+
+    A divergence that also acts on the policy's rows needs their ``ref_log_prob``.
+    """
+
+    def __call__(
+        self,
+        model_output: Any = None,
+        data: TensorDict | None = None,
+        dp_group: Any = None,
+        student_logits: Tensor | None = None,
+    ) -> Any:
+        """The micro-batch's part of the loss, and verl's metrics with ours.
+
+        With ``student_logits`` instead: what is to come back with the log-probs, by name.
+        """
+        assert data is not None
+        if student_logits is not None:
+            return values_at_logits(student_logits, data, list(self.objective.anchors.values()))
+        return self._mixed(model_output, data, dp_group)
+
+    def _mixed(self, model_output: Any, data: TensorDict, dp_group: Any) -> tuple[Tensor, Metrics]:
+        weight, policy_tokens, policy_scale = (data[name] for name in SCALES)
+        stored = data[STORED].bool()
+        online = data.copy()
+        online["response_mask"] = gated(data["response_mask"], ~stored)
+        # At least 1: a mini-batch may hold no policy token, and 0 / 0 is NaN.
+        tu.assign_non_tensor(online, batch_num_tokens=max(float(policy_tokens[0]), 1.0))
+        loss, metrics = super().__call__(model_output, online, dp_group)
+        batch = _loss_batch(model_output, data, weight)
+        ranks = int(data["dp_size"])
+        total = float(policy_scale[0]) * loss
+        for source, (name, anchor) in enumerate(self.objective.anchors.items(), start=1):
+            # Gradients are averaged over ranks, and every token is on one rank only.
+            value = ranks * _anchor(batch, anchor, source, model_output, data)
+            total = total + anchor.weight * value
+            key = "dph/divergence" if len(self.objective.anchors) == 1 else f"dph/divergence/{name}"
+            metrics[key] = Metric(AggregationType.SUM, value.detach())
+        count = float(ranks * (weight[stored] > 0).sum())
+        return total, {
+            **metrics,
+            "dph/stored_rows": Metric(AggregationType.SUM, count),
+            "dph/log_ratio_max": Metric(AggregationType.MAX, _largest(batch, stored)),
+        }
+
+
+def _anchor(
+    batch: LossBatch, anchor: Anchor, source: int, model_output: Any, data: TensorDict
+) -> Tensor:
+    if not isinstance(anchor.divergence, DistributionDivergence):
+        return anchor_term(batch, anchor.divergence, source=source)
+    values = no_padding_2_padding(model_output[VALUES], data)
+    return distribution_term(batch, anchor.divergence, values, source=source)
+
+
+def _make(cls: type[PolicyLoss], actor: Any, settings: ObjectiveSettings) -> PolicyLoss:
+    return cls(actor=actor, settings=settings)
+
+
+def _policy_tokens(model_output: Any, data: TensorDict) -> PolicyTokens:
+    mask = data["response_mask"].to_padded_tensor(0).bool()
+    logprobs = torch.where(mask, no_padding_2_padding(model_output["log_probs"], data), 0.0)
+    old = data["old_log_probs"].to_padded_tensor(0.0)
+    reference = torch.zeros_like(old)
+    if "ref_log_prob" in data:
+        reference = torch.where(mask, data["ref_log_prob"].to_padded_tensor(0.0), 0.0)
+    advantages = data["advantages"].to_padded_tensor(0.0)
+    return PolicyTokens(
+        logprobs=logprobs,
+        old_logprobs=torch.where(mask, old, 0.0),
+        ref_logprobs=reference,
+        mask=mask,
+        advantages=torch.where(mask, advantages, 0.0).sum(-1) / mask.sum(-1).clamp(min=1),
+    )
+
+
+def _loss_batch(model_output: Any, data: TensorDict, weight: Tensor) -> LossBatch:
+    source = data[STORED].long()
+    logprobs = no_padding_2_padding(model_output["log_probs"], data)
+    old = data["old_log_probs"].to_padded_tensor(0.0)
+    reference = old
+    if "ref_log_prob" in data:
+        own = data["ref_log_prob"].to_padded_tensor(0.0)
+        reference = torch.where(source.bool()[:, None], old, own)
+    return LossBatch(
+        logprobs=logprobs,
+        old_logprobs=old,
+        ref_logprobs=reference,
+        mask=data["response_mask"].to_padded_tensor(0).bool(),
+        advantages=torch.zeros_like(weight),
+        source=source,
+        weights=weight,
+    )
+
+
+def _largest(batch: LossBatch, stored: Tensor) -> float:
+    """Largest |log pi - log pi_ref| of the stored answers' tokens, nats."""
+    mask = batch.mask & stored[:, None]
+    distance = (batch.logprobs.detach() - batch.ref_logprobs).abs()
+    return float(torch.where(mask, distance, 0.0).max())

@@ -1,0 +1,196 @@
+"""The actor workers of a verl trainer, with stored answers mixed into every update."""
+
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import torch
+import transfer_queue as tq
+from omegaconf import DictConfig
+from tensordict import TensorDict
+from transfer_queue import KVBatchMeta
+from verl.utils import tensordict_utils as tu
+
+from dph.engines.verl.distributions import SWITCH, TARGETS, no_targets, target_rows
+from dph.engines.verl.layout import (
+    Cells,
+    RowScales,
+    StoredRows,
+    filled,
+    lay_out_all,
+    row_scales,
+)
+from dph.engines.verl.settings import TrainSettings
+from dph.engines.verl.tensors import SCALES, STORED, stored_rows
+from dph.runs.train.order import drawing_of, stored_of_step
+from dph.runs.train.rows import StoredRow
+
+FIELDS = (
+    *("input_ids", "position_ids", "prompts", "responses", "response_mask", "loss_mask"),
+    *("old_log_probs", "advantages"),
+)
+"""What an update of the actor reads of every row."""
+
+_OPTIONAL = ("ref_log_prob", "rollout_is_weights")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Drawn:
+    """Stored rows of one update, anchor by anchor: which anchor, and which of them only fill up."""
+
+    keys: list[str]
+    samples: list[StoredRow]
+    sources: list[int]
+    used: list[bool]
+
+    def of(self, source: int) -> StoredRows:
+        """The rows of one anchor, as the layout sees them."""
+        rows = [row for row, found in enumerate(self.sources) if found == source]
+        samples = [self.samples[row] for row in rows]
+        return StoredRows(
+            lengths=[len(s.prompt_ids) + len(s.completion_ids) for s in samples],
+            filling=sum(not self.used[row] for row in rows),
+        )
+
+
+class MixingActors:
+    """Stands in for a trainer's ``actor_rollout_wg``; all but ``update_actor`` passes through.
+
+    Each update reads its stored answers from the pool, puts them into the transfer queue beside
+    the policy's rows, and takes them out again afterwards: nothing grows with the number of steps.
+
+    Args:
+        actors: verl's worker group.
+        config: the run's configuration.
+        settings: its group ``dph``.
+        stores: the stored answers of every anchor, by its name.
+        step: number of the update to come, from 1. With (``dph.seed``, step) it decides the stored
+            answers, exactly as in ``dph train``, so that a resumed run goes on with the right ones.
+    """
+
+    def __init__(
+        self,
+        actors: Any,
+        config: DictConfig,
+        settings: TrainSettings,
+        stores: Mapping[str, Sequence[StoredRow]],
+        step: Callable[[], int],
+    ) -> None:
+        self._actors, self._config, self._settings = actors, config, settings
+        self._stores, self._step = stores, step
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._actors, name)
+
+    def update_actor(self, batch: KVBatchMeta) -> TensorDict:
+        """An update by verl, on policy rows and stored rows."""
+        cells = self._cells(batch)
+        drawn = self._draw(cells)
+        mixed = self._mixed(batch, drawn, cells)
+        try:
+            output: TensorDict = self._actors.update_actor(mixed)
+        finally:
+            tq.kv_clear(keys=drawn.keys, partition_id=batch.partition_id)
+        return _with_metrics(output, len(batch), drawn)
+
+    def _cells(self, batch: KVBatchMeta) -> Cells:
+        ranks = max(self._actors._dispatch_info["actor"]) + 1
+        return Cells(ranks=ranks, minibatches=len(batch) // batch.extra_info["mini_batch_size"])
+
+    def _draw(self, cells: Cells) -> _Drawn:
+        settings, actor = self._settings, self._config.actor_rollout_ref.actor
+        # verl wants micro-batches of a fixed size to divide a rank's mini-batch.
+        multiple = 1 if actor.use_dynamic_bsz else actor.ppo_micro_batch_size_per_gpu
+        samples: list[StoredRow] = []
+        sources: list[int] = []
+        used: list[bool] = []
+        for source, (name, anchor) in enumerate(settings.objective.active_anchors.items(), start=1):
+            drawing = drawing_of(anchor, settings.rehearsal_per_step)
+            drawn = stored_of_step(self._stores[name], drawing, self._step(), seed=settings.seed)
+            shortest = min(drawn, key=lambda s: len(s.prompt_ids) + len(s.completion_ids))
+            filling = filled(len(drawn), cells, multiple=multiple) - len(drawn)
+            samples += [*drawn, *[shortest] * filling]
+            sources += [source] * (len(drawn) + filling)
+            used += [True] * len(drawn) + [False] * filling
+        # "<uid>_<session>_<index>": the form of all of verl's keys.
+        keys = [f"{uuid4().hex}_{i}_0" for i in range(len(samples))]
+        return _Drawn(keys=keys, samples=samples, sources=sources, used=used)
+
+    def _mixed(self, batch: KVBatchMeta, drawn: _Drawn, cells: Cells) -> KVBatchMeta:
+        partition, policy = batch.partition_id, len(batch)
+        optional = [name for name in _OPTIONAL if name in (batch.fields or ())]
+        mask = tq.kv_batch_get(
+            keys=batch.keys, partition_id=partition, select_fields=["response_mask"]
+        )["response_mask"]
+        tokens = [int(row.sum()) for row in mask.unbind()]
+        tokens += [len(sample.completion_ids) for sample in drawn.samples]
+        lengths = [len(s.prompt_ids) + len(s.completion_ids) for s in drawn.samples]
+        anchors = [drawn.of(source) for source in range(1, max(drawn.sources) + 1)]
+        layout = lay_out_all(policy, anchors, cells)
+        padding = [tag.get("is_padding", False) for tag in batch.tags]
+        scales = row_scales(
+            layout,
+            tokens,
+            policy=policy,
+            used=[*(not p for p in padding), *drawn.used],
+            reduction=self._settings.objective.reduction,
+            max_tokens=self._config.actor_rollout_ref.rollout.response_length,
+            normalisation=self._settings.normalisation,
+            sources=[*[0] * policy, *drawn.sources],
+        )
+        ours = stored_rows(drawn.samples, optional, sources=drawn.sources)
+        for name, values in _columns(scales).items():
+            ours[name] = values[policy:]
+        theirs = {name: values[:policy] for name, values in _columns(scales).items()}
+        theirs[STORED] = torch.zeros(policy, dtype=torch.int64)
+        targets = TARGETS if self._settings.objective.rehearses_distributions else ()
+        if targets:
+            theirs |= no_targets(policy)
+            ours.update(target_rows(drawn.samples))
+        tq.kv_batch_put(
+            keys=batch.keys, partition_id=partition, fields=TensorDict(theirs, batch_size=policy)
+        )
+        tags = [{"status": "success", "seq_len": length} for length in lengths]
+        tq.kv_batch_put(keys=drawn.keys, partition_id=partition, fields=ours, tags=tags)
+        keys, all_tags = [*batch.keys, *drawn.keys], [*batch.tags, *tags]
+        return KVBatchMeta(
+            partition_id=partition,
+            keys=[keys[i] for i in layout.order],
+            tags=[all_tags[i] for i in layout.order],
+            fields=[*FIELDS, *optional, STORED, *SCALES, *targets],
+            extra_info={
+                **batch.extra_info,
+                SWITCH: bool(targets),
+                # Stays the policy's: verl's sequence means divide by it.
+                "global_batch_size": batch.extra_info["global_batch_size"],
+                "mini_batch_size": len(keys) // cells.minibatches,
+                "dataloader_kwargs": {"shuffle": False},
+            },
+        )
+
+
+def _columns(scales: RowScales) -> dict[str, torch.Tensor]:
+    values = (scales.weight, scales.policy_tokens, scales.policy_scale)
+    return {name: torch.tensor(v) for name, v in zip(SCALES, values, strict=True)}
+
+
+def _with_metrics(output: TensorDict, policy: int, drawn: _Drawn) -> TensorDict:
+    """What an update reports, with the rows of both kinds and the distance before it."""
+    metrics = dict(output["metrics"])
+    share = metrics["dph/stored_rows"]
+    counted = [sample for sample, used in zip(drawn.samples, drawn.used, strict=True) if used]
+    metrics["dph/stored_rows_min"] = share
+    metrics["dph/stored_rows_max"] = share
+    metrics["dph/log_ratio_first"] = metrics["dph/log_ratio_max"][:1]
+    metrics["dph/policy_rows"] = [policy]
+    metrics["dph/stored_digest"] = [stored_digest(counted)]
+    tu.assign_non_tensor(output, metrics=metrics)
+    return output
+
+
+def stored_digest(samples: Sequence[StoredRow]) -> int:
+    """A number for the stored answers of an update, in their order: which ones were they?"""
+    names = [f"{sample.problem_id} {sample.sample_index}" for sample in samples]
+    return zlib.crc32("\n".join(names).encode())

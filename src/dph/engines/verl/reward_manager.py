@@ -1,0 +1,100 @@
+"""The reward manager: a verifier of the package in verl's reward loop."""
+
+import logging
+import threading
+from collections import Counter
+from typing import Any
+
+import torch
+from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
+
+from dph.engines.verl.prompts import problem_of_fields, stop_ids
+from dph.engines.verl.settings import LossSettings, shared_settings
+from dph.loss.objectives import overlong_penalty
+from dph.model.sampler.graded import CUT_OFF
+from dph.records import UNGRADED, Outcome, Problem, Verdict
+from dph.tasks.verifiers.base import Verifier
+
+logger = logging.getLogger(__name__)
+
+
+class DPHRewardManager(RewardManagerBase):  # type: ignore[misc]
+    """Grades with ``dph.verifier``; ``reward_extra_info`` holds the whole verdict.
+
+    As in the package's own loop, an answer that does not end in a stop token was cut off: it gets
+    CUT_OFF and reward 0 without being graded. ``acc`` is the verifier's reward, ``score`` that
+    plus the overlong penalty. What could not be graded has the outcome BAD_GOLD or CRASHED and
+    the score 0, which stands for nothing: the trainer leaves it out (``advantages``). The first of
+    each kind is logged.
+    """
+
+    def __init__(self, config: Any, tokenizer: Any, compute_score: Any, **_: Any) -> None:
+        super().__init__(config, tokenizer, compute_score)
+        self._settings: LossSettings = shared_settings(config)
+        self._verifier: Verifier = self._settings.make_verifier()
+        self._stop_ids = stop_ids(config, tokenizer)
+        self._limit = int(config.actor_rollout_ref.rollout.response_length)
+        self._seen: Counter[Outcome] = Counter()
+        self._one_at_a_time = threading.Lock()
+
+    async def run_single(self, data: Any) -> dict[str, Any]:
+        """The score of the last answer of ``data``.
+
+        Raises:
+            VerifierError: the verifier itself broke.
+        """
+        item = data[-1:][0]
+        answer = item.batch["responses"]
+        length = int(item.batch["attention_mask"][-answer.shape[-1] :].sum())
+        ids = answer[:length].tolist()
+        problem = problem_of_fields(item.non_tensor_batch, self._settings)
+        verdict = CUT_OFF
+        if ids and ids[-1] in self._stop_ids:
+            # Off the event loop: grading blocks, and other answers wait for their turn.
+            verdict = await self.loop.run_in_executor(None, self._grade, problem, ids)
+        score = verdict.reward + self._penalty(len(ids))
+        return {
+            "reward_score": score,
+            "reward_extra_info": {
+                "score": score,
+                "acc": verdict.reward,
+                "outcome": verdict.outcome.value,
+                "reason": verdict.reason,
+            },
+        }
+
+    def _grade(self, problem: Problem, ids: list[int]) -> Verdict:
+        text = self.tokenizer.decode(
+            ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        # The threads of the event loop come here side by side, and a verifier takes one at a time.
+        with self._one_at_a_time:
+            (verdict,) = self._verifier.grade([problem], [text])
+            self._tell(problem, verdict)
+        return verdict
+
+    def _tell(self, problem: Problem, verdict: Verdict) -> None:
+        """Log the first verdict of each kind that is none of the answer's doing."""
+        if verdict.outcome in UNGRADED:
+            self._seen[verdict.outcome] += 1
+            if self._seen[verdict.outcome] == 1:
+                logger.warning(
+                    "%s: problem %r: %s (told once)",
+                    verdict.outcome.value,
+                    problem.problem_id,
+                    verdict.reason,
+                )
+
+    def _penalty(self, length: int) -> float:
+        objective = self._settings.objective
+        buffer = round(objective.overlong_buffer * self._limit)
+        if not buffer:
+            return 0.0
+        return float(
+            overlong_penalty(
+                torch.tensor([length]),
+                max_tokens=self._limit,
+                buffer=buffer,
+                penalty=objective.overlong_penalty,
+            )
+        )

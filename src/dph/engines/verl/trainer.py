@@ -1,0 +1,143 @@
+"""verl's trainers with the objective of a recipe.
+
+Public hooks are overridden, and one that is not: ``_compute_advantage``.
+"""
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+from omegaconf import DictConfig, open_dict
+from verl.trainer.ppo.v1 import PPOTrainerColocateAsync, PPOTrainerSync, register_trainer
+from verl.utils.config import omega_conf_to_dataclass
+
+from dph._base.files import make_directory
+from dph.engines.verl.advantages import replace_advantages
+from dph.engines.verl.answer_metrics import answer_metrics
+from dph.engines.verl.fitting import open_stores, require_prompts_fit
+from dph.engines.verl.loss import PolicyLoss, WorkerLoss
+from dph.engines.verl.mixing import MixingActors
+from dph.engines.verl.scoring import EngineForward
+from dph.engines.verl.settings import TrainSettings, precision, train_settings
+from dph.engines.verl.terms import (
+    apply_terms,
+    own_advantage,
+    own_penalties,
+    own_surrogate,
+)
+from dph.errors import SettingsError
+from dph.loss.objectives import AnyAdvantage, GroupAdvantage, make_objective
+from dph.model.loading import load_tokenizer
+from dph.runs.presample.pool import load_pool
+from dph.runs.train.checks import checked, mean_gap, require_small_gap
+from dph.tasks.problems import save_problems
+from dph.tasks.verl.files import problems_to_verl
+
+PREFIX = "dph_"
+"""Of the trainers' names: ``dph_sync`` is ``sync`` with rehearsal."""
+
+
+class _Rehearsing:
+    """What every mode adds: a pool that fits, its problems, the loss, the mixing actors."""
+
+    mode: ClassVar[str]
+
+    def __init__(self, config: DictConfig) -> None:
+        with open_dict(config):  # verl compares the name of the mode with its own ones
+            config.trainer.v1.trainer_mode = self.mode
+        settings = self.dph = train_settings(config)
+        _require_no_shuffle(config)
+        apply_terms(config, settings.objective)
+        self._objective = make_objective(settings.objective)
+        tokenizer = load_tokenizer(config.actor_rollout_ref.model.path)
+        self._stores = open_stores(settings, config, tokenizer)
+        if settings.problems == "exploration":
+            _explore(settings, config, tokenizer)
+        super().__init__(config)  # type: ignore[call-arg]
+
+    def on_init_end(self) -> None:
+        """Take over the actors, and compare log-probs with the pool's before the first step."""
+        trainer: Any = self
+        config, settings = trainer.config, self.dph
+        actors, objective = trainer.actor_rollout_wg, settings.objective
+        if objective.rehearses:
+            if trainer.global_steps == 0:
+                self._require_reference(actors)
+            actor = omega_conf_to_dataclass(config.actor_rollout_ref.actor)
+            actors.set_loss_fn(WorkerLoss(actor=actor, settings=objective))
+            trainer.actor_rollout_wg = MixingActors(
+                actors, config, settings, self._stores, self._update
+            )
+        elif own_surrogate(objective) or own_penalties(objective):
+            actor = omega_conf_to_dataclass(config.actor_rollout_ref.actor)
+            actors.set_loss_fn(PolicyLoss(actor=actor, settings=objective))
+        super().on_init_end()  # type: ignore[misc]
+
+    def _compute_advantage(self, batch: Any, metrics: dict[str, Any]) -> Any:
+        """Advantages of verl, and ours where verl has none or a group was not graded whole."""
+        batch = super()._compute_advantage(batch, metrics)  # type: ignore[misc]
+        algorithm = self.config.algorithm  # type: ignore[attr-defined]
+        own = own_advantage(self.dph.objective)
+        advantage: AnyAdvantage = self._objective.advantage
+        if not own:
+            scaled = algorithm.get("norm_adv_by_std_in_grpo", True)
+            advantage = GroupAdvantage("std" if scaled else "none")
+        if own or algorithm.adv_estimator == "grpo":
+            metrics["dph/ungraded_answers"] = replace_advantages(
+                batch,
+                advantage,
+                rewards="token_level_rewards" if algorithm.use_kl_in_reward else "rm_scores",
+                everywhere=own,
+            )
+        metrics.update(answer_metrics(batch))
+        return batch
+
+    def _update(self) -> int:
+        """Number of the update under way, from 1."""
+        trainer: Any = self
+        done = (trainer.global_steps - 1) * trainer.parameter_sync_step
+        return int(done + trainer.local_trigger_step + 1)
+
+    def _require_reference(self, actors: Any) -> None:
+        config = self.config  # type: ignore[attr-defined]
+        forward = EngineForward(actors, config)
+        for stored in {id(stored): stored for stored in self._stores.values()}.values():
+            samples = checked(stored)
+            scores = forward(
+                [s.prompt_ids for s in samples],
+                [s.completion_ids for s in samples],
+                temperature=float(config.actor_rollout_ref.rollout.temperature),
+            )
+            require_small_gap(mean_gap(samples, scores), dtype=precision(config))
+
+
+@register_trainer(f"{PREFIX}sync")
+class DPHTrainerSync(_Rehearsing, PPOTrainerSync):  # type: ignore[misc]
+    """Rollout and training take turns on the same devices."""
+
+    mode = "sync"
+
+
+@register_trainer(f"{PREFIX}colocate_async")
+class DPHTrainerColocateAsync(_Rehearsing, PPOTrainerColocateAsync):  # type: ignore[misc]
+    """As ``sync``, but answers that are not finished go on with the next weights."""
+
+    mode = "colocate_async"
+
+
+def _require_no_shuffle(config: DictConfig) -> None:
+    if config.actor_rollout_ref.actor.shuffle:
+        raise SettingsError(
+            "actor_rollout_ref.actor.shuffle=true would give mini-batches without stored answers: "
+            "the rows are laid out so that each gets its share; set it to false"
+        )
+
+
+def _explore(settings: TrainSettings, config: DictConfig, tokenizer: Any) -> None:
+    """Let verl read the problems that pre-sampling left open."""
+    problems = load_pool(settings.pool).exploration
+    require_prompts_fit(problems, settings, config, tokenizer)
+    directory = make_directory(Path(config.trainer.default_local_dir).absolute() / "dph")
+    save_problems(directory / "exploration.jsonl", problems)
+    problems_to_verl(directory / "exploration.jsonl", directory / "exploration.parquet")
+    with open_dict(config):
+        config.data.train_files = [str(directory / "exploration.parquet")]

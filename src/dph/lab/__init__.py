@@ -1,0 +1,1 @@
+"""The laboratory: small worlds, the quickstart, studies, base models and the cookbook."""

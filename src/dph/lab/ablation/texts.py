@@ -1,0 +1,108 @@
+"""Token sequences of an ablation: what the arms are learnt from, and held-out code."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from transformers import PreTrainedTokenizerBase
+
+from dph._base.files import write_json
+from dph.corpus import Corpus, DocType
+from dph.errors import DataError
+from dph.lab.ablation.settings import AblationSettings
+from dph.lab.base.blocks import Blocks, Curriculum
+from dph.lab.base.recipes import TokenizerSettings
+from dph.lab.base.tokenizer import tokenizer_for
+from dph.lab.base.tokens import corpus_tokens
+from dph.model.loading import load_tokenizer
+
+CORPUS = "corpus"
+"""What `dph base` calls the mixture of its constant rate: both models learn the same sequences."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heldout:
+    """Sequences of held-out code.
+
+    Args:
+        sequences: token ids, (sequences, context).
+        documents: files that they were cut from.
+        repeated: files left out because the raw pool has the same text.
+        bytes_per_token: of those files.
+    """
+
+    sequences: NDArray[np.int64]
+    documents: int
+    repeated: int
+    bytes_per_token: float
+
+
+def shared_tokenizer(
+    pool: Corpus, directory: Path, settings: AblationSettings
+) -> PreTrainedTokenizerBase:
+    """The tokenizer of all arms, trained on raw text: if it favours an arm, then that one."""
+    chosen = TokenizerSettings(vocabulary=settings.vocabulary)
+    place = directory / f"tokenizer-{settings.vocabulary}-{pool.manifest.content[:16]}"
+    trained = tokenizer_for(chosen, [pool], place)
+    # A recipe takes the tokenizer of a saved model: a config stands beside it, without weights.
+    write_json(place / "config.json", {"model_type": "llama", "vocab_size": len(trained)})
+    return load_tokenizer(place)
+
+
+def learnt_sequences(
+    pool: Corpus,
+    tokenizer: PreTrainedTokenizerBase,
+    directory: Path,
+    settings: AblationSettings,
+    seed: int,
+) -> tuple[NDArray[np.int64], int]:
+    """The sequences that a seed draws of a pool, and the tokens of the pool.
+
+    A pool with fewer tokens than are learnt is passed over again, as it would be in training.
+    """
+    most = settings.sequences * settings.context
+    tokens = corpus_tokens(pool, tokenizer, directory / CORPUS, most=most)
+    curriculum = Curriculum([(Blocks(tokens, settings.context, seed, CORPUS), settings.sequences)])
+    ids = [curriculum[index]["input_ids"].numpy() for index in range(len(curriculum))]
+    return np.stack(ids), sum(map(len, tokens))
+
+
+def heldout_sequences(
+    source: Corpus,
+    tokenizer: PreTrainedTokenizerBase,
+    settings: AblationSettings,
+    known: Collection[str],
+) -> Heldout:
+    """The first code of ``source``, by the order of a corpus, whose text is not ``known``.
+
+    Args:
+        source: code of other repositories than the pools'.
+        tokenizer: that of the arms.
+        settings: how much.
+        known: SHA-256 of the texts of the raw pool.
+
+    Raises:
+        DataError: it does not fill one sequence.
+    """
+    ids: list[int] = []
+    documents, repeated, size = 0, 0, 0
+    for document in source.documents():
+        if document.doc_type != DocType.CODE or settings.language not in ("", document.language):
+            continue
+        if document.sha256 in known:
+            repeated += 1
+            continue
+        ids += [*tokenizer(document.text)["input_ids"], tokenizer.eos_token_id]
+        documents, size = documents + 1, size + document.bytes
+        if len(ids) >= settings.heldout_tokens:
+            break
+    count = min(len(ids), settings.heldout_tokens) // settings.context
+    if not count:
+        raise DataError(
+            f"{source.directory} holds {documents} files of code that are not in the corpus, "
+            f"{len(ids)} tokens: too few for one sequence of {settings.context}"
+        )
+    kept = np.array(ids[: count * settings.context], dtype=np.int64)
+    return Heldout(kept.reshape(count, -1), documents, repeated, size / len(ids))

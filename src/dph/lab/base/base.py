@@ -1,0 +1,233 @@
+"""``dph base``: a causal language model from a corpus, by transformers' Trainer."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    Trainer,
+    TrainingArguments,
+    set_seed,
+)
+
+from dph._base.files import only_writer
+from dph.corpus import Corpus, open_corpus
+from dph.errors import ModelError
+from dph.lab.base.blocks import Blocks, Curriculum
+from dph.lab.base.card import lm_card
+from dph.lab.base.checkpointed import train_on
+from dph.lab.base.recipes import BaseRecipe
+from dph.lab.base.results import CHECKPOINTS, MODEL, begin, finish, last_loss
+from dph.lab.base.schedule import WarmupStableDecay
+from dph.lab.base.tokenizer import tokenizer_for
+from dph.lab.base.tokens import corpus_tokens
+from dph.lab.base.trainer_settings import trainer_settings
+from dph.model.fingerprint import directory_fingerprint, tokenizer_fingerprint
+from dph.model.loading import load_model, load_tokenizer
+from dph.runs.progress import ProgressDisplay
+
+VERSION = 1
+"""Counts up when the same recipe and data give other weights."""
+
+
+def train_base(
+    recipe: BaseRecipe,
+    directory: Path,
+    progress: ProgressDisplay,
+    *,
+    replace: bool = False,
+    tokens: Path | None = None,
+) -> Path:
+    """Train a base model and return its directory, ``directory/model``.
+
+    A finished one that was made from the same is kept; a run that was killed goes on from its
+    newest checkpoint. The same recipe, corpora and number of threads give the same weights.
+
+    Args:
+        recipe: what is trained.
+        directory: where tokenizer, tokens, checkpoints and the model are written.
+        progress: told of the steps.
+        replace: remove a training that was made from something else.
+        tokens: where the encoded corpora are kept, for trainings that share them
+            [default: ``directory/tokens``].
+
+    Raises:
+        DataError: a corpus is missing or too small, or another process writes there.
+        ModelError: the model to continue cannot be used, or ``directory`` holds something else.
+        SettingsError: the device is not there.
+        TrainingError: a loss is not finite.
+    """
+    corpora = [open_corpus(path) for path in (recipe.data.corpus, recipe.data.annealing) if path]
+    with only_writer(directory):
+        if begin(directory, _made_from(recipe, corpora), replace=replace):
+            return directory / MODEL
+        if recipe.device.threads:
+            torch.set_num_threads(recipe.device.threads)
+        tokenizer = _tokenizer(recipe, corpora, directory)
+        kept = tokens or directory / "tokens"
+        curriculum = _curriculum(recipe, corpora, tokenizer, kept, progress)
+        model = _initial(recipe, tokenizer)
+        trainer = BaseTrainer(
+            model=model,
+            args=TrainingArguments(
+                **trainer_settings(
+                    directory / CHECKPOINTS,
+                    optimizer=recipe.train,
+                    device=recipe.device,
+                    seed=recipe.seed,
+                    sequences_per_step=recipe.train.sequences_per_step,
+                    sequences_at_once=recipe.train.sequences_at_once,
+                    checkpoint_every=recipe.train.checkpoint_every,
+                ),
+                max_steps=recipe.train.steps + recipe.train.annealing_steps,
+                train_sampling_strategy="sequential",
+            ),
+            train_dataset=curriculum,
+            rates=schedule_of(recipe),
+        )
+        train_on(trainer, directory / CHECKPOINTS, progress, title=f"base {recipe.name}")
+        log = trainer.state.log_history
+        card = lm_card(recipe, _facts(recipe, corpora, model, log), tags=["base-model"])
+        return finish(directory, model, tokenizer, log=log, card=card)
+
+
+class BaseTrainer(Trainer):  # type: ignore[misc]  # transformers is untyped
+    """transformers' Trainer with the schedule that it lacks."""
+
+    def __init__(self, *, rates: WarmupStableDecay, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._rates = rates
+        self.lr_scheduler: LRScheduler | None
+
+    def create_scheduler(
+        self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None
+    ) -> LRScheduler:
+        """Warm-up, constant, exponential annealing, whatever the number of steps."""
+        if self.lr_scheduler is None:
+            if num_training_steps != self._rates.steps:
+                raise ValueError(
+                    f"{num_training_steps} steps, the schedule has {self._rates.steps}"
+                )
+            rates = self._rates  # in a function: a checkpoint then holds no settings of it
+            self.lr_scheduler = LambdaLR(optimizer or self.optimizer, lambda step: rates(step))
+        return self.lr_scheduler
+
+
+def schedule_of(recipe: BaseRecipe) -> WarmupStableDecay:
+    """The learning rates of a recipe, as shares of the full one."""
+    train = recipe.train
+    return WarmupStableDecay(
+        warmup=train.warmup_steps,
+        stable=train.steps - train.warmup_steps,
+        decay=train.annealing_steps,
+        final=train.final_rate / train.learning_rate,
+    )
+
+
+def config_of(recipe: BaseRecipe, *, vocabulary: int) -> LlamaConfig:
+    """The Llama of ``[model]``; special tokens are left to the tokenizer."""
+    shape = recipe.model
+    if shape is None:
+        raise ModelError("a model that is continued has the shape of its directory")
+    return LlamaConfig(
+        vocab_size=vocabulary,
+        hidden_size=shape.width,
+        intermediate_size=shape.inner,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.kv_heads or shape.heads,
+        rope_theta=shape.rope_theta,
+        max_position_embeddings=recipe.train.context,
+        tie_word_embeddings=shape.tied,
+    )
+
+
+def parameters_of(config: LlamaConfig) -> int:
+    """How many parameters a model of ``config`` has; nothing is allocated."""
+    with torch.device("meta"):
+        return int(LlamaForCausalLM(config).num_parameters())
+
+
+def _initial(recipe: BaseRecipe, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
+    set_seed(recipe.seed)
+    if recipe.continued is not None:
+        model = load_model(recipe.continued, device="cpu", attention=recipe.device.attention)
+        model.config.use_cache = False
+        return model.train()
+    config = config_of(recipe, vocabulary=len(tokenizer))
+    config.pad_token_id, config.bos_token_id = tokenizer.pad_token_id, tokenizer.bos_token_id
+    config.eos_token_id = tokenizer.eos_token_id
+    config._attn_implementation = recipe.device.attention
+    return LlamaForCausalLM(config)
+
+
+def _tokenizer(
+    recipe: BaseRecipe, corpora: list[Corpus], directory: Path
+) -> PreTrainedTokenizerBase:
+    if recipe.continued is not None:
+        return load_tokenizer(recipe.continued)
+    return tokenizer_for(recipe.tokenizer, corpora, directory / "tokenizer")
+
+
+def _curriculum(
+    recipe: BaseRecipe,
+    corpora: list[Corpus],
+    tokenizer: PreTrainedTokenizerBase,
+    directory: Path,
+    progress: ProgressDisplay,
+) -> Curriculum:
+    train = recipe.train
+    parts = []
+    for name, corpus, steps in zip(
+        ("corpus", "annealing"), corpora, (train.steps, train.annealing_steps), strict=False
+    ):
+        sequences = steps * train.sequences_per_step
+        with progress.task(f"tokens of the {name}", len(corpus.shards), "shards") as advance:
+            tokens = corpus_tokens(
+                corpus,
+                tokenizer,
+                directory / name,
+                most=sequences * train.context,
+                on_progress=advance,
+            )
+        parts.append((Blocks(tokens, train.context, recipe.seed, name), sequences))
+    return Curriculum(parts)
+
+
+def _made_from(recipe: BaseRecipe, corpora: list[Corpus]) -> dict[str, Any]:
+    """All that the weights depend on; places do not count, contents do."""
+    settings = recipe.model_dump(
+        mode="json", exclude={"data", "name", "notes", "continued", "tokenizer"}
+    )
+    tokenizer = recipe.tokenizer.model_dump(mode="json", exclude={"path"})
+    if recipe.tokenizer.path is not None:
+        tokenizer = {"sha256": tokenizer_fingerprint(load_tokenizer(recipe.tokenizer.path))}
+    continued = recipe.continued and directory_fingerprint(recipe.continued)
+    return {
+        "version": VERSION,
+        "settings": settings,
+        "tokenizer": tokenizer,
+        "continued": continued,
+        "corpora": [[shard.sha256 for shard in corpus.shards] for corpus in corpora],
+    }
+
+
+def _facts(
+    recipe: BaseRecipe, corpora: list[Corpus], model: PreTrainedModel, log: list[Any]
+) -> dict[str, Any]:
+    train = recipe.train
+    a_step = train.sequences_per_step * train.context
+    facts: dict[str, Any] = {
+        "parameters": model.num_parameters(),
+        "tokens learnt from the corpus": train.steps * a_step,
+        "tokens learnt while annealing": train.annealing_steps * a_step,
+        "last loss (nats a token)": last_loss(log),
+    }
+    for name, corpus in zip(("corpus", "annealing mixture"), corpora, strict=False):
+        facts[f"content of the {name}"] = f"`{corpus.manifest.content}`"
+    return facts

@@ -1,0 +1,157 @@
+"""Running a trainer of transformers so that a kill costs no more than the steps since a checkpoint.
+
+The trainer writes a checkpoint file by file, and one that a kill cut off looks like any other. So
+each is marked when it is whole, and only marked ones are gone on from.
+"""
+
+import shutil
+from collections.abc import Sequence
+from math import inf, isfinite
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+from torch.nn.utils import get_total_norm
+from transformers import (
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+
+from dph._base.files import write_text
+from dph.errors import TrainingError
+from dph.runs.progress import ProgressDisplay
+
+_WHOLE = "whole"
+
+
+def train_on(trainer: Trainer, directory: Path, progress: ProgressDisplay, *, title: str) -> None:
+    """Train from the newest whole checkpoint in ``directory``, or from the beginning, to the end.
+
+    Raises:
+        TrainingError: the loss, its gradient or the weights are not finite. Nothing of that step is
+            saved; the newest checkpoint is of finite weights.
+    """
+    newest = newest_checkpoint(directory)
+    trainer.remove_callback(PrinterCallback)
+    trainer.add_callback(_Finite(directory))
+    trainer.add_callback(_Mark())
+    with progress.task(title, _steps(trainer), "steps") as advance:
+        trainer.add_callback(_Tell(advance))
+        trainer.train(resume_from_checkpoint=str(newest) if newest else None)
+
+
+def _steps(trainer: Trainer) -> int:
+    if trainer.args.max_steps > 0:
+        return int(trainer.args.max_steps)
+    batch = trainer.args.train_batch_size * trainer.args.gradient_accumulation_steps
+    return int(-(-len(trainer.train_dataset) // batch) * trainer.args.num_train_epochs)
+
+
+def newest_checkpoint(directory: Path) -> Path | None:
+    """The newest whole checkpoint; those that a kill cut off are removed."""
+    found = sorted(directory.glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
+    whole = [path for path in found if (path / _WHOLE).is_file()]
+    for path in set(found) - set(whole):
+        shutil.rmtree(path)
+    return whole[-1] if whole else None
+
+
+class _Mark(TrainerCallback):  # type: ignore[misc]  # transformers is untyped
+    """Marks a checkpoint once all its files are written."""
+
+    def on_save(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,  # noqa: ARG002
+        **_: Any,
+    ) -> None:
+        write_text(Path(args.output_dir) / f"checkpoint-{state.global_step}" / _WHOLE, "")
+
+
+class _Finite(TrainerCallback):  # type: ignore[misc]  # likewise
+    """Ends a run that has lost its numbers, before it steps with them or saves them.
+
+    Of the loss the trainer keeps a sum on the device until it is logged. Its gradient is there in
+    every step, and is not finite where the loss is not.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def on_pre_optimizer_step(
+        self,
+        args: TrainingArguments,  # noqa: ARG002
+        state: TrainerState,
+        control: TrainerControl,  # noqa: ARG002
+        **seen: Any,
+    ) -> None:
+        gradients = [p.grad for p in seen["model"].parameters() if p.grad is not None]
+        step = state.global_step + 1  # counted once the optimizer has stepped
+        self._require(gradients, f"the loss or its gradient is not finite in step {step}")
+
+    def on_step_end(
+        self,
+        args: TrainingArguments,  # noqa: ARG002
+        state: TrainerState,
+        control: TrainerControl,
+        **seen: Any,
+    ) -> None:
+        if control.should_save or state.global_step >= state.max_steps:
+            weights = [p.detach() for p in seen["model"].parameters()]
+            self._require(weights, f"weights are not finite after step {state.global_step}")
+
+    def on_log(
+        self,
+        args: TrainingArguments,  # noqa: ARG002
+        state: TrainerState,
+        control: TrainerControl,  # noqa: ARG002
+        logs: dict[str, float] | None = None,
+        **_: Any,
+    ) -> None:
+        for name in {"loss", "grad_norm"} & set(logs or {}):
+            if not isfinite((logs or {})[name]):
+                raise self._lost(f"{name} is {(logs or {})[name]} up to step {state.global_step}")
+
+    def _require(self, tensors: Sequence[Tensor], otherwise: str) -> None:
+        # The largest magnitude: NaN where one is, and nothing finite overflows.
+        if not get_total_norm(tensors, norm_type=inf).isfinite():
+            raise self._lost(otherwise)
+
+    def _lost(self, what: str) -> TrainingError:
+        newest = newest_checkpoint(self._directory)
+        kept = f"the newest checkpoint is {newest}" if newest else "no checkpoint was written yet"
+        return TrainingError(f"{what}: {kept}; try a lower learning rate, in another directory")
+
+
+class _Tell(TrainerCallback):  # type: ignore[misc]  # likewise
+    """Tells progress and the loss."""
+
+    def __init__(self, advance: Any) -> None:
+        self._advance, self._told = advance, 0
+
+    def on_step_end(
+        self,
+        args: TrainingArguments,  # noqa: ARG002
+        state: TrainerState,
+        control: TrainerControl,  # noqa: ARG002
+        **_: Any,
+    ) -> None:
+        self._advance(state.global_step - self._told, "")
+        self._told = state.global_step
+
+    def on_log(
+        self,
+        args: TrainingArguments,  # noqa: ARG002
+        state: TrainerState,  # noqa: ARG002
+        control: TrainerControl,  # noqa: ARG002
+        logs: dict[str, float] | None = None,
+        **_: Any,
+    ) -> None:
+        loss = (logs or {}).get("loss")
+        if loss is not None:
+            self._advance(0, f"loss {loss:.3f}")

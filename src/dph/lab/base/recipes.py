@@ -1,0 +1,204 @@
+"""What ``dph base`` and ``dph sft`` are told: one TOML file each, checked without torch."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from dph.errors import SettingsError
+from dph.recipe.choices import Device, Precision
+from dph.recipe.section import Count, Positive, Section
+from dph.recipe.toml_file import Name, PlacedPath, load_file, read_table
+
+Rate = Annotated[float, Field(gt=0)]
+
+
+class ShapeSettings(Section):
+    """``[model]``: sizes of a Llama that begins with random weights."""
+
+    width: Positive = Field(description="of the residual stream")
+    inner: Positive = Field(description="of the feed-forward layers")
+    layers: Positive
+    heads: Positive = Field(description="of the queries")
+    kv_heads: Positive | None = Field(None, description="of keys and values; default: heads")
+    rope_theta: Rate = Field(10_000.0, description="base of the rotary positions")
+    tied: bool = Field(True, description="the head is the embedding")
+
+    @model_validator(mode="after")
+    def _heads_fit(self) -> Self:
+        keys = self.kv_heads or self.heads
+        if self.width % (2 * self.heads) or self.heads % keys:
+            raise ValueError(
+                "need width a multiple of 2 * heads and heads one of kv_heads, got "
+                f"width={self.width}, heads={self.heads}, kv_heads={keys}"
+            )
+        return self
+
+
+class TokenizerSettings(Section):
+    """``[tokenizer]``: one that exists, or a byte-level BPE trained on the corpus."""
+
+    path: PlacedPath | None = Field(None, description="that of a saved model")
+    vocabulary: int = Field(2048, ge=261, description="tokens of the one that is trained")
+    megabytes: Positive = Field(8, description="text that it is trained on at most, of each corpus")
+
+
+class DeviceSettings(Section):
+    """``[device]``: where and in which precision."""
+
+    device: Device = Field("auto", description="auto takes the GPU if there is one")
+    dtype: Precision = Field("float32", description="bfloat16 computes under autocast")
+    attention: Literal["sdpa", "eager", "flash_attention_2"] = "sdpa"
+    gradient_checkpointing: bool = False
+    threads: Count = Field(0, description="CPU threads of torch; 0 leaves torch's own choice")
+
+
+class AdamSettings(Section):
+    """What AdamW is told, whatever the schedule."""
+
+    learning_rate: Rate
+    betas: Annotated[tuple[float, float], Field(strict=False)] = (0.9, 0.95)
+    eps: Rate = 1e-8
+    weight_decay: float = Field(0.1, ge=0)
+    max_grad_norm: Rate = 1.0
+
+
+class BaseDataSettings(Section):
+    """``[data]``: corpora, as stages of `dph corpus` leave them."""
+
+    corpus: PlacedPath = Field(description="learnt during warm-up and at the constant rate")
+    annealing: PlacedPath | None = Field(None, description="learnt while the rate falls")
+
+
+class BaseTrainSettings(AdamSettings):
+    """``[train]`` of a base model."""
+
+    learning_rate: Rate = 3e-4
+    final_rate: Rate = Field(1e-5, description="learning rate of the last step of annealing")
+    warmup_steps: Count = 2000
+    steps: Positive = Field(description="optimizer steps on the corpus, warm-up among them")
+    annealing_steps: Count = Field(0, description="steps on the annealing mixture after them")
+    context: Positive = Field(description="tokens of a sequence")
+    sequences_per_step: Positive = Field(description="sequences of an optimizer step")
+    sequences_at_once: Positive = Field(1, description="of them in one forward pass of a device")
+    checkpoint_every: Positive = Field(500, description="steps between checkpoints")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.warmup_steps > self.steps:
+            raise ValueError(
+                f"need warmup_steps <= steps, got warmup_steps={self.warmup_steps}, "
+                f"steps={self.steps}"
+            )
+        if self.final_rate > self.learning_rate:
+            raise ValueError(
+                f"need final_rate <= learning_rate, got final_rate={self.final_rate}, "
+                f"learning_rate={self.learning_rate}"
+            )
+        _require_whole(self.sequences_per_step, self.sequences_at_once)
+        return self
+
+
+class BaseRecipe(Section):
+    """A base model: kind = "base"."""
+
+    kind: Literal["base"]
+    name: Name = "base"
+    seed: Count = 0
+    notes: str = ""
+    data: BaseDataSettings
+    tokenizer: TokenizerSettings = TokenizerSettings()
+    model: ShapeSettings | None = Field(None, description="random weights of this shape")
+    continued: PlacedPath | None = Field(None, description="or the weights of this directory")
+    train: BaseTrainSettings
+    device: DeviceSettings = DeviceSettings()
+
+    @model_validator(mode="after")
+    def _begins_somewhere(self) -> Self:
+        if (self.model is None) == (self.continued is None):
+            raise ValueError("give [model] (random weights) or continued (a directory), not both")
+        if self.continued is not None and self.tokenizer != TokenizerSettings():
+            raise ValueError("a model that is continued has its tokenizer: leave [tokenizer] out")
+        if (self.data.annealing is None) != (self.train.annealing_steps == 0):
+            raise ValueError(
+                "data.annealing and train.annealing_steps go together, got "
+                f"annealing={self.data.annealing}, annealing_steps={self.train.annealing_steps}"
+            )
+        return self
+
+
+class SFTStageSettings(AdamSettings):
+    """``[[stages]]``: one stage of fine-tuning; each begins with the weights of the one before."""
+
+    name: Name
+    rows: Annotated[tuple[PlacedPath, ...], Field(strict=False, min_length=1)] = Field(
+        description="files of rows, as `dph corpus instruct` writes them"
+    )
+    epochs: Positive = 1
+    max_tokens: Positive = Field(description="of a row, and of a packed sequence")
+    sequences_per_step: Positive = Field(description="packed sequences of an optimizer step")
+    sequences_at_once: Positive = Field(1, description="of them in one forward pass of a device")
+    warmup_steps: Count = 100
+    weight_decay: float = Field(0.0, ge=0)
+    schedule: Literal["cosine", "linear", "constant"] = "cosine"
+    checkpoint_every: Positive = Field(200, description="steps between checkpoints")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        _require_whole(self.sequences_per_step, self.sequences_at_once)
+        return self
+
+
+class SFTRecipe(Section):
+    """Supervised fine-tuning: kind = "sft"."""
+
+    kind: Literal["sft"]
+    name: Name = "sft"
+    seed: Count = 0
+    notes: str = ""
+    model: PlacedPath = Field(description="directory of a saved model and its tokenizer")
+    chat: bool = Field(False, description="prompts that are text become a user's message")
+    stages: Annotated[tuple[SFTStageSettings, ...], Field(strict=False, min_length=1)]
+    device: DeviceSettings = DeviceSettings()
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        names = [stage.name for stage in self.stages]
+        if len(set(names)) < len(names):
+            raise ValueError(f"stages need names of their own, got {', '.join(names)}")
+        return self
+
+
+LMRecipe = BaseRecipe | SFTRecipe
+KINDS: dict[str, type[BaseRecipe] | type[SFTRecipe]] = {"base": BaseRecipe, "sft": SFTRecipe}
+
+
+def recipe_kind(path: Path) -> str:
+    """``kind`` of a file: base, sft, or '' where it says none, as recipes of RL do.
+
+    Raises:
+        SettingsError: it cannot be read.
+    """
+    kind = read_table(path).get("kind", "")
+    return kind if isinstance(kind, str) else repr(kind)
+
+
+def load_lm_recipe(path: Path, overrides: Sequence[str] = ()) -> LMRecipe:
+    """Read a recipe of either kind.
+
+    Raises:
+        SettingsError: its kind is unknown, or it is invalid (``dph.recipe.toml_file``).
+    """
+    kind = recipe_kind(path)
+    if kind not in KINDS:
+        raise SettingsError(f'{path}: kind must be "base" or "sft", got {kind!r}')
+    return load_file(KINDS[kind], path, overrides)
+
+
+def _require_whole(whole: int, part: int) -> None:
+    if whole % part:
+        raise ValueError(
+            "need sequences_per_step a multiple of sequences_at_once, got "
+            f"sequences_per_step={whole}, sequences_at_once={part}"
+        )

@@ -1,0 +1,73 @@
+"""What a training leaves: a model directory that says what it was made from, and the log."""
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from dph._base.files import atomic_path, make_directory, read_json, write_json, write_text
+from dph.errors import ModelError
+
+MODEL, MADE_FROM, METRICS, CHECKPOINTS = "model", "made_from.json", "metrics.jsonl", "checkpoints"
+
+
+def begin(directory: Path, made_from: Mapping[str, Any], *, replace: bool) -> bool:
+    """Prepare ``directory`` for a training made from ``made_from``; True if it is finished.
+
+    Args:
+        directory: of the training.
+        made_from: all that the weights depend on, as JSON.
+        replace: remove what was made from something else.
+
+    Raises:
+        ModelError: something else lies there, and ``replace`` is False.
+    """
+    marker = make_directory(directory) / MADE_FROM
+    found = read_json(marker) if marker.is_file() else None
+    if found is not None and found != made_from:
+        if not replace:
+            changed = sorted(k for k in {*found, *made_from} if found.get(k) != made_from.get(k))
+            raise ModelError(
+                f"{directory} holds a training that differs in {', '.join(changed)}; "
+                "choose another directory or remove it"
+            )
+        shutil.rmtree(directory)
+        make_directory(directory)
+    write_json(marker, dict(made_from))
+    return (directory / MODEL / MADE_FROM).is_file()
+
+
+def finish(
+    directory: Path,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    log: Sequence[Mapping[str, Any]],
+    card: str,
+) -> Path:
+    """Save the model with its card, then the log, and remove the checkpoints.
+
+    The model's directory appears whole.
+    """
+    rows = [{k: v for k, v in row.items() if k not in _TIMES} for row in log]
+    write_text(directory / METRICS, "".join(json.dumps(row, sort_keys=True) + "\n" for row in rows))
+    with atomic_path(directory / MODEL) as temporary:
+        model.save_pretrained(temporary)
+        tokenizer.save_pretrained(temporary)
+        (temporary / "README.md").write_text(card, encoding="utf-8")
+        write_json(temporary / MADE_FROM, read_json(directory / MADE_FROM))
+    shutil.rmtree(directory / CHECKPOINTS, ignore_errors=True)
+    return directory / MODEL
+
+
+_TIMES = ("train_runtime", "train_samples_per_second", "train_steps_per_second", "train_loss")
+"""What no two runs share; the trainer's own mean loss counts from the last start alone."""
+
+
+def last_loss(log: Sequence[Mapping[str, Any]]) -> float | None:
+    """The last mean loss that was logged, nats a token."""
+    losses = [row["loss"] for row in log if "loss" in row]
+    return losses[-1] if losses else None

@@ -1,0 +1,63 @@
+"""What a quickstart ends with: what was seen on its seed, and what tables over seeds say."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dph.lab.quickstart.over_seeds import OverSeeds
+from dph.results.charts.cost_words import cost_words
+from dph.results.charts.labels import BASE, chosen_ks, method_label, set_label
+from dph.results.charts.summary_values import metric_title, value_of
+
+_SETS = ("in_domain", "cross_domain")
+
+
+def closing_words(summary: Mapping[str, Any], table: OverSeeds | None) -> list[str]:
+    """Sentences with numbers and nothing that was not measured.
+
+    ``summary`` is ``summary.json``; ``table`` None says that there is no table of its world yet.
+    """
+    methods = list(summary["methods"])
+    lines = [f"Seen on seed {summary['seed']}, base model to trained model:"]
+    lines += [f"  {method_label(name)}: {_seen(summary, name)}." for name in methods]
+    if costs := summary.get("cost"):  # a summary of schema 2 has none
+        lines.append("Cost of all stages, with what methods share in full for each:")
+        lines += [f"  {method_label(name)}: {cost_words(costs[name])}." for name in methods]
+    if table is None:
+        lines.append("There is no table over seeds of this world yet; one seed is an illustration.")
+        return lines
+    known = [name for name in (BASE, *methods) if name in table.methods]
+    lines.append(f"Over {table.seeds} seeds ({table.page}), mean ± half of the 95% interval:")
+    lines += [f"  {method_label(name)}: {_measured(table, name)}." for name in known]
+    missing = [method_label(name) for name in methods if name not in table.methods]
+    if missing:
+        lines.append(f"The table has no {', no '.join(missing)}.")
+    lines.append("One seed is one draw of many; where the two differ, the table is the result.")
+    return lines
+
+
+def _seen(summary: Mapping[str, Any], method: str) -> str:
+    before, after = summary["base"]["sets"], summary["methods"][method]["sets"]
+    parts = []
+    for name in _SETS:
+        if name in before and name in after:
+            changes = _changes(before[name], after[name])
+            parts.append(f"{set_label(name)} {', '.join(changes)}")
+    return "; ".join(parts) or "evaluated on other sets"
+
+
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    many = f"pass_at_{chosen_ks(before['pass_at_k'])[-1]}"
+    for metric in ("greedy", many, "effective_styles"):
+        old, new = value_of(before, metric), value_of(after, metric)
+        if old is not None and new is not None:
+            scale = 1 if metric == "effective_styles" else 100
+            name = "styles" if metric == "effective_styles" else metric_title(metric)
+            yield f"{name} {scale * old:.1f} to {scale * new:.1f}"
+
+
+def _measured(table: OverSeeds, label: str) -> str:
+    parts = []
+    for name, metrics in table.methods[label].items():
+        numbers = (f"{metric.replace('pass', 'Pass')} {found}" for metric, found in metrics.items())
+        parts.append(f"{set_label(name)} {', '.join(numbers)}")
+    return "; ".join(parts)

@@ -1,0 +1,176 @@
+"""The recipes that a quickstart compares: one world, one budget, one strength a method."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dph.errors import SettingsError
+from dph.lab.quickstart.strengths import usual_strengths
+from dph.lab.worlds.table import newest_edition, world_kind
+from dph.recipe import METHODS, STRENGTHS, Recipe, merged, resolve_recipe
+from dph.recipe.keys import nested
+
+THREADS = 1
+"""CPU threads of torch: the model is too small for more, and the weights depend on the number."""
+
+WORKERS = 2
+"""Processes that grade; they decide nothing but time."""
+ROWS_AT_ONCE = 1024
+"""Answers that are decoded side by side; it decides nothing but time and memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much work a quickstart is; None leaves it to the world."""
+
+    world: Any = None
+    base_steps: int | None = None
+    threshold: int | None = None
+    steps: int = 40
+    problems_per_step: int = 32
+    samples: int = 16
+    checkpoint_every: int = 10
+
+
+def tiny_size(task: str, edition: int | None = None) -> Size:
+    """So little work that a quickstart ends soon; what it measures means nothing.
+
+    Raises:
+        SettingsError: there is no such task or edition, or none so small of it.
+    """
+    kind = world_kind(task, edition)
+    if kind.tiny is None:
+        raise SettingsError(
+            f"there is no tiny quickstart of the task {task!r}, edition "
+            f"{edition or newest_edition(task)}: only of sql, edition {newest_edition('sql')}"
+        )
+    return Size(
+        world=kind.tiny,
+        base_steps=kind.tiny_steps,
+        threshold=4,
+        steps=4,
+        problems_per_step=4,
+        samples=16,
+        checkpoint_every=2,
+    )
+
+
+OPTIMIZERS: dict[str, dict[str, float]] = {
+    "": {},
+    "slow": {"learning_rate": 2e-4, "eps": 1e-5},
+    "fast": {"learning_rate": 5e-4, "eps": 1e-8},
+}
+"""Settings of AdamW: the world's own, or by name (docs/quickstart-world.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A method, its strength and its optimizer, written ``method[@strength][+optimizer]``."""
+
+    label: str
+    method: str
+    strength: float | None
+    optimizer: str = ""
+
+
+def parse_contender(label: str, strengths: Mapping[str, float | None] | None = None) -> Contender:
+    """Read ``dph_f``, ``rkl@0.3`` or ``grpo+slow``.
+
+    ``strengths`` are those of methods that name none [default: of the newest text-to-SQL world].
+
+    Raises:
+        SettingsError: the method is unknown, takes no strength, or the strength is no number.
+    """
+    usual = usual_strengths("sql") if strengths is None else strengths
+    chosen, plus, optimizer = label.partition("+")
+    method, at, text = chosen.partition("@")
+    if method not in METHODS:
+        raise SettingsError(f"unknown method {method!r}; choose from {', '.join(METHODS)}")
+    if plus and (not optimizer or optimizer not in OPTIMIZERS):
+        raise SettingsError(
+            f"unknown optimizer {optimizer!r} in {label!r}; there is +slow and +fast"
+        )
+    if not at:
+        return Contender(label, method, usual.get(method), optimizer)
+    if STRENGTHS[method] is None:
+        raise SettingsError(f"{method} has no strength to set, got {label!r}")
+    try:
+        strength = float(text)
+    except ValueError as error:
+        raise SettingsError(f"a strength is a number, got {text!r} in {label!r}") from error
+    if not 0 <= strength < float("inf"):
+        raise SettingsError(f"a strength is at least 0 and finite, got {label!r}")
+    return Contender(label, method, strength, optimizer)
+
+
+def run_name(label: str) -> str:
+    """What the run of a contender, and its directory, is called.
+
+    >>> run_name("rkl@0.3+slow")
+    'rkl_0.3_slow'
+    """
+    return label.replace("@", "_").replace("+", "_")
+
+
+def quickstart_recipe(
+    contender: Contender,
+    world: Mapping[str, Mapping[str, Any]],
+    *,
+    base_model: Path,
+    pool: Path,
+    seed: int,
+    size: Size,
+    settings: Mapping[str, Any] | None = None,
+) -> Recipe:
+    """The recipe of one contender; everything but the method is the same for all.
+
+    ``world`` are the tables that belong to the world (``WorldKind.settings``); ``settings`` are
+    tables that win over all others.
+    """
+    presample: dict[str, Any] = {"pool": str(pool)}
+    if size.threshold is not None:
+        presample["threshold"] = size.threshold
+    table: dict[str, Any] = {
+        "name": run_name(contender.label),
+        "method": contender.method,
+        "seed": seed,
+        "model": {
+            "path": str(base_model),
+            "threads": THREADS,
+            "device": "cpu",
+            "attention": "eager",
+        },
+        "presample": presample,
+        "data": {"verifier_workers": WORKERS},
+        "sampling": {"max_rows": ROWS_AT_ONCE, "cache_tokens": ROWS_AT_ONCE * 1024},
+        "train": {
+            "steps": size.steps,
+            # 0: the method learns from stored answers alone.
+            "problems_per_step": size.problems_per_step if _draws(contender.method) else 0,
+            "samples_per_problem": 8,
+            "rehearsal_per_step": size.problems_per_step,
+            **OPTIMIZERS[contender.optimizer],
+            "microbatch_tokens": 2048,
+            "checkpoint_every": size.checkpoint_every,
+        },
+        "evaluate": {
+            "seed": seed,
+            "samples": size.samples,
+            "k": [k for k in (1, 2, 4, 8, 16, 32) if k <= size.samples],
+        },
+    }
+    chosen = merged(merged(world, table), strength_table(contender))
+    return resolve_recipe(merged(chosen, settings or {}))
+
+
+def _draws(method: str) -> bool:
+    return bool(METHODS[method].get("train", {}).get("problems_per_step", True))
+
+
+def strength_table(contender: Contender) -> dict[str, Any]:
+    """The one setting that says how strong the contender's method is, as a recipe has it."""
+    key = STRENGTHS[contender.method]
+    if key is None or contender.strength is None:
+        return {}
+    return nested({key: contender.strength})

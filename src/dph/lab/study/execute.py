@@ -1,0 +1,232 @@
+"""What a job does, in a process of its own: prepare a world of a seed, or make one run on it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dph._base.files import held, make_directory
+from dph._base.provenance import code_commit, versions
+from dph.errors import DataError
+from dph.lab.quickstart.recipes import THREADS, Size
+from dph.lab.quickstart.stage_clock import StageClock
+from dph.lab.quickstart.unlabelled import world_tables
+from dph.lab.study.prepared import note_prepared
+from dph.lab.study.recipes import Asked, own_recipe, world_recipe
+from dph.lab.study.row_files import RowFile, Score, scores_of, write_row_file
+from dph.lab.study.settings import BASE
+from dph.lab.study.shared_stores import (
+    consolidated_answers,
+    made_stores,
+    votes,
+    with_shared_stores,
+)
+from dph.lab.study.sites import made_sizes
+from dph.lab.worlds import WorldKind, world_kind
+from dph.model.fingerprint import directory_fingerprint
+from dph.recipe import Recipe
+from dph.runs.consolidation_stage import trained_policy
+from dph.runs.evaluation_stage import evaluate_stage
+from dph.runs.interpolation import interpolated
+from dph.runs.presampling_stage import presample_stage
+from dph.runs.progress import Silent
+from dph.runs.stage_costs import run_cost
+from dph.runs.workbench import Workbench, open_workbench
+
+_ANY_METHOD = "grpo"
+"""The base model's evaluation and its pools do not depend on the method."""
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The payload of a job, and where it happens."""
+
+    payload: Mapping[str, Any]
+
+    @property
+    def directory(self) -> Path:
+        return Path(self.payload["work"])
+
+    @property
+    def seed(self) -> int:
+        return int(self.payload["seed"])
+
+    @property
+    def clock(self) -> StageClock:
+        return StageClock(make_directory(Path(self.payload["costs"])) / f"{self.run}.json")
+
+    @property
+    def run(self) -> str:
+        return str(self.payload["run"])
+
+    @property
+    def kind(self) -> WorldKind:
+        return world_kind(self.payload["site"]["task"], self.payload["site"]["edition"])
+
+    @cached_property
+    def world(self) -> Any:
+        """The world, built where it is not there; checked once a job."""
+        sizes = made_sizes(self.kind.sizes, self.payload["site"]["sizes"])
+        return self.kind.build(self.directory / "world", seed=self.seed, sizes=sizes)
+
+    def recipe(self, asked: Asked, *, name: str, pool: str) -> Recipe:
+        """The recipe of a run; a world is built where it is not there."""
+        recipe = self._recipe(asked, name=name, pool=self.directory / pool)
+        return with_shared_stores(recipe, self.directory / "stores")
+
+    def _recipe(self, asked: Asked, *, name: str, pool: Path) -> Recipe:
+        site = self.payload["site"]
+        if site["recipe"] is not None:
+            return own_recipe(asked, Path(site["recipe"]), name=name, pool=pool, seed=self.seed)
+        return world_recipe(
+            asked,
+            world_tables(self.kind, self.world, asked.method, self.directory / "stores"),
+            Size(**self.payload["budget"]),
+            name=name,
+            directory=self.directory,
+            pool=pool,
+            seed=self.seed,
+        )
+
+
+def execute(payload: Mapping[str, Any]) -> None:
+    """Do a job. What a killed one left behind is gone on from.
+
+    Raises:
+        DphError: as the stages do.
+    """
+    torch.set_num_threads(THREADS)
+    work = _Work(payload)
+    if payload["kind"] == "prepare":
+        with held(work.directory / ".prepare.lock"):
+            _prepare(work)
+    else:
+        with held(work.directory / f".{payload['training']}.lock"):
+            _run(work)
+
+
+def _prepare(work: _Work) -> None:
+    """World, base model, its evaluation, and every pool that a run will read.
+
+    Raises:
+        DataError: there are rows on this seed that began with another base model.
+    """
+    site, clock = work.payload["site"], work.clock
+    asked = Asked(method=_ANY_METHOD, settings=work.payload["settings"])
+    if site["recipe"] is None:
+        with clock.stage("world"):
+            world = work.world
+        with clock.stage("base model"):
+            work.kind.train_base_model(
+                world,
+                work.directory / "base_model",
+                seed=work.seed,
+                steps=site["base_steps"] or work.kind.base_steps,
+            )
+    recipe = work.recipe(asked, name=BASE, pool="pool")
+    with open_workbench(recipe) as bench, clock.stage("evaluate"):
+        document = evaluate_stage(
+            bench, work.directory / "base", Silent(), model=Path(recipe.model.path)
+        )
+        initial = bench.initial
+    _require_same_base(work, directory_fingerprint(initial))
+    for name, settings in work.payload["pools"].items():
+        asked = Asked(method=_ANY_METHOD, settings={**work.payload["settings"], **settings})
+        with (
+            open_workbench(work.recipe(asked, name=BASE, pool=name)) as bench,
+            clock.stage("presample"),
+        ):
+            presample_stage(bench, work.directory, Silent())
+    if not work.payload["scored"]:
+        _write_row(work, document, initial, rollouts=0, stored=0, learning_rate=None, steps=0)
+    note_prepared(work.directory, work.run, list(work.payload["pools"]))
+
+
+def _require_same_base(work: _Work, made: str) -> None:
+    """Refuse a base model that is not the one of the rows that are there."""
+    known = work.payload["base_sha256"]
+    if known not in (None, made):
+        place = f"seed {work.seed} of {work.payload['site']['name']}"
+        raise DataError(
+            f"{place}: its rows began with the base model {known}, and this machine made {made}; "
+            "another processor rounds differently. Copy work/ from where the rows were made, or "
+            "give another directory (--out)"
+        )
+
+
+def _run(work: _Work) -> None:
+    """Train, interpolate where that was asked for, evaluate, and leave the scores."""
+    payload, clock = work.payload, work.clock
+    asked = Asked(**payload["asked"])
+    recipe = work.recipe(asked, name=payload["training"], pool=payload["pool"] or "pool")
+    directory = work.directory / payload["training"]
+    with open_workbench(recipe) as bench:
+        with clock.stage("stores"):
+            stored = made_stores(bench, directory, work.directory / ".stores.lock")
+        with clock.stage("train"):
+            trained = trained_policy(bench, directory, Silent())
+        if trained.stopped:
+            raise KeyboardInterrupt
+        stored += consolidated_answers(recipe, directory)
+        model, place = trained.checkpoint, directory
+        if payload["interpolate"] is not None:
+            with clock.stage("interpolate"):
+                model = interpolated(directory, payload["interpolate"])
+            place = directory / f"evaluation_{payload['interpolate']:g}"
+        with clock.stage("evaluate"):
+            document = evaluate_stage(
+                bench, place, Silent(), model=model, base=work.directory / "base"
+            )
+        _write_row(
+            work,
+            document,
+            bench.initial,
+            rollouts=run_cost(directory, None).answers or 0,
+            stored=stored + (_presampled(bench) if payload["pool"] is not None else 0),
+            learning_rate=recipe.train.learning_rate,
+            steps=recipe.train.steps,
+            of_votes=tuple(votes(recipe, directory)),
+        )
+
+
+def _presampled(bench: Workbench) -> int:
+    """Answers that pre-sampling drew: those that decide, and a final one for each problem."""
+    return len(bench.problems) * (bench.recipe.presample.samples + 1)
+
+
+def _write_row(
+    work: _Work,
+    document: Mapping[str, Any],
+    initial: Path,
+    *,
+    rollouts: int,
+    stored: int,
+    learning_rate: float | None,
+    steps: int,
+    of_votes: tuple[Score, ...] = (),
+) -> None:
+    payload = work.payload
+    asked = payload.get("asked")
+    row = RowFile(
+        run=work.run,
+        world=payload["site"]["name"],
+        edition=payload["site"]["edition"],
+        seed=work.seed,
+        method=asked["method"] if asked else BASE,
+        strength=asked["strength"] if asked else None,
+        learning_rate=learning_rate,
+        interpolate=payload.get("interpolate"),
+        steps=steps,
+        rule_sha256=payload.get("rule"),
+        samples=document["samples"],
+        rollouts=rollouts,
+        stored=stored,
+        scores=(*scores_of(document), *of_votes),
+        base_sha256=directory_fingerprint(initial),
+        commit=code_commit(),
+        versions=versions(torch.backends.cpu.get_cpu_capability()),
+    )
+    write_row_file(Path(payload["rows"]), row)

@@ -1,0 +1,98 @@
+"""What a study leaves beside its rows: study.parquet, costs.jsonl, report.json, tables, figures."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dph._base.files import make_directory, write_json, write_text
+from dph.lab.study.all_tables import all_tables
+from dph.lab.study.choice import Choice
+from dph.lab.study.costs import write_costs
+from dph.lab.study.curves import draw_curves
+from dph.lab.study.dots import draw_dots
+from dph.lab.study.fronts import draw_fronts
+from dph.lab.study.parquet import write_study
+from dph.lab.study.places import Places
+from dph.lab.study.plan import Plan
+from dph.lab.study.results import Results, compared
+from dph.lab.study.row_files import RowFile
+from dph.lab.study.rule_lock import RuleLock, choices_document, write_lock
+from dph.lab.study.strengths_figure import draw_strengths
+from dph.lab.study.study_file import Study
+from dph.lab.study.tables import Report
+from dph.results.charts.text_table import FORMATS
+
+SCHEMA = 1
+
+
+def make_report(study: Study, plan: Plan, rows: Mapping[str, RowFile], lock: RuleLock) -> Report:
+    """What tables, pictures and the document are made from."""
+    return Report(study=study, plan=plan, results=Results(plan, rows), lock=lock)
+
+
+def write_outputs(report: Report, places: Places, rows: Mapping[str, RowFile]) -> None:
+    """Write everything anew from the rows; all but the costs is the same in every clone."""
+    write_lock(report.study, places, report.lock, _reported(report))
+    write_study(places, report.plan, rows, report.lock)
+    write_costs(places.all_costs, places, rows)
+    write_json(places.report, report_document(report, rows))
+    make_directory(places.tables)
+    for table in all_tables(report, rows):
+        for suffix, write in FORMATS.values():
+            write_text(places.tables / f"{table.name}.{suffix}", write(table))
+    if report.results.worlds:
+        figures = make_directory(places.figures)
+        draw_fronts(report, rows, figures)
+        draw_curves(report, figures)
+        draw_dots(report, figures)
+        draw_strengths(report, rows, figures)
+
+
+def _reported(report: Report) -> dict[tuple[str, str], Choice]:
+    """The choices that runs on report seeds rest on."""
+    results = report.results
+    return {key: c for key, c in report.plan.choices.items() if results.rows(*key)}
+
+
+def report_document(report: Report, rows: Mapping[str, RowFile]) -> dict[str, Any]:
+    """Choices, means and tests as one JSON document: fractions, not per cent."""
+    ids = {run.id for run in report.plan.runs}
+    return {
+        "schema": SCHEMA,
+        "name": report.study.file.study.name,
+        "rule_sha256": report.lock.sha256,
+        "rule_replaces": list(report.lock.replaces),
+        "runs": {"finished": len(ids & set(rows)), "total": report.plan.total},
+        "choices": choices_document(report.plan.choices, report.study),
+        "scores": list(_scores(report)),
+        "comparisons": [
+            {
+                "world": found.world,
+                **found.comparison.model_dump(mode="json"),
+                "difference": found.difference.mean,
+                "ci95": [found.difference.lo, found.difference.hi],
+                "p": found.difference.p_value,
+                "p_adjusted": found.adjusted,
+                "seeds": found.difference.seeds,
+            }
+            for found in compared(report.results, report.study.rule)
+        ],
+    }
+
+
+def _scores(report: Report) -> Any:
+    results = report.results
+    for world in results.worlds:
+        for label in results.labels(world):
+            for of in results.sets(world):
+                for metric in report.metrics(world):
+                    found = results.estimate(world, label, metric, [of])
+                    if found is not None:
+                        yield {
+                            "world": world,
+                            "label": label,
+                            "set": of,
+                            "metric": metric,
+                            "mean": found.mean,
+                            "half_ci95": found.half,
+                            "seeds": found.seeds,
+                        }

@@ -1,0 +1,21 @@
+"""Runs of a study on a Ray cluster. Its directory must lie where every machine can write."""
+
+from typing import Any
+
+from dph._processes.jobs.ray_jobs import RayJobs, connected_ray
+
+
+def study_ray_jobs(capacity: int | None) -> RayJobs:
+    """Where runs are computed, ``capacity`` at a time.
+
+    Raises:
+        SettingsError: Ray is not installed.
+    """
+    return RayJobs(capacity, connected_ray(), execute_run)
+
+
+def execute_run(payload: dict[str, Any]) -> None:
+    """Compute a run or a base model, on the cluster."""
+    from dph.lab.study.execute import execute  # noqa: PLC0415 - loads torch, on the cluster alone
+
+    execute(payload)

@@ -1,0 +1,179 @@
+"""What the report seeds say: means with intervals, differences, and the rule's comparisons."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+from statistics import fmean, stdev
+
+from dph.lab.study.holm import holm
+from dph.lab.study.paired import PairedDifference, paired_t
+from dph.lab.study.plan import REPORT, Plan
+from dph.lab.study.row_files import RowFile, require_one_base
+from dph.lab.study.rule import ComparisonSettings, RuleSettings
+from dph.lab.study.settings import BASE
+from dph.lab.study.values import known_value, set_names
+from dph.results.charts.student_t import t_quantile
+
+POWER_SEEDS = (4, 10)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The mean over seeds, and half of its 95% t-interval; None with fewer than two seeds."""
+
+    mean: float
+    half: float | None
+    seeds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """One of the rule's comparisons on one world; ``adjusted`` is None where nothing is known."""
+
+    world: str
+    comparison: ComparisonSettings
+    difference: PairedDifference
+    adjusted: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Power:
+    """How well a world tells ``label`` from the base model: standard errors by number of seeds.
+
+    ``deviation`` is that of the paired differences between seeds.
+    """
+
+    world: str
+    label: str
+    set: str
+    metric: str
+    mean: float
+    deviation: float
+    seeds: int
+
+    def standard_error(self, seeds: int) -> float:
+        """Of the mean difference over so many seeds."""
+        return self.deviation / sqrt(seeds)
+
+
+class Results:
+    """Finished runs on the report seeds, by world, label and seed.
+
+    Raises:
+        DataError: two runs on one seed of a world began with different base models.
+    """
+
+    def __init__(self, plan: Plan, rows: Mapping[str, RowFile]) -> None:
+        require_one_base(rows.values())
+        self._rows: dict[tuple[str, str], dict[int, RowFile]] = {}
+        for run in plan.runs:
+            if run.split == REPORT and run.id in rows:
+                key = (run.variant.site.name, run.label)
+                self._rows.setdefault(key, {})[run.seed] = rows[run.id]
+
+    @property
+    def worlds(self) -> tuple[str, ...]:
+        """In the study's order."""
+        return tuple(dict.fromkeys(world for world, _ in self._rows))
+
+    def labels(self, world: str) -> tuple[str, ...]:
+        """The methods with a finished run, the base model first."""
+        found = [label for where, label in self._rows if where == world]
+        return tuple(sorted(found, key=lambda label: label != BASE))
+
+    def all_labels(self) -> tuple[str, ...]:
+        """Those of all worlds, each once."""
+        return tuple(dict.fromkeys(label for world in self.worlds for label in self.labels(world)))
+
+    def sets(self, world: str) -> tuple[str, ...]:
+        """The evaluation sets of a world."""
+        first = next(iter(self._rows[world, self.labels(world)[0]].values()))
+        return set_names(first)
+
+    def ks(self, world: str) -> tuple[int, ...]:
+        """The k of Pass@k that are known."""
+        first = next(iter(self._rows[world, self.labels(world)[0]].values()))
+        return tuple(sorted({score.k for score in first.scores if score.k is not None}))
+
+    def rows(self, world: str, label: str) -> dict[int, RowFile]:
+        """The finished runs of a method, by seed."""
+        return self._rows.get((world, label), {})
+
+    def seeds(self, world: str, label: str) -> int:
+        """How many of them there are."""
+        return len(self.rows(world, label))
+
+    def values(self, world: str, label: str, metric: str, sets: Sequence[str]) -> dict[int, float]:
+        """By seed; seeds of which nothing is known are left out."""
+        found = {
+            seed: known_value(row, metric, sets) for seed, row in self.rows(world, label).items()
+        }
+        return {seed: value for seed, value in found.items() if value is not None}
+
+    def estimate(self, world: str, label: str, metric: str, sets: Sequence[str]) -> Estimate | None:
+        """The mean over seeds; None where nothing is known."""
+        values = list(self.values(world, label, metric, sets).values())
+        return mean_over_seeds(values) if values else None
+
+    def difference(self, world: str, comparison: ComparisonSettings) -> PairedDifference | None:
+        """A - b on the seeds that both have; None where there are none."""
+        a, b = (
+            self.values(world, label, comparison.metric, comparison.sets)
+            for label in (comparison.a, comparison.b)
+        )
+        seeds = sorted(a.keys() & b.keys())
+        if not seeds:
+            return None
+        return paired_t([a[s] for s in seeds], [b[s] for s in seeds], comparison.alternative)
+
+
+def mean_over_seeds(values: Sequence[float]) -> Estimate:
+    """Mean +- t s / sqrt(n), as ``dph.results.charts.aggregate`` has it, without cutting.
+
+    >>> mean_over_seeds([0.5])
+    Estimate(mean=0.5, half=None, seeds=1)
+    """
+    count = len(values)
+    if count < 2:
+        return Estimate(fmean(values), None, count)
+    half = t_quantile(0.975, count - 1) * stdev(values) / sqrt(count)
+    return Estimate(fmean(values), half, count)
+
+
+def compared(results: Results, rule: RuleSettings) -> list[Compared]:
+    """Every comparison of the rule on every world it is about, p-values corrected together."""
+    found = list(_comparisons(results, rule))
+    tested = [c for c in found if c.difference.p_value is not None]
+    p_values = [c.difference.p_value or 0.0 for c in tested]
+    adjusted = holm(p_values) if rule.correction == "holm" else p_values
+    by_place = {id(c): p for c, p in zip(tested, adjusted, strict=True)}
+    return [replace(c, adjusted=by_place.get(id(c))) for c in found]
+
+
+def power(
+    results: Results, world: str, label: str, columns: Sequence[tuple[str, str]]
+) -> Iterator[Power]:
+    """The spread of ``label`` - base between seeds, of each set and metric of which it is known."""
+    for of, metric in columns:
+        asked = ComparisonSettings(a=label, b=BASE, metric=metric, set=of)
+        found = results.difference(world, asked)
+        if found is None or found.standard_error is None:
+            continue
+        yield Power(
+            world=world,
+            label=label,
+            set=of,
+            metric=metric,
+            mean=found.mean,
+            deviation=found.standard_error * sqrt(found.seeds),
+            seeds=found.seeds,
+        )
+
+
+def _comparisons(results: Results, rule: RuleSettings) -> Iterator[Compared]:
+    for comparison in rule.compare:
+        for world in results.worlds:
+            if comparison.world in (None, world):
+                difference = results.difference(world, comparison)
+                if difference is not None:
+                    yield Compared(world=world, comparison=comparison, difference=difference)

@@ -1,0 +1,195 @@
+"""The tables of a STUDY.toml: what is compared, on what, and how often."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from dph.lab.study.rule import RuleSettings
+from dph.recipe import METHODS, STRENGTHS
+from dph.recipe.section import Count, Positive, Section
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$")]
+Label = Annotated[str, Field(pattern=r"^[^\s\x00-\x1f]([^\x00-\x1f]*[^\s\x00-\x1f])?$")]
+Rate = Annotated[float, Field(gt=0)]
+Strength = Annotated[float, Field(ge=0)]
+Weight = Annotated[float, Field(ge=0, le=1)]
+Seeds = Annotated[tuple[Count, ...], Field(strict=False)]
+BASE = "base"
+"""What the initial policy is called where methods are; no method may be called so."""
+
+
+class StudySettings(Section):
+    """``[study]``: seeds, cores, and what is the same for all methods."""
+
+    name: Name = Field(description="name of the study and of its directory")
+    seeds_development: Seeds = Field((), description="seeds that strengths are chosen on")
+    seeds_report: Seeds = Field(min_length=1, description="seeds that the tables are about")
+    jobs: Positive | None = Field(None, description="runs at a time; default: the cores there are")
+    engine: Literal["cores", "ray"] = Field("cores", description="where runs are computed")
+    reference: Label | None = Field(
+        None, description="label that tables show differences to; default: the first method's"
+    )
+    beside: Annotated[tuple[Label, ...], Field(strict=False)] = Field(
+        (), description="more labels that tables show differences to"
+    )
+    shown: Annotated[tuple[Label, ...], Field(strict=False)] = Field(
+        (), description="labels in pictures and in the short table; default: all"
+    )
+    keep: Literal["scores", "checkpoints"] = Field(
+        "scores", description="what stays of a run that is finished"
+    )
+    learning_rate: Rate | None = Field(
+        None, description="of all methods that say nothing else; default: the quickstart's"
+    )
+    learning_rate_of: Label | None = Field(
+        None, description="or the learning rate that was chosen for the method of this label"
+    )
+
+    @model_validator(mode="after")
+    def _seeds_are_apart(self) -> Self:
+        for name in ("seeds_development", "seeds_report"):
+            seeds = getattr(self, name)
+            if twice := sorted({seed for seed in seeds if seeds.count(seed) > 1}):
+                raise ValueError(f"{name} names {twice[0]} more than once")
+        if both := sorted(set(self.seeds_development) & set(self.seeds_report)):
+            raise ValueError(
+                f"the seed {both[0]} is one of seeds_development and one of seeds_report: what "
+                "strengths were chosen on cannot report on them"
+            )
+        if self.learning_rate is not None and self.learning_rate_of is not None:
+            raise ValueError("give learning_rate or learning_rate_of, not both")
+        return self
+
+
+class BudgetSettings(Section):
+    """``[budget]``: how long runs on worlds are; a recipe says so itself."""
+
+    steps: Positive = Field(40, description="training steps")
+    problems_per_step: Positive = Field(32, description="problems a step")
+    samples: Positive = Field(32, description="samples a problem in evaluations")
+    checkpoint_every: Positive = Field(10, description="steps between checkpoints")
+
+
+class WorldSettings(Section):
+    """``[[worlds]]``: one small world, drawn anew for each seed."""
+
+    task: str = Field(description="as of `dph quickstart --task`")
+    edition: Positive | None = Field(None, description="of the task's world; default: the newest")
+    name: Name | None = Field(None, description="in tables; default: task and edition")
+    sizes: dict[str, Positive] = Field({}, description="problems a set, by the set's name")
+    base_steps: Positive | None = Field(None, description="training steps of the base model")
+    settings: dict[str, Any] = Field({}, description="settings of every recipe on this world")
+
+
+class RecipeSettings(Section):
+    """``[[recipes]]``: a recipe of one's own in the place of a world; seeds override its seed."""
+
+    path: Annotated[str, Field(min_length=1)] = Field(description="the recipe's file")
+    name: Name | None = Field(None, description="in tables; default: the recipe's name")
+    settings: dict[str, Any] = Field({}, description="settings that override the recipe's")
+
+
+class MethodSettings(Section):
+    """``[[methods]]``: a named method, and what is tried of it."""
+
+    name: str = Field(description="one of the named methods")
+    label: Label = Field(description="in tables; default: the method's name")
+    strengths: Annotated[tuple[Strength, ...], Field(strict=False, min_length=1)] | None = Field(
+        None, description="values that are tried of the method's strength"
+    )
+    strength_of: Label | None = Field(
+        None, description="or the strength that was chosen for the method of this label"
+    )
+    learning_rates: Annotated[tuple[Rate, ...], Field(strict=False, min_length=1)] | None = Field(
+        None, description="learning rates that are tried"
+    )
+    learning_rate_of: Label | None = Field(
+        None, description="or the learning rate that was chosen for the method of this label"
+    )
+    interpolate: Annotated[tuple[Weight, ...], Field(strict=False, min_length=1)] | None = Field(
+        None,
+        description="weights between the base model (0) and the trained one (1) that are tried",
+    )
+    steps: Positive | None = Field(None, description="training steps; default: the budget's")
+    if_best: Positive | None = Field(
+        None, description="report it only where the method it follows is among so many best"
+    )
+    settings: dict[str, Any] = Field({}, description="settings beside the method's own")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _label_follows_name(cls, data: Any) -> Any:
+        if isinstance(data, dict) and "label" not in data and "name" in data:
+            return {**data, "label": data["name"]}
+        return data
+
+    @field_validator("name")
+    @classmethod
+    def _method_is_known(cls, name: str) -> str:
+        if name not in METHODS:
+            raise ValueError(f"unknown method {name!r}; choose from {', '.join(METHODS)}")
+        return name
+
+    @model_validator(mode="after")
+    def _grid_makes_sense(self) -> Self:
+        if self.label == BASE:
+            raise ValueError(f"the label {BASE!r} is the initial policy's")
+        if (self.strengths or self.strength_of) and STRENGTHS[self.name] is None:
+            raise ValueError(f"{self.name} has no strength to set")
+        for grid, other in (("strengths", "strength_of"), ("learning_rates", "learning_rate_of")):
+            if getattr(self, grid) is not None and getattr(self, other) is not None:
+                raise ValueError(f"give {grid} or {other}, not both")
+        for grid in ("strengths", "learning_rates", "interpolate"):
+            values = getattr(self, grid) or ()
+            if len(set(values)) < len(values):
+                raise ValueError(f"{grid} names a value more than once: {list(values)}")
+        if self.if_best is not None and self.strength_of is None and self.learning_rate_of is None:
+            raise ValueError("if_best needs strength_of or learning_rate_of: the method it follows")
+        return self
+
+    @property
+    def follows(self) -> str | None:
+        """The label of the method that ``if_best`` asks about."""
+        return self.strength_of or self.learning_rate_of
+
+
+class StudyFile(Section):
+    """A whole STUDY.toml."""
+
+    study: StudySettings
+    budget: BudgetSettings = BudgetSettings()
+    settings: dict[str, Any] = Field({}, description="settings of every recipe")
+    worlds: Annotated[tuple[WorldSettings, ...], Field(strict=False)] = ()
+    recipes: Annotated[tuple[RecipeSettings, ...], Field(strict=False)] = ()
+    methods: Annotated[tuple[MethodSettings, ...], Field(strict=False, min_length=1)]
+    rule: str | RuleSettings = Field(description="the rule, or the path of its file")
+
+    @model_validator(mode="after")
+    def _has_a_place(self) -> Self:
+        if not self.worlds and not self.recipes:
+            raise ValueError("a study needs at least one of [[worlds]] or [[recipes]]")
+        return self
+
+    @model_validator(mode="after")
+    def _labels_lead_somewhere(self) -> Self:
+        labels = [method.label for method in self.methods]
+        if twice := sorted({label for label in labels if labels.count(label) > 1}):
+            raise ValueError(f"two methods have the label {twice[0]!r}; give each its own")
+        study = self.study
+        named = {study.learning_rate_of, study.reference, *study.beside, *study.shown} | {
+            label for m in self.methods for label in (m.strength_of, m.learning_rate_of)
+        }
+        if unknown := sorted(named - {None} - set(labels), key=str):
+            raise ValueError(f"no method has the label {unknown[0]!r}, only {', '.join(labels)}")
+        self._strengths_fit()
+        return self
+
+    def _strengths_fit(self) -> None:
+        by_label = {method.label: method for method in self.methods}
+        for method in self.methods:
+            other = by_label.get(method.strength_of or method.label, method)
+            if other.name != method.name:
+                raise ValueError(
+                    f"{method.label!r} cannot take the strength of {other.label!r}: one is "
+                    f"{method.name}, the other {other.name}"
+                )

@@ -1,0 +1,162 @@
+"""What a study runs on: small worlds, and recipes of the user's own."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from dph._base.files import sha256
+from dph.errors import SettingsError
+from dph.lab.quickstart.strengths import usual_strengths
+from dph.lab.study.settings import RecipeSettings, StudyFile, WorldSettings
+from dph.lab.worlds.evaluation_sets import WORLD_SETS
+from dph.lab.worlds.table import WORLDS, newest_edition, world_kind
+from dph.recipe import load_recipe, recipe_digest
+from dph.recipe.keys import flat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """A world of a task and edition, or a recipe; ``settings`` are dotted and hold for all runs.
+
+    ``sets`` are the evaluation sets.
+    """
+
+    name: str
+    sets: tuple[str, ...] = ()
+    task: str | None = None
+    edition: int | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    base_steps: int | None = None
+    recipe: Path | None = None
+    recipe_sha256: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> str:
+        """A short hash of everything that a result on it depends on; not of where it lies."""
+        return recipe_digest(
+            {
+                "task": self.task,
+                "edition": self.edition,
+                "sizes": dict(sorted(self.sizes.items())),
+                "base_steps": self.base_steps,
+                "recipe": self.recipe_sha256,
+                "settings": dict(sorted(self.settings.items())),
+            }
+        )
+
+    def usual_strength(self, method: str) -> float | None:
+        """The strength that the quickstart gives a method on this world, if there is one."""
+        if self.task is None:
+            return None
+        return usual_strengths(self.task, self.edition).get(method)
+
+    def as_json(self) -> dict[str, Any]:
+        """What a job needs to know of it."""
+        return {
+            "name": self.name,
+            "task": self.task,
+            "edition": self.edition,
+            "sizes": dict(self.sizes),
+            "base_steps": self.base_steps,
+            "recipe": None if self.recipe is None else str(self.recipe),
+        }
+
+
+def sites_of(file: StudyFile, beside: Path) -> tuple[Site, ...]:
+    """The worlds and recipes of a study; recipes' paths start at the directory ``beside``.
+
+    Raises:
+        SettingsError: a task, an edition or a recipe is unknown, a size is none of the world's, or
+            two have the same name.
+    """
+    common = dotted(file.settings, "settings")
+    sites = [_world(world, common) for world in file.worlds]
+    sites += [_recipe(recipe, common, beside) for recipe in file.recipes]
+    names = [site.name for site in sites]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise SettingsError(f"two worlds are called {twice[0]!r}; give one of them another name")
+    return tuple(sites)
+
+
+def dotted(table: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """A table's values by dotted key; both ``a.b = 1`` in quotes and nested tables are read.
+
+    Raises:
+        SettingsError: a value is not a number, a text, a truth value or a list of those.
+    """
+    values = dict(flat(table))
+    for key, value in values.items():
+        parts = value if isinstance(value, list) else [value]
+        if not all(isinstance(part, bool | int | float | str) for part in parts):
+            raise SettingsError(f"{where}.{key}: a setting is a plain value, got {value!r:.80}")
+        if key in _OWN:
+            raise SettingsError(f"{where}.{key} is the study's own: {_OWN[key]}")
+    return values
+
+
+_OWN = {
+    "seed": "name seeds in [study]",
+    "evaluate.seed": "it is the run's seed",
+    "method": "name methods in [[methods]]",
+    "name": "it is the run's",
+    "train.learning_rate": "give learning_rate in [study] or learning_rates of a method",
+    "train.steps": "give steps in [budget] or of a method",
+    "presample.pool": "runs share the world's pool",
+    "presample.seed": "it is the run's seed",
+}
+
+
+def overrides(values: Mapping[str, Any]) -> Iterator[str]:
+    """Dotted values as ``--set`` takes them.
+
+    >>> list(overrides({"train.eps": 1e-05, "data.styles": "sql"}))
+    ['train.eps=1e-05', 'data.styles="sql"']
+    """
+    yield from (f"{key}={json.dumps(value)}" for key, value in values.items())
+
+
+def made_sizes(kind: type[Any], sizes: Mapping[str, int]) -> Any:
+    """The record of how many problems each set of a world holds; None where nothing is said.
+
+    Raises:
+        SettingsError: the world has no such set, or not so many different problems.
+    """
+    known = [field.name for field in fields(kind)]
+    for name in sizes:
+        if name not in known:
+            raise SettingsError(f"worlds.sizes: there is no {name!r}, only {', '.join(known)}")
+    return kind(**sizes) if sizes else None
+
+
+def _world(world: WorldSettings, common: Mapping[str, Any]) -> Site:
+    newest = newest_edition(world.task)
+    edition = world.edition or newest
+    if edition not in WORLDS.get(world.task, {}):
+        known = ", ".join(map(str, WORLDS[world.task]))
+        raise SettingsError(f"the task {world.task!r} has no world {edition}; it has: {known}")
+    if world.sizes:  # a kind loads torch, so it is asked only where there is a question
+        made_sizes(world_kind(world.task, edition).sizes, world.sizes)
+    return Site(
+        name=world.name or f"{world.task}-{edition}",
+        sets=WORLD_SETS[world.task, edition],
+        task=world.task,
+        edition=edition,
+        sizes=world.sizes,
+        base_steps=world.base_steps,
+        settings={**common, **dotted(world.settings, "worlds.settings")},
+    )
+
+
+def _recipe(recipe: RecipeSettings, common: Mapping[str, Any], beside: Path) -> Site:
+    path = beside / recipe.path
+    loaded = load_recipe(path)
+    return Site(
+        name=recipe.name or loaded.name,
+        sets=tuple(loaded.data.sets),
+        recipe=path.resolve(),
+        recipe_sha256=sha256(path),
+        settings={**common, **dotted(recipe.settings, "recipes.settings")},
+    )

@@ -1,0 +1,107 @@
+"""Puzzles, drawn by walking: random legal steps lead from the numbers to the target."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from dph.errors import SettingsError
+from dph.lab.worlds.countdown.steps import AND, LARGEST, OPERATORS, result_of
+
+Key = tuple[tuple[int, ...], int]
+"""A puzzle whatever the order of its numbers: the sorted numbers, and the target."""
+TRIES = 100_000
+"""So many draws without a new puzzle mean that there is none left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Puzzle:
+    """Numbers, each to be used once, and what they should make."""
+
+    numbers: tuple[int, ...]
+    target: int
+
+    @property
+    def prompt(self) -> str:
+        """What the model sees: ``3 7 5 2 : 24 ->``."""
+        return f"{' '.join(map(str, self.numbers))} : {self.target} ->"
+
+    @property
+    def key(self) -> Key:
+        """The same for puzzles that differ only in the order of their numbers."""
+        return tuple(sorted(self.numbers)), self.target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Domain:
+    """Which puzzles: how many numbers, from 1 to what, and how large a target."""
+
+    count: int
+    largest_number: int
+    largest_target: int = LARGEST
+
+
+TRAINED = Domain(count=4, largest_number=9, largest_target=30)
+"""What RL trains."""
+OTHERS = Domain(count=3, largest_number=20)
+"""In the base model's training, never in RL's."""
+
+
+def parse_prompt(prompt: str) -> Puzzle:
+    """The puzzle of a prompt of this world.
+
+    >>> parse_prompt("3 7 5 2 : 24 ->")
+    Puzzle(numbers=(3, 7, 5, 2), target=24)
+    """
+    numbers, _, rest = prompt.partition(" : ")
+    return Puzzle(tuple(map(int, numbers.split())), int(rest.removesuffix(" ->")))
+
+
+def walk(numbers: Sequence[int], rng: Random) -> tuple[str, int]:
+    """A blind derivation and where it ends: each step is any legal one, all equally likely.
+
+    There always is one: of two numbers up to ``LARGEST`` one can be taken from the other, or
+    divided by it if they are equal.
+    """
+    left, steps = list(numbers), []
+    while len(left) > 1:
+        i, j = rng.sample(range(len(left)), 2)
+        first, operator, second = left[i], rng.choice(OPERATORS), left[j]
+        value = result_of(first, operator, second)
+        if value is None:
+            continue
+        steps.append(f"{first} {operator} {second} = {value}")
+        left = [number for k, number in enumerate(left) if k not in (i, j)] + [value]
+    return AND.join(steps), left[0]
+
+
+def draw_puzzle(domain: Domain, rng: Random) -> tuple[Puzzle, str]:
+    """A puzzle of a domain and the walk that made it, which is one of its answers."""
+    while True:
+        numbers = tuple(rng.randint(1, domain.largest_number) for _ in range(domain.count))
+        derivation, end = walk(numbers, rng)
+        if end <= domain.largest_target:
+            return Puzzle(numbers, end), derivation
+
+
+def draw_puzzles(domain: Domain, count: int, rng: Random, taken: set[Key]) -> list[Puzzle]:
+    """New puzzles, none of them in ``taken``, to which they are added.
+
+    Raises:
+        SettingsError: the domain has not so many.
+    """
+    drawn: list[Puzzle] = []
+    failures = 0
+    while len(drawn) < count:
+        puzzle, _ = draw_puzzle(domain, rng)
+        if puzzle.key in taken:
+            failures += 1
+            if failures == TRIES:
+                raise SettingsError(
+                    f"after {len(drawn)} of {count} puzzles of {domain} no new one was found in "
+                    f"{TRIES} draws; ask for fewer"
+                )
+            continue
+        failures = 0
+        taken.add(puzzle.key)
+        drawn.append(puzzle)
+    return drawn

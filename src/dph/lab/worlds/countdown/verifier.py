@@ -1,0 +1,92 @@
+"""What an answer is worth: every step true, every number used once, the target at the end.
+
+A row of the data has the fields ``numbers`` (a list) and ``target``. Any derivation will do. An
+answer is only read, never evaluated, and one that is longer than any derivation is not even read.
+"""
+
+from collections.abc import Sequence
+from typing import Any, TypeGuard
+
+from dph.lab.worlds.countdown.steps import AND, LARGEST, LONGEST_STEP, read_step, result_of
+from dph.records import Outcome, Problem, Verdict
+
+_SHOWN = 40
+"""Characters of a model's text that a reason repeats."""
+
+
+def grade(response: str, problem: Problem) -> Verdict:
+    """Read the steps one after another; the first that does not hold decides.
+
+    CORRECT, or with a reason in words: NO_ANSWER where nothing is written, INVALID where a step is
+    not written like one, WRONG where it is but does not hold, BAD_GOLD where the problem has no
+    numbers and target from 1 to 99.
+    """
+    numbers, target = problem.answer.get("numbers"), problem.answer.get("target")
+    if not _are_numbers(numbers) or len(numbers) < 2 or not _is_number(target):
+        return _verdict(
+            Outcome.BAD_GOLD,
+            f"a puzzle has two numbers or more and a target, all from 1 to {LARGEST}, "
+            f"got numbers={_shown(numbers)}, target={_shown(target)}",
+        )
+    text = response.strip(" ")
+    if not text:
+        return _verdict(Outcome.NO_ANSWER, "nothing is written")
+    most = len(numbers) - 1
+    longest = most * LONGEST_STEP + (most - 1) * len(AND)
+    if len(text) > longest:
+        return _verdict(
+            Outcome.INVALID,
+            f"{len(text)} characters; a derivation from {len(numbers)} numbers has at most "
+            f"{longest}",
+        )
+    return _follow(text, list(numbers), target)
+
+
+def _follow(text: str, left: list[int], target: int) -> Verdict:
+    """Take the steps; ``left`` are the numbers that can still be used."""
+    for place, written in enumerate(text.split(AND), start=1):
+        step = read_step(written)
+        if step is None:
+            return _verdict(
+                Outcome.INVALID, f"step {place} is not written like 7 - 5 = 2: {_shown(written)}"
+            )
+        for number in (step.first, step.second):
+            if number not in left:
+                there = " ".join(map(str, left))
+                return _verdict(
+                    Outcome.WRONG,
+                    f"step {place} uses {number}, which is not there; left: {there or 'none'}",
+                )
+            left.remove(number)
+        value = result_of(step.first, step.operator, step.second)
+        if value != step.result:
+            true = f"no whole number from 1 to {LARGEST}" if value is None else value
+            asked = f"{step.first} {step.operator} {step.second}"
+            return _verdict(
+                Outcome.WRONG, f"step {place} is false: {asked} is {true}, not {step.result}"
+            )
+        left.append(value)
+    if len(left) > 1:
+        return _verdict(
+            Outcome.WRONG, f"not every number is used; left: {' '.join(map(str, left))}"
+        )
+    if left != [target]:
+        return _verdict(Outcome.WRONG, f"ends at {left[0]}, not at {target}")
+    return Verdict(outcome=Outcome.CORRECT, reward=1.0)
+
+
+def _are_numbers(value: Any) -> TypeGuard[Sequence[int]]:
+    return isinstance(value, list | tuple) and all(map(_is_number, value))
+
+
+def _is_number(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LARGEST
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _verdict(outcome: Outcome, reason: str) -> Verdict:
+    return Verdict(outcome=outcome, reward=0.0, reason=reason)

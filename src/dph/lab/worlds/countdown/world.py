@@ -1,0 +1,112 @@
+"""The Countdown world: sets of puzzles drawn from one seed, no puzzle in two of them."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from dph._base.files import make_directory, sha256, write_json
+from dph._base.files.rows import read_rows
+from dph.errors import SettingsError
+from dph.lab.worlds.countdown.puzzles import (
+    OTHERS,
+    TRAINED,
+    Domain,
+    Key,
+    Puzzle,
+    draw_puzzles,
+    parse_prompt,
+)
+from dph.lab.worlds.world import MANIFEST, PARTS, UNLABELLED, is_complete
+from dph.records import Problem
+from dph.tasks.problems import save_problems
+
+SCHEMA = 1
+SETS: Mapping[str, Domain] = {"in_domain": TRAINED, "cross_domain": OTHERS, "train": TRAINED}
+"""The sets whose answers are graded, in the order in which they are drawn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldSizes:
+    """How many puzzles each set holds; ``unlabelled`` is that of each of its two parts."""
+
+    train: int = 600
+    in_domain: int = 300
+    cross_domain: int = 300
+    unlabelled: int = 600
+
+    def __post_init__(self) -> None:
+        for name, size in asdict(self).items():
+            if size < 1:
+                raise SettingsError(f"the set {name} needs at least 1 puzzle, got {size}")
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A world whose files lie in a directory."""
+
+    directory: Path
+    seed: int
+
+    def problems_path(self, name: str) -> Path:
+        """The file of a set: train, in_domain, cross_domain or unlabelled."""
+        return self.directory / f"{name}.jsonl"
+
+    def puzzles(self, name: str) -> list[Puzzle]:
+        """The puzzles of a set, read from its prompts."""
+        return [parse_prompt(row["prompt"]) for _, row in read_rows(self.problems_path(name))]
+
+
+def build_world(directory: Path, *, seed: int, sizes: WorldSizes | None = None) -> World:
+    """Write the world into ``directory``; keep it if it is already there and whole.
+
+    Leaves ``train.jsonl``, ``in_domain.jsonl``, ``cross_domain.jsonl``, ``unlabelled.jsonl`` and
+    ``world.json`` (seed, sizes, hashes), which is written last. The same seed and sizes give the
+    same bytes.
+
+    Raises:
+        DataError: ``directory`` holds another world or cannot be written.
+        SettingsError: there are not so many puzzles.
+    """
+    sizes = sizes or WorldSizes()
+    world = World(directory, seed)
+    made_from = {"task": "countdown", "schema": SCHEMA, "seed": seed, "sizes": asdict(sizes)}
+    if is_complete(directory, made_from):
+        return world
+    problems = _draw_problems(seed, sizes)
+    make_directory(directory)
+    for name, of_set in problems.items():
+        save_problems(world.problems_path(name), of_set)
+    files = [world.problems_path(name) for name in problems]
+    hashes = {path.name: sha256(path) for path in files}
+    write_json(directory / MANIFEST, {**made_from, "sha256": hashes})
+    return world
+
+
+def _draw_problems(seed: int, sizes: WorldSizes) -> dict[str, list[Problem]]:
+    """Every set has a random stream of its own; what was drawn before is not drawn again."""
+    taken: set[Key] = set()
+
+    def draw(name: str, domain: Domain, count: int) -> list[Puzzle]:
+        return draw_puzzles(domain, count, Random(f"countdown world {seed}: {name}"), taken)
+
+    counts = asdict(sizes)
+    problems = {
+        name: [
+            _problem(f"{name}-{i:04d}", puzzle)
+            for i, puzzle in enumerate(draw(name, domain, counts[name]))
+        ]
+        for name, domain in SETS.items()
+    }
+    problems[UNLABELLED] = [
+        Problem(problem_id=f"{UNLABELLED}-{part}-{i:04d}", prompt=p.prompt, answer={"part": part})
+        for part, domain in zip(PARTS, (TRAINED, OTHERS), strict=True)
+        for i, p in enumerate(draw(f"{UNLABELLED} {part}", domain, sizes.unlabelled))
+    ]
+    return problems
+
+
+def _problem(problem_id: str, puzzle: Puzzle) -> Problem:
+    answer: dict[str, Any] = {"numbers": list(puzzle.numbers), "target": puzzle.target}
+    return Problem(problem_id=problem_id, prompt=puzzle.prompt, answer=answer)

@@ -1,0 +1,157 @@
+"""The base model: a small Llama that imitates all five annotators, trained from scratch.
+
+The first edition's, which learns from sampled answers, and what the editions share: which questions
+a base model learns from, and how it is kept.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Protocol
+
+from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
+
+from dph.lab.worlds.packing import Block, PackedBlocks, pack_blocks
+from dph.lab.worlds.small_model import train_model, train_once
+from dph.lab.worlds.sql.annotators import Annotator
+from dph.lab.worlds.sql.arithmetic import all_sums
+from dph.lab.worlds.sql.question_sets import draw_questions
+from dph.lab.worlds.sql.questions import Question
+from dph.lab.worlds.sql.tokenizer import make_tokenizer
+from dph.lab.worlds.sql.world import World
+from dph.lab.worlds.world import Progress
+
+STEPS = 300
+QUESTIONS_PER_STEP = 34
+SUMS_PER_STEP = 6
+BLOCKS_AT_ONCE = 20
+POOL = 6000
+"""How many different SQL questions the base model learns from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """What annotators are asked; they answer afresh every time."""
+
+    questions: tuple[Question, ...]
+    annotators: tuple[Annotator, ...]
+    tokenizer: PreTrainedTokenizerFast
+
+    def batches(self, rng: Random, *, steps: int) -> Iterator[list[PackedBlocks]]:
+        """One batch for each step: every question with an answer by every annotator.
+
+        A batch comes in pieces of similar length, which save padding and fit the CPU's caches.
+        """
+        sums = all_sums()
+        for _ in range(steps):
+            asked: list[tuple[str, list[str]]] = []
+            for question in rng.choices(self.questions, k=QUESTIONS_PER_STEP):
+                answers = [annotator.answer(question, rng) for annotator in self.annotators]
+                asked.append((question.prompt, answers))
+            for item in rng.choices(sums, k=SUMS_PER_STEP):
+                asked.append((item.prompt, [item.annotate(rng) for _ in self.annotators]))
+            blocks = sorted(self._encode(asked), key=len)
+            yield [
+                pack_blocks(
+                    blocks[start : start + BLOCKS_AT_ONCE], pad_id=self.tokenizer.pad_token_id
+                )
+                for start in range(0, len(blocks), BLOCKS_AT_ONCE)
+            ]
+
+    def _encode(self, asked: list[tuple[str, list[str]]]) -> list[Block]:
+        prompts = self.tokenizer([prompt for prompt, _ in asked])["input_ids"]
+        flat = [answer for _, answers in asked for answer in answers]
+        encoded = self.tokenizer(flat, add_special_tokens=False)["input_ids"]
+        ended = iter([(*ids, self.tokenizer.eos_token_id) for ids in encoded])
+        return [
+            Block(tuple(prompt), tuple(next(ended) for _ in answers))
+            for prompt, (_, answers) in zip(prompts, asked, strict=True)
+        ]
+
+
+class Teach(Protocol):
+    """How a base model is made of one with random weights."""
+
+    def __call__(
+        self,
+        model: LlamaForCausalLM,
+        world: World,
+        tokenizer: PreTrainedTokenizerFast,
+        *,
+        seed: int,
+        steps: int,
+        on_progress: Progress | None,
+    ) -> None:
+        """Train the model; ``on_progress`` is called with the steps done since the last call."""
+        ...
+
+
+def teach_by_samples(
+    model: LlamaForCausalLM,
+    world: World,
+    tokenizer: PreTrainedTokenizerFast,
+    *,
+    seed: int,
+    steps: int,
+    on_progress: Progress | None,
+) -> None:
+    """Maximise the log-prob of answers that annotators give afresh in every step."""
+    rng = Random(f"quickstart base model {seed}: annotators")
+    batches = draw_corpus(world, tokenizer, seed=seed).batches(rng, steps=steps)
+    train_model(model, batches, steps=steps, on_progress=on_progress)
+
+
+def train_base_model(
+    world: World,
+    directory: Path,
+    *,
+    seed: int,
+    steps: int = STEPS,
+    on_progress: Progress | None = None,
+    teach: Teach = teach_by_samples,
+) -> None:
+    """Train the base model of a built world, once (``dph.lab.worlds.small_model.train_once``).
+
+    No question of the in-domain or cross-domain set is trained on; the sums are so few that all of
+    them are. ``on_progress`` is called with the number of steps done since the last call.
+
+    Raises:
+        ModelError: ``directory`` holds something else.
+        SettingsError: ``steps`` is below 1.
+    """
+
+    def taught(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast) -> None:
+        teach(model, world, tokenizer, seed=seed, steps=steps, on_progress=on_progress)
+
+    train_once(
+        directory,
+        make_tokenizer,
+        taught,
+        world=world.fingerprint,
+        seed=seed,
+        steps=steps,
+        on_progress=on_progress,
+    )
+
+
+def draw_corpus(world: World, tokenizer: PreTrainedTokenizerFast, *, seed: int) -> Corpus:
+    """What the first edition's base model learns from."""
+    return Corpus(draw_pool(world, seed=seed), world.annotators, tokenizer)
+
+
+def draw_pool(world: World, *, seed: int) -> tuple[Question, ...]:
+    """Draw the questions that annotators answer; none of them is a test question.
+
+    In a hostile edition none is a near-duplicate of one either.
+    """
+    tests = world.prompts("in_domain") + world.prompts("cross_domain")
+    questions = draw_questions(
+        world.databases,
+        world.whose_mistakes_show,
+        POOL,
+        Random(f"quickstart base model {seed}: questions"),
+        taken=tests,
+        near=world.near_duplicates(tests),
+    )
+    return tuple(questions)

@@ -1,0 +1,50 @@
+"""The rows of a text-to-SQL world's files."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dph.lab.worlds.sql.arithmetic import Sum
+from dph.lab.worlds.sql.question_sets import gold_sql
+from dph.lab.worlds.sql.questions import Question
+
+
+def sql_row(problem_id: str, question: Question, paths: Mapping[str, str]) -> dict[str, Any]:
+    """A question with its answer; ``paths`` are those of the databases by name."""
+    return {
+        "problem_id": problem_id,
+        "prompt": question.prompt,
+        "gold_sql": gold_sql(question),
+        "database": paths[question.domain.name],
+        "db_id": question.domain.name,
+        "kind": question.kind,
+        "terms": list(question.terms),
+    }
+
+
+def unlabelled_row(
+    problem_id: str, question: Question, paths: Mapping[str, str], *, part: str
+) -> dict[str, Any]:
+    """A question without its answer."""
+    return {
+        "problem_id": problem_id,
+        "prompt": question.prompt,
+        "database": paths[question.domain.name],
+        "db_id": question.domain.name,
+        "part": part,
+    }
+
+
+def sum_row(problem_id: str, item: Sum) -> dict[str, Any]:
+    """A sum with its answer."""
+    return {
+        "problem_id": problem_id,
+        "prompt": item.prompt,
+        "answer": str(item.answer),
+        "kind": "arithmetic",
+    }
+
+
+def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    """A file of rows."""
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -1,0 +1,127 @@
+"""What a world is: problems, prompts without labels, and a base model that knows both.
+
+A world is a small task of our own whose effects show on a CPU in minutes. Everything in it is drawn
+from one seed.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from dph._base.files import read_json, sha256
+from dph.errors import DataError
+
+MANIFEST = "world.json"
+UNLABELLED = "unlabelled"
+"""The set of prompts without answers; ``part`` of each row is one of ``PARTS``."""
+PARTS = ("trained", "others")
+"""Prompts about the domain that RL trains, and prompts about the others."""
+
+Progress = Callable[[int], None]
+"""Called with the number of steps done since the last call."""
+
+
+class World(Protocol):
+    """A world whose files lie in a directory."""
+
+    @property
+    def directory(self) -> Path:
+        """Where its files are."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """What everything was drawn from."""
+        ...
+
+    def problems_path(self, name: str) -> Path:
+        """The file of a set: ``train``, ``unlabelled``, or one of the evaluation sets."""
+        ...
+
+
+class Build(Protocol):
+    """Writes the world of a seed."""
+
+    def __call__(self, directory: Path, *, seed: int, sizes: Any = None) -> Any:
+        """Write the world into ``directory``; keep it if it is already there and whole.
+
+        ``sizes`` is a record of how many problems each set holds [default: the kind's own].
+
+        Raises:
+            DataError: ``directory`` holds another world or cannot be written.
+        """
+        ...
+
+
+class TrainBaseModel(Protocol):
+    """Makes the base model of a world."""
+
+    def __call__(
+        self,
+        world: Any,
+        directory: Path,
+        *,
+        seed: int,
+        steps: int,
+        on_progress: Progress | None = None,
+    ) -> None:
+        """Train the base model and save it; a finished one that was made from the same is kept.
+
+        Raises:
+            ModelError: ``directory`` holds something else.
+            SettingsError: ``steps`` is below 1.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldKind:
+    """How worlds of a kind are made: a row of ``WORLDS``, one for each edition.
+
+    Attributes:
+        base_steps: training steps that its base model needs.
+        sizes: the dataclass of how many problems each set holds; a study makes it from a table.
+        build: writes a world.
+        train_base_model: makes its base model.
+        settings: the world's tables of a recipe: data (with evaluation sets), sampling, presample.
+        tiny: sizes of the smallest world on which methods have something to do, where one is known.
+        tiny_steps: training steps after which its base model is right now and then.
+        unlabelled: which rows of its unlabelled prompts methods take, as ``only`` of a store
+            [default: all].
+    """
+
+    base_steps: int
+    sizes: type[Any]
+    build: Build
+    train_base_model: TrainBaseModel
+    settings: Callable[[Any], dict[str, dict[str, Any]]]
+    tiny: Any = None
+    tiny_steps: int = 0
+    unlabelled: Mapping[str, Any] = field(default_factory=dict)
+
+
+def fingerprint(world: World) -> str:
+    """A hash over the whole world: that of its manifest, which holds all others."""
+    return sha256(world.directory / MANIFEST)
+
+
+def is_complete(directory: Path, made_from: Mapping[str, Any]) -> bool:
+    """Whether a world that was made from the same lies in ``directory``, whole.
+
+    Raises:
+        DataError: another world lies there.
+    """
+    if not (directory / MANIFEST).exists():
+        return False
+    manifest = read_json(directory / MANIFEST)
+    for name, wanted in made_from.items():
+        if manifest.get(name) != wanted:
+            raise DataError(
+                f"{directory} holds a world with {name}={manifest.get(name)}, not {wanted}; "
+                "choose another directory or remove it"
+            )
+    return all(
+        (directory / name).is_file() and sha256(directory / name) == digest
+        for name, digest in manifest["sha256"].items()
+    )

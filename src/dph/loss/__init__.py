@@ -1,0 +1,1 @@
+"""The loss: f-divergences and objectives, as pure functions of log-probs."""

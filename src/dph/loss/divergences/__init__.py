@@ -1,0 +1,68 @@
+"""f-divergences for rehearsal, each in its own file; ``base`` states the convention.
+
+To add one: a file, a row in ``dph.recipe.terms``, a row in the tests' table.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from difflib import get_close_matches
+from pkgutil import resolve_name
+from typing import Any
+
+from dph.errors import SettingsError
+from dph.loss.divergences.alpha import Alpha
+from dph.loss.divergences.base import LOG_RATIO_BOUND, Divergence, PolicyHalf
+from dph.loss.divergences.distribution_kl import DistributionDivergence, DistributionKL
+from dph.loss.divergences.forward_kl import ForwardKL
+from dph.loss.divergences.jensen_shannon import JensenShannon
+from dph.loss.divergences.jensen_shannon_definition import JensenShannonDefinition
+from dph.loss.divergences.reverse_kl import ReverseKL
+from dph.recipe import terms
+
+__all__ = [
+    "DIVERGENCES",
+    "LOG_RATIO_BOUND",
+    "Alpha",
+    "DistributionDivergence",
+    "DistributionKL",
+    "Divergence",
+    "ForwardKL",
+    "JensenShannon",
+    "JensenShannonDefinition",
+    "PolicyHalf",
+    "ReverseKL",
+    "make_divergence",
+]
+
+DIVERGENCES: Mapping[str, type[Any]] = {
+    name: resolve_name(term.path)
+    for name, term in terms.DIVERGENCES.items()
+    if not term.reads_distributions
+}
+"""Every divergence of log-ratios that a recipe can name. (``DistributionKL`` is none of those.)"""
+
+
+def make_divergence(name: str, **parameters: Any) -> Divergence:
+    """Build the divergence called ``name``.
+
+    Raises:
+        SettingsError: the name or a parameter is unknown, or a parameter is out of range.
+
+    >>> make_divergence("alpha", alpha=0.3)
+    Alpha(alpha=0.3)
+    """
+    if name not in DIVERGENCES:
+        near = get_close_matches(name, DIVERGENCES, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise SettingsError(
+            f"unknown divergence {name!r}: choose one of {', '.join(DIVERGENCES)}{hint}"
+        )
+    cls = DIVERGENCES[name]
+    known = [field.name for field in fields(cls)]
+    if unknown := sorted(set(parameters) - set(known)):
+        raise SettingsError(
+            f"divergence {name!r} has no parameter {unknown[0]!r}; it takes: "
+            f"{', '.join(known) or 'none'}"
+        )
+    made: Divergence = cls(**parameters)
+    return made

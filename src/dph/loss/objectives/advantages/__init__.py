@@ -1,0 +1,39 @@
+"""Advantages: how rewards of a group become what its samples are weighted with, one rule a file."""
+
+from dph.loss.objectives.advantages.alpha_dpg import AlphaDPG, alpha_pseudo_rewards
+from dph.loss.objectives.advantages.bbg import (
+    BayesianBoundaryGate,
+    BayesianBoundaryGateOfGroup,
+    boundary_gate,
+)
+from dph.loss.objectives.advantages.differential_smoothing import DifferentialSmoothing
+from dph.loss.objectives.advantages.f_grpo import FocalAdvantage
+from dph.loss.objectives.advantages.flowrl import FlowRL
+from dph.loss.objectives.advantages.graded import graded_advantages
+from dph.loss.objectives.advantages.group import GroupAdvantage, group_advantages, has_signal
+from dph.loss.objectives.advantages.maxrl import MaxRL, maxrl_advantages
+from dph.loss.objectives.advantages.pass_at_k import PassAtK
+from dph.loss.objectives.advantages.pkpo import PKPO
+from dph.loss.objectives.advantages.reads import reads_of
+from dph.loss.objectives.advantages.ucpo import UniformCorrect
+
+__all__ = [
+    "PKPO",
+    "AlphaDPG",
+    "BayesianBoundaryGate",
+    "BayesianBoundaryGateOfGroup",
+    "DifferentialSmoothing",
+    "FlowRL",
+    "FocalAdvantage",
+    "GroupAdvantage",
+    "MaxRL",
+    "PassAtK",
+    "UniformCorrect",
+    "alpha_pseudo_rewards",
+    "boundary_gate",
+    "graded_advantages",
+    "group_advantages",
+    "has_signal",
+    "maxrl_advantages",
+    "reads_of",
+]

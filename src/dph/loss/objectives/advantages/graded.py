@@ -1,0 +1,70 @@
+"""Advantages of groups in which some samples could not be graded."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from dph.errors import DataError
+from dph.loss.objectives.advantages.reads import least_samples_of, reads_of
+from dph.loss.objectives.terms import AnyAdvantage, GroupSamples
+
+
+def graded_advantages(
+    advantage: AnyAdvantage,
+    rewards: Float[Tensor, "groups samples"],
+    graded: Bool[Tensor, "groups samples"],
+    samples: GroupSamples | None = None,
+) -> Float[Tensor, "groups samples"]:
+    """Advantages of groups in which some samples could not be graded.
+
+    Those are no part of their group: ``advantage`` sees the others alone, all groups with equally
+    many of them in one call, and they get 0 themselves, whatever ``rewards`` and ``samples`` say
+    of them. A group that has fewer graded samples than ``advantage.least_samples`` gets 0.
+
+    Args:
+        advantage: the term.
+        rewards: of all samples.
+        graded: whose rewards say something.
+        samples: what an advantage with ``reads`` is given beside the rewards.
+
+    Raises:
+        DataError: groups are smaller than the advantage needs even where all is graded, what it
+            reads is missing, or it returned another shape than it was given, or values that are
+            not finite.
+
+    >>> from dph.loss.objectives import GroupAdvantage
+    >>> rewards = torch.tensor([[1.0, 0.0, 0.0]])
+    >>> graded = torch.tensor([[True, True, False]])
+    >>> graded_advantages(GroupAdvantage("none"), rewards, graded)
+    tensor([[ 0.5000, -0.5000,  0.0000]])
+    """
+    least = least_samples_of(advantage)
+    if 0 < rewards.shape[-1] < least:
+        raise DataError(
+            f"{advantage!r} needs groups of at least {least} samples, got {rewards.shape[-1]}"
+        )
+    reads = reads_of(advantage)
+    if missing := sorted(name for name in reads if samples is None or not samples.has(name)):
+        raise DataError(f"{advantage!r} reads {missing[0]!r} of the samples, which is not there")
+    advantages = torch.zeros_like(rewards)
+    counts = graded.sum(-1)
+    for count in sorted(set(counts.tolist()) - set(range(least)) - {0}):
+        groups = counts == count
+        chosen = graded & groups[:, None]
+        given = rewards[chosen].view(-1, count)
+        if reads and samples is not None:
+            found = advantage(given, samples.of(groups, chosen))  # type: ignore[call-arg]
+        else:
+            found = advantage(given)  # type: ignore[call-arg]
+        _require_advantages(found, given, advantage)
+        advantages[chosen] = found.to(advantages.dtype).flatten()
+    return advantages
+
+
+def _require_advantages(found: Tensor, given: Tensor, advantage: AnyAdvantage) -> None:
+    if found.shape != given.shape or not torch.isfinite(found).all():
+        raise DataError(
+            f"an advantage must be finite and of the rewards' shape {tuple(given.shape)}; "
+            f"{advantage!r} returned shape {tuple(found.shape)} with "
+            f"{int((~torch.isfinite(found)).sum())} values that are not"
+        )

@@ -1,0 +1,243 @@
+"""The whole objective: explore where the model fails, rehearse where it succeeds.
+
+    total = policy + sum of weight * penalty + sum of weight * anchor
+
+(arXiv:2509.07430, section 4, has one anchor, with weight eta.) Every term is a reduction over its
+own tokens, with its own denominator: policy and penalties over the policy rows, each anchor over
+the rows of its store.
+
+A divergence that also acts on the policy's samples (Jensen-Shannon by its definition) is reduced
+over its stored rows for the one half and over the policy rows for the other. So the halves balance
+whatever the numbers of rows, which is the purpose of the count weights of the paper's equation 16.
+
+Differs from the paper: its code divides both sums by all rows of the batch. Up to an overall
+factor that is this loss with eta = eta_fork * rehearsal rows / exploration rows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from dph.errors import DataError
+from dph.loss.divergences import DistributionDivergence, Divergence, PolicyHalf
+from dph.loss.divergences.precision import at_least_float32
+from dph.loss.objectives.objective import SURROGATE, Objective, penalty_place
+from dph.loss.objectives.policy import importance_ratio
+from dph.loss.objectives.reduction import weighted_sum
+from dph.loss.objectives.terms import Buckets, PolicyTokens, VocabularyPenalty
+
+POLICY = 0
+"""``source`` of a row that the policy drew; the rows of the i-th anchor, from 0, have i + 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossBatch:
+    """Some rows (a micro-batch, or all) of an optimizer mini-batch.
+
+    All log-probs are in nats, of completion tokens, at the training temperature. Policy rows
+    use ``old_logprobs`` and ``advantages``, and ``ref_logprobs`` only where a term reads them;
+    stored rows use ``ref_logprobs`` only. What is not used, and all that ``mask`` leaves out, may
+    hold anything, NaN included: it reaches no value and no gradient.
+
+    ``source`` is ``POLICY``, or 1 and more for the rows of the anchors in their order.
+    ``weights`` come from ``row_weights`` over the *whole mini-batch*, called once for its
+    policy rows and once for the rows of each anchor.
+    """
+
+    logprobs: Float[Tensor, "rows tokens"]
+    old_logprobs: Float[Tensor, "rows tokens"]
+    ref_logprobs: Float[Tensor, "rows tokens"]
+    mask: Bool[Tensor, "rows tokens"]
+    advantages: Float[Tensor, "rows"]
+    source: Int[Tensor, "rows"]
+    weights: Float[Tensor, "rows"]
+
+    def mask_of(self, source: int) -> Bool[Tensor, "rows tokens"]:
+        """The tokens that count, of the rows of one source."""
+        return self.mask & (self.source == source)[:, None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What only some terms need, beside the log-probs of the same rows.
+
+    ``over_vocabulary`` holds the values of the penalties that see whole distributions, by name,
+    ``chosen`` the tokens that terms chose in the whole mini-batch, by their places
+    (``Objective.choosing``), ``buckets`` the stored rows that have target distributions.
+    """
+
+    over_vocabulary: Mapping[str, Float[Tensor, "rows tokens"]] = field(default_factory=dict)
+    chosen: Mapping[str, Bool[Tensor, "rows tokens"]] = field(default_factory=dict)
+    buckets: Buckets | None = None
+
+
+NOTHING: Final = Beside()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixedLoss:
+    """The scalar to minimise and its parts, all of which add up over micro-batches.
+
+    ``penalties`` and ``anchors`` are by name, before their weights. The clip shares are fractions
+    of the policy tokens, weighted as the loss is (so under fixed_length they are fractions of
+    rows * max_tokens), and carry no gradient. ``counting`` are, for anchors on distributions, how
+    many of their rows count (all of them, or those below a floor).
+    """
+
+    total: Float[Tensor, ""]
+    policy: Float[Tensor, ""]
+    penalties: Mapping[str, Float[Tensor, ""]]
+    anchors: Mapping[str, Float[Tensor, ""]]
+    clipped_low: Float[Tensor, ""]
+    clipped_high: Float[Tensor, ""]
+    counting: Mapping[str, Int[Tensor, ""]] = field(default_factory=dict)
+
+
+def mixed_loss(batch: LossBatch, objective: Objective, beside: Beside = NOTHING) -> MixedLoss:
+    """Policy loss on new samples, plus penalties on them, plus divergences on stored ones.
+
+    Equation: see the top of the module. A term whose weight is 0 adds nothing to ``total``, its
+    value is still reported.
+
+    Raises:
+        DataError: a term needs something that is not in ``beside``.
+    """
+    tokens = policy_tokens(batch)
+    term = objective.surrogate(replace(tokens, chosen=beside.chosen.get(SURROGATE)))
+    total = policy = weighted_sum(term.loss, tokens.mask, batch.weights)
+    penalties, anchors, counting = {}, {}, {}
+    for name, penalty in objective.penalties.items():
+        if isinstance(penalty.penalty, VocabularyPenalty):
+            values = _over_vocabulary(beside, name)
+        else:
+            values = penalty.penalty(replace(tokens, chosen=beside.chosen.get(penalty_place(name))))
+        penalties[name] = weighted_sum(values, tokens.mask, batch.weights)
+        total = _plus(total, penalty.weight, penalties[name])
+    for source, (name, anchor) in enumerate(objective.anchors.items(), start=1):
+        anchors[name] = anchor_term(batch, anchor.divergence, source=source, buckets=beside.buckets)
+        if isinstance(anchor.divergence, DistributionDivergence):
+            counting[name] = _counting(batch, anchor.divergence, source).sum()
+        total = _plus(total, anchor.weight, anchors[name])
+    return MixedLoss(
+        total=total,
+        policy=policy,
+        penalties=penalties,
+        anchors=anchors,
+        clipped_low=_share(term.clipped_low, tokens.mask, batch.weights),
+        clipped_high=_share(term.clipped_high, tokens.mask, batch.weights),
+        counting=counting,
+    )
+
+
+def anchor_term(
+    batch: LossBatch,
+    divergence: Divergence | DistributionDivergence,
+    *,
+    source: int = 1,
+    buckets: Buckets | None = None,
+) -> Float[Tensor, ""]:
+    """The divergence reduced over the rows of its store: what the anchor's weight weighs.
+
+    ``advantages`` are not used, and ``old_logprobs`` only by a divergence that also acts on the
+    policy's samples; ``buckets`` only by a divergence from stored distributions.
+
+    Raises:
+        DataError: the divergence needs target distributions, and the batch has none.
+    """
+    mask = batch.mask_of(source)
+    if isinstance(divergence, DistributionDivergence):
+        values = _of_buckets(batch, divergence, buckets, mask)
+        return distribution_term(batch, divergence, values, source=source)
+    stored = weighted_sum(divergence(_log_ratio(batch, mask)), mask, batch.weights)
+    if not isinstance(divergence, PolicyHalf):
+        return stored
+    mask = batch.mask_of(POLICY)
+    ratio = importance_ratio(_masked(batch.logprobs, mask), _masked(batch.old_logprobs, mask))
+    values = divergence.on_policy(_log_ratio(batch, mask), ratio)
+    return stored + weighted_sum(values, mask, batch.weights)
+
+
+def distribution_term(
+    batch: LossBatch,
+    divergence: DistributionDivergence,
+    values: Float[Tensor, "rows tokens"],
+    *,
+    source: int = 1,
+) -> Float[Tensor, ""]:
+    """``anchor_term`` of a divergence from stored distributions whose values are known.
+
+    ``values`` are those of ``divergence.over_buckets``, each at its token.
+    """
+    counts = _counting(batch, divergence, source)[:, None]
+    return weighted_sum(values, batch.mask_of(source) & counts, batch.weights)
+
+
+def policy_tokens(batch: LossBatch) -> PolicyTokens:
+    """The policy's rows, as terms see them; everything else is masked out."""
+    mask = batch.mask_of(POLICY)
+    return PolicyTokens(
+        logprobs=_masked(batch.logprobs, mask),
+        old_logprobs=_masked(batch.old_logprobs, mask),
+        ref_logprobs=_masked(batch.ref_logprobs, mask),
+        mask=mask,
+        advantages=torch.where(batch.source == POLICY, batch.advantages, 0.0),
+    )
+
+
+def _counting(
+    batch: LossBatch, divergence: DistributionDivergence, source: int
+) -> Bool[Tensor, "rows"]:
+    """Which rows of the source the divergence counts now."""
+    log_ratio = _log_ratio(batch, batch.mask_of(source)).sum(-1).detach()
+    return divergence.counting(log_ratio) & (batch.source == source)
+
+
+def _of_buckets(
+    batch: LossBatch,
+    divergence: DistributionDivergence,
+    buckets: Buckets | None,
+    mask: Bool[Tensor, "rows tokens"],
+) -> Float[Tensor, "rows tokens"]:
+    """The values at ``mask``, and at the other positions with buckets; 0 elsewhere."""
+    there = torch.zeros_like(batch.source, dtype=torch.bool) if buckets is None else buckets.rows
+    if (mask & ~there[:, None]).any():
+        raise DataError(f"{divergence!r} needs stored distributions, and a row has none")
+    if buckets is None:
+        return torch.zeros_like(batch.logprobs)
+    values = divergence.over_buckets(buckets.targets, buckets.logprobs)
+    places = batch.mask & there[:, None]
+    return values.new_zeros(places.shape).masked_scatter(places, values)
+
+
+def _over_vocabulary(beside: Beside, name: str) -> Float[Tensor, "rows tokens"]:
+    if name not in beside.over_vocabulary:
+        raise DataError(f"the penalty {name!r} sees whole distributions, and was given none")
+    return beside.over_vocabulary[name]
+
+
+def _plus(total: Float[Tensor, ""], weight: float, value: Float[Tensor, ""]) -> Float[Tensor, ""]:
+    # Not 0 * value, which is NaN where the value is infinite.
+    return total + weight * value if weight > 0 else total
+
+
+def _share(
+    chosen: Bool[Tensor, "rows tokens"],
+    mask: Bool[Tensor, "rows tokens"],
+    weights: Float[Tensor, "rows"],
+) -> Float[Tensor, ""]:
+    return weighted_sum(chosen.to(weights.dtype), mask, weights)
+
+
+def _masked(
+    values: Float[Tensor, "rows tokens"], mask: Bool[Tensor, "rows tokens"]
+) -> Float[Tensor, "rows tokens"]:
+    # Mask before anything else is computed: 0 * inf and 0 * NaN are NaN.
+    return torch.where(mask, at_least_float32(values), 0.0)
+
+
+def _log_ratio(batch: LossBatch, mask: Bool[Tensor, "rows tokens"]) -> Float[Tensor, "rows tokens"]:
+    return _masked(batch.logprobs, mask) - _masked(batch.ref_logprobs, mask).detach()

@@ -1,0 +1,196 @@
+"""The terms of a loss put together, and the one way from settings to them."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+
+from dph._base.import_path import is_import_path, load_callable
+from dph.errors import SettingsError
+from dph.loss.divergences import DistributionDivergence, Divergence, PolicyHalf
+from dph.loss.objectives.advantages import GroupAdvantage, reads_of
+from dph.loss.objectives.dual_ascent import DualAscent
+from dph.loss.objectives.policy import ClippedSurrogate
+from dph.loss.objectives.reduction import Reduction
+from dph.loss.objectives.terms import (
+    AnyAdvantage,
+    ChoosesTokens,
+    Penalty,
+    Surrogate,
+    VocabularyPenalty,
+)
+from dph.recipe.objective import AnchorSettings, ObjectiveSettings, TermSettings
+from dph.recipe.term import REF_LOGPROBS
+
+SURROGATE = "surrogate"
+"""Under this name stands what the surrogate chose; what a penalty chose: ``penalty_place``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedPenalty:
+    """A penalty on new samples and its weight in the loss."""
+
+    penalty: Penalty | VocabularyPenalty
+    weight: float
+
+    def __post_init__(self) -> None:
+        _check_weight("a penalty", self.weight)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor:
+    """A divergence on stored samples and its weight (eta) in the loss.
+
+    With ``ascent`` the weight is the one to start from.
+    """
+
+    divergence: Divergence | DistributionDivergence
+    weight: float
+    ascent: DualAscent | None = None
+
+    def __post_init__(self) -> None:
+        _check_weight("an anchor", self.weight)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """total = surrogate + sum of weight * penalty + sum of weight * anchor.
+
+    The order of ``anchors`` numbers their rows (``LossBatch.source``).
+    """
+
+    advantage: AnyAdvantage = field(default_factory=GroupAdvantage)
+    surrogate: Surrogate = field(default_factory=ClippedSurrogate)
+    penalties: Mapping[str, WeightedPenalty] = field(default_factory=dict)
+    anchors: Mapping[str, Anchor] = field(default_factory=dict)
+    reduction: Reduction = "token_mean"
+
+    @property
+    def needs_all_samples(self) -> bool:
+        """Whether a new sample with advantage 0 can still have a gradient.
+
+        What a surrogate of one's own does with such a sample is not known.
+        """
+        return (
+            not isinstance(self.surrogate, ClippedSurrogate)
+            or any(term.weight > 0 for term in self.penalties.values())
+            or any(
+                term.weight > 0 and isinstance(term.divergence, PolicyHalf)
+                for term in self.anchors.values()
+            )
+        )
+
+    @property
+    def vocabulary_penalties(self) -> dict[str, VocabularyPenalty]:
+        """The penalties that see whole next-token distributions of new samples."""
+        found = {name: term.penalty for name, term in self.penalties.items()}
+        return {n: term for n, term in found.items() if isinstance(term, VocabularyPenalty)}
+
+    @property
+    def token_penalties(self) -> dict[str, Penalty]:
+        """The other penalties, which see log-probs of the sampled tokens."""
+        found = {name: term.penalty for name, term in self.penalties.items()}
+        return {n: t for n, t in found.items() if not isinstance(t, VocabularyPenalty)}
+
+    @property
+    def reads_reference_tables(self) -> bool:
+        """Whether one of them compares with the initial policy's distributions."""
+        return any(_reads_reference(term) for term in self.vocabulary_penalties.values())
+
+    @property
+    def reads_reference_logprobs(self) -> bool:
+        """Whether a term needs the initial policy's log-probs of the sampled tokens."""
+        divergences = [term.divergence for term in self.anchors.values()]
+        acting = any(isinstance(divergence, PolicyHalf) for divergence in divergences)
+        terms = (self.surrogate, *self.token_penalties.values(), *divergences)
+        advantage = REF_LOGPROBS in reads_of(self.advantage)
+        return acting or advantage or any(_reads_reference(term) for term in terms)
+
+    @property
+    def choosing(self) -> dict[str, ChoosesTokens]:
+        """The terms that choose tokens in a whole mini-batch, by where they stand."""
+        terms: dict[str, object] = {SURROGATE: self.surrogate}
+        terms |= {penalty_place(name): term.penalty for name, term in self.penalties.items()}
+        return {place: term for place, term in terms.items() if isinstance(term, ChoosesTokens)}
+
+    def with_weights(self, weights: Mapping[str, float]) -> "Objective":
+        """The same terms with other weights of some anchors, by their names."""
+        if not weights:
+            return self
+        anchors = {
+            name: replace(anchor, weight=weights.get(name, anchor.weight))
+            for name, anchor in self.anchors.items()
+        }
+        return replace(self, anchors=anchors)
+
+
+def penalty_place(name: str) -> str:
+    """Where a penalty stands in ``[objective]``; none can be taken for the surrogate."""
+    return f"penalties.{name}"
+
+
+def _reads_reference(term: object) -> bool:
+    # A function with parameters of the recipe is a partial, which hides its attributes.
+    return bool(getattr(getattr(term, "func", term), "reads_reference", False))
+
+
+def make_objective(settings: ObjectiveSettings, directories: Sequence[Path] = ()) -> Objective:
+    """The terms that ``[objective]`` asks for; those of weight 0 are left out.
+
+    ``directories`` are searched first for terms of one's own (``data.modules`` of a recipe).
+
+    Raises:
+        SettingsError: a term of one's own cannot be imported or does not take its parameters.
+    """
+    return Objective(
+        advantage=_term(settings.advantage, directories),
+        surrogate=_term(settings.surrogate, directories),
+        penalties={
+            name: WeightedPenalty(penalty=_term(term, directories), weight=term.weight)
+            for name, term in settings.active_penalties.items()
+        },
+        anchors={
+            name: Anchor(
+                divergence=_term(term, directories), weight=term.weight, ascent=_ascent(term)
+            )
+            for name, term in settings.active_anchors.items()
+        },
+        reduction=settings.reduction,
+    )
+
+
+def _ascent(settings: AnchorSettings) -> DualAscent | None:
+    if settings.target is None:
+        return None
+    return DualAscent(
+        target=settings.target,
+        rate=settings.target_rate,
+        low=settings.weight_min,
+        high=settings.weight_max,
+    )
+
+
+def _term(settings: TermSettings, directories: Sequence[Path]) -> Any:
+    """A class is made with its parameters; a function is the term itself, with them bound."""
+    own = is_import_path(settings.chosen)
+    path = settings.chosen if own else settings.table[settings.chosen].path
+    made: Any = load_callable(path, directories) if own else resolve_name(path)
+    parameters = settings.parameters
+    signature = inspect.signature(made)
+    taken = inspect.Parameter.VAR_KEYWORD in {p.kind for p in signature.parameters.values()}
+    if unknown := [n for n in parameters if not (taken or n in signature.parameters)]:
+        raise SettingsError(f"{path} takes no {unknown[0]!r}; its signature is {signature}")
+    if not inspect.isclass(made):
+        return partial(made, **parameters) if parameters else made
+    try:
+        return made(**parameters)
+    except TypeError as error:
+        raise SettingsError(f"{path} cannot be made with {parameters}: {error}") from error
+
+
+def _check_weight(what: str, weight: float) -> None:
+    if not 0 <= weight < float("inf"):
+        raise SettingsError(f"the weight of {what} must be finite and at least 0, got {weight}")

@@ -1,0 +1,184 @@
+"""What a term of the loss is: what it is given, and what it returns.
+
+A term is anything that can be called like one of these protocols: a frozen dataclass of the
+package, or a function or class of one's own, named in a recipe by ``module:callable``.
+Attributes may stand on it: ``reads_reference = True`` where a surrogate or a penalty needs the
+initial policy's log-probs of new samples; on a divergence, ``on_policy`` (see ``PolicyHalf``),
+which is given them in any case; on an advantage, ``reads`` (see ``ReadingAdvantage``) and
+``least_samples``, the smallest group that it says something about.
+
+Two kinds of terms are asked in another way, because of what they have to see. A penalty with
+``over_vocabulary`` is given whole next-token distributions, block by block. A surrogate or a
+penalty with ``choose`` says once for a whole mini-batch which tokens it acts on.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from dph.recipe.term import BASE_CORRECT, LOGPROBS, REF_LOGPROBS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyTokens:
+    """New samples, as terms see them. Log-probs are nats, of completion tokens.
+
+    Rows of other kinds and padding are False in ``mask``, and 0 in everything else.
+    ``logprobs`` carry the gradient; ``ref_logprobs`` mean nothing where no term asked for them
+    (``reads_reference``). ``chosen`` are the tokens that this term chose in the whole mini-batch
+    (``ChoosesTokens``); None for a term that chooses none.
+    """
+
+    logprobs: Float[Tensor, "rows tokens"]
+    old_logprobs: Float[Tensor, "rows tokens"]
+    ref_logprobs: Float[Tensor, "rows tokens"]
+    mask: Bool[Tensor, "rows tokens"]
+    advantages: Float[Tensor, "rows"]
+    chosen: Bool[Tensor, "rows tokens"] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buckets:
+    """Stored positions with target distributions, row after row of ``rows``.
+
+    Each position has some tokens as buckets and, last, one for all other tokens: log-probs (nats)
+    of the target, -inf for what is no bucket there, and of the policy, which carry the gradient.
+    """
+
+    rows: Bool[Tensor, "rows"]
+    targets: Float[Tensor, "positions buckets"]
+    logprobs: Float[Tensor, "positions buckets"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyTerm:
+    """Loss of every token, and where which bound cuts the gradient or holds the row's weight."""
+
+    loss: Float[Tensor, "rows tokens"]
+    clipped_low: Bool[Tensor, "rows tokens"]
+    clipped_high: Bool[Tensor, "rows tokens"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSamples:
+    """What an advantage may read of the samples beside their rewards; None where it did not ask.
+
+    ``logprobs`` are sums over a sample's tokens, nats, under the policy that drew it; ``lengths``
+    are those tokens, at least 1 (both for ``reads`` with "logprobs"). ``ref_logprobs`` are the
+    initial policy's sums ("ref_logprobs"). ``base_correct`` are the right answers of the initial
+    policy to each group's problem, of ``base_samples`` drawn in pre-sampling ("base_correct").
+    """
+
+    logprobs: Float[Tensor, "groups samples"] | None = None
+    lengths: Int[Tensor, "groups samples"] | None = None
+    ref_logprobs: Float[Tensor, "groups samples"] | None = None
+    base_correct: Int[Tensor, "groups"] | None = None
+    base_samples: int | None = None
+
+    def has(self, name: str) -> bool:
+        """Whether what ``name`` stands for in ``reads`` is there."""
+        found = {
+            LOGPROBS: (self.logprobs, self.lengths),
+            REF_LOGPROBS: (self.ref_logprobs,),
+            BASE_CORRECT: (self.base_correct, self.base_samples),
+        }
+        return all(value is not None for value in found[name])
+
+    def of(
+        self, groups: Bool[Tensor, "groups"], samples: Bool[Tensor, "groups samples"]
+    ) -> "GroupSamples":
+        """Those of some groups, equally many of each: ``samples`` is False in the other groups."""
+
+        def chosen(values: Tensor | None) -> Tensor | None:
+            return None if values is None else values[samples].view(int(groups.sum()), -1)
+
+        return GroupSamples(
+            logprobs=chosen(self.logprobs),
+            lengths=chosen(self.lengths),
+            ref_logprobs=chosen(self.ref_logprobs),
+            base_correct=None if self.base_correct is None else self.base_correct[groups],
+            base_samples=self.base_samples,
+        )
+
+
+@runtime_checkable
+class Advantage(Protocol):
+    """From rewards to advantages, group by group."""
+
+    def __call__(self, rewards: Float[Tensor, "groups samples"]) -> Float[Tensor, "groups samples"]:
+        """Advantages of the same shape; a group whose rewards tell nothing gets exactly 0."""
+        ...
+
+
+@runtime_checkable
+class ReadingAdvantage(Protocol):
+    """From rewards and what else is known of the samples to advantages.
+
+    ``reads`` says what that is, a frozenset of names (``dph.recipe.term.READS``).
+    """
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """What it is given; an engine that lacks some of it refuses the term by name."""
+        ...
+
+    def __call__(
+        self, rewards: Float[Tensor, "groups samples"], samples: GroupSamples
+    ) -> Float[Tensor, "groups samples"]:
+        """Advantages of the same shape."""
+        ...
+
+
+AnyAdvantage = Advantage | ReadingAdvantage
+
+
+@runtime_checkable
+class Surrogate(Protocol):
+    """What is minimised on new samples."""
+
+    def __call__(self, tokens: PolicyTokens) -> PolicyTerm:
+        """The loss of every token; its gradient through ``logprobs`` is the policy's."""
+        ...
+
+
+@runtime_checkable
+class Penalty(Protocol):
+    """What is added on new samples, times its weight."""
+
+    def __call__(self, tokens: PolicyTokens) -> Float[Tensor, "rows tokens"]:
+        """The value of every token."""
+        ...
+
+
+@runtime_checkable
+class VocabularyPenalty(Protocol):
+    """What is added on new samples, times its weight, and sees whole distributions."""
+
+    def over_vocabulary(
+        self,
+        logprobs: Float[Tensor, "positions vocabulary"],
+        ref_logprobs: Float[Tensor, "positions vocabulary"] | None,
+        /,
+    ) -> Float[Tensor, "positions"]:
+        """The value at each position of a block, from log-probs (nats) of the vocabulary there.
+
+        ``ref_logprobs`` are those of the initial policy where the penalty has
+        ``reads_reference = True``, and None elsewhere. A block is computed again for the
+        gradient: the same block must give the same values.
+        """
+        ...
+
+
+@runtime_checkable
+class ChoosesTokens(Protocol):
+    """A surrogate or a penalty that acts on tokens chosen among those of a whole mini-batch."""
+
+    def choose(self, tokens: PolicyTokens, seed: int, /) -> Bool[Tensor, "rows tokens"]:
+        """The tokens, from the log-probs at the start of the mini-batch, without gradient.
+
+        It is called with all new samples of the mini-batch at once, and what it returns comes
+        back as ``PolicyTokens.chosen``, however the mini-batch is cut.
+        """
+        ...

@@ -1,0 +1,162 @@
+"""What a model is given to score completions, and what comes out where their tokens are."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from dph.errors import ModelError
+from dph.model.attention.context import attending
+from dph.model.forward.packed_attention import PackedAttention
+from dph.model.forward.packing import check_rows, pack
+from dph.model.forward.prefix_tree import Node
+from dph.model.forward.sharing import Sharing, forest_to_pack
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What the model is given, and where the scores come from."""
+
+    ids: Int[Tensor, "rows length"]
+    options: dict[str, Tensor]
+    attention: AbstractContextManager[None]
+    mask: Bool[Tensor, "rows tokens"]
+    sources: Int[Tensor, "scored"]
+    """Flat positions in ``ids`` whose hidden states predict the completion tokens."""
+    targets: Int[Tensor, "scored"]
+
+
+def layout_of(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    completions: Sequence[Sequence[int]],
+    *,
+    pad_id: int,
+    sharing: Sharing,
+    forest: Sequence[Node] | None,
+) -> Layout:
+    """Packed or padded, as ``sharing`` decides; scored tokens stand in the order of the mask.
+
+    Raises:
+        DataError: a prompt is empty, or there are not as many prompts as completions.
+        ModelError: the model cannot run packed rows although ``sharing`` is "always".
+    """
+    check_rows(prompts, completions)
+    forest = forest_to_pack(model, prompts, completions, sharing, known=forest)
+    if forest is None:
+        return _padded(model, prompts, completions, pad_id=pad_id)
+    return _packed(model, prompts, completions, forest)
+
+
+def _packed(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    completions: Sequence[Sequence[int]],
+    forest: Sequence[Node],
+) -> Layout:
+    rows = pack(prompts, completions, device=model.device, forest=forest)
+    return Layout(
+        ids=rows.ids[None],
+        options={"position_ids": rows.positions[None]},
+        attention=attending(model, PackedAttention(rows)),
+        mask=rows.mask,
+        sources=rows.sources,
+        targets=rows.targets,
+    )
+
+
+def _padded(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    completions: Sequence[Sequence[int]],
+    *,
+    pad_id: int,
+) -> Layout:
+    rows = [[*prompt, *completion] for prompt, completion in zip(prompts, completions, strict=True)]
+    width = max(map(len, rows))
+    ids = torch.tensor([row + [pad_id] * (width - len(row)) for row in rows])
+    before = torch.tensor([len(prompt) for prompt in prompts])
+    counts = torch.tensor([len(completion) for completion in completions])
+    columns = torch.arange(int(counts.max()))
+    mask = columns < counts[:, None]
+    targets = (torch.arange(len(rows))[:, None] * width + before[:, None] + columns)[mask]
+    return Layout(
+        ids=ids.to(model.device),
+        options={},
+        attention=nullcontext(),
+        mask=mask.to(model.device),
+        sources=(targets - 1).to(model.device),
+        targets=ids.flatten()[targets].to(model.device),
+    )
+
+
+def completion_hidden(model: PreTrainedModel, layout: Layout) -> Float[Tensor, "scored size"]:
+    """What the head sees of the scored positions."""
+    with layout.attention:
+        hidden: Tensor = model.base_model(
+            input_ids=layout.ids,
+            attention_mask=torch.ones_like(layout.ids),
+            use_cache=False,
+            **layout.options,
+        ).last_hidden_state
+    return hidden.flatten(0, 1).index_select(0, layout.sources)
+
+
+def completion_logits(model: PreTrainedModel, layout: Layout) -> Float[Tensor, "scored vocabulary"]:
+    """float32 logits of the scored positions, through the model's own forward.
+
+    The head sees only the selected hidden states; what the model does to its logits afterwards
+    (softcapping, scaling) is done to them as well. A model that bypasses its head module
+    gives full logits, from which the positions are taken.
+    """
+    head = model.get_output_embeddings()
+    with _only_at(head, layout.sources, layout.ids.shape) as cut, layout.attention:
+        logits: Tensor = model(
+            input_ids=layout.ids,
+            # Says that every token counts, padding too: the causal mask alone hides it.
+            attention_mask=torch.ones_like(layout.ids),
+            use_cache=False,
+            **layout.options,
+        ).logits
+    if cut and logits.shape[:2] == (1, len(layout.sources)):
+        selected = logits[0]
+    elif logits.shape[:2] == layout.ids.shape:
+        selected = logits.flatten(0, 1).index_select(0, layout.sources)
+    else:
+        raise ModelError(
+            f"{type(model).__name__} gave logits of shape {tuple(logits.shape)} "
+            f"for tokens of shape {tuple(layout.ids.shape)}"
+        )
+    return selected.float()
+
+
+@contextmanager
+def _only_at(
+    head: nn.Module | None, sources: Int[Tensor, "scored"], shape: torch.Size
+) -> Iterator[list[nn.Module]]:
+    """Let ``head`` see the hidden states at ``sources`` only; gives a list of the heads that did.
+
+    Shapes cannot tell: there may be as many sources as tokens.
+    """
+    cut: list[nn.Module] = []
+
+    def select(module: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        hidden = arguments[0]
+        if hidden.shape[:2] != shape:
+            return None
+        cut.append(module)
+        return (hidden.flatten(0, 1).index_select(0, sources)[None], *arguments[1:])
+
+    if head is None:
+        yield cut
+        return
+    handle = head.register_forward_pre_hook(select)
+    try:
+        yield cut
+    finally:
+        handle.remove()

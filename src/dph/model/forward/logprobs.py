@@ -1,0 +1,195 @@
+"""The training forward: log-probs of completions under a model, differentiable."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from dph.model.forward.layout import Layout, completion_hidden, completion_logits, layout_of
+from dph.model.forward.over_vocabulary import Statistic, over_vocabulary
+from dph.model.forward.plain_head import plain_head
+from dph.model.forward.prefix_tree import Node
+from dph.model.forward.selected_logprobs import selected_logprobs_and_entropy
+from dph.model.forward.sharing import Sharing
+
+_LOGITS_AT_ONCE = 2**24
+"""Logits above which they are computed in blocks: 64 MiB, of which the plain form holds three."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowStatistic:
+    """Values of whole next-token distributions, at the completion tokens of some rows.
+
+    The positions that ``of`` is called with are those of the chosen rows, row after row.
+    """
+
+    rows: Bool[Tensor, "rows"]
+    of: Statistic
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionScores:
+    """Per completion token: log-prob and, on request, entropy (nats); 0 where ``mask`` is false.
+
+    The entropy is that of the whole next-token distribution; it carries no gradient.
+    ``statistics`` are those that were asked for, with gradient, in their order.
+    ``computed`` tokens went through the model, padding among them.
+    """
+
+    logprobs: Float[Tensor, "rows tokens"]
+    entropy: Float[Tensor, "rows tokens"] | None
+    mask: Bool[Tensor, "rows tokens"]
+    computed: int
+    statistics: tuple[Float[Tensor, "_ _"], ...] = ()
+
+
+def completion_scores(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    completions: Sequence[Sequence[int]],
+    *,
+    temperature: float,
+    pad_id: int,
+    with_entropy: bool = False,
+    sharing: Sharing = "auto",
+    forest: Sequence[Node] | None = None,
+    statistics: Sequence[RowStatistic] = (),
+) -> CompletionScores:
+    """Log-probs at ``temperature`` of every completion token, in one forward.
+
+    Equation: logprobs[r, t] = log softmax(logits[r, t] / temperature)[completions[r][t]]
+    Computed as: one causal forward, of packed rows that share their common beginnings, or of
+    rows padded on the right, where no real token can see the padding, so that attention needs no
+    mask; the LM head on completion positions only, in blocks where the logits would be large; the
+    softmax in float32. ``sharing`` decides between the two, "auto" by their modelled time.
+    ``forest`` are the trees of these rows where a plan has built them already (`Microbatch`).
+    ``statistics`` of the whole vocabulary come from the same forward; a row may be in one.
+
+    Raises:
+        DataError: a prompt is empty, or there are not as many prompts as completions.
+        ModelError: the model returns logits of an unexpected shape, or cannot run packed rows
+            although ``sharing`` is "always".
+        ValueError: an entropy is asked for beside statistics, or a row is in two of them.
+    """
+    layout = layout_of(model, prompts, completions, pad_id=pad_id, sharing=sharing, forest=forest)
+    _check(statistics, with_entropy=with_entropy)
+    head = _head_for_blocks(model, len(layout.targets))
+    if head is not None:
+        hidden = completion_hidden(model, layout)
+        scored = _in_blocks(hidden, head, layout, temperature, with_entropy, statistics)
+    else:
+        logits = completion_logits(model, layout)
+        if temperature != 1:  # else a copy of the largest tensor there is
+            logits = logits / temperature
+        scored = _of_table(torch.log_softmax(logits, dim=-1), layout, with_entropy, statistics)
+    return CompletionScores(
+        logprobs=spread(scored.chosen, layout.mask),
+        entropy=spread(scored.entropy, layout.mask) if with_entropy else None,
+        mask=layout.mask,
+        computed=layout.ids.numel(),
+        statistics=scored.statistics,
+    )
+
+
+def spread(
+    values: Float[Tensor, "scored"], mask: Bool[Tensor, "rows tokens"]
+) -> Float[Tensor, "rows tokens"]:
+    """Values of the tokens in ``mask``, row after row, in their places; 0 elsewhere."""
+    return values.new_zeros(mask.shape).masked_scatter(mask, values)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    chosen: Float[Tensor, "scored"]
+    entropy: Float[Tensor, "scored"]
+    statistics: tuple[Tensor, ...]
+
+
+def _of_table(
+    table: Float[Tensor, "scored vocabulary"],
+    layout: Layout,
+    with_entropy: bool,
+    statistics: Sequence[RowStatistic],
+) -> _Scored:
+    chosen = table.gather(1, layout.targets[:, None])[:, 0]
+    found = []
+    for statistic in statistics:
+        rows = table.index_select(0, _positions(statistic, layout.mask))
+        found.append(statistic.of(rows, slice(0, len(rows))))
+    return _Scored(chosen, _entropy(table) if with_entropy else chosen, tuple(found))
+
+
+def _in_blocks(
+    hidden: Float[Tensor, "scored size"],
+    head: nn.Linear,
+    layout: Layout,
+    temperature: float,
+    with_entropy: bool,
+    statistics: Sequence[RowStatistic],
+) -> _Scored:
+    """Tokens with a statistic give their log-prob in the same pass over the vocabulary."""
+    if not statistics:
+        chosen, entropy = selected_logprobs_and_entropy(
+            hidden, head, layout.targets, temperature, with_entropy=with_entropy
+        )
+        return _Scored(chosen, entropy, ())
+    places = [_positions(statistic, layout.mask) for statistic in statistics]
+    plain = torch.ones_like(layout.targets, dtype=torch.bool)
+    plain[torch.cat(places)] = False
+    left = plain.nonzero()[:, 0]
+    selected = [
+        selected_logprobs_and_entropy(
+            hidden.index_select(0, left),
+            head,
+            layout.targets[left],
+            temperature,
+            with_entropy=False,
+        )[0]
+    ]
+    found = []
+    for statistic, at in zip(statistics, places, strict=True):
+        both = _with_logprob(statistic.of, layout.targets[at])
+        values = over_vocabulary(both, hidden.index_select(0, at), head, temperature)
+        selected.append(values[:, 0])
+        found.append(values[:, 1:])
+    order = torch.cat([left, *places])
+    chosen = torch.cat(selected)[order.argsort()]
+    return _Scored(chosen, chosen, tuple(found))
+
+
+def _with_logprob(of: Statistic, targets: Int[Tensor, "positions"]) -> Statistic:
+    def both(table: Tensor, rows: slice) -> Tensor:
+        chosen = table.gather(1, targets[rows, None])
+        return torch.cat([chosen, of(table, rows)], dim=1)
+
+    return both
+
+
+def _positions(
+    statistic: RowStatistic, mask: Bool[Tensor, "rows tokens"]
+) -> Int[Tensor, "positions"]:
+    """Which of the scored tokens are those of its rows."""
+    of_row = statistic.rows.to(mask.device)[:, None].expand_as(mask)
+    return of_row[mask].nonzero()[:, 0]
+
+
+def _check(statistics: Sequence[RowStatistic], *, with_entropy: bool) -> None:
+    if statistics and with_entropy:
+        raise ValueError("with_entropy is not computed beside statistics: ask for one of them")
+    if statistics and int(torch.stack([s.rows for s in statistics]).sum(0).max()) > 1:
+        raise ValueError("a row is in two statistics: join them into one")
+
+
+@torch.no_grad()
+def _entropy(table: Float[Tensor, "scored vocabulary"]) -> Float[Tensor, "scored"]:
+    return -(table.exp() * table).sum(dim=-1)
+
+
+def _head_for_blocks(model: PreTrainedModel, scored: int) -> nn.Linear | None:
+    """The head, where its logits would be large and nothing is done to them afterwards."""
+    if scored * model.config.get_text_config().vocab_size <= _LOGITS_AT_ONCE:
+        return None
+    return plain_head(model)

@@ -1,0 +1,206 @@
+"""Log-probs of chosen tokens without the table of logits: blocks of it, computed twice.
+
+The plain form keeps logits, their log-softmax and a gradient, each tokens x vocabulary. Here one
+buffer of ``BLOCK`` numbers holds a block at a time; the backward pass computes it again, so that
+a forward and backward pass take 4/3 of the matrix products.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from dph.model.forward.cut_cross_entropy import cut_logprobs, takes_cut_cross_entropy
+
+BLOCK = 2**20
+"""Logits computed at once."""
+_TOKENS = 2048
+"""Tokens of a block at most: enough for a fast matrix product."""
+
+
+def selected_logprobs(
+    hidden: Float[Tensor, "tokens size"],
+    head: nn.Linear,
+    targets: Int[Tensor, "tokens"],
+    temperature: float,
+) -> Float[Tensor, "tokens"]:
+    """Log-probs of the targets, in float32 (float64 for float64).
+
+    **Equation**: log softmax(head(hidden) / temperature)[target] for each token.
+
+    Differentiable in ``hidden`` and in the weight and the bias of ``head``. Under autocast the
+    matrix products run in its dtype, all else in float32.
+
+    **Units**: nats.
+    """
+    return selected_logprobs_and_entropy(hidden, head, targets, temperature, with_entropy=False)[0]
+
+
+def selected_logprobs_and_entropy(
+    hidden: Float[Tensor, "tokens size"],
+    head: nn.Linear,
+    targets: Int[Tensor, "tokens"],
+    temperature: float,
+    *,
+    with_entropy: bool = True,
+) -> tuple[Float[Tensor, "tokens"], Float[Tensor, "tokens"]]:
+    """Log-probs as in `selected_logprobs`, and the entropy of the whole distribution (nats).
+
+    The entropy carries no gradient; without ``with_entropy`` it is zeros. On CUDA in 16 bits,
+    cut-cross-entropy computes the log-probs where it is installed and no entropy is asked for.
+    """
+    device = hidden.device.type
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
+    if hidden.dtype == torch.float64:  # autocast leaves float64 alone
+        dtype = torch.float64
+    if not with_entropy and head.bias is None and takes_cut_cross_entropy(device, dtype):
+        cut = cut_logprobs(hidden, head.weight, targets, temperature, dtype=dtype)
+        return cut, torch.zeros_like(cut)
+    logprobs, entropy = _SelectedLogprobs.apply(  # type: ignore[no-untyped-call]
+        hidden, head.weight, head.bias, targets, temperature, dtype, with_entropy
+    )
+    return logprobs, entropy
+
+
+class _SelectedLogprobs(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Float[Tensor, "tokens size"],
+        weight: Float[Tensor, "vocabulary size"],
+        bias: Float[Tensor, "vocabulary"] | None,
+        targets: Int[Tensor, "tokens"],
+        temperature: float,
+        dtype: torch.dtype,
+        with_entropy: bool,
+    ) -> tuple[Float[Tensor, "tokens"], Float[Tensor, "tokens"]]:
+        logits = _Logits(hidden, weight, bias, temperature, dtype)
+        log_sum = logits.new_numbers(len(hidden))
+        chosen = logits.new_numbers(len(hidden))
+        entropy = logits.new_numbers(len(hidden)).zero_()
+        with torch.autocast(hidden.device.type, enabled=False):
+            for rows in logits.token_blocks():
+                chosen[rows] = logits.at(rows, targets[rows])
+                log_sum[rows], entropy[rows] = _log_sum(logits, rows, with_entropy)
+        ctx.save_for_backward(hidden, weight, bias, targets, log_sum)
+        ctx.temperature, ctx.dtype = temperature, dtype
+        ctx.mark_non_differentiable(entropy)
+        return chosen - log_sum, entropy
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Float[Tensor, "tokens"], _: Tensor) -> tuple[Tensor | None, ...]:
+        hidden, weight, bias, targets, log_sum = ctx.saved_tensors
+        logits = _Logits(hidden, weight, bias, ctx.temperature, ctx.dtype)
+        scale = grad.to(log_sum.dtype) / ctx.temperature
+        of_hidden = torch.zeros_like(hidden, dtype=log_sum.dtype)
+        of_weight = None  # nothing asks for that of a frozen head
+        if ctx.needs_input_grad[1]:
+            of_weight = torch.zeros_like(weight, dtype=log_sum.dtype)
+        of_bias = None if bias is None else torch.zeros_like(bias, dtype=log_sum.dtype)
+        with torch.autocast(hidden.device.type, enabled=False):
+            for rows in logits.token_blocks():
+                for words in logits.word_blocks():
+                    table = logits.block(rows, words, minus=log_sum[rows])
+                    table.exp_().mul_(-scale[rows, None])
+                    inside = (targets[rows] >= words.start) & (targets[rows] < words.stop)
+                    where = inside.nonzero()[:, 0]
+                    at = targets[rows][where] - words.start
+                    table[where, at] += scale[rows][where]
+                    table = table.to(ctx.dtype)
+                    _add_product(of_hidden[rows], table, weight[words].to(ctx.dtype))
+                    if of_weight is not None:
+                        _add_product(of_weight[words], table.T, hidden[rows].to(ctx.dtype))
+                    if of_bias is not None:
+                        of_bias[words] += table.sum(dim=0)
+        of_weight = None if of_weight is None else of_weight.to(weight.dtype)
+        of_bias = None if of_bias is None else of_bias.to(bias.dtype)
+        return (of_hidden.to(hidden.dtype), of_weight, of_bias, None, None, None, None)
+
+
+def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    if left.dtype == total.dtype:
+        total.addmm_(left, right)
+    else:
+        total.add_(left @ right)
+
+
+class _Logits:
+    """Blocks of logits / temperature, in one buffer."""
+
+    def __init__(
+        self,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        temperature: float,
+        dtype: torch.dtype,
+    ) -> None:
+        self.hidden, self.weight, self.bias = hidden, weight, bias
+        self.temperature, self.dtype = temperature, dtype
+        self.tokens = min(_TOKENS, max(len(hidden), 1))
+        self.words = min(max(BLOCK // self.tokens, 1), len(weight))
+        self.buffer = self.new_numbers(self.tokens * self.words)
+
+    def new_numbers(self, count: int) -> Tensor:
+        return self.hidden.new_empty(count, dtype=torch.promote_types(self.dtype, torch.float32))
+
+    def token_blocks(self) -> Iterator[slice]:
+        for start in range(0, len(self.hidden), self.tokens):
+            yield slice(start, min(start + self.tokens, len(self.hidden)))
+
+    def word_blocks(self) -> Iterator[slice]:
+        for start in range(0, len(self.weight), self.words):
+            yield slice(start, min(start + self.words, len(self.weight)))
+
+    def block(self, rows: slice, words: slice, *, minus: Tensor | None = None) -> Tensor:
+        """Logits of ``rows`` and ``words`` over the temperature, less ``minus`` of each row."""
+        shape = (rows.stop - rows.start, words.stop - words.start)
+        table = self.buffer[: shape[0] * shape[1]].view(shape)
+        hidden, weight = self.hidden[rows].to(self.dtype), self.weight[words].to(self.dtype)
+        if self.dtype == table.dtype:
+            torch.mm(hidden, weight.T, out=table)
+        else:
+            table.copy_(hidden @ weight.T)
+        if self.bias is not None:
+            table.add_(self.bias[words])
+        if self.temperature != 1:
+            table.div_(self.temperature)
+        if minus is not None:
+            table.sub_(minus[:, None])
+        return table
+
+    def at(self, rows: slice, targets: Tensor) -> Tensor:
+        """Logits of one word a row over the temperature."""
+        weight = self.weight.index_select(0, targets).to(self.dtype)
+        numbers = self.buffer.dtype
+        chosen = (self.hidden[rows].to(self.dtype).to(numbers) * weight.to(numbers)).sum(dim=-1)
+        chosen = chosen.to(self.dtype).to(numbers)
+        if self.bias is not None:
+            chosen = chosen + self.bias.index_select(0, targets)
+        return chosen / self.temperature
+
+
+def _log_sum(logits: _Logits, rows: slice, with_entropy: bool) -> tuple[Tensor, Tensor]:
+    """Of every row the log of the softmax's sum, and the entropy (zeros unless asked for)."""
+    count = rows.stop - rows.start
+    # Not -inf: a block may hold only words that the bias rules out.
+    largest = logits.new_numbers(count)
+    largest.fill_(torch.finfo(largest.dtype).min)
+    total = torch.zeros_like(largest)
+    moment = torch.zeros_like(largest)  # sum of exp(x - largest) (x - largest)
+    for words in logits.word_blocks():
+        table = logits.block(rows, words)
+        before, largest = largest, torch.maximum(largest, table.amax(dim=1))
+        shrink = (before - largest).exp_()
+        table.sub_(largest[:, None])
+        if with_entropy:
+            moved = torch.where(shrink > 0, (before - largest) * total, 0.0)
+            own = (table.exp() * table).sum(dim=1)
+            moment = shrink * (moment + moved) + own
+        total = shrink * total + table.exp_().sum(dim=1)
+    log_total = total.log()
+    entropy = log_total - moment / total if with_entropy else moment
+    return largest + log_total, entropy

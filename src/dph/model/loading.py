@@ -1,0 +1,208 @@
+"""Loading a model and its tokenizer from a local directory."""
+
+import logging
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.utils import logging as transformers_logging
+
+from dph.errors import ModelError, SettingsError
+from dph.model.attention.context import checkpoint_contexts
+from dph.model.attention.probing import RECURRENT, recurrent_layers
+from dph.recipe.choices import Device, Precision
+
+_LOG = logging.getLogger(__name__)
+_DAMAGED = (OSError, ValueError, RuntimeError, KeyError, ImportError, SafetensorError)
+
+
+def load_tokenizer(path: str | Path) -> PreTrainedTokenizerBase:
+    """The tokenizer of a model directory. Never reaches the network.
+
+    Without a pad token it pads with the end-of-sequence token: rows are cut at their lengths, so
+    what stands behind them is never read, whatever its value.
+
+    Raises:
+        ModelError: the directory or its tokenizer is missing or damaged, or the tokenizer has no
+            end-of-sequence token.
+    """
+    adapted = (Path(path) / "adapter_config.json").is_file()  # its config.json is the base's
+    directory = Path(path) if adapted else _model_directory(path)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True)
+    except Exception as error:  # the Rust tokenizer raises bare Exception for a damaged file
+        raise ModelError(f"cannot load a tokenizer from {directory}: {_line(error)}") from error
+    if tokenizer.eos_token_id is None:
+        raise ModelError(
+            f"the tokenizer in {directory} has no eos token and answers need an end: "
+            "set tokenizer.eos_token and save it there"
+        )
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def load_config(path: str | Path) -> PreTrainedConfig:
+    """The config of a model directory. Never reaches the network.
+
+    Raises:
+        ModelError: the directory or its config is missing, damaged or of an unknown kind.
+    """
+    directory = _model_directory(path)
+    try:
+        return AutoConfig.from_pretrained(directory, local_files_only=True)
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelError(f"cannot load a causal model from {directory}: {_line(error)}") from error
+
+
+def load_model(
+    path: str | Path,
+    *,
+    device: Device = "auto",
+    attention: str = "sdpa",
+    gradient_checkpointing: bool = False,
+    weights: Precision = "float32",
+) -> PreTrainedModel:
+    """The causal language model of a directory, in evaluation mode.
+
+    Reads safetensors only and never reaches the network. Every dropout rate of the config is set
+    to 0 (and saved so): policy ratios between two forwards of the same weights must be 1.
+    ``device="auto"`` takes the GPU if there is one. A model that transformers has no sdpa attention
+    for gets the eager one, and a line in the log says so.
+
+    Raises:
+        SettingsError: ``device="cuda"`` without a CUDA device.
+        ModelError: the directory is missing or damaged, lacks weights, or is no causal model.
+    """
+    directory = _model_directory(path)
+    target = _device(device)
+    config = load_config(directory)
+    _without_dropout(config)
+    try:
+        model, report = _read(directory, config, attention, getattr(torch, weights))
+    except _DAMAGED as error:
+        why = _refused_attention(error, config, attention) or _line(error)
+        raise ModelError(f"cannot load a causal model from {directory}: {why}") from error
+    _require_all_weights(directory, report)
+    if gradient_checkpointing:
+        _checkpoint_activations(model)
+    return model.eval().to(target)
+
+
+def _read(
+    directory: Path, config: PreTrainedConfig, attention: str, dtype: torch.dtype
+) -> tuple[Any, dict[str, Any]]:
+    """The model and what of its weights was missing or did not fit."""
+
+    def read(attention: str) -> Any:
+        with _without_progress_bar():
+            return AutoModelForCausalLM.from_pretrained(
+                directory,
+                config=config,
+                dtype=dtype,
+                attn_implementation=attention,
+                use_safetensors=True,
+                local_files_only=True,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # told by name afterwards
+            )
+
+    try:
+        model, report = read(attention)
+    except ValueError as error:
+        if attention != "sdpa" or not _lacks_attention(error) or recurrent_layers(config):
+            raise
+        _say_eager(config.model_type)
+        model, report = read("eager")
+    return model, report
+
+
+@lru_cache
+def _say_eager(kind: str) -> None:
+    """Once in a process: a run loads its model several times."""
+    _LOG.warning('%s has no attention "sdpa": model.attention = "eager" is used', kind)
+
+
+def _lacks_attention(error: Exception) -> bool:
+    said = ("attention implementation", "does not support Flash Attention")
+    return any(words in str(error) for words in said)
+
+
+def _refused_attention(error: Exception, config: PreTrainedConfig, attention: str) -> str:
+    """What is wrong with ``model.attention``; '' where something else is."""
+    if not _lacks_attention(error):
+        return ""
+    if recurrent_layers(config):
+        return f"{config.model_type} is not supported: its layers {RECURRENT}"
+    return f'{config.model_type} has no attention "{attention}"; set model.attention = "eager"'
+
+
+def _model_directory(path: str | Path) -> Path:
+    directory = Path(path)
+    if not (directory / "config.json").is_file():
+        what = "has no config.json" if directory.is_dir() else "is not a directory"
+        raise ModelError(f"{directory} {what}: need the directory of a saved transformers model")
+    return directory
+
+
+def _require_all_weights(directory: Path, report: Mapping[str, Collection[Any]]) -> None:
+    if missing := sorted(report["missing_keys"]):
+        raise ModelError(
+            f"{len(missing)} weights are missing in {directory}, the first is {missing[0]}"
+        )
+    if wrong := sorted(report["mismatched_keys"]):
+        name, found, wanted = wrong[0]
+        raise ModelError(
+            f"{len(wrong)} weights in {directory} have another shape than its config.json says, "
+            f"the first is {name}: {tuple(found)}, not {tuple(wanted)}"
+        )
+
+
+def _device(name: str) -> torch.device:
+    if name not in ("auto", "cpu", "cuda"):
+        raise SettingsError(f'device must be "auto", "cpu" or "cuda", got {name!r}')
+    available = torch.cuda.is_available()
+    if name == "cuda" and not available:
+        raise SettingsError('device is "cuda", but there is no CUDA device; use "cpu" or "auto"')
+    return torch.device("cuda" if available and name != "cpu" else "cpu")
+
+
+def _without_dropout(config: PreTrainedConfig) -> None:
+    for part in (config, config.get_text_config()):
+        for name, value in list(vars(part).items()):
+            if "drop" in name and isinstance(value, float):
+                setattr(part, name, 0.0)
+
+
+def _checkpoint_activations(model: PreTrainedModel) -> None:
+    # Newer releases of transformers warn about the older name.
+    newer = getattr(model, "activation_checkpointing_enable", None)
+    enable = newer or model.gradient_checkpointing_enable
+    enable({"use_reentrant": False, "context_fn": checkpoint_contexts})
+
+
+@contextmanager
+def _without_progress_bar() -> Iterator[None]:
+    enabled = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if enabled:
+            transformers_logging.enable_progress_bar()
+
+
+def _line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

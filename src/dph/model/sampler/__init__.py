@@ -1,0 +1,40 @@
+"""Drawing completions from a model, and grading them.
+
+A sampler of your own is a class with the method of `Sampler`.
+"""
+
+from typing import TYPE_CHECKING
+
+from dph._base.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
+    from dph.model.sampler.graded import GradedSampler, Rollout
+    from dph.model.sampler.torch.sampler import TorchSampler
+    from dph.model.sampler.vllm.engine import EngineOptions
+    from dph.model.sampler.vllm.sampler import VLLMSampler
+
+__all__ = [
+    "EngineOptions",
+    "GradedSampler",
+    "Rollout",
+    "SampleRequest",
+    "Sampler",
+    "SamplingParameters",
+    "TorchSampler",
+    "VLLMSampler",
+]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "EngineOptions": "dph.model.sampler.vllm.engine",
+        "GradedSampler": "dph.model.sampler.graded",
+        "Rollout": "dph.model.sampler.graded",
+        "SampleRequest": "dph.model.sampler.base",
+        "Sampler": "dph.model.sampler.base",
+        "SamplingParameters": "dph.model.sampler.base",
+        "TorchSampler": "dph.model.sampler.torch.sampler",
+        "VLLMSampler": "dph.model.sampler.vllm.sampler",
+    },
+)

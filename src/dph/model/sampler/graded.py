@@ -1,0 +1,196 @@
+"""Sampling and grading in one call: what pre-sampling, training and evaluation share."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from dph._base.closing import Closing
+from dph.model.sampler.background_grading import BackgroundGrading
+from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
+from dph.model.sampler.crashes import CrashCount
+from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
+from dph.tasks.verifiers.base import Verifier
+
+CUT_OFF = Verdict(outcome=Outcome.CUT_OFF, reward=0.0, reason="cut off at max_tokens")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollout:
+    """Graded completions of some problems, group by group, and where the time went.
+
+    ``grading_seconds`` is what grading added: the time from the end of sampling to the last
+    verdict. What was graded while others were still being drawn costs nothing here.
+    """
+
+    problems: tuple[Problem, ...]
+    prompts: tuple[tuple[int, ...], ...]
+    groups: tuple[tuple[GradedCompletion, ...], ...]
+    sampling_seconds: float
+    grading_seconds: float
+
+
+def _no_style(_: str) -> str | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradedSampler:
+    """A sampler with the verifier, the prompt encoding and the style classifier of a task.
+
+    A completion that ``max_tokens`` cut off is not an answer: it gets CUT_OFF and reward 0
+    without being graded, so that a policy must learn to stop.
+
+    ``crash_limit`` is the share of the graded answers of a call on which the verifier may crash;
+    ``counted_together`` makes it the share of several calls.
+    """
+
+    sampler: Sampler
+    verifier: Verifier
+    encode: Callable[[Problem], tuple[int, ...]]
+    parameters: SamplingParameters
+    style: Callable[[str], str | None] | None = None
+    crash_limit: float = 1.0
+    crashes: CrashCount | None = None
+
+    def counted_together(self) -> "GradedSampler":
+        """The same, with a count of crashes that goes on from call to call: those of one step."""
+        return replace(self, crashes=CrashCount(self.verifier.name, self.crash_limit))
+
+    def __call__(
+        self,
+        problems: Sequence[Problem],
+        *,
+        samples: int,
+        seed: int,
+        first_index: int = 0,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> Rollout:
+        """Draw and grade ``samples`` completions of every problem.
+
+        Raises:
+            VerifierError: the verifier broke, or crashed on more than ``crash_limit`` of them.
+        """
+        with self.begin(
+            problems, samples=samples, seed=seed, first_index=first_index, on_progress=on_progress
+        ) as drawn:
+            return drawn.rollout()
+
+    def begin(
+        self,
+        problems: Sequence[Problem],
+        *,
+        samples: int,
+        seed: int,
+        first_index: int = 0,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> "DrawnAnswers":
+        """Draw ``samples`` completions of every problem; grading goes on when this returns.
+
+        Raises:
+            VerifierError: the verifier broke.
+        """
+        started = time.perf_counter()
+        prompts = tuple(self.encode(problem) for problem in problems)
+        requests = [
+            SampleRequest(
+                problem_id=problem.problem_id,
+                prompt_ids=prompt,
+                samples=samples,
+                first_index=first_index,
+            )
+            for problem, prompt in zip(problems, prompts, strict=True)
+        ]
+        grading = BackgroundGrading(self.verifier.grade)
+
+        def submit(position: int, completion: Completion) -> None:
+            if completion.finished:
+                key = (position, completion.sample_index)
+                grading.submit(key, problems[position], completion.text)
+
+        try:
+            drawn = self._sample(requests, submit, seed=seed, on_progress=on_progress)
+        except BaseException:
+            grading.close()
+            raise
+        seconds = time.perf_counter() - started
+        return DrawnAnswers(self, tuple(problems), prompts, drawn, grading, seconds)
+
+    def _sample(
+        self,
+        requests: Sequence[SampleRequest],
+        submit: Callable[[int, Completion], None],
+        *,
+        seed: int,
+        on_progress: Callable[[int], None] | None,
+    ) -> list[list[Completion]]:
+        """Draw; every completion goes to ``submit`` once, as soon as the sampler hands it over."""
+        handed_over: set[tuple[int, int]] = set()
+
+        def hand_over(position: int, completion: Completion) -> None:
+            handed_over.add((position, completion.sample_index))
+            submit(position, completion)
+
+        drawn = self.sampler.sample(
+            requests, self.parameters, seed=seed, on_progress=on_progress, on_completion=hand_over
+        )
+        # An answer must not count as cut off because a sampler of someone's own never told of it.
+        for position, group in enumerate(drawn):
+            for completion in group:
+                if (position, completion.sample_index) not in handed_over:
+                    submit(position, completion)
+        return drawn
+
+
+class DrawnAnswers(Closing):
+    """Answers that are drawn, while they are graded in the background.
+
+    ``completions`` are those of each problem, ``prompts`` their tokens. Leaving the context ends
+    the grading, whether ``rollout`` was called or not.
+    """
+
+    def __init__(
+        self,
+        draw: GradedSampler,
+        problems: tuple[Problem, ...],
+        prompts: tuple[tuple[int, ...], ...],
+        completions: Sequence[Sequence[Completion]],
+        grading: BackgroundGrading,
+        sampling_seconds: float,
+    ) -> None:
+        self.problems, self.prompts, self.completions = problems, prompts, completions
+        self.sampling_seconds = sampling_seconds
+        self._draw, self._grading = draw, grading
+
+    def rollout(self) -> Rollout:
+        """The graded answers; waits for the verdicts that are still missing.
+
+        Raises:
+            VerifierError: the verifier broke, or crashed on more than ``crash_limit`` of them.
+        """
+        draw, started = self._draw, time.perf_counter()
+        verdicts = self._grading.verdicts()
+        style = cache(draw.style or _no_style)  # once a text, however many answers have it
+        groups = tuple(
+            tuple(
+                GradedCompletion(
+                    completion=completion,
+                    verdict=verdicts.get((i, completion.sample_index), CUT_OFF),
+                    style=style(completion.text),
+                )
+                for completion in group
+            )
+            for i, group in enumerate(self.completions)
+        )
+        (draw.crashes or CrashCount(draw.verifier.name, draw.crash_limit)).add(groups)
+        return Rollout(
+            problems=self.problems,
+            prompts=self.prompts,
+            groups=groups,
+            sampling_seconds=self.sampling_seconds,
+            grading_seconds=time.perf_counter() - started,
+        )
+
+    def close(self) -> None:
+        """End the grading after the call in flight."""
+        self._grading.close()

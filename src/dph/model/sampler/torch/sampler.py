@@ -1,0 +1,249 @@
+"""The sampler on torch: any causal language model of transformers, on one device."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+from dph._base.randomness import uniforms
+from dph.errors import DataError, ModelError, SettingsError
+from dph.model.attention.probing import require_token_cache
+from dph.model.modes import autocast, evaluating
+from dph.model.sampler.base import SampleRequest, SamplingParameters
+from dph.model.sampler.torch.cohort import DrawnRow
+from dph.model.sampler.torch.decoding import Decoder
+from dph.model.sampler.torch.repeated_forward import RepeatedForward
+from dph.model.sampler.torch.sharability import sharing_refusal, window_refusal
+from dph.model.sampler.torch.shared_forward import SharedForward
+from dph.model.sampler.torch.step_graphs import StepGraphs
+from dph.model.sampler.torch.waves import Room, Waiting, Wave, padded_width
+from dph.records import Completion
+
+_LOG = logging.getLogger(__name__)
+SHORT_PROMPT = 64
+"""A prompt of at most so many tokens that is drawn alone costs no more in each of its rows."""
+
+
+class TorchSampler:
+    """Draws completions from a transformers model (see `Sampler`).
+
+    What prompts begin with alike is prefilled once, and all rows of a prompt read the same keys and
+    values; waiting prompts start as rows finish. A model that cannot share is told of once, and
+    every row then has its prompt in a cache of transformers. The random numbers of a sample come
+    from (seed, problem_id, sample index), so its tokens do not depend on what else is in the batch,
+    up to float rounding at the boundary between two tokens. The same requests give bit-identical
+    results on CPU.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        max_rows: int = 256,
+        cache_tokens: int = 262144,
+        dtype: str = "float32",
+        cuda_graphs: bool = False,
+    ) -> None:
+        """Sample from ``model``.
+
+        Args:
+            model: a causal language model; its mode is restored after each call.
+            tokenizer: turns tokens into text.
+            max_rows: completions decoded side by side.
+            cache_tokens: tokens the key-value cache may hold: each prompt once, and ``max_tokens``
+                for each row. Every prompt of a model that cannot share stands in each of its rows.
+            dtype: of the computation, float32 or bfloat16.
+            cuda_graphs: replay decoding steps as CUDA graphs (see `StepGraphs`); a model whose
+                step waits for the device cannot be captured. Off a GPU it changes nothing.
+
+        Raises:
+            SettingsError: ``max_rows`` or ``dtype`` is not allowed.
+            ModelError: the model is no decoder, has recurrent layers, or has fewer embeddings than
+                the tokenizer has tokens.
+        """
+        if max_rows < 1:
+            raise SettingsError(f"max_rows must be at least 1, got {max_rows}")
+        autocast(model, dtype)  # refuses an unknown dtype before anything is drawn
+        if model.config.is_encoder_decoder:
+            raise ModelError(f"{type(model).__name__} is an encoder-decoder, not a causal model")
+        require_token_cache(model)
+        embeddings = model.get_input_embeddings().weight.shape[0]
+        if len(tokenizer) > embeddings:
+            raise ModelError(
+                f"the tokenizer has {len(tokenizer)} tokens, but the model only {embeddings} "
+                "embeddings: they do not belong together"
+            )
+        self.model = model
+        self.tokenizer = tokenizer
+        self.limit = Room(rows=max_rows, tokens=cache_tokens)
+        self.dtype = dtype
+        self.cuda_graphs = cuda_graphs
+        self._refusals: list[str | None] = []
+        """What `sharing_refusal` said, once it was asked."""
+        self._told: set[str] = set()
+
+    def sample(
+        self,
+        requests: Sequence[SampleRequest],
+        parameters: SamplingParameters,
+        *,
+        seed: int,
+        on_progress: Callable[[int], None] | None = None,
+        on_completion: Callable[[int, Completion], None] | None = None,
+    ) -> list[list[Completion]]:
+        """Completions of each request, in the order of requests and sample indices.
+
+        Raises:
+            DataError: a prompt is empty.
+            SettingsError: prompt and ``max_tokens`` do not fit the context or the cache, or a stop
+                token is not in the vocabulary.
+            ModelError: the model's log-probs are not finite.
+        """
+        check_requests(self.model.config, requests, parameters)
+        results: list[dict[int, Completion]] = [{} for _ in requests]
+        texts: dict[tuple[int, ...], str] = {}
+        with evaluating(self.model), torch.no_grad(), autocast(self.model, self.dtype):
+            forward = self._forward(requests, parameters)
+            waiting = Waiting(
+                requests,
+                limit=self.limit,
+                max_tokens=parameters.max_tokens,
+                shared=forward.joins,
+            )
+            decoder: Decoder[Any] = Decoder(
+                forward,
+                waiting,
+                parameters,
+                uniforms=lambda wave: self._uniforms(wave, requests, parameters, seed),
+            )
+            with forward.active():
+                for done in decoder.run():
+                    for drawn in done:
+                        if drawn.token_ids not in texts:
+                            texts[drawn.token_ids] = self._text(drawn.token_ids)
+                        position, index = drawn.row.request, drawn.row.sample_index
+                        completion = _completion(drawn, requests[position], texts)
+                        results[position][index] = completion
+                        if on_completion:
+                            on_completion(position, completion)
+                    if on_progress:
+                        on_progress(len(done))
+        return [[drawn[index] for index in sorted(drawn)] for drawn in results]
+
+    def _forward(
+        self, requests: Sequence[SampleRequest], parameters: SamplingParameters
+    ) -> SharedForward | RepeatedForward:
+        longest = max((len(request.prompt_ids) for request in requests), default=0)
+        if not self._refusals:
+            prompts = [request.prompt_ids for request in requests]
+            self._refusals.append(sharing_refusal(self.model, prompts))
+        tokens = longest + parameters.max_tokens
+        refusal = self._refusals[0] or window_refusal(self.model, tokens)
+        if refusal is None and self._is_one_short_prompt(requests, parameters):
+            return RepeatedForward(self.model)
+        if refusal is None:
+            graphs = self.cuda_graphs and self.model.device.type == "cuda"
+            return SharedForward(
+                self.model,
+                max_tokens=parameters.max_tokens,
+                graphs=StepGraphs() if graphs else None,
+            )
+        if refusal not in self._told:
+            self._told.add(refusal)
+            name = type(self.model).__name__
+            _LOG.warning("%s: prompts are not shared in sampling: %s", name, refusal)
+        return RepeatedForward(self.model)
+
+    def _is_one_short_prompt(
+        self, requests: Sequence[SampleRequest], parameters: SamplingParameters
+    ) -> bool:
+        """Whether there is one prompt to draw, a short one, whose rows are all decoded at once.
+
+        It shares with nobody, and on a CPU the cache of transformers is faster for it then
+        (docs/sampling.md).
+        """
+        prompts = {request.prompt_ids for request in requests if request.samples}
+        width = len(next(iter(prompts))) if len(prompts) == 1 else SHORT_PROMPT + 1
+        rows = sum(request.samples for request in requests)
+        return (
+            width <= SHORT_PROMPT
+            and self.model.device.type == "cpu"
+            and rows <= self.limit.rows
+            and rows * (padded_width(width) + parameters.max_tokens) <= self.limit.tokens
+        )
+
+    def _uniforms(
+        self,
+        wave: Wave,
+        requests: Sequence[SampleRequest],
+        parameters: SamplingParameters,
+        seed: int,
+    ) -> Float[Tensor, "steps rows"]:
+        count = parameters.max_tokens
+        if parameters.greedy:
+            return torch.zeros(count, len(wave.rows), device=self.model.device)
+        drawn: list[NDArray[np.float64]] = [
+            uniforms(
+                seed=seed,
+                problem_id=requests[row.request].problem_id,
+                sample_index=row.sample_index,
+                count=count,
+            )
+            for row in wave.rows
+        ]
+        # Below 1 by more than rounding: uniform * total must stay below total.
+        bounded = np.minimum(np.stack(drawn, axis=1), 1 - 2.0**-40)
+        return torch.from_numpy(bounded).to(self.model.device)
+
+    def _text(self, ids: tuple[int, ...]) -> str:
+        text = self.tokenizer.decode(
+            ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        return str(text)
+
+
+def check_requests(
+    config: PreTrainedConfig, requests: Iterable[SampleRequest], parameters: SamplingParameters
+) -> None:
+    """Refuse what cannot be sampled.
+
+    Raises:
+        DataError: a prompt is empty.
+        SettingsError: prompt and ``max_tokens`` do not fit the context, or a stop token is not in
+            the vocabulary.
+    """
+    config = config.get_text_config()
+    context = getattr(config, "max_position_embeddings", None)
+    vocabulary = config.vocab_size
+    for token in parameters.stop_token_ids:
+        if not 0 <= token < vocabulary:
+            raise SettingsError(f"stop token {token} is not in the vocabulary of {vocabulary}")
+    for request in requests:
+        length = len(request.prompt_ids)
+        if not length:
+            raise DataError(f"problem {request.problem_id!r} has an empty prompt")
+        if context is not None and length + parameters.max_tokens > context:
+            raise SettingsError(
+                f"problem {request.problem_id!r}: a prompt of {length} tokens and max_tokens = "
+                f"{parameters.max_tokens} exceed the model's context of {context}"
+            )
+
+
+def _completion(
+    drawn: DrawnRow, request: SampleRequest, texts: Mapping[tuple[int, ...], str]
+) -> Completion:
+    return Completion(
+        problem_id=request.problem_id,
+        sample_index=drawn.row.sample_index,
+        token_ids=drawn.token_ids,
+        logprobs=drawn.logprobs,
+        finished=drawn.finished,
+        text=texts[drawn.token_ids],
+    )

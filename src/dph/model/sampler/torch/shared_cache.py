@@ -1,0 +1,186 @@
+"""Keys and values of a wave: one copy of each prompt, and each row's own tokens."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from dph.model.attention.kernels import Scoring
+from dph.model.attention.merging import merge_evenly
+from dph.model.sampler.torch.prefix_attention import (
+    attend,
+    attend_prompts,
+    keep_token,
+    prompt_table,
+)
+from dph.model.sampler.torch.waves import Wave, padded_width
+
+_COMPACT_PROMPTS_BELOW = 0.5
+
+
+@dataclass(slots=True)
+class _Layer:
+    prompt_keys: Float[Tensor, "prompts kv_heads width key"]
+    prompt_values: Float[Tensor, "prompts kv_heads width value"]
+    keys: Float[Tensor, "rows kv_heads capacity key"]
+    values: Float[Tensor, "rows kv_heads capacity value"]
+
+
+class SharedCache:
+    """The cache of one wave; its rows have all drawn the same number of tokens.
+
+    A prompt stands there whole, also where others begin alike: reading what they share once in
+    every step would save nothing on a CPU (docs/sampling.md).
+
+    Memory: prompts x longest prompt + rows x ``capacity`` tokens, allocated with the first tokens
+    of each layer. Rows that leave give theirs back.
+
+    With ``in_place``, as `StepGraphs` needs it, what changes from step to step changes inside
+    tensors that stay where they are; a row's own tokens are read in steps of 64 columns, in which
+    those still to come are masked.
+    """
+
+    def __init__(
+        self, wave: Wave, *, capacity: int, device: torch.device, in_place: bool = False
+    ) -> None:
+        self.prompts: tuple[tuple[int, ...], ...] = wave.prompts
+        self.capacity = capacity
+        self.used = 0
+        self.selections = 0
+        self.lengths = torch.tensor([len(prompt) for prompt in wave.prompts], device=device)
+        self.width = padded_width(max(map(len, wave.prompts)))
+        self.prompt_of_row = torch.tensor([row.prompt for row in wave.rows], device=device)
+        self.positions = self.lengths.index_select(0, self.prompt_of_row)
+        self.layers: dict[int, _Layer] = {}
+        self._cursor = torch.zeros(1, dtype=torch.long, device=device)
+        self._to_come: Tensor | None = None
+        if in_place:
+            self._to_come = torch.full((1, 1, 1, capacity), -torch.inf, device=device)
+            self._to_come[..., 0] = 0
+        self._share()
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(self.prompt_of_row)
+
+    @property
+    def columns(self) -> int:
+        """How many columns of own tokens the next step reads."""
+        if self._to_come is None:
+            return self.used + 1
+        return min(padded_width(self.used + 1), self.capacity)
+
+    @property
+    def tokens(self) -> int:
+        """The tokens there is memory for."""
+        return len(self.lengths) * self.width + self.rows * self.capacity
+
+    def store_prompts(
+        self,
+        layer: int,
+        places: Int[Tensor, "prompts"],
+        keys: Float[Tensor, "prompts kv_heads tokens key"],
+        values: Float[Tensor, "prompts kv_heads tokens value"],
+    ) -> None:
+        """Keep the keys and values of the prompts at ``places``, padded at the end."""
+        if layer not in self.layers:
+            # Zero, because what is masked must still be finite: 0 * NaN is NaN.
+            self.layers[layer] = _Layer(
+                *(
+                    x.new_zeros(len(self.lengths), x.shape[1], self.width, x.shape[3])
+                    for x in (keys, values)
+                ),
+                *(self._own(x, self.rows) for x in (keys, values)),
+            )
+        stored = self.layers[layer]
+        tokens = keys.shape[2]
+        stored.prompt_keys[places, :, :tokens] = keys
+        stored.prompt_values[places, :, :tokens] = values
+
+    def lent(
+        self, layer: int, prompt: int, tokens: int
+    ) -> tuple[Float[Tensor, "tokens kv_heads key"], Float[Tensor, "tokens kv_heads value"]]:
+        """Keys and values of the first ``tokens`` of a prompt."""
+        stored = self.layers[layer]
+        keys, values = stored.prompt_keys[prompt], stored.prompt_values[prompt]
+        return keys[:, :tokens].transpose(0, 1), values[:, :tokens].transpose(0, 1)
+
+    def attend(
+        self,
+        layer: int,
+        query: Float[Tensor, "rows heads key"],
+        key: Float[Tensor, "rows kv_heads key"],
+        value: Float[Tensor, "rows kv_heads value"],
+        *,
+        scaling: float,
+        softcap: float | None,
+    ) -> Float[Tensor, "rows heads value"]:
+        """Keep the new token of every row and attend to its prompt and to its own tokens."""
+        stored = self.layers[layer]
+        column = self.used if self._to_come is None else self._cursor
+        keep_token(stored.keys, key, column)
+        keep_token(stored.values, value, column)
+        end = self.columns
+        rows, heads = key.shape[:2]
+        grouped = query.reshape(rows, heads, -1, query.shape[2])
+        to_come = None if self._to_come is None else self._to_come[..., :end]
+        own = attend(
+            grouped,
+            stored.keys[:, :, :end],
+            stored.values[:, :, :end],
+            Scoring(scaling, softcap, bias=to_come),
+        )
+        prompt = attend_prompts(
+            grouped,
+            stored.prompt_keys,
+            stored.prompt_values,
+            self.table,
+            Scoring(scaling, softcap, bias=self.bias),
+        )
+        return merge_evenly(prompt, own).reshape(rows, query.shape[1], -1)
+
+    def advance(self) -> None:
+        """Count the token that every layer has kept."""
+        self.used += 1
+        self.positions += 1
+        self._cursor += 1
+        if self._to_come is not None and self.used < self.capacity:
+            self._to_come[..., self.used] = 0
+
+    def select(self, kept: Int[Tensor, "kept"]) -> None:
+        """Keep these rows, in ascending order, and the prompts that they need."""
+        self.selections += 1
+        self.prompt_of_row = self.prompt_of_row.index_select(0, kept)
+        self.positions = self.positions.index_select(0, kept)
+        for layer in self.layers.values():
+            layer.keys = self._selected(layer.keys, kept)
+            layer.values = self._selected(layer.values, kept)
+        needed, renumbered = torch.unique_consecutive(self.prompt_of_row, return_inverse=True)
+        if len(needed) < _COMPACT_PROMPTS_BELOW * len(self.lengths):
+            self.prompt_of_row = renumbered
+            self.prompts = tuple(self.prompts[place] for place in needed.tolist())
+            self.lengths = self.lengths.index_select(0, needed)
+            self.width = padded_width(int(self.lengths.max()))
+            for layer in self.layers.values():
+                layer.prompt_keys = layer.prompt_keys[needed, :, : self.width]
+                layer.prompt_values = layer.prompt_values[needed, :, : self.width]
+        self._share()
+
+    def _selected(self, old: Tensor, kept: Int[Tensor, "kept"]) -> Tensor:
+        new = self._own(old, len(kept))
+        torch.index_select(old[:, :, : self.used], 0, kept, out=new[:, :, : self.used])
+        return new
+
+    def _own(self, like: Float[Tensor, "_ kv_heads _ size"], rows: int) -> Tensor:
+        """Memory for the own tokens of ``rows`` rows; what is read before it is written is 0."""
+        shape = (rows, like.shape[1], self.capacity, like.shape[3])
+        return like.new_empty(shape) if self._to_come is None else like.new_zeros(shape)
+
+    def _share(self) -> None:
+        self.table = prompt_table(self.prompt_of_row, prompts=len(self.lengths))
+        columns = torch.arange(self.width, device=self.lengths.device)
+        padding = columns >= self.lengths[:, None]
+        bias = torch.zeros(padding.shape, device=padding.device).masked_fill_(padding, -torch.inf)
+        self.bias = bias[:, None, None] if bool(padding.any()) else None

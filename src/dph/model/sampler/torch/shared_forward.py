@@ -1,0 +1,203 @@
+"""Forward passes of a model whose rows share their prompts' keys and values."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn.functional import pad
+from transformers import PreTrainedModel
+
+from dph.errors import ModelError
+from dph.model.attention.context import Attend, attending
+from dph.model.sampler.beginnings import LEAST_SHARED
+from dph.model.sampler.torch.prefill_attention import PrefillAttention
+from dph.model.sampler.torch.prompt_prefixes import PrefillPart, prefill_parts
+from dph.model.sampler.torch.shared_cache import SharedCache
+from dph.model.sampler.torch.step_graphs import StepGraphs
+from dph.model.sampler.torch.waves import Wave
+
+PREFILL_TOKENS = 8192
+"""Prompt tokens that one forward runs; a longer prompt has one of its own."""
+CPU_PREFILL_TOKENS = 2048
+"""The same on a CPU, where what lies between two products of more tokens is slow to reach."""
+LEAST_ROWS = 16
+"""Matrix products of fewer rows round differently on a CPU, so that a row's tokens would depend on
+how many others are left; a forward of fewer tokens is filled up."""
+
+
+class SharedForward:
+    """Prefills what prompts share once and decodes all rows of all waves in one forward.
+
+    All tokens of a forward lie in one sequence with positions of their own; which of them see
+    each other is decided in the attention (see `attending`), so there is no padding outside it.
+    """
+
+    joins = True
+    """Whether waves are decoded in one forward, so that one may start while others go on."""
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        *,
+        max_tokens: int,
+        graphs: StepGraphs | None = None,
+        least_shared: int = LEAST_SHARED,
+    ) -> None:
+        """Run ``model``.
+
+        Args:
+            model: a causal language model that `sharing_refusal` has nothing against.
+            max_tokens: of a completion.
+            graphs: replay decoding steps with these.
+            least_shared: prompts that begin with so many tokens alike run them once; 0: never.
+        """
+        self.model = model
+        self.max_tokens = max_tokens
+        self.least_shared = least_shared
+        self._graphs = graphs
+        self._tokens: Tensor
+        self._attend: Attend
+        self._real = 0
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """The model attends as this object says; needed around everything else."""
+        with attending(self.model, self._attend_real):
+            yield
+
+    def start(
+        self, wave: Wave, living: Sequence[SharedCache] = ()
+    ) -> tuple[SharedCache, Float[Tensor, "rows vocabulary"]]:
+        """Run the prompts; return the wave's cache and the logits of each row's first token.
+
+        What prompts begin with alike is run once, and not at all where a ``living`` cache has it.
+        """
+        cache = SharedCache(
+            wave,
+            # The last token drawn is never an input.
+            capacity=max(self.max_tokens - 1, 1),
+            device=self.model.device,
+            in_place=self._graphs is not None,
+        )
+        on_cpu = self.model.device.type == "cpu"
+        places: list[int] = []
+        logits = []
+        for part in prefill_parts(
+            wave.prompts,
+            cache,
+            living if self.least_shared else (),
+            least_shared=self.least_shared or sys.maxsize,
+            most_tokens=min(PREFILL_TOKENS, CPU_PREFILL_TOKENS) if on_cpu else PREFILL_TOKENS,
+        ):
+            places += part.places
+            logits.append(self._prefill(cache, part))
+        found = torch.cat(logits)
+        in_order = found.index_copy(0, torch.tensor(places, device=found.device), found)
+        return cache, in_order.index_select(0, cache.prompt_of_row)
+
+    def step(
+        self, caches: Sequence[SharedCache], tokens: Int[Tensor, "rows"]
+    ) -> Float[Tensor, "rows vocabulary"]:
+        """Append one token to every row of all waves; return the logits of the next."""
+        if self._graphs is None:
+            logits = self._step(caches, tokens)
+        else:
+            key = tuple((id(cache), cache.selections, cache.columns) for cache in caches)
+            if self._graphs.knows(key):
+                self._tokens.copy_(tokens)
+            else:
+                self._tokens = tokens.clone()
+            logits = self._graphs.run(key, partial(self._step, caches, self._tokens))
+        for cache in caches:
+            cache.advance()
+        return logits
+
+    def _step(self, caches: Sequence[SharedCache], tokens: Int[Tensor, "rows"]) -> Tensor:
+        def attend(
+            module: nn.Module, query: Tensor, key: Tensor, value: Tensor, **options: Any
+        ) -> Tensor:
+            parts, first = [], 0
+            layer, mixing = _layer(module), _mixing(query, options)
+            # Autocast leaves rotated queries and keys in float32; attention is the values' dtype.
+            query, key, value = (x[0].transpose(0, 1).to(value.dtype) for x in (query, key, value))
+            if len(caches) == 1:
+                return caches[0].attend(layer, query, key, value, **mixing)[None]
+            for cache in caches:
+                rows = slice(first, first + cache.rows)
+                parts.append(cache.attend(layer, query[rows], key[rows], value[rows], **mixing))
+                first += cache.rows
+            return torch.cat(parts)[None]
+
+        self._attend = attend
+        return self._run(tokens, torch.cat([cache.positions for cache in caches]))
+
+    def _prefill(
+        self, cache: SharedCache, part: PrefillPart
+    ) -> Float[Tensor, "prompts vocabulary"]:
+        attention = PrefillAttention(part, self.model.device)
+
+        def attend(
+            module: nn.Module, query: Tensor, key: Tensor, value: Tensor, **options: Any
+        ) -> Tensor:
+            mixing, layer = _mixing(query, options), _layer(module)
+            query, key, value = (x[0].transpose(0, 1).to(value.dtype) for x in (query, key, value))
+            keys, values = attention.whole_prompts(layer, key, value)
+            cache.store_prompts(layer, attention.places, keys, values)
+            return attention(query, keys, values, **mixing)[None]
+
+        self._attend = attend
+        ids, positions = (
+            torch.tensor(x, device=self.model.device) for x in (part.ids, part.positions)
+        )
+        return self._run(ids, positions, keep=attention.last)
+
+    def _run(self, tokens: Tensor, positions: Tensor, *, keep: Tensor | None = None) -> Tensor:
+        """Logits at ``keep``, by default everywhere."""
+        self._real = len(tokens)
+        wanted = self._real if keep is None else len(keep)
+        options = {} if keep is None else {"logits_to_keep": _filled(keep)}
+        output = self.model(
+            input_ids=_filled(tokens)[None],
+            position_ids=_filled(positions)[None],
+            use_cache=False,
+            **options,
+        )
+        logits: Tensor = output.logits[0, :wanted]
+        return logits
+
+    def _attend_real(
+        self, module: nn.Module, query: Tensor, key: Tensor, value: Tensor, **options: Any
+    ) -> Tensor:
+        """Attention of the real tokens; 0 for what fills up the forward."""
+        real, count = self._real, query.shape[2]
+        if real == count:
+            return self._attend(module, query, key, value, **options)
+        query, key, value = (x[:, :, :real] for x in (query, key, value))
+        out = self._attend(module, query, key, value, **options)
+        return pad(out, (0, 0, 0, 0, 0, count - real))
+
+
+def _filled(values: Int[Tensor, "tokens"]) -> Int[Tensor, "filled"]:
+    """At least `LEAST_ROWS` values: the last one again and again, which is surely valid."""
+    return torch.cat([values, values[-1:].expand(max(LEAST_ROWS - len(values), 0))])
+
+
+def _layer(module: nn.Module) -> int:
+    layer = getattr(module, "layer_idx", None)
+    if layer is None:
+        raise ModelError(f"{type(module).__name__} does not say which layer it belongs to")
+    return int(layer)
+
+
+def _mixing(query: Tensor, options: dict[str, Any]) -> dict[str, Any]:
+    """The options that change the result; windows and dropout do not, see `shares_prompts`."""
+    scaling = options.get("scaling")
+    return {
+        "scaling": query.shape[-1] ** -0.5 if scaling is None else float(scaling),
+        "softcap": options.get("softcap"),
+    }

@@ -1,0 +1,145 @@
+"""Cutting requests into waves: which rows start to be decoded together, and when."""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dph.errors import SettingsError
+from dph.model.sampler.base import SampleRequest
+from dph.model.sampler.beginnings import families
+
+WIDTH_STEP = 64
+"""Prompts are padded to a multiple of this in the cache: the sums of attention kernels over fewer
+tokens would round differently, and a row's tokens would depend on its neighbours' prompts."""
+
+
+def padded_width(tokens: int) -> int:
+    """The width of prompts of at most ``tokens`` tokens.
+
+    >>> padded_width(64), padded_width(65)
+    (64, 128)
+    """
+    return -(-tokens // WIDTH_STEP) * WIDTH_STEP
+
+
+@dataclass(frozen=True, slots=True)
+class WaveRow:
+    """One completion to draw: its place in the requests, and its prompt's place in the wave."""
+
+    request: int
+    sample_index: int
+    prompt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """Distinct prompts, each prefilled once, and the rows that are decoded from them.
+
+    Rows of one prompt are neighbours, in the order of the prompts.
+    """
+
+    prompts: tuple[tuple[int, ...], ...]
+    rows: tuple[WaveRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What may be in the cache: rows, and tokens (prompts once each, completions to the full)."""
+
+    rows: int
+    tokens: int
+
+
+class Waiting:
+    """The prompts that still wait for room, longest first.
+
+    Requests with the same prompt share its prefill. The longest prompts come first, so that the
+    prompts of a wave have similar lengths and memory peaks at the start; those of which half and
+    more is alike (questions on one schema) come with the longest of them. The waves are a function
+    of the arguments alone.
+    """
+
+    def __init__(
+        self,
+        requests: Sequence[SampleRequest],
+        *,
+        limit: Room,
+        max_tokens: int,
+        shared: bool = True,
+    ) -> None:
+        """Queue the rows of all requests; ``shared`` is false where each row holds its prompt.
+
+        Raises:
+            SettingsError: a prompt and one completion exceed ``limit.tokens``.
+        """
+        wanted: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+        for position, request in enumerate(requests):
+            samples = range(request.first_index, request.first_index + request.samples)
+            wanted.setdefault(request.prompt_ids, []).extend((position, i) for i in samples)
+        longest = max((len(prompt) for prompt, rows in wanted.items() if rows), default=0)
+        if padded_width(longest) + max_tokens > limit.tokens:
+            raise SettingsError(
+                f"a prompt of {longest} tokens (padded to {padded_width(longest)}) and max_tokens "
+                f"= {max_tokens} do not fit into cache_tokens = {limit.tokens}"
+            )
+        self.limit = limit
+        self.max_tokens = max_tokens
+        self.shared = shared
+        drawn = {prompt: deque(rows) for prompt, rows in wanted.items() if rows}
+        order = _by_family(drawn) if shared else sorted(drawn, key=lambda prompt: -len(prompt))
+        self._queue = deque((prompt, drawn[prompt]) for prompt in order)
+
+    def __bool__(self) -> bool:
+        return bool(self._queue)
+
+    def next_wave(self, free: Room) -> Wave | None:
+        """The next rows that fit into ``free`` together; None where not even one does.
+
+        A prompt whose rows need more than half of all the room starts as many as there is room
+        for; others wait until all their rows fit. A prompt that is longer than the wave's first,
+        or less than half as long, starts a wave of its own.
+        """
+        prompts: list[tuple[int, ...]] = []
+        rows: list[WaveRow] = []
+        while self._queue:
+            prompt, keys = self._queue[0]
+            width = len(prompts[0]) if prompts else len(prompt)
+            if not width <= 2 * len(prompt) <= 2 * width:
+                break
+            count = self._fitting(free, len(prompts) + 1, width, len(rows), len(keys))
+            if not count:
+                break
+            rows.extend(WaveRow(*keys.popleft(), len(prompts)) for _ in range(count))
+            prompts.append(prompt)
+            if keys:
+                break
+            self._queue.popleft()
+        return Wave(prompts=tuple(prompts), rows=tuple(rows)) if rows else None
+
+    def _fitting(self, free: Room, prompts: int, width: int, rows: int, wanted: int) -> int:
+        """How many of ``wanted`` rows of one more prompt may join ``rows`` others."""
+        count = min(wanted, self._most_rows(free, prompts, width) - rows)
+        cut = 2 * wanted > self._most_rows(self.limit, 1, width)
+        return max(count, 0) if count == wanted or cut else 0
+
+    def _most_rows(self, room: Room, prompts: int, width: int) -> int:
+        """How many rows of ``prompts`` prompts of at most ``width`` tokens there is room for."""
+        if self.shared:
+            fitting = (room.tokens - prompts * padded_width(width)) // self.max_tokens
+        else:
+            fitting = room.tokens // (padded_width(width) + self.max_tokens)
+        return min(room.rows, fitting)
+
+
+def _by_family(prompts: Mapping[tuple[int, ...], object]) -> list[tuple[int, ...]]:
+    """Families of prompts that are half alike, and in each the prompts, longest first."""
+    given = {prompt: place for place, prompt in enumerate(prompts)}
+    found = families(prompts)
+
+    def longest_first(prompt: tuple[int, ...]) -> tuple[int, int]:
+        return -len(prompt), given[prompt]
+
+    for family in found:
+        family.sort(key=longest_first)
+    found.sort(key=lambda family: longest_first(family[0]))
+    return [prompt for family in found for prompt in family]

@@ -1,0 +1,49 @@
+"""A recipe: one TOML file and dotted overrides, made into frozen, validated settings."""
+
+from dph.recipe.consolidation import ConsolidationSettings
+from dph.recipe.data import DataSettings, SetSettings
+from dph.recipe.evaluation import EvaluationSettings
+from dph.recipe.methods import METHODS, STRENGTHS
+from dph.recipe.model import ModelSettings
+from dph.recipe.objective import ObjectiveSettings
+from dph.recipe.presampling import PresamplingSettings
+from dph.recipe.recipe import (
+    changed_settings,
+    load_recipe,
+    merged,
+    recipe_digest,
+    recipe_toml,
+    resolve_recipe,
+    save_recipe,
+)
+from dph.recipe.sampling import SamplingSettings, VLLMSettings
+from dph.recipe.schema import Recipe
+from dph.recipe.self_consistency import SelfConsistencySettings
+from dph.recipe.stores import StoreSettings
+from dph.recipe.training import TrackingSettings, TrainingSettings
+
+__all__ = [
+    "METHODS",
+    "STRENGTHS",
+    "ConsolidationSettings",
+    "DataSettings",
+    "EvaluationSettings",
+    "ModelSettings",
+    "ObjectiveSettings",
+    "PresamplingSettings",
+    "Recipe",
+    "SamplingSettings",
+    "SelfConsistencySettings",
+    "SetSettings",
+    "StoreSettings",
+    "TrackingSettings",
+    "TrainingSettings",
+    "VLLMSettings",
+    "changed_settings",
+    "load_recipe",
+    "merged",
+    "recipe_digest",
+    "recipe_toml",
+    "resolve_recipe",
+    "save_recipe",
+]

@@ -1,0 +1,287 @@
+"""The settings of ``[objective]``: a sum of terms.
+
+    loss = surrogate(advantages) + sum of weight * penalty + sum of weight * anchor
+
+Each term is a table of its own: what it is, and its parameters beside that. Penalties and anchors
+have names, so that a recipe can change one of them and metrics can tell them apart.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from dph.recipe.objective_shorthand import expand_shorthand
+from dph.recipe.section import Count, FilePath, Positive, Section
+from dph.recipe.term import REF_LOGPROBS
+from dph.recipe.terms import (
+    ADVANTAGES,
+    DIVERGENCES,
+    PENALTIES,
+    SURROGATES,
+    Term,
+    checked_parameters,
+    reads,
+    reads_reference,
+)
+
+
+def _choices(table: Mapping[str, Term]) -> str:
+    return f"{', '.join(table)}, or module:callable of your own"
+
+
+class TermSettings(Section):
+    """What is common to all terms: a choice from a table, and that term's own parameters."""
+
+    model_config = ConfigDict(extra="allow")
+    table: ClassVar[Mapping[str, Term]]
+    selector: ClassVar[str] = "kind"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _parameters_fit(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        field = cls.model_fields[cls.selector]
+        name = data.get(cls.selector, None if field.is_required() else field.default)
+        if not isinstance(name, str):
+            return data
+        own = {key: value for key, value in data.items() if key not in cls.model_fields}
+        common = {key: value for key, value in data.items() if key in cls.model_fields}
+        return common | checked_parameters(cls.table, name, own)
+
+    @property
+    def chosen(self) -> str:
+        """Which term it is."""
+        return str(getattr(self, self.selector))
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The term's own parameters."""
+        return dict(self.model_extra or {})
+
+
+class AdvantageSettings(TermSettings):
+    """How rewards become advantages."""
+
+    table = ADVANTAGES
+    kind: str = Field("group", description=_choices(ADVANTAGES))
+
+
+class SurrogateSettings(TermSettings):
+    """What is maximised on new samples."""
+
+    table = SURROGATES
+    kind: str = Field("clipped", description=_choices(SURROGATES))
+
+
+class PenaltySettings(TermSettings):
+    """One term on new samples."""
+
+    table = PENALTIES
+    kind: str = Field("kl", description=_choices(PENALTIES))
+    weight: float = Field(0.0, ge=0, description="weight in the loss; 0: off")
+
+
+class AnchorSettings(TermSettings):
+    """One term on stored samples."""
+
+    table = DIVERGENCES
+    selector = "divergence"
+    divergence: str = Field(description=_choices(DIVERGENCES))
+    weight: float = Field(0.0, ge=0, description="weight in the loss; 0: off")
+    store: FilePath | None = Field(
+        None, description="directory of the pool with its stored samples; default: the run's pool"
+    )
+    distributions: str | None = Field(
+        None,
+        description="name of the [stores.<name>] table whose next-token distributions it keeps",
+    )
+    per_step: Positive | None = Field(
+        None, description="stored samples a rollout; default: train.rehearsal_per_step"
+    )
+    whole_prompts: bool = Field(
+        False, description="draw all stored answers of a prompt together: cheaper, less varied"
+    )
+    whole_schemas: bool = Field(
+        False,
+        description="draw stored answers whose prompts begin alike (one schema) together: cheaper, "
+        "less varied",
+    )
+    tokens_per_step: Positive | None = Field(
+        None,
+        description="at most so many computed tokens of stored samples a rollout (what they begin "
+        "with alike once), or one sample",
+    )
+    recent: Positive | None = Field(
+        None,
+        description="instead of stored samples: the policy's own correct ones of so many steps",
+    )
+    recent_capacity: Positive | None = Field(
+        None, description="at most so many recent samples, the newest; default: all"
+    )
+    target: float | None = Field(
+        None, gt=0, description="adapt the weight until the term's value is this (nats)"
+    )
+    target_rate: float = Field(
+        0.2, gt=0, description="log of the most that one optimizer step changes the weight by"
+    )
+    weight_min: float = Field(0.01, gt=0, description="the adapted weight stays at or above this")
+    weight_max: float = Field(10.0, gt=0, description="the adapted weight stays at or below this")
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        term = self.table.get(self.divergence)
+        needs = term is not None and term.reads_distributions
+        if needs and self.distributions is None:
+            raise ValueError(
+                f"divergence {self.divergence!r} needs distributions: the name of a "
+                "[stores.<name>] table"
+            )
+        if self.distributions is not None and term is not None and not needs:
+            raise ValueError(
+                f"divergence {self.divergence!r} takes no distributions: leave "
+                f"distributions = {self.distributions!r} out, or choose 'distribution_kl'"
+            )
+        if self.distributions is not None and self.store is not None:
+            raise ValueError("store and distributions name two sources: leave one of them out")
+        if self.whole_prompts and self.whole_schemas:
+            raise ValueError(
+                "whole_prompts and whole_schemas are two ways of drawing stored answers: set one "
+                "of them to false"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _adapting_fits(self) -> Self:
+        if self.target is None:
+            for name in ("target_rate", "weight_min", "weight_max"):
+                value = getattr(self, name)
+                if value != type(self).model_fields[name].default:
+                    raise ValueError(f"{name}={value:g} needs target: the weight is not adapted")
+            return self
+        inside = self.weight_min <= self.weight <= self.weight_max
+        if self.weight > 0 and not inside:
+            raise ValueError(
+                f"with a target, weight must lie between weight_min = {self.weight_min:g} and "
+                f"weight_max = {self.weight_max:g}, got {self.weight:g}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _recent_samples_fit(self) -> Self:
+        if self.recent_capacity is not None and self.recent is None:
+            raise ValueError("recent_capacity needs recent, the number of steps to look back")
+        if self.recent is None:
+            return self
+        if self.distributions is not None:
+            raise ValueError(
+                f"recent={self.recent} is instead of distributions = {self.distributions!r}"
+            )
+        if self.store is not None:
+            raise ValueError(
+                f"recent={self.recent} is instead of a store, got store={str(self.store)!r} too"
+            )
+        known = self.table.get(self.divergence)
+        if known is not None and known.reads_reference:
+            raise ValueError(
+                f"recent={self.recent} compares with the policy of earlier steps, and "
+                f"{self.divergence} with the initial policy too: choose another divergence"
+            )
+        return self
+
+
+class ObjectiveSettings(Section):
+    """The loss, and which samples take part in it. Named methods set these."""
+
+    advantage: AdvantageSettings = AdvantageSettings()
+    surrogate: SurrogateSettings = SurrogateSettings()
+    penalties: dict[str, PenaltySettings] = Field(
+        {}, description="terms on new samples by name ([objective.penalties.<name>])"
+    )
+    anchors: dict[str, AnchorSettings] = Field(
+        {}, description="terms on stored samples by name ([objective.anchors.<name>])"
+    )
+    reduction: Literal["token_mean", "sequence_mean", "fixed_length"] = Field(
+        "token_mean", description="how token losses are averaged over a mini-batch"
+    )
+    dynamic_sampling: bool = Field(
+        False, description="draw more problems until enough groups hold right and wrong answers"
+    )
+    max_refills: Count = Field(10, description="how often a step may draw more problems")
+    overlong_buffer: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="soft overlong penalty over this last share of max_tokens; 0: off",
+    )
+    overlong_penalty: float = Field(1.0, ge=0, description="penalty of a completion at max_tokens")
+    overlong_filter: bool = Field(
+        False, description="leave completions that were cut off at max_tokens out of the loss"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _shorthand_is_expanded(cls, data: Any) -> Any:
+        return expand_shorthand(data) if isinstance(data, dict) else data
+
+    @property
+    def active_penalties(self) -> dict[str, PenaltySettings]:
+        """Those that weigh anything."""
+        return {name: term for name, term in self.penalties.items() if term.weight > 0}
+
+    @property
+    def active_anchors(self) -> dict[str, AnchorSettings]:
+        """Those that weigh anything."""
+        return {name: term for name, term in self.anchors.items() if term.weight > 0}
+
+    @property
+    def rehearses(self) -> bool:
+        """Whether stored samples take part in the loss."""
+        return bool(self.active_anchors)
+
+    @property
+    def rehearses_pool(self) -> bool:
+        """Whether some of them come from the run's own pool, and not from an anchor's store."""
+        return any(
+            anchor.store is None and anchor.recent is None and anchor.distributions is None
+            for anchor in self.active_anchors.values()
+        )
+
+    @property
+    def rehearses_distributions(self) -> bool:
+        """Whether an anchor acts on stored next-token distributions."""
+        return any(a.distributions is not None for a in self.active_anchors.values())
+
+    @property
+    def needs_reference_model(self) -> bool:
+        """Whether log-probs of the initial policy are needed on new samples.
+
+        Raises:
+            SettingsError: a term of one's own cannot be imported.
+        """
+        return self.reads_reference()
+
+    def reads_reference(self, directories: Sequence[Path] = ()) -> bool:
+        """The same, with terms of one's own looked for in ``directories`` first.
+
+        Raises:
+            SettingsError: a term of one's own cannot be imported.
+        """
+        terms = (
+            self.surrogate,
+            *self.active_penalties.values(),
+            *self.active_anchors.values(),
+        )
+        return REF_LOGPROBS in self.advantage_reads(directories) or any(
+            reads_reference(term.table, term.chosen, directories) for term in terms
+        )
+
+    def advantage_reads(self, directories: Sequence[Path] = ()) -> frozenset[str]:
+        """What the advantage needs beside rewards; one's own is looked for in ``directories``.
+
+        Raises:
+            SettingsError: an advantage of one's own cannot be imported.
+        """
+        return reads(self.advantage.chosen, directories)

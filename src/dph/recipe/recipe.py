@@ -1,0 +1,233 @@
+"""Reading a recipe: TOML file, then the method's settings under it, then ``--set`` over it."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from pydantic import BaseModel, ValidationError
+
+from dph._base.files import write_text
+from dph.errors import SettingsError
+from dph.recipe.engine_refusals import require_engine_can
+from dph.recipe.error_details import faults_of
+from dph.recipe.keys import (
+    FIELDS_OF_ALL_TERMS,
+    SELECTORS,
+    USUAL_KINDS,
+    flat,
+    known_keys,
+    pattern_of,
+    refuse_unknown_keys,
+)
+from dph.recipe.methods import METHODS
+from dph.recipe.objective_shorthand import expand_shorthand
+from dph.recipe.overrides import Override, put, read_override
+from dph.recipe.places import (
+    OWN_CODE,
+    PLACES,
+    place_own_code,
+    spell_out_sets,
+    start_paths_at,
+)
+from dph.recipe.schema import Recipe
+from dph.recipe.section import section_in
+from dph.recipe.toml_file import read_table
+
+
+def load_recipe(
+    path: str | Path, *, overrides: Sequence[str] = (), seed: int | None = None
+) -> Recipe:
+    """Read, override, expand and validate a recipe.
+
+    ``overrides`` are ``a.b=c`` with c in TOML (a bare word is a string). Relative paths in the
+    file start at the file's directory; those in overrides start at the working directory. The
+    user's own modules are found beside the file, and ``data.modules`` says where.
+
+    Raises:
+        SettingsError: the file is missing or not TOML, keys are unknown (the nearest known ones
+            are named), or a value has the wrong type or is out of range.
+    """
+    path = Path(path)
+    beside = path.resolve().parent
+    return recipe_of(read_table(path), beside=beside, overrides=overrides, seed=seed)
+
+
+def recipe_of(
+    table: dict[str, Any], *, beside: Path, overrides: Sequence[str] = (), seed: int | None = None
+) -> Recipe:
+    """``load_recipe`` of a table that lies, or would lie, in a file in ``beside``.
+
+    Raises:
+        SettingsError: as for load_recipe.
+    """
+    spell_out_sets(table)
+    start_paths_at(table, beside)
+    read = [read_override(text) for text in overrides]
+    table = _overridden(table, read)
+    if seed is not None:
+        table["seed"] = seed
+    place_own_code(table, beside=beside, overridden=any(map(_names_own_code, read)))
+    return resolve_recipe(table)
+
+
+def resolve_recipe(table: Mapping[str, Any]) -> Recipe:
+    """Expand the method and validate; ``table`` is nested as in TOML.
+
+    Raises:
+        SettingsError: as for load_recipe.
+    """
+    table = _with_terms(table)
+    refuse_unknown_keys(table)
+    try:
+        recipe = Recipe.model_validate(_with_method(table))
+    except ValidationError as error:
+        raise SettingsError("; ".join(messages(error))) from error
+    require_engine_can(recipe)
+    return recipe
+
+
+def recipe_toml(recipe: Recipe) -> str:
+    """The resolved recipe as TOML; reading it back anywhere gives the same settings.
+
+    Paths and the places of the user's own modules are absolute in it.
+    """
+    return tomli_w.dumps(_placed(recipe))
+
+
+def save_recipe(recipe: Recipe, path: Path) -> None:
+    """Write the resolved recipe, atomically."""
+    write_text(path, recipe_toml(recipe))
+
+
+def recipe_digest(*sections: BaseModel | Mapping[str, Any] | str | int) -> str:
+    """A short hash that changes when any of ``sections`` does."""
+    plain = [s.model_dump(mode="json") if isinstance(s, BaseModel) else s for s in sections]
+    canonical = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def changed_settings(before: Recipe, after: Recipe) -> dict[str, str]:
+    """``was x, now y`` for every dotted key whose value differs."""
+    old, new = (dict(flat(_placed(recipe))) for recipe in (before, after))
+    return {
+        key: f"was {old.get(key)!r}, now {new.get(key)!r}"
+        for key in {**old, **new}
+        if old.get(key) != new.get(key)
+    }
+
+
+def _overridden(table: dict[str, Any], overrides: Sequence[Override]) -> dict[str, Any]:
+    """The recipe's table with the overrides in it.
+
+    Values of the objective are laid over the file's as the file's are laid over the method's, so
+    that short names and long ones meet, and another term drops the parameters of the one before.
+    A key of the file itself, and a whole table, is simply replaced.
+    """
+    over: dict[str, Any] = {}
+    said = objective if isinstance(objective := table.get("objective"), dict) else {}
+    for override in overrides:
+        name = override.key.removeprefix("objective.")
+        laid = override.section == "objective" and name not in said
+        _apply(over if laid and not isinstance(override.value, dict) else table, override)
+    if not over:
+        return table
+    under = _with_method(_with_terms(table))
+    return merged(under, _with_terms(over))
+
+
+def _with_method(table: Mapping[str, Any]) -> dict[str, Any]:
+    """``table`` laid over the settings of its method."""
+    method = table.get("method", Recipe.model_fields["method"].default)
+    return merged(METHODS.get(method, {}) if isinstance(method, str) else {}, table)
+
+
+def _apply(table: dict[str, Any], override: Override) -> None:
+    put(table, override)
+    spell_out_sets(table)
+    if pattern_of(override.key) in PLACES:
+        start_paths_at(table, Path.cwd())
+
+
+def _names_own_code(override: Override) -> bool:
+    return override.key.rpartition(".")[2] in OWN_CODE
+
+
+def _placed(recipe: Recipe) -> dict[str, Any]:
+    """A recipe's settings, without those that are not set, valid from every directory."""
+    table = recipe.model_dump(mode="json", exclude_none=True)
+    start_paths_at(table, Path.cwd())
+    place_own_code(table, beside=Path.cwd(), overridden=False)
+    return table
+
+
+def _with_terms(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    objective = table.get("objective")
+    if not isinstance(objective, Mapping):
+        return table
+    try:
+        return {**table, "objective": expand_shorthand(objective)}
+    except ValueError as error:
+        raise SettingsError(f"objective: {error}") from error
+
+
+def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """``over`` laid upon ``under``, table by table; where another term is chosen, it alone."""
+    result: dict[str, Any] = dict(under)
+    if _chooses_another(under, over):  # what was set of the one below does not fit it
+        result = {name: value for name, value in under.items() if name in FIELDS_OF_ALL_TERMS}
+    for name, value in over.items():
+        below = result.get(name)
+        both = isinstance(below, Mapping) and isinstance(value, Mapping)
+        result[name] = merged(below, value) if both else value  # type: ignore[arg-type]
+    return result
+
+
+def _chooses_another(under: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
+    """Whether ``over`` names another term than the one that ``under`` has parameters of."""
+    if "kind" in over and "kind" not in under:  # a method's table leaves the usual term unsaid
+        return over["kind"] not in USUAL_KINDS
+    return any(name in under and under[name] != over.get(name, under[name]) for name in SELECTORS)
+
+
+def messages(error: ValidationError, within: str = "") -> Iterator[str]:
+    """What is wrong, one setting at a time, each with its key and its value.
+
+    ``within`` is the key of the table that was checked, where that is not the recipe.
+    """
+    for item in faults_of(error):
+        key = ".".join(filter(None, (within, *map(str, item["loc"]))))
+        cause = item.get("ctx", {}).get("error")
+        if isinstance(cause, ValidationError):  # of a term's own parameters
+            yield from messages(cause, key)
+            continue
+        if item["type"] == "missing":
+            yield f"the recipe needs {key}" + _meaning(pattern_of(key))
+            continue
+        message = item["msg"].removeprefix("Value error, ")
+        message = _IN_TOML.get(item["type"], message)
+        own = item["type"] == "value_error"
+        said = f"{key}: {message}" if key else message  # of a whole recipe: it names the settings
+        yield said if own or not key else f"{said}, got {item['input']!r}"
+
+
+_IN_TOML = {
+    "tuple_type": "Input should be a list",
+    "model_type": "Input should be a table",
+    "dict_type": "Input should be a table",
+}
+"""What TOML calls them."""
+
+
+def _meaning(key: str) -> str:
+    meanings = dict(known_keys())
+    if key in meanings:
+        return f" ({meanings[key]})"
+    field = Recipe.model_fields.get(key)
+    section = section_in(field.annotation) if field else None
+    if section is not None:
+        required = [f"{key}.{n}" for n, f in section.model_fields.items() if f.is_required()]
+        return f" ({', '.join(required)})"
+    return ""

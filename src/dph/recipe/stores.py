@@ -1,0 +1,122 @@
+"""The settings of ``[stores.<name>]``: answers of the initial policy with their distributions."""
+
+from typing import Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from dph._base.import_path import is_import_path
+from dph.recipe.prompt_file import PromptFileSettings
+from dph.recipe.section import Count, FilePath, Positive
+
+PROMPTS = ("unlabelled", "train", "recombined", "beginning")
+"""Where prompts may come from; anything else is a maker of one's own."""
+FROM_FILE = ("unlabelled", "recombined")
+"""Those that cannot be made without a file."""
+MANY = "all"
+Values = Literal["agreement", "distinct", "majority", "shuffled", "shuffled_distinct", "correct"]
+"""What an answer may be worth by."""
+Targets = Literal["distributions", "answers"]
+CHOOSING = ("majority", "correct")
+"""Those values that are 0 or 1, and so choose among answers."""
+
+
+class StoreSettings(PromptFileSettings):
+    """Prompts, the initial policy's answers to them, and what is kept of them."""
+
+    prompts: str = Field(
+        "unlabelled",
+        description="unlabelled (of file), train, recombined (of both), beginning (no prompt at "
+        "all), or module:callable of your own",
+    )
+    limit: Positive | None = Field(
+        None, description="at most so many prompts, evenly from the file"
+    )
+    answers: Positive = Field(16, description="answers of the initial policy to each prompt")
+    top: Positive | Literal["all"] = Field(
+        8, description="likeliest tokens kept at each position, beside those drawn; or all"
+    )
+    tilt: float = Field(
+        0.0, ge=0, description="strength of the tilt towards answers of value; 0: as they are"
+    )
+    values: Values = Field(
+        "agreement",
+        description="value of an answer: share of the other answers that agree (agreement), of "
+        "the other texts (distinct: each counts once), 1 for the largest class of answers that "
+        "agree and else 0 (majority), 1 if it is correct and else 0 (correct); shuffled and "
+        "shuffled_distinct: the first two at random among the answers to a prompt, as a control",
+    )
+    targets: Targets = Field(
+        "distributions",
+        description="learnt of an answer: the distributions along it, tilted; or (answers) its own "
+        "tokens, by plain likelihood, of answers of value 1 alone",
+    )
+    seed: Count | None = Field(None, description="of the answers; default: presample.seed, or seed")
+    place: FilePath | None = Field(
+        None, description="where the store lies; default: stores/<name> in the run directory"
+    )
+
+    @field_validator("top", mode="before")
+    @classmethod
+    def _top_is_a_number_or_all(cls, top: object) -> object:
+        whole = isinstance(top, int) and not isinstance(top, bool) and top >= 1
+        if top != MANY and not whole:
+            raise ValueError(f"should be a whole number from 1, or {MANY!r}, got {top!r}")
+        return top
+
+    @field_validator("prompts")
+    @classmethod
+    def _prompts_are_known(cls, prompts: str) -> str:
+        if prompts not in PROMPTS and not is_import_path(prompts):
+            raise ValueError(
+                f"should be one of {', '.join(map(repr, PROMPTS))}, or your own as "
+                f"'module:callable', got {prompts!r}"
+            )
+        return prompts
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if wrong := wrong_targets(self.targets, self.values, self.tilt):
+            raise ValueError(wrong)
+        if self.reads_values and self.prompts == "beginning":
+            raise ValueError(
+                f"tilt={self.tilt}, targets={self.targets!r}: samples from the beginning of a "
+                "sequence answer nothing, so none is worth more than another; set tilt = 0 and "
+                "targets = 'distributions'"
+            )
+        if self.reads_values and self.values != "correct" and self.answers < 2:
+            raise ValueError(
+                f"values={self.values!r} compares answers: it needs at least 2 answers a prompt, "
+                f"got answers={self.answers}"
+            )
+        if self.prompts in ("train", "beginning") and (self.file or self.only):
+            raise ValueError(f"prompts={self.prompts!r} reads no file: leave out file and only")
+        return self
+
+    @property
+    def reads_values(self) -> bool:
+        """Whether what is learnt depends on the values of the answers."""
+        return self.tilt > 0 or self.targets == "answers"
+
+    @property
+    def compares(self) -> bool:
+        """Whether its answers are compared with each other."""
+        return self.agreement is not None or (self.reads_values and self.values != "correct")
+
+    @property
+    def grades(self) -> bool:
+        """Whether its answers are graded, which needs labels."""
+        return self.reads_values and self.values == "correct"
+
+
+def wrong_targets(targets: Targets, values: Values, tilt: float) -> str:
+    """What does not fit of the targets of a store; '' where everything does."""
+    if targets == "distributions":
+        return ""
+    if values not in CHOOSING:
+        return (
+            f"targets={targets!r} learns the answers of value 1, and values={values!r} chooses "
+            f"none: set values to one of {', '.join(map(repr, CHOOSING))}"
+        )
+    if tilt > 0:
+        return f"targets={targets!r} has no distributions to tilt: set tilt = 0, got tilt={tilt:g}"
+    return ""

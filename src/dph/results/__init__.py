@@ -1,0 +1,1 @@
+"""Results of runs: diagnosis, charts, figures, reports, the server and what is published."""

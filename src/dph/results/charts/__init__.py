@@ -1,0 +1,36 @@
+"""What was measured, as tables and pictures."""
+
+from typing import TYPE_CHECKING
+
+from dph._base.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from dph.results.charts.aggregate import aggregate_summaries
+    from dph.results.charts.figures import draw_quickstart
+    from dph.results.charts.tables import (
+        comparison_table,
+        differences_table,
+        evaluation_table,
+        markdown_table,
+    )
+
+__all__ = [
+    "aggregate_summaries",
+    "comparison_table",
+    "differences_table",
+    "draw_quickstart",
+    "evaluation_table",
+    "markdown_table",
+]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "aggregate_summaries": "dph.results.charts.aggregate",
+        "comparison_table": "dph.results.charts.tables",
+        "differences_table": "dph.results.charts.tables",
+        "draw_quickstart": "dph.results.charts.figures",
+        "evaluation_table": "dph.results.charts.tables",
+        "markdown_table": "dph.results.charts.tables",
+    },
+)

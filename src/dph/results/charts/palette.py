@@ -1,0 +1,91 @@
+"""One colour and one marker for each method, one fill for each style, in every picture.
+
+Methods: Okabe and Ito (2008), Color Universal Design, with two more from Tol's muted scheme.
+Fills: Tol's light scheme (2021, SRON/EPS/TN/09-002), made for black text on top.
+"""
+
+import colorsys
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from dph.results.charts.labels import BASE
+
+
+class Look(NamedTuple):
+    """How the line of a method is drawn."""
+
+    colour: str
+    marker: str
+
+    def size(self, points: float) -> float:
+        """The marker's size where others have ``points``: a star fills less of its square."""
+        return 1.6 * points if self.marker == "*" else points
+
+
+_FIXED: Mapping[str, Look] = MappingProxyType(
+    {
+        BASE: Look("#4D4D4D", ""),
+        "grpo": Look("#D55E00", "s"),
+        "dapo": Look("#E69F00", "v"),
+        "rkl": Look("#CC79A7", "^"),
+        "alpha": Look("#56B4E9", "P"),
+        "dph_f": Look("#0072B2", "o"),
+        "dph_js": Look("#009E73", "D"),
+        "dph_js_definition": Look("#882255", "X"),
+        "dph_broad": Look("#332288", "*"),
+    }
+)
+_SPARE = (
+    Look("#CC79A7", "^"),
+    Look("#999933", "<"),
+    Look("#882255", "X"),
+    Look("#56B4E9", "P"),
+    Look("#E69F00", "v"),
+    Look("#661100", ">"),
+    Look("#44AA99", "p"),
+    Look("#AA4466", "h"),
+)
+_GOLDEN = 0.6180339887498949
+_FILLS = ("#77AADD", "#EE8866", "#EEDD88", "#44BB99", "#FFAABB", "#99DDFF", "#BBCC33", "#AAAA00")
+_OTHER = "#DDDDDD"
+MOST_STYLES = len(_FILLS)
+"""So many styles have a fill of their own."""
+
+
+def looks(names: Iterable[str]) -> dict[str, Look]:
+    """The look of each method; one that is not known takes the next that is free.
+
+    No two have the same colour, however many there are.
+    """
+    wanted = list(names)
+    chosen = {name: _FIXED[name] for name in wanted if name in _FIXED}
+    free = [look for look in _SPARE if look not in chosen.values()]
+    others = [name for name in wanted if name not in chosen]
+    more = itertools.chain(free, _further())
+    return chosen | dict(zip(others, more, strict=False))
+
+
+def _further() -> Iterator[Look]:
+    """Looks without end, no colour twice: hues a golden section apart, markers in turn."""
+    for i in itertools.count():
+        red, green, blue = colorsys.hls_to_rgb((0.1 + i * _GOLDEN) % 1, (0.34, 0.46)[i % 2], 0.55)
+        colour = "#" + "".join(f"{round(255 * part):02X}" for part in (red, green, blue))
+        yield Look(colour, _SPARE[i % len(_SPARE)].marker)
+
+
+def looks_by_method(methods: Mapping[str, str | None]) -> dict[str, Look]:
+    """The look of each name: that of its method where no name before it has the same method."""
+    keys: dict[str, str] = {}
+    for name, method in methods.items():
+        keys[name] = name if method is None or method in keys.values() else method
+    chosen = looks(keys.values())
+    return {name: chosen[key] for name, key in keys.items()}
+
+
+def fills(styles: Iterable[str]) -> dict[str, str]:
+    """The fill of each style, in order; ``other`` is grey."""
+    named = [style for style in styles if style != "other"]
+    chosen = {style: _FILLS[i % len(_FILLS)] for i, style in enumerate(named)}
+    return chosen | {"other": _OTHER}

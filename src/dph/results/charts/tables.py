@@ -1,0 +1,135 @@
+"""Evaluations as tables, in per cent: on a terminal with rich, in a README as markdown."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from dph.errors import DataError
+from dph.results.charts.cells import count, knows_cut_off, percent, points, set_cells, set_header
+from dph.results.charts.labels import chosen_ks, method_label, models_of, set_label
+from dph.runs.evaluate.comparison import ComparisonRow
+
+INTERVAL_NOTE = "in per cent, with 95% intervals; styles: effective number"
+
+
+def evaluation_table(document: Mapping[str, Any]) -> Table:
+    """One model: a column for each set of its evaluation.json, a row for each number."""
+    sets = document["sets"]
+    table = _table(f"{document['model']}, {document['samples']} samples a problem", "")
+    for name in sets:
+        table.add_column(set_label(name), justify="right", no_wrap=True)
+    ks = sorted({k for summary in sets.values() for k in summary["pass_at_k"]}, key=int)
+    table.add_row("problems", *(str(summary["problems"]) for summary in sets.values()))
+    for title, key in (("greedy", "greedy"), ("mean", "mean")):
+        cells = (percent(s[key], s["ci95"].get(key)) for s in sets.values())
+        table.add_row(title, *cells)
+    for k in ks:
+        key = f"pass_at_{k}"
+        cells = (percent(s["pass_at_k"].get(k), s["ci95"].get(key)) for s in sets.values())
+        table.add_row(f"pass@{k}", *cells)
+    for key in ("keep", "explore"):
+        cells = (_with_null(s[key], s[f"{key}_null"]) for s in sets.values())
+        table.add_row(f"{key} (base itself)", *cells)
+    table.add_row("cut off", *(percent(s.get("cut_off")) for s in sets.values()))
+    table.add_row("effective styles", *(count(s["effective_styles"]) for s in sets.values()))
+    return table
+
+
+def comparison_table(
+    summary: Mapping[str, Any], *, ks: Sequence[int] | None = None, intervals: bool = True
+) -> Table:
+    """The base model and every method: a block of rows for each set.
+
+    ``summary`` is ``{"base": {"sets"}, "methods": {name: {"sets"}}}`` of one seed, or of several
+    made into one by ``aggregate_summaries``. ``ks`` None shows pass@8 and pass@16.
+    """
+    models = models_of(summary)
+    first = next(iter(summary["base"]["sets"].values()))
+    shown = chosen_ks(first["pass_at_k"], ks)
+    table = _table(INTERVAL_NOTE if intervals else "in per cent", "set", "method")
+    cut_off = knows_cut_off(models)
+    for title in set_header(shown, cut_off=cut_off):
+        table.add_column(title, justify="right", no_wrap=True)
+    for set_name in summary["base"]["sets"]:
+        for i, (model, sets) in enumerate(models.items()):
+            cells = set_cells(
+                _set_of(sets, set_name, model), shown, intervals=intervals, cut_off=cut_off
+            )
+            table.add_row("" if i else set_label(set_name), method_label(model), *cells)
+        table.add_section()
+    return table
+
+
+def differences_table(rows: Sequence[ComparisonRow]) -> Table:
+    """Paired differences to the baseline, in percentage points."""
+    table = _table(
+        "difference to the baseline on the same problems, 95% intervals", "set", "metric"
+    )
+    table.add_column("run", no_wrap=True)
+    table.add_column("per cent", justify="right", no_wrap=True)
+    table.add_column("difference", justify="right", no_wrap=True)
+    last = None
+    for row in rows:
+        if last is not None and (row.set_name, row.metric) != last:
+            table.add_section()
+        new = (row.set_name, row.metric) != last
+        last = (row.set_name, row.metric)
+        apart = row.difference
+        table.add_row(
+            set_label(row.set_name) if new else "",
+            row.metric.replace("pass_at_", "pass@") if new else "",
+            row.run,
+            percent(row.value, [row.lo, row.hi]),
+            "baseline" if apart is None else points(apart.mean, [apart.lo, apart.hi]),
+        )
+    return table
+
+
+def markdown_table(
+    summary: Mapping[str, Any],
+    *,
+    set_name: str,
+    ks: Sequence[int] | None = None,
+    intervals: bool = True,
+) -> str:
+    """The base model, where it was measured, and every method on one set, as a markdown table.
+
+    Raises:
+        DataError: a model was not evaluated on the set.
+    """
+    models = models_of(summary)
+    first, sets = next(iter(models.items()))
+    shown = chosen_ks(_set_of(sets, set_name, first)["pass_at_k"], ks)
+    cut_off = knows_cut_off(models)
+    header = [set_label(set_name), *set_header(shown, cut_off=cut_off)]
+    rows = [
+        [
+            method_label(name),
+            *set_cells(_set_of(sets, set_name, name), shown, intervals=intervals, cut_off=cut_off),
+        ]
+        for name, sets in models.items()
+    ]
+    rule = ["---", *("---:" for _ in header[1:])]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (header, rule, *rows)) + "\n"
+
+
+def _set_of(sets: Mapping[str, Any], set_name: str, model: str) -> Mapping[str, Any]:
+    if set_name not in sets:
+        raise DataError(
+            f"{model!r} was not evaluated on set {set_name!r}, only on {', '.join(sets)}"
+        )
+    found: Mapping[str, Any] = sets[set_name]
+    return found
+
+
+def _table(caption: str, *left: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, caption=caption, caption_justify="left", pad_edge=False)
+    for title in left:
+        table.add_column(title, no_wrap=True)
+    return table
+
+
+def _with_null(value: float | None, null: float | None) -> str:
+    return percent(value) if null is None else f"{percent(value)} ({percent(null)})"

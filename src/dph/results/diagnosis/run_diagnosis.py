@@ -1,0 +1,204 @@
+"""A run's diagnosis: what it lost, where Pass@k went, and what its log says."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from dph.errors import DataError, SettingsError
+from dph.records import Problem
+from dph.results.diagnosis.dead_styles import DIED, smallest_rate
+from dph.results.diagnosis.levels import FDR, Levels, list_level, question_level
+from dph.results.diagnosis.log_findings import Finding, log_findings
+from dph.results.diagnosis.run_files import RunFiles, find_run_files
+from dph.results.diagnosis.set_diagnosis import (
+    Evaluated,
+    SetDiagnosis,
+    SetQuestions,
+    diagnose_set,
+    name_features,
+)
+from dph.results.diagnosis.style_counts import paired_style_counts
+from dph.results.diagnosis.totals import set_totals
+from dph.results.diagnosis.verdicts import change_levels
+from dph.runs.evaluate.evaluated_runs import default_ks
+from dph.runs.evaluate.intervals import RESAMPLES
+from dph.runs.evaluate.samples_file import comparable_scores, read_samples
+from dph.runs.evaluate.scores import SetScores
+
+Scores = Mapping[str, SetScores]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """All that a diagnosis found.
+
+    ``fdr`` bounds it as a whole: of two draws of one model it names anything at all with a chance
+    of at most ``fdr``. ``levels`` is what each question's lists got of it
+    (``dph.results.diagnosis.levels``).
+
+    ``left_out`` are problems whose gold answer could not be graded, by set. ``notes`` say what
+    could not be told, and why.
+    """
+
+    run: str
+    baseline: str
+    fdr: float
+    levels: Levels
+    died: float
+    sets: Mapping[str, SetDiagnosis]
+    log: Sequence[Finding]
+    left_out: Mapping[str, Sequence[str]]
+    notes: Sequence[str]
+
+
+def diagnose(
+    run: str | Path,
+    against: str | Path | None = None,
+    *,
+    sets: Collection[str] = (),
+    ks: Sequence[int] | None = None,
+    fdr: float = FDR,
+    died: float = DIED,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+) -> Diagnosis:
+    """What an evaluated run lost against its initial policy, or against any other evaluation.
+
+    Args:
+        run: a run directory, or one with an evaluation.
+        against: another, or a samples file; default: the evaluation of the initial policy.
+        sets: say what was found on these alone; default: on all that both were evaluated on.
+            Every set is asked all the same, so that no verdict depends on what is shown.
+        ks: the k of Pass@k; default: those of 8, 16, 32 that there are samples for.
+        fdr: the chance that two draws of one model are told apart in anything.
+        died: a style has died when its share is at most this part of what it was.
+        seed: of the bootstrap and of the random choices that features are compared with.
+        resamples: of the bootstrap.
+
+    Raises:
+        DataError: something was not evaluated, or not on the same problems.
+        SettingsError: ``fdr``, ``died`` or a k is out of range.
+    """
+    if not 0 < fdr < 1:
+        raise SettingsError(f"a false discovery rate lies between 0 and 1, got {fdr}")
+    files = find_run_files(Path(run), None if against is None else Path(against))
+    places = {"run": files.samples, "baseline": files.baseline_samples}
+    tables = {name: read_samples(path, texts=False) for name, path in places.items()}
+    scores = comparable_scores(tables)
+    names, notes = _common_sets(files, scores["run"], scores["baseline"], sets)
+    chosen = {label: {name: of[name] for name in names} for label, of in scores.items()}
+    pairs = {
+        name: ((tables["run"], scores["run"][name]), (tables["baseline"], scores["baseline"][name]))
+        for name in names
+    }
+    levels = _levels(pairs, question_level(fdr))
+    wanted = ks or default_ks(chosen)
+    asked = SetQuestions(ks=wanted, levels=levels, died=died, seed=seed, resamples=resamples)
+    problems = {n: _problems(files, n, pair[0][1].problem_ids, notes) for n, pair in pairs.items()}
+    found = {n: diagnose_set(n, *pair, problems[n], asked) for n, pair in pairs.items()}
+    levels = replace(levels, features=_features_level(found, question_level(fdr)))
+    shown = list(dict.fromkeys(sets or names))
+    return Diagnosis(
+        run=str(files.run),
+        baseline=str(files.baseline),
+        fdr=fdr,
+        levels=levels,
+        died=died,
+        sets={name: name_features(found[name], levels.features) for name in shown},
+        log=tuple(_log(files, notes)),
+        left_out=_left_out(tables, {name: chosen["run"][name] for name in shown}),
+        notes=tuple(notes),
+    )
+
+
+def _features_level(found: Mapping[str, SetDiagnosis], level: float) -> float:
+    smallest = [one.features[0].adjusted if one.features else 1.0 for one in found.values()]
+    return list_level(smallest, level)
+
+
+def _log(files: RunFiles, notes: list[str]) -> list[Finding]:
+    """What the run's log says; notes of what it does not cover."""
+    rows = files.log()
+    if not rows:
+        notes.append(f"{files.run} has no metrics.jsonl, so nothing is said about training")
+    if files.consolidation_steps():
+        notes.append(
+            f"{files.consolidation_steps()} updates followed RL (consolidation); the log is of RL"
+        )
+    return log_findings(rows)
+
+
+def _levels(pairs: Mapping[str, tuple[Evaluated, Evaluated]], level: float) -> Levels:
+    """The level of each question's lists; features are not looked at yet."""
+    styles, totals = [], []
+    lost, gained = change_levels(
+        [(mine, theirs) for (_, mine), (_, theirs) in pairs.values()], level
+    )
+    for name, ((run_table, mine), (baseline_table, theirs)) in pairs.items():
+        samples = min(mine.samples, theirs.samples)
+        counts = paired_style_counts(run_table, baseline_table, name, mine, samples=samples)
+        styles.append(smallest_rate(*counts))
+        totals.append(set_totals(mine, theirs).smallest_rate)
+    return Levels(
+        lost=lost,
+        gained=gained,
+        styles=list_level(styles, level),
+        totals=list_level(totals, level),
+        features=level / len(pairs),
+    )
+
+
+def _common_sets(
+    files: RunFiles, run: Scores, baseline: Scores, wanted: Collection[str]
+) -> tuple[list[str], list[str]]:
+    """The sets of both, those ``wanted`` among them, and a note of those of only one of the two."""
+    for label, place, of in (("run", files.run, run), ("baseline", files.baseline, baseline)):
+        for name in wanted:
+            if name not in of:
+                raise DataError(
+                    f"the {label} {place} was evaluated on {', '.join(of)}, not on {name!r}"
+                )
+    both = [name for name in run if name in baseline]
+    if not both:
+        raise DataError(
+            f"{files.run} was evaluated on {', '.join(run)} and {files.baseline} on "
+            f"{', '.join(baseline)}: there is no set to compare them on"
+        )
+    one = [] if wanted else [name for name in (*run, *baseline) if name not in both]
+    return both, [f"the set {name!r} was evaluated for one of the two only" for name in one]
+
+
+def _problems(
+    files: RunFiles, set_name: str, problem_ids: Sequence[str], notes: list[str]
+) -> list[Problem] | None:
+    """The problems of a set in its order; None with a note where they cannot be had."""
+    try:
+        found = files.problems(set_name)
+    except DataError as error:
+        notes.append(f"features of {set_name!r}: only the baseline's accuracy, because {error}")
+        return None
+    missing = [one for one in problem_ids if one not in found]
+    if missing:
+        notes.append(
+            f"features of {set_name!r}: only the baseline's accuracy, because {len(missing)} of "
+            f"its problems are not in the file that the recipe names, for example {missing[0]!r}"
+        )
+        return None
+    return [found[one] for one in problem_ids]
+
+
+def _left_out(
+    tables: Mapping[str, pa.Table], scores: Mapping[str, SetScores]
+) -> dict[str, Sequence[str]]:
+    """Problems that a set has and the scores have not."""
+    left: dict[str, Sequence[str]] = {}
+    names = tables["run"]["set"].to_numpy()
+    ids = tables["run"]["problem_id"].to_numpy()
+    for name, of_set in scores.items():
+        there = dict.fromkeys(np.asarray(ids)[names == name].tolist())
+        if gone := [one for one in there if one not in set(of_set.problem_ids)]:
+            left[name] = tuple(gone)
+    return left

@@ -1,0 +1,38 @@
+"""The figures and tables of arXiv:2509.07430, made from run directories of one's own."""
+
+from typing import TYPE_CHECKING
+
+from dph._base.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from dph.results.figure.figures import Asked, Drawing, save_paper_figure
+    from dph.results.figure.models import Model, Models, read_models
+    from dph.results.figure.progress import MeasuredRuns, read_progress
+    from dph.results.figure.tables import paper_table
+
+__all__ = [
+    "Asked",
+    "Drawing",
+    "MeasuredRuns",
+    "Model",
+    "Models",
+    "paper_table",
+    "read_models",
+    "read_progress",
+    "save_paper_figure",
+]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "Asked": "dph.results.figure.figures",
+        "Drawing": "dph.results.figure.figures",
+        "MeasuredRuns": "dph.results.figure.progress",
+        "Model": "dph.results.figure.models",
+        "Models": "dph.results.figure.models",
+        "paper_table": "dph.results.figure.tables",
+        "read_models": "dph.results.figure.models",
+        "read_progress": "dph.results.figure.progress",
+        "save_paper_figure": "dph.results.figure.figures",
+    },
+)

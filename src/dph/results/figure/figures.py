@@ -1,0 +1,244 @@
+"""The paper's figures from run directories: one panel a set, each number with its interval.
+
+**Source**: arXiv:2509.07430, Figures 2 to 5.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dph.errors import DataError, SettingsError
+from dph.results.charts.dots import draw_dots
+from dph.results.charts.labels import set_label
+from dph.results.charts.panel_grid import Draw, panel_grid, wrapped
+from dph.results.charts.panels import draw_pass_at_k, draw_shares, style_fills, title
+from dph.results.charts.picture_file import require_picture
+from dph.results.charts.progress_lines import draw_progress
+from dph.results.charts.saved_figure import save_figure
+from dph.results.charts.strength_lines import draw_strengths
+from dph.results.charts.summary_values import metric_title, value_of
+from dph.results.figure.models import Models, read_models
+from dph.results.figure.progress import MeasuredRuns, read_progress
+from dph.results.figure.strengths import many_of, strengths_on
+from dph.runs.evaluate.pass_at_k import require_k_fits
+from dph.runs.evaluate.retention import RETENTION_K
+
+_BAR_HEIGHT, _DOT_HEIGHT, _MARGIN = 0.5, 0.26, 1.5
+"""Inches of a model's bar, of its row of dots, and of what is around them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a figure is made from; ``sets`` empty: all, ``k`` None: the usual one."""
+
+    places: Sequence[Path]
+    sets: Sequence[str] = ()
+    k: int | None = None
+    seed: int = 0
+    apart: bool = False
+
+    def models(self, retention_k: int = RETENTION_K) -> Models:
+        """The evaluated runs, and what they began with."""
+        return read_models(
+            self.places, sets=self.sets, retention_k=retention_k, seed=self.seed, apart=self.apart
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """A figure that has yet to be drawn; ``notes`` say what it could not show."""
+
+    draw: Callable[[], Figure]
+    shown: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A figure of the paper: its ``number`` there, and what k is (None: it has none)."""
+
+    number: str
+    shows: str
+    k: str | None
+    make: Callable[[Asked], Drawing]
+
+
+def save_paper_figure(kind: str, asked: Asked, path: Path) -> Drawing:
+    """Draw a figure of ``KINDS`` into ``path`` (pdf, png or svg); the same runs, the same bytes.
+
+    Raises:
+        DataError: no run holds what the figure shows, or a file is damaged.
+        SettingsError: the figure or the suffix is unknown, or the figure has no k.
+    """
+    require_picture(path)
+    if kind not in KINDS:
+        raise SettingsError(f"unknown figure {kind!r}; choose from {', '.join(KINDS)}")
+    if asked.k is not None and KINDS[kind].k is None:
+        raise SettingsError(f"-k has no meaning for {kind}")
+    drawing = KINDS[kind].make(asked)
+    save_figure(path, drawing.draw)
+    return drawing
+
+
+def _styles(asked: Asked) -> Drawing:
+    models = asked.models()
+    sets = {name: models.on(name) for name in models.sets}
+    known = {
+        name: with_styles
+        for name, of_set in sets.items()
+        if (with_styles := {m: s for m, s in of_set.items() if s["styles"]})
+    }
+    _require(known, "answers with styles (data.styles)")
+
+    def panel(ax: Axes, name: str) -> None:
+        draw_shares(ax, known[name], colours)
+        title(ax, _capital(name), f"right: effective number of styles, {models.interval_note()}")
+
+    colours = style_fills(list(known.values()))
+    height = _MARGIN + _BAR_HEIGHT * max(map(len, known.values()))
+    return _panels(models, known, panel, height=height, most=2)
+
+
+def _pass_at_k(asked: Asked) -> Drawing:
+    models = asked.models()
+    samples = max(int(k) for name in models.sets for k in _all_ks(models, name))
+    if asked.k is not None:
+        require_k_fits(asked.k, samples)
+    chosen, last = models.looks(), asked.k or samples
+
+    def panel(ax: Axes, name: str) -> None:
+        upto = {
+            model: {
+                **summary,
+                "pass_at_k": {k: v for k, v in summary["pass_at_k"].items() if int(k) <= last},
+            }
+            for model, summary in models.on(name).items()
+        }
+        draw_pass_at_k(ax, upto, chosen)
+        title(ax, _capital(name), f"bands: {models.interval_note()}")
+
+    return _panels(models, models.sets, panel)
+
+
+def _retention(asked: Asked) -> Drawing:
+    k = asked.k or RETENTION_K
+    models = asked.models(retention_k=k)
+    known = {
+        name: models.on(name)
+        for name in models.sets
+        if any(value_of(s, "keep") is not None for s in models.on(name).values())
+    }
+    _require(known, f"two draws of {k} samples and a base model to compare with")
+    chosen = models.looks()
+
+    def panel(ax: Axes, name: str) -> None:
+        draw_dots(ax, known[name], ("keep", "explore"), chosen)
+        title(
+            ax,
+            _capital(name),
+            f"kept (filled) and gained, of {k}; {models.interval_note()}",
+        )
+
+    height = _MARGIN + _DOT_HEIGHT * max(map(len, known.values()))
+    return _panels(models, known, panel, height=height)
+
+
+def _eta(asked: Asked) -> Drawing:
+    models = asked.models()
+    lines = {name: strengths_on(models, name) for name in models.sets}
+    known = {name: of_set for name, of_set in lines.items() if of_set}
+    _require(known, "a method at two strengths or more (docs/methods.md says what they are)")
+    chosen = models.looks()
+    by_method = {m: chosen[models.first_of(m)] for of_set in known.values() for m in of_set}
+    by_method |= {m.name: chosen[m.name] for m in models.models if m.is_base}
+
+    def panel(ax: Axes, name: str) -> None:
+        many = many_of(models.on(name), asked.k)
+        base = [models.on(name)[m.name] for m in models.models if m.is_base]
+        level = base[0] if len(base) == 1 else None
+        draw_strengths(ax, known[name], ("greedy", many), by_method, base=level)
+        title(
+            ax,
+            _capital(name),
+            f"greedy (solid), {metric_title(many)} (dashed); {models.interval_note()}",
+        )
+
+    return _panels(models, known, panel)
+
+
+def _progress(asked: Asked) -> Drawing:
+    found = read_progress(asked.places, k=asked.k, seed=asked.seed, apart=asked.apart)
+    sets = _chosen_sets(found, asked.sets)
+    note = "95% over seeds" if found.several else "95% over problems"
+
+    def panel(ax: Axes, name: str) -> None:
+        draw_progress(ax, found.on(name), f"pass_at_{found.k}", found.looks)
+        title(ax, _capital(name), f"while training; bands: {note}")
+
+    rows = wrapped([lambda ax, name=name: panel(ax, name) for name in sets])  # type: ignore[misc]
+    return Drawing(draw=lambda: panel_grid(rows), shown=tuple(found.runs), notes=found.notes)
+
+
+def _panels(
+    models: Models,
+    sets: Sequence[str] | Mapping[str, object],
+    panel: Callable[[Axes, str], None],
+    *,
+    height: float = 4.2,
+    most: int = 3,
+) -> Drawing:
+    draws: list[Draw] = [lambda ax, name=name: panel(ax, name) for name in sets]  # type: ignore[misc]
+    return Drawing(
+        draw=lambda: panel_grid(wrapped(draws, most=most), height=height),
+        shown=tuple(model.name for model in models.models),
+        notes=models.notes,
+    )
+
+
+def _chosen_sets(found: MeasuredRuns, wanted: Sequence[str]) -> list[str]:
+    for name in wanted:
+        if name not in found.sets:
+            raise DataError(f"no run was measured on {name!r}, only on {', '.join(found.sets)}")
+    return list(wanted) or found.sets
+
+
+def _all_ks(models: Models, name: str) -> list[str]:
+    return [k for summary in models.on(name).values() for k in summary["pass_at_k"]]
+
+
+def _require(known: Mapping[str, object], what: str) -> None:
+    if not known:
+        raise DataError(f"nothing to draw: no run has {what}")
+
+
+def _capital(set_name: str) -> str:
+    return set_label(set_name).capitalize()
+
+
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "styles": Kind(number="Figure 2", shows="styles of answering", k=None, make=_styles),
+        "pass-at-k": Kind(
+            number="Figure 3", shows="Pass@k over k", k="the largest k", make=_pass_at_k
+        ),
+        "retention": Kind(
+            number="Figure 4",
+            shows="what was kept and gained",
+            k="samples of a draw",
+            make=_retention,
+        ),
+        "eta": Kind(
+            number="the ablation of eta",
+            shows="greedy and Pass@k over a method's strength",
+            k="k of Pass@k",
+            make=_eta,
+        ),
+        "progress": Kind(
+            number="Figure 5", shows="Pass@8 while training", k="k of Pass@k", make=_progress
+        ),
+    }
+)

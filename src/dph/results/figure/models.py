@@ -1,0 +1,188 @@
+"""Methods and the policies that they began with, read from run directories for a figure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dph.errors import DataError
+from dph.results.charts.aggregate import aggregate_sets
+from dph.results.charts.labels import BASE
+from dph.results.charts.palette import Look, looks_by_method
+from dph.results.figure.base_families import Family, base_families
+from dph.results.figure.run_groups import RunGroup, group_runs
+from dph.results.figure.set_summaries import full_summary
+from dph.runs.evaluate.retention import RETENTION_K
+from dph.runs.evaluate.samples_file import comparable_scores, read_samples
+from dph.runs.found_runs import FoundRun, find_runs
+from dph.runs.layout import SAMPLES
+
+Sets = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A method, or an initial policy (``method`` is None), with evaluation.json's ``sets``.
+
+    ``runs`` is over how many runs the numbers are means; with more than one the intervals are
+    t-intervals over them, with one they are bootstraps over problems.
+    """
+
+    name: str
+    method: str | None
+    strength: float | None
+    runs: int
+    sets: Sets
+    is_base: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Models:
+    """Initial policies first; ``notes`` say what could not be shown, and why."""
+
+    models: tuple[Model, ...]
+    other_tasks: frozenset[str]
+    """Sets with a grader of their own: tasks that training was not about."""
+    notes: tuple[str, ...]
+
+    @property
+    def sets(self) -> list[str]:
+        """Every set, in the order they come up."""
+        return list(dict.fromkeys(name for model in self.models for name in model.sets))
+
+    def on(self, set_name: str) -> dict[str, Mapping[str, Any]]:
+        """The summaries of the models that were evaluated on a set, by name."""
+        return {m.name: m.sets[set_name] for m in self.models if set_name in m.sets}
+
+    def first_of(self, method: str) -> str:
+        """The name of the first model of a method."""
+        return next(model.name for model in self.models if model.method == method)
+
+    def looks(self) -> dict[str, Look]:
+        """How each model is drawn."""
+        return looks_by_method({m.name: BASE if m.is_base else m.method for m in self.models})
+
+    def interval_note(self) -> str:
+        """What the intervals are over."""
+        several = {model.runs > 1 for model in self.models}
+        if len(several) == 2:
+            return "95% over seeds where there are several, else over problems"
+        return "95% over seeds" if several == {True} else "95% over problems"
+
+
+def read_models(
+    places: Sequence[Path],
+    *,
+    sets: Sequence[str] = (),
+    retention_k: int = RETENTION_K,
+    seed: int = 0,
+    apart: bool = False,
+) -> Models:
+    """The evaluated runs at ``places`` and what they began with.
+
+    Args:
+        places: run directories, or directories of runs.
+        sets: only these sets; default: all.
+        retention_k: samples of a draw for keep and explore.
+        seed: of the bootstrap.
+        apart: runs that differ in their seed alone stay apart.
+
+    Raises:
+        DataError: no run was evaluated, a set is unknown, a file is damaged, or a run and its
+            initial policy were evaluated on other problems.
+        SettingsError: a recipe is not valid, or retention_k is below 1.
+    """
+    found = find_runs(places)
+    notes = [run.why_alone for run in found if run.why_alone]
+    evaluated = [run for run in found if (run.path / SAMPLES).is_file()]
+    if not evaluated:
+        raise DataError(f"no run was evaluated: {', '.join(notes)}")
+    groups = group_runs(_without_bases(evaluated), apart=apart)
+    families = base_families(groups, evaluated)
+    summaries: dict[Path, Sets] = {}
+    for family in families:
+        summaries |= _summaries(family, retention_k, seed)
+    models = [*_bases(families, summaries), *(_model(group, summaries) for group in groups)]
+    return Models(
+        models=tuple(_with_sets(models, sets)),
+        other_tasks=_other_tasks(groups),
+        notes=tuple(notes),
+    )
+
+
+def _without_bases(evaluated: Sequence[FoundRun]) -> list[FoundRun]:
+    """The runs that no other run began with; those come by themselves."""
+    bases = {run.base.resolve() for run in evaluated if run.base is not None}
+    return [run for run in evaluated if run.path.resolve() not in bases]
+
+
+def _summaries(family: Family, retention_k: int, seed: int) -> dict[Path, Sets]:
+    """The sets of every directory of a family. Problems that cannot be graded count for none."""
+    tables: dict[str, pa.Table] = {str(p): read_samples(p / SAMPLES) for p in family.directories}
+    scores = comparable_scores(tables)
+    base = {} if family.base is None else scores[str(family.base)]
+    return {
+        path: {
+            name: full_summary(
+                tables[str(path)], name, of_set, base.get(name),
+                retention_k=retention_k, seed=seed,
+            )
+            for name, of_set in scores[str(path)].items()
+        }
+        for path in family.directories
+    }  # fmt: skip
+
+
+def _bases(families: Sequence[Family], summaries: Mapping[Path, Sets]) -> list[Model]:
+    by_name: dict[str, list[Path]] = {}
+    for family in families:
+        if family.base is not None:
+            by_name.setdefault(family.base_name, []).append(family.base)
+    return [
+        Model(
+            name=name, method=None, strength=None, runs=len(paths), is_base=True,
+            sets=_over_runs([summaries[path] for path in paths]),
+        )
+        for name, paths in by_name.items()
+    ]  # fmt: skip
+
+
+def _model(group: RunGroup, summaries: Mapping[Path, Sets]) -> Model:
+    return Model(
+        name=group.name,
+        method=group.method,
+        strength=group.strength,
+        runs=len(group.runs),
+        sets=_over_runs([summaries[run.path] for run in group.runs]),
+        is_base=False,
+    )
+
+
+def _over_runs(sets: Sequence[Sets]) -> Sets:
+    return sets[0] if len(sets) == 1 else aggregate_sets(sets)
+
+
+def _with_sets(models: Sequence[Model], wanted: Sequence[str]) -> Iterable[Model]:
+    known = list(dict.fromkeys(name for model in models for name in model.sets))
+    for name in wanted:
+        if name not in known:
+            raise DataError(f"no run was evaluated on {name!r}, only on {', '.join(known)}")
+    for model in models:
+        chosen = {name: model.sets[name] for name in wanted or known if name in model.sets}
+        if chosen:
+            yield Model(
+                name=model.name, method=model.method, strength=model.strength, runs=model.runs,
+                sets=chosen, is_base=model.is_base,
+            )  # fmt: skip
+
+
+def _other_tasks(groups: Sequence[RunGroup]) -> frozenset[str]:
+    return frozenset(
+        name
+        for group in groups
+        if (recipe := group.recipe) is not None
+        for name, of_set in recipe.data.sets.items()
+        if of_set.verifier not in (None, recipe.data.verifier)
+    )

@@ -1,0 +1,110 @@
+"""Runs that differ in their seed alone, as one method.
+
+A seed may bring a world of its own (that of a quickstart does), so places count by the last part of
+their path: ``a/base_model`` and ``b/base_model`` are one model to this. Two runs of one seed are
+never seeds of one thing.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dph.recipe import STRENGTHS, Recipe
+from dph.recipe.keys import flat
+from dph.results.charts.run_labels import run_labels
+from dph.results.report.over_seeds import settings_without_seeds
+from dph.runs.found_runs import FoundRun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunGroup:
+    """One run, or the seeds of one; ``name`` stands in tables and legends."""
+
+    name: str
+    runs: tuple[FoundRun, ...]
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """That of the first; the others differ in seeds and places."""
+        return self.runs[0].recipe
+
+    @property
+    def method(self) -> str | None:
+        """None where the run has no recipe or its recipe names no method."""
+        return None if self.recipe is None else self.recipe.method
+
+    @property
+    def strength(self) -> float | None:
+        """The value of the one setting that says how strong the method is; None without one."""
+        return None if self.recipe is None else strength_of(self.recipe)
+
+
+def strength_of(recipe: Recipe) -> float | None:
+    """What ``dph.recipe.STRENGTHS`` names for the recipe's method, out of the recipe."""
+    key = STRENGTHS.get(str(recipe.method))
+    value = dict(flat(recipe.model_dump(mode="json"))).get(key) if key is not None else None
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def group_runs(found: Sequence[FoundRun], *, apart: bool = False) -> list[RunGroup]:
+    """The runs as methods, in the order in which they come up; ``apart`` keeps each alone."""
+    groups: dict[str, list[FoundRun]] = {}
+    for run in found:
+        key = str(run.path) if apart or run.recipe is None else _likeness(run.recipe)
+        groups.setdefault(key, []).append(run)
+    split: list[list[FoundRun]] = []
+    for runs in groups.values():
+        split += [runs] if _are_seeds(runs) else [[run] for run in runs]
+    names = _names(split)
+    return [RunGroup(name=name, runs=tuple(runs)) for name, runs in zip(names, split, strict=True)]
+
+
+def _are_seeds(runs: Sequence[FoundRun]) -> bool:
+    seeds = [run.recipe.seed if run.recipe is not None else None for run in runs]
+    return len(set(seeds)) == len(seeds)
+
+
+def _likeness(recipe: Recipe) -> str:
+    return str(_by_last_part(settings_without_seeds(recipe)))
+
+
+def _by_last_part(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _by_last_part(of_key) for key, of_key in sorted(value.items())}
+    if isinstance(value, list):
+        return [_by_last_part(one) for one in value]
+    return Path(value).name if isinstance(value, str) and "/" in value else value
+
+
+def _names(groups: Sequence[Sequence[FoundRun]]) -> list[str]:
+    """The directory's name where all seeds have it, else the method's.
+
+    Where two clash the strength is added, and where that does not help either, the path says more.
+    """
+    short = [_short(runs) for runs in groups]
+    count = Counter(short)
+    longer = [
+        name if count[name] == 1 else _with_strength(name, runs[0].recipe)
+        for name, runs in zip(short, groups, strict=True)
+    ]
+    count = Counter(longer)
+    labels = run_labels([runs[0].path for runs in groups])
+    return [
+        name if count[name] == 1 else labels[str(runs[0].path)]
+        for name, runs in zip(longer, groups, strict=True)
+    ]
+
+
+def _short(runs: Sequence[FoundRun]) -> str:
+    names = {run.path.absolute().name for run in runs}
+    recipe = runs[0].recipe
+    if len(names) == 1 or recipe is None or recipe.method is None:
+        return runs[0].path.absolute().name
+    return recipe.method
+
+
+def _with_strength(name: str, recipe: Recipe | None) -> str:
+    strength = None if recipe is None else strength_of(recipe)
+    return name if strength is None else f"{name}_{strength:g}"

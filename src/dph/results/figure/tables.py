@@ -1,0 +1,180 @@
+"""The paper's tables from run directories, each number with its interval.
+
+**Source**: arXiv:2509.07430, Tables 1 to 4 (greedy and Pass@k, on the trained task and on others)
+and 8 (the weight of the rehearsal term).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from dph.errors import DataError, SettingsError
+from dph.results.charts.cells import Number, percent_number, set_header, set_numbers
+from dph.results.charts.labels import chosen_ks, method_label, set_label
+from dph.results.charts.summary_values import interval_of, value_of
+from dph.results.charts.text_table import Cell, Table
+from dph.results.figure.figures import Asked
+from dph.results.figure.models import Models
+from dph.results.figure.strengths import strengths_on
+from dph.runs.evaluate.retention import RETENTION_K
+
+_UNITS = "In per cent, styles as their effective number"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableKind:
+    """A table: its ``number`` in the paper, what it ``shows``, and what makes it."""
+
+    number: str
+    shows: str
+    make: Callable[[Asked, Sequence[int] | None], Table]
+
+
+def paper_table(kind: str, asked: Asked, ks: Sequence[int] | None = None) -> Table:
+    """A table of ``TABLE_KINDS``; ``ks`` None shows Pass@8 and Pass@16, or what is nearest.
+
+    Raises:
+        DataError: no run holds what the table shows, or a file is damaged.
+        SettingsError: the table is unknown, or it has no k.
+    """
+    if kind not in TABLE_KINDS:
+        raise SettingsError(f"unknown table {kind!r}; choose from {', '.join(TABLE_KINDS)}")
+    return TABLE_KINDS[kind].make(asked, ks)
+
+
+def _scores(asked: Asked, ks: Sequence[int] | None) -> Table:
+    models = asked.models()
+    sets = models.sets
+    if not asked.sets:
+        sets = [name for name in sets if name not in models.other_tasks] or sets
+    return _score_table(models, sets, ks, name="scores", title="Scores")
+
+
+def _elsewhere(asked: Asked, ks: Sequence[int] | None) -> Table:
+    models = asked.models()
+    sets = [name for name in models.sets if name in models.other_tasks]
+    if not sets:
+        raise DataError(
+            "no set has a grader of its own, so none is another task than the trained one; "
+            "name sets with `dph table scores --set-name`"
+        )
+    return _score_table(models, sets, ks, name="elsewhere", title="Tasks that were not trained")
+
+
+def _score_table(
+    models: Models, sets: Sequence[str], ks: Sequence[int] | None, *, name: str, title: str
+) -> Table:
+    shown = {of: _shown_ks(models.on(of), ks) for of in sets}
+    columns = [f"{set_label(of)}: {head}" for of in sets for head in set_header(shown[of])]
+    rows: list[tuple[Cell, ...]] = [
+        (
+            method_label(model.name),
+            *(cell for of in sets for cell in _cells(model.sets.get(of), shown[of])),
+            str(model.runs),
+        )
+        for model in models.models
+    ]
+    return Table(
+        name=name,
+        title=title,
+        columns=("method", *columns, "runs"),
+        rows=tuple(rows),
+        note=f"{_UNITS}; intervals: {models.interval_note()}.",
+    )
+
+
+def _retention(asked: Asked, ks: Sequence[int] | None) -> Table:
+    if ks is not None and len(ks) != 1:
+        raise SettingsError(f"retention takes one k, samples of a draw, got {list(ks)}")
+    k = RETENTION_K if ks is None else ks[0]
+    models = asked.models(retention_k=k)
+    pairs = [(of, metric) for of in models.sets for metric in ("keep", "explore")]
+    cells = [
+        (model.name, [_cell(model.sets.get(of), metric) for of, metric in pairs])
+        for model in models.models
+    ]
+    if all(cell.value is None for _, row in cells for cell in row):
+        raise DataError(
+            f"nothing to show: no run has two draws of {k} samples and a base model to compare with"
+        )
+    return Table(
+        name="retention",
+        title="Kept and gained",
+        columns=("method", *(f"{set_label(of)}: {metric}" for of, metric in pairs)),
+        rows=tuple((method_label(name), *row) for name, row in cells),
+        note=(
+            f"In per cent; intervals: {models.interval_note()}. keep: of the problems that the "
+            f"base model solved with one of {k} samples, those that another {k} samples solve; "
+            "explore: the same of those that it did not solve. The base model's row compares two "
+            "draws of it."
+        ),
+    )
+
+
+def _eta(asked: Asked, ks: Sequence[int] | None) -> Table:
+    models = asked.models()
+    sets = [name for name in models.sets if asked.sets or name not in models.other_tasks]
+    lines = {of: strengths_on(models, of) for of in sets}
+    points = sorted({(m, s) for of in lines.values() for m, line in of.items() for s in line})
+    if not points:
+        raise DataError("nothing to show: no method was run at two strengths or more")
+    shown = {of: _shown_ks(models.on(of), ks) for of in sets}
+    columns = [f"{set_label(of)}: {head}" for of in sets for head in set_header(shown[of])]
+    rows: list[tuple[Cell, ...]] = [
+        (
+            method_label(method),
+            f"{strength:g}",
+            *(
+                cell
+                for of in sets
+                for cell in _cells(lines[of].get(method, {}).get(strength), shown[of])
+            ),
+        )
+        for method, strength in points
+    ]
+    return Table(
+        name="eta",
+        title="What a method's strength does",
+        columns=("method", "strength", *columns),
+        rows=tuple(rows),
+        note=f"{_UNITS}; intervals: {models.interval_note()}.",
+        left=2,
+    )
+
+
+def _shown_ks(summaries: Mapping[str, Mapping[str, Any]], ks: Sequence[int] | None) -> list[str]:
+    """The k of Pass@k that a set's columns have: of those that any of its models has."""
+    known = {k: None for summary in summaries.values() for k in summary["pass_at_k"]}
+    for k in ks or ():
+        if str(k) not in known:
+            raise DataError(f"there is no Pass@{k}, only of k = {', '.join(known)}")
+    return chosen_ks(known, ks)
+
+
+def _cells(summary: Mapping[str, Any] | None, ks: Sequence[str]) -> list[Number]:
+    if summary is None:
+        return [Number(value=None)] * len(set_header(ks))
+    return set_numbers(summary, ks, intervals=True)
+
+
+def _cell(summary: Mapping[str, Any] | None, metric: str) -> Number:
+    if summary is None:
+        return Number(value=None)
+    return percent_number(value_of(summary, metric), interval_of(summary, metric))
+
+
+TABLE_KINDS: Mapping[str, TableKind] = MappingProxyType(
+    {
+        "scores": TableKind(
+            number="Tables 1, 3 and 4", shows="greedy, mean@1, Pass@k and styles", make=_scores
+        ),
+        "elsewhere": TableKind(
+            number="Table 2", shows="the same on tasks that were not trained", make=_elsewhere
+        ),
+        "retention": TableKind(
+            number="the rates of Figure 4", shows="what was kept and gained", make=_retention
+        ),
+        "eta": TableKind(number="Table 8", shows="scores over a method's strength", make=_eta),
+    }
+)

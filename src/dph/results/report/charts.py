@@ -1,0 +1,176 @@
+"""Every chart of a report, in the order of the page."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+from dph.results.charts.labels import set_label
+from dph.results.report.chart import Chart
+from dph.results.report.compared_sets import table_ks
+from dph.results.report.front_chart import front_chart
+from dph.results.report.line_charts import line_chart
+from dph.results.report.report_data import ReportData, ReportRun
+from dph.runs.evaluate.comparison import ComparisonRow
+
+MOST_POINTS = 400
+"""Points of a line; a longer log is shown in means over neighbouring steps, and says so."""
+
+TRAINING: Mapping[str, tuple[str, str]] = {
+    "reward": ("Reward", ""),
+    "correct": ("Correct answers", "%"),
+    "effective_styles": ("Effective styles", ""),
+    "entropy": ("Entropy", "nats a token"),
+    "zero_variance": ("Groups without signal", "%"),
+    "kl_penalty": ("KL penalty", "nats a token"),
+    "divergence": ("Divergence on stored answers", "a token"),
+    "policy_loss": ("Surrogate", ""),
+    "clipped_low": ("Tokens clipped below", "%"),
+    "clipped_high": ("Tokens clipped above", "%"),
+    "completion_tokens": ("Length", "tokens"),
+    "unfinished": ("Cut off", "%"),
+    "grad_norm": ("Gradient norm", ""),
+    "sampler_gap": ("Sampler against trainer", "nats a token"),
+    "refills": ("Draws again", ""),
+    "ungradable": ("Groups that could not be graded", ""),
+    "unlabelled_reward": ("Reward without labels", ""),
+    "seconds": ("Time of a step", "s"),
+}
+"""Metrics of metrics.jsonl: title and unit. Weights, single terms and outcomes follow by name."""
+MEASURED: Mapping[str, tuple[str, str]] = {
+    "greedy": ("Greedy", "%"),
+    "mean": ("Mean reward of samples", "%"),
+    "effective_styles": ("Effective styles", ""),
+    "cut_off": ("Cut off", "%"),
+    "entropy": ("Entropy", "nats a token"),
+    "reverse_kl": ("KL(policy || initial), own answers", "nats a token"),
+    "forward_kl": ("KL(initial || policy), own answers", "nats a token"),
+    "stored_forward_kl": ("KL(initial || policy), stored answers", "nats a token"),
+    "stored_reverse_kl": ("KL(policy || initial), stored answers", "nats a token"),
+}
+"""What ``evaluate.every`` measures of each set, as ``eval/<set>/<metric>``."""
+_BY_NAME = {"eta_": "Weight of", "penalty_": "Penalty", "anchor_": "Anchor", "active_": "Active in"}
+
+
+def report_charts(data: ReportData) -> list[Chart]:
+    """Pass@k, fronts and training; none of what no run has."""
+    return [*set_charts(data), *training_charts(data.runs)]
+
+
+def set_charts(data: ReportData) -> Iterator[Chart]:
+    """Pass@k and fronts of every set."""
+    labels = {run.key: run.label for run in data.runs}
+    markers = {run.key: run.look.marker for run in data.runs}
+    for name, rows in data.comparison.items():
+        yield pass_at_k_chart(name, rows)
+    for name, rows in data.comparison.items():
+        samples = max(_k_of(row) for row in rows)
+        chart = front_chart(name, rows, table_ks(samples)[-1], labels, markers)
+        if chart is not None:
+            yield chart
+
+
+def pass_at_k_chart(set_name: str, rows: Sequence[ComparisonRow]) -> Chart:
+    """Pass@k of every run over k, with 95% bands."""
+    curve = [row for row in rows if _k_of(row)]
+    columns: dict[str, list[Any]] = {
+        "run": [row.run for row in curve],
+        "x": [_k_of(row) for row in curve],
+        "value": [row.value for row in curve],
+        "lo": [row.lo for row in curve],
+        "hi": [row.hi for row in curve],
+    }
+    keys = list(dict.fromkeys(columns["run"]))
+    return line_chart(
+        "pass_at_k", set_label(set_name), columns, keys, x_title="k", unit="%", powers=True
+    )
+
+
+def training_charts(runs: Sequence[ReportRun]) -> list[Chart]:
+    """A chart for each metric that a run's log has and that is not always 0; then of after RL."""
+    return [
+        *_log_charts("training", {run.key: run.log for run in runs if run.log}),
+        *_log_charts("after_rl", {run.key: run.after_rl for run in runs if run.after_rl}),
+    ]
+
+
+def _log_charts(section: str, logs: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Chart]:
+    names = list(dict.fromkeys(name for log in logs.values() for row in log for name in row))
+    return [
+        chart
+        for name, (title, unit) in {**TRAINING, **_others(names)}.items()
+        if (chart := _training_chart(section, name, (title, unit), logs)) is not None
+    ]
+
+
+def _others(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    found = {}
+    for name in names:
+        for start, title in _BY_NAME.items():
+            if name.startswith(start):
+                found[name] = (f"{title} {name.removeprefix(start).replace('_', ' ')}", "")
+        if name.startswith("eval/") and not name.endswith(("_lo", "_hi")):
+            set_name, of_a_set, metric = name.removeprefix("eval/").rpartition("/")
+            if of_a_set and (known := _measured(metric)) is not None:  # eval/seconds_* is of all
+                found[name] = (f"{known[0]}, {set_label(set_name)}", known[1])
+        if name.startswith("outcome_") and name not in ("outcome_correct", "outcome_wrong"):
+            title = f"Answers: {name.removeprefix('outcome_').replace('_', ' ')}"
+            found[name] = (title, "%")
+    return found
+
+
+def _measured(metric: str) -> tuple[str, str] | None:
+    """Title and unit of what was measured while a run trained; None: not drawn."""
+    if metric.startswith("pass_at_"):
+        return f"Pass@{metric.removeprefix('pass_at_')}", "%"
+    if metric.startswith("style_"):
+        return f"Style {metric.removeprefix('style_')}", "%"
+    return MEASURED.get(metric)
+
+
+def _training_chart(
+    section: str,
+    name: str,
+    title_and_unit: tuple[str, str],
+    logs: Mapping[str, Sequence[Mapping[str, Any]]],
+) -> Chart | None:
+    title, unit = title_and_unit
+    banded = any(_is_number(row.get(f"{name}_lo")) for log in logs.values() for row in log)
+    parts = (name, f"{name}_lo", f"{name}_hi") if banded else (name,)
+    columns: dict[str, list[Any]] = {"run": [], "x": []}
+    columns |= {column: [] for column in ("value", "lo", "hi")[: len(parts)]}
+    thinned = 1
+    for key, log in logs.items():
+        absent = 0.0 if name.startswith("outcome_") else None  # a step names the outcomes it had
+        read = [(row["step"], *(row.get(part, absent) for part in parts)) for row in log]
+        points = [point for point in read if all(map(_is_number, point))]
+        width = -(-len(points) // MOST_POINTS)
+        thinned = max(thinned, width)
+        for step, *values in _means(points, max(width, 1)):
+            columns["run"].append(key)
+            columns["x"].append(step)
+            for column, value in zip(("value", "lo", "hi"), values, strict=False):
+                columns[column].append(value)
+    if not any(columns["value"]):
+        return None
+    caption = f"means over {thinned} steps" if thinned > 1 else ""
+    return line_chart(
+        section, title, columns, list(logs), x_title="step", unit=unit, caption=caption
+    )
+
+
+def _means(points: Sequence[tuple[float, ...]], width: int) -> Iterator[tuple[float, ...]]:
+    """Neighbouring points as one: the last step, and means of what follows it."""
+    for start in range(0, len(points), width):
+        part = points[start : start + width]
+        steps, *values = zip(*part, strict=True)
+        yield steps[-1], *(sum(column) / len(part) for column in values)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def _k_of(row: ComparisonRow) -> int:
+    """The k of Pass@k; 0 of other metrics."""
+    start, _, k = row.metric.rpartition("pass_at_")
+    return int(k) if not start and k.isdigit() else 0

@@ -1,0 +1,104 @@
+"""The page of runs: one template with its styles and scripts, in a file or from a server."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from dph.results.charts.cells import duration, percent
+from dph.results.charts.labels import method_label, set_label
+from dph.results.report.colours import on_dark
+from dph.results.report.comparison_view import set_tables
+from dph.results.report.diagnosis_view import diagnosis_views
+from dph.results.report.marks import marked
+from dph.results.report.over_seeds import seed_groups
+from dph.results.report.report_data import ReportData, ReportRun
+from dph.results.report.run_facts import differing_settings, run_facts
+from dph.results.report.store_facts import store_facts
+
+_FIRST = ("maths.js", "text.js", "data.js", "runs.js", "charts.js", "filters.js")
+_LAST = ("list.js", "problems.js", "tokens.js", "problem.js", "keyboard.js", "main.js")
+FILE_SCRIPTS = (*_FIRST, "listed.js", "search.js", "file.js", *_LAST)
+"""The scripts of a page that holds its data, in the order in which they are run."""
+SERVED_SCRIPTS = (*_FIRST, "served.js", "live.js", *_LAST)
+"""Those of a page that asks the server it came from."""
+
+
+def page_html(data: ReportData, *, title: str, made: datetime | None = None, **parts: Any) -> str:
+    """The page of ``data``; ``parts`` are what the template says of a file or of a server.
+
+    ``made`` is the time that the page gives [default: now].
+    """
+    return (
+        _environment()
+        .get_template("report.html")
+        .render(
+            title=title,
+            runs=data.runs,
+            facts=[run_facts(run) for run in data.runs],
+            stores=store_facts(data.runs),
+            settings=differing_settings(data.runs),
+            tables=set_tables(data),
+            groups=seed_groups(data),
+            diagnoses=diagnosis_views(data),
+            notes=data.notes,
+            made=(made or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC"),
+            version=version("dph-rl"),
+            **parts,
+        )
+    )
+
+
+def page_styles(runs: Sequence[ReportRun]) -> list[str]:
+    """The page's styles, and the colours of the runs."""
+    return [_own("style.css"), _colours(runs)]
+
+
+def page_script(names: Sequence[str]) -> str:
+    """Scripts of the page as one, whose names are not those of the charts' script."""
+    return "(() => {\n" + "\n".join(_own(name) for name in names) + "\n})();\n"
+
+
+def run_index(runs: Sequence[ReportRun]) -> list[dict[str, Any]]:
+    """The runs as the page's scripts know them."""
+    return [{"key": run.key, "label": marked(run.label), "base": run.is_base} for run in runs]
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("dph.results.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    environment.filters |= {
+        "percent": percent,
+        "set_label": set_label,
+        "method_label": method_label,
+        "duration": duration,
+    }
+    return environment
+
+
+def _shown(value: Any) -> Any:
+    """Names of files, styles and databases are others' text; scripts and styles are ours."""
+    return marked(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _own(name: str) -> str:
+    return files("dph.results.report").joinpath("browser", name).read_text(encoding="utf-8")
+
+
+def _colours(runs: Sequence[ReportRun]) -> str:
+    lines = (
+        f":root {{ --{run.key}: light-dark({run.look.colour}, {on_dark(run.look.colour)}); }}\n"
+        f".of-{run.key} {{ --run: var(--{run.key}); }}"
+        for run in runs
+    )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,190 @@
+"""All that a report shows, read from run directories."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dph._base.files import read_json
+from dph.errors import DataError, SettingsError
+from dph.recipe import Recipe
+from dph.records import Problem
+from dph.results.charts.labels import BASE, method_label
+from dph.results.charts.palette import Look, looks_by_method
+from dph.results.charts.run_labels import run_labels
+from dph.results.report.compared_sets import compare_sets
+from dph.results.report.progress_log import log_after_rl, training_log
+from dph.results.report.run_diagnoses import run_diagnoses
+from dph.results.report.set_problems import read_set_problems
+from dph.results.report.token_rows import Tokens, token_rows
+from dph.runs.evaluate.comparison import ComparisonRow
+from dph.runs.evaluate.samples_file import comparable_scores, read_samples, samples_digest
+from dph.runs.evaluate.scores import SetScores
+from dph.runs.found_runs import FoundRun, find_runs
+from dph.runs.layout import EVALUATION, SAMPLES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReportRun:
+    """A run or an initial policy, with what its directory holds.
+
+    ``key`` names it in the page (``r0``, ``r1`` ...), ``label`` for people, ``baseline`` is the key
+    of the initial policy that it is compared with (None: it is one, or none was found). ``log``
+    has the steps of training, ``after_rl`` those of the consolidation that followed.
+    """
+
+    key: str
+    label: str
+    path: Path
+    is_base: bool
+    look: Look
+    recipe: Recipe | None
+    evaluation: Mapping[str, Any] | None
+    samples: pa.Table | None
+    scores: Mapping[str, SetScores]
+    log: Sequence[Mapping[str, Any]]
+    after_rl: Sequence[Mapping[str, Any]]
+    tokens: Tokens
+    baseline: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReportData:
+    """Runs (initial policies first), their problems, and what was computed of them.
+
+    ``diagnoses`` holds the document of ``dph diagnose`` for each run that has a baseline, by key;
+    ``notes`` say what could not be shown, and why.
+    """
+
+    runs: Sequence[ReportRun]
+    problems: Mapping[str, Mapping[str, Problem]]
+    comparison: Mapping[str, Sequence[ComparisonRow]]
+    diagnoses: Mapping[str, Mapping[str, Any]]
+    notes: Sequence[str]
+
+    @property
+    def sets(self) -> list[str]:
+        """Every set that a run was evaluated on, in the order they come up."""
+        return list(dict.fromkeys(name for run in self.runs for name in evaluated_sets(run)))
+
+    def run(self, key: str) -> ReportRun:
+        """The run of that key."""
+        return next(run for run in self.runs if run.key == key)
+
+
+def evaluated_sets(run: ReportRun) -> list[str]:
+    """The sets that a run has answers on, problems that cannot be graded included."""
+    if run.samples is None:
+        return []
+    names: list[str] = run.samples["set"].unique().to_pylist()
+    return names
+
+
+def read_report(places: Sequence[str | Path], *, seed: int = 0, texts: bool = True) -> ReportData:
+    """Read runs, and the evaluations of what they began with.
+
+    Args:
+        places: run directories, or directories of runs.
+        seed: of the bootstrap.
+        texts: whether the samples have their texts, which are most of what they take.
+
+    Raises:
+        DataError: there is no run, a file is damaged, or runs were evaluated on other problems.
+        SettingsError: a recipe is not valid, or one path was given instead of a list of them.
+    """
+    if isinstance(places, str | Path):
+        raise SettingsError(f"read_report takes a list of runs, got {places!r}: write [{places!r}]")
+    found = find_runs([Path(place) for place in places])
+    runs = _with_scores(report_runs(found, lambda path: read_samples(path, texts=texts)))
+    problems, notes = read_set_problems({run.path: run.recipe for run in runs})
+    diagnoses, unexplained = run_diagnoses(found, {run.path: run.key for run in runs})
+    alone = [one.why_alone for one in found if one.why_alone]
+    return ReportData(
+        runs=runs,
+        problems=problems,
+        comparison=compare_sets({run.key: run.scores for run in runs}, seed=seed),
+        diagnoses=diagnoses,
+        notes=[*notes, *alone, *unexplained],
+    )
+
+
+def report_runs(
+    found: Sequence[FoundRun], read: Callable[[Path], pa.Table | None]
+) -> list[ReportRun]:
+    """Initial policies first, each once however many runs began with it, without scores.
+
+    ``read`` gives the rows of a samples file, None where they are not wanted; tokens are read with
+    them.
+    """
+    policies: dict[str, Path] = {}
+    baseline_of: dict[Path, str] = {}
+    for run in found:
+        if run.base is not None:
+            digest = samples_digest(run.base / SAMPLES) or str(run.base.resolve())
+            first = policies.setdefault(digest, run.base)
+            baseline_of[run.path] = str(first.resolve())
+    bases = list(policies.values())
+    others = [one for one in found if one.path.resolve() not in {b.resolve() for b in bases}]
+    paths = [*bases, *(one.path for one in others)]
+    keys = {str(path.resolve()): f"r{i}" for i, path in enumerate(paths)}
+    recipes = {one.path: one.recipe for one in others}
+    labels = _labels(bases, [one.path for one in others])
+    drawn = _looks(paths, labels, recipes)
+    return [
+        ReportRun(
+            key=keys[str(path.resolve())],
+            label=labels[path],
+            path=path,
+            is_base=path in bases,
+            look=drawn[path],
+            recipe=recipes.get(path),
+            evaluation=_document(path),
+            samples=(table := read(path / SAMPLES) if (path / SAMPLES).is_file() else None),
+            scores={},
+            log=[] if path in bases else training_log(path, recipes.get(path)),
+            after_rl=[] if path in bases else log_after_rl(path),
+            tokens={} if table is None or "text" not in table.column_names else token_rows(path),
+            baseline=keys.get(baseline_of.get(path, "")),
+        )
+        for path in paths
+    ]
+
+
+def _labels(bases: Sequence[Path], runs: Sequence[Path]) -> dict[Path, str]:
+    """One initial policy is the base model; several are told apart by where they lie."""
+    names = run_labels([*bases, *runs])
+    labels = {path: method_label(names[str(path)]) for path in [*bases, *runs]}
+    if len(bases) == 1:
+        labels[bases[0]] = method_label(BASE)
+    return labels
+
+
+def _looks(
+    paths: Sequence[Path], labels: Mapping[Path, str], recipes: Mapping[Path, Recipe | None]
+) -> dict[Path, Look]:
+    """A method has its own colour where only one run is of it; other runs take free ones."""
+    methods = {path: recipe.method for path in paths if (recipe := recipes.get(path)) is not None}
+    drawn = looks_by_method(
+        {
+            labels[path]: methods.get(path)
+            or (BASE if labels[path] == method_label(BASE) else path.name)
+            for path in paths
+        }
+    )
+    return {path: drawn[labels[path]] for path in paths}
+
+
+def _document(path: Path) -> Mapping[str, Any] | None:
+    if not (path / EVALUATION).is_file():
+        return None
+    document = read_json(path / EVALUATION)
+    if not isinstance(document, dict) or "sets" not in document:
+        raise DataError(f"{path / EVALUATION} is no evaluation: it has no 'sets'")
+    return document
+
+
+def _with_scores(runs: Sequence[ReportRun]) -> list[ReportRun]:
+    scores = comparable_scores({run.key: run.samples for run in runs if run.samples is not None})
+    return [replace(run, scores=scores.get(run.key, {})) for run in runs]

@@ -1,0 +1,26 @@
+"""``dph view``: the report's page served from run directories, whatever their size, as they grow.
+
+Read-only. Needs the extra ``dph-rl[report]`` (Starlette, uvicorn and what a report needs).
+"""
+
+from typing import TYPE_CHECKING
+
+from dph._base.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from dph.results.view.app import make_app
+    from dph.results.view.guard import Access
+    from dph.results.view.served_runs import ServedRuns
+    from dph.results.view.server import serve
+
+__all__ = ["Access", "ServedRuns", "make_app", "serve"]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "Access": "dph.results.view.guard",
+        "ServedRuns": "dph.results.view.served_runs",
+        "make_app": "dph.results.view.app",
+        "serve": "dph.results.view.server",
+    },
+)

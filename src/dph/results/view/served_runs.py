@@ -1,0 +1,176 @@
+"""Runs that are served, kept up with as their files change; requests read what is there.
+
+One thread does all reading. It looks once a second: changed answers are read anew and analysed, and
+logs as long as somebody has the page open.
+"""
+
+import logging
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dph.errors import DphError
+from dph.results.report.charts import training_charts
+from dph.results.report.page import page_html, page_styles
+from dph.results.report.progress_log import log_after_rl, training_log
+from dph.results.view.analysis import Analysed, Analysis, page_of
+from dph.results.view.snapshot import Snapshot, answers_state, read_snapshot
+from dph.results.view.watched import LOGS, state_of
+
+logger = logging.getLogger(__name__)
+
+_LOOK_EVERY = 1.0
+"""Seconds between looks at the files."""
+_ASKED_LATELY = 15.0
+"""Seconds after the last question for which logs are kept up with."""
+
+
+class ServedRuns:
+    """The runs at ``places``, as a server shows them.
+
+    ``page`` is the state of what the page shows: of the answers, and whether they were analysed.
+
+    Raises:
+        DataError: there is no run, or one is damaged. SettingsError: a recipe is not valid.
+    """
+
+    def __init__(self, places: Sequence[Path], *, title: str = "dph view", seed: int = 0) -> None:
+        self._places, self._title, self._seed = list(places), title, seed
+        self._stop, self._asked = threading.Event(), time.monotonic()
+        self._said, self._not_compared = "", ""
+        self._analysis: Analysis | None = None
+        self._reading: Iterator[None] | None = None
+        self._training: list[dict[str, Any]] = []
+        self.logs = ""
+        self._thread = threading.Thread(target=self._keep_up, name="dph view", daemon=True)
+        snapshot = read_snapshot(self._places)
+        self._tried = snapshot.state
+        self._directory = tempfile.TemporaryDirectory(
+            prefix="dph-view-", ignore_cleanup_errors=True
+        )
+        try:
+            self._take(snapshot)
+            self._read_logs()
+        except BaseException:
+            self.close()
+            raise
+
+    def start(self) -> None:
+        """Begin to keep up."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread and what it began."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        if self._analysis is not None:
+            self._analysis.close()
+        self._directory.cleanup()
+
+    def charts(self) -> list[dict[str, Any]]:
+        """Every chart of the page."""
+        return [*self._set_charts, *self._training]
+
+    def state(self) -> dict[str, Any]:
+        """What a page asks again and again; names change with what they name."""
+        self._asked = time.monotonic()
+        texts = self.snapshot.texts
+        return {
+            "charts": f"{self.logs} {self.page}",
+            "answers": self.page,
+            "reading": self._said
+            or self._not_compared
+            or ("comparing …" if self._analysis else ""),
+            "texts": [texts.read, texts.parts],
+        }
+
+    def styles(self) -> str:
+        """The page's styles."""
+        return "\n".join(page_styles(self.snapshot.runs))
+
+    def _keep_up(self) -> None:
+        """Look again and again; what cannot be read is told, and looked at again."""
+        try:
+            while not self._stop.is_set():
+                try:
+                    self._look()
+                    self._said = ""
+                except (DphError, OSError) as error:
+                    self._said = f"cannot be read: {error}"
+                self._stop.wait(0 if self._reading else _LOOK_EVERY)
+        except Exception:
+            self._said = "dph view broke; its terminal says why"
+            logger.exception("dph view stopped reading")
+            raise
+
+    def _look(self) -> None:
+        if self._reading is not None and next(self._reading, self) is self:
+            self._reading = None
+        if self._analysis is not None and (found := self._analysis.result()) is not None:
+            self._analysis = None
+            self._take_in(found)
+        if time.monotonic() - self._asked > _ASKED_LATELY:
+            return
+        state = answers_state(self._places)
+        if state != self._tried:
+            self._tried = state  # what cannot be read is read again when it has changed
+            self._take(read_snapshot(self._places))
+            self._read_logs()
+        elif self._logs_state() != self.logs:
+            self._read_logs()
+
+    def _logs_state(self) -> str:
+        return state_of([run.path for run in self.snapshot.runs], LOGS)
+
+    def _take(self, snapshot: Snapshot) -> None:
+        """Show a snapshot, and begin to read and to analyse its answers."""
+        if self._analysis is not None:
+            self._analysis.close()
+            self._analysis = None
+        self.html = page_html(
+            snapshot.data(), title=self._title, **page_of(snapshot.state, snapshot.answers)
+        )
+        self._set_charts: list[dict[str, Any]] = []
+        self.snapshot, self.page = snapshot, snapshot.state
+        self._reading = snapshot.texts.read_answers()
+        self._not_compared = ""
+        if snapshot.answers:
+            self._analysis = Analysis(self._payload(), Path(self._directory.name))
+
+    def _payload(self) -> dict[str, Any]:
+        return {
+            "runs": [str(run.path) for run in self.snapshot.runs if not run.is_base],
+            "seed": self._seed,
+            "title": self._title,
+            "page": f"{self.snapshot.state}-analysed",
+            "answers": self.snapshot.answers,
+        }
+
+    def _take_in(self, found: Analysed | str) -> None:
+        if isinstance(found, str):
+            self._not_compared = f"the runs could not be compared: {found}"
+            logger.warning("%s", self._not_compared)
+            return
+        for name, of_set in self.snapshot.sets.items():
+            of_set.take_changes(found.changes.get(name, {}))
+        self.html, self._set_charts = found.html, found.charts
+        self.page = f"{self.snapshot.state}-analysed"
+
+    def _read_logs(self) -> None:
+        """The training charts anew; the state is taken first, so that nothing is missed."""
+        logs = self._logs_state()
+        runs = [
+            run
+            if run.is_base
+            else replace(
+                run, log=training_log(run.path, run.recipe), after_rl=log_after_rl(run.path)
+            )
+            for run in self.snapshot.runs
+        ]
+        self._training = [chart.document() for chart in training_charts(runs)]
+        self.logs = logs

@@ -1,0 +1,155 @@
+"""A set's problems with the counts of every run, in columns, and the lists that come of them."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from dph.records import Problem
+from dph.results.report.prompts import excerpts
+from dph.results.view.answer_counts import AnswerCounts
+from dph.results.view.query import Query
+
+_DIGITS = "0123456789"
+_PARTS = re.compile(r"[0-9]+|[^0-9]+")
+
+Changes = Mapping[str, str]
+"""What became of each problem (lost, gained ...), by its id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RunColumns:
+    """A run's counts with a value for every problem of the set; ``at`` is -1 where it has none."""
+
+    counts: AnswerCounts
+    at: Int[np.ndarray, "problems"]
+    change: np.ndarray
+
+    def value(self, column: np.ndarray, absent: int = 0) -> Int[np.ndarray, "problems"]:
+        """A column of the counts, in the order of the set."""
+        return np.asarray(np.where(self.at >= 0, column[self.at], absent))
+
+    def having(self, of: Mapping[str, np.ndarray], name: str) -> Bool[np.ndarray, "problems"]:
+        """Which problems have an answer with that outcome, or of that style."""
+        if name not in of:
+            return np.zeros(len(self.at), dtype=bool)
+        return np.asarray((self.at >= 0) & of[name][self.at])
+
+    def share(self) -> np.ndarray:
+        """Shares of the samples that are correct; -1 where there are none."""
+        samples = self.value(self.counts.samples)
+        share = self.value(self.counts.correct) / np.maximum(samples, 1)
+        return np.where(samples > 0, share, -1.0)
+
+
+class SetIndex:
+    """The problems of one set: ids in the order of the first run that has each."""
+
+    def __init__(
+        self,
+        name: str,
+        counts: Mapping[str, AnswerCounts],
+        problems: Mapping[str, Problem],
+    ) -> None:
+        self.name, self.problems = name, problems
+        self.ids = list(dict.fromkeys(one for of_run in counts.values() for one in of_run.ids))
+        self.place = {problem_id: i for i, problem_id in enumerate(self.ids)}
+        self.excerpts = excerpts([problems.get(one) for one in self.ids])
+        self.runs = {key: self._columns(of, {}) for key, of in counts.items()}
+
+    def take_changes(self, changes: Mapping[str, Changes]) -> None:
+        """Take in what a diagnosis found later."""
+        counts = {key: run.counts for key, run in self.runs.items()}
+        self.runs = {key: self._columns(of, changes.get(key, {})) for key, of in counts.items()}
+
+    def places(
+        self, query: Query, found: Bool[np.ndarray, "problems"] | None
+    ) -> Int[np.ndarray, "listed"]:
+        """The problems that pass, in order; ``found`` are those of the search, None: all."""
+        shown = [key for key in query.shown if key in self.runs]
+        asked = [key for key in shown if key == query.run] if query.run else shown
+        passing = np.ones(len(self.ids), dtype=bool) if found is None else found
+        if query.asks_runs:
+            of_runs = [self._passing(self.runs[key], query) for key in asked]
+            passing = passing & np.logical_or.reduce([np.zeros_like(passing), *of_runs])
+        return self._sorted(np.flatnonzero(passing), query, shown)
+
+    def line(self, place: int) -> dict[str, Any]:
+        """A problem's line of the list."""
+        runs = {}
+        for key, run in self.runs.items():
+            at = int(run.at[place])
+            counts = run.counts
+            runs[key] = {
+                "samples": int(counts.samples[at]) if at >= 0 else 0,
+                "correct": int(counts.correct[at]) if at >= 0 else 0,
+                "greedy": int(counts.greedy[at]) if at >= 0 else -1,
+                "change": str(run.change[place]),
+            }
+        return {"id": self.ids[place], "excerpt": self.excerpts[place], "runs": runs}
+
+    @cached_property
+    def _by_id(self) -> Int[np.ndarray, "problems"]:
+        """The rank of every id where numbers in them count as numbers."""
+        order = sorted(range(len(self.ids)), key=lambda place: _natural(self.ids[place]))
+        ranks = np.empty(len(order), dtype=np.int64)
+        ranks[order] = np.arange(len(order))
+        return ranks
+
+    def _columns(self, counts: AnswerCounts, changes: Changes) -> RunColumns:
+        at = np.full(len(self.ids), -1, dtype=np.int64)
+        at[[self.place[one] for one in counts.ids]] = np.arange(len(counts.ids))
+        change = np.array([changes.get(one, "") for one in self.ids], dtype="U9")
+        return RunColumns(counts=counts, at=at, change=change)
+
+    def _passing(self, run: RunColumns, query: Query) -> Bool[np.ndarray, "problems"]:
+        passing = np.ones(len(self.ids), dtype=bool)
+        if query.change:
+            passing &= run.change == query.change
+        if query.outcome:
+            passing &= run.having(run.counts.outcomes, query.outcome)
+        if query.style:
+            passing &= run.having(run.counts.styles, query.style)
+        correct = run.value(run.counts.correct)
+        if query.least is not None:
+            passing &= correct >= query.least
+        if query.most is not None:
+            passing &= correct <= query.most
+        return passing
+
+    def _sorted(
+        self, places: Int[np.ndarray, "listed"], query: Query, shown: Sequence[str]
+    ) -> Int[np.ndarray, "listed"]:
+        if query.sort == "place":
+            return places[::-1] if query.down else places
+        if query.sort == "id":
+            order = places[np.argsort(self._by_id[places], kind="stable")]
+            return order[::-1] if query.down else order
+        values = (-1 if query.down else 1) * self._sort_values(query, shown)
+        return places[np.argsort(values[places], kind="stable")]
+
+    def _sort_values(self, query: Query, shown: Sequence[str]) -> np.ndarray:
+        """The share of a run, or how far the shares of those that are shown lie apart."""
+        if query.sort in self.runs:
+            return self.runs[query.sort].share()
+        nothing = np.full(len(self.ids), -1.0)
+        shares = np.array([self.runs[key].share() for key in shown] or [nothing])
+        highest = shares.max(axis=0)
+        lowest = np.where(shares < 0, np.inf, shares).min(axis=0)
+        return np.where(highest < 0, -1.0, highest - lowest)
+
+
+def _natural(problem_id: str) -> list[tuple[int, int, str]]:
+    """Numbers before words, numbers by their size, however long they are."""
+    parts = [
+        part.lstrip("0") if part[0] in _DIGITS else part for part in _PARTS.findall(problem_id)
+    ]
+    digits = [part[0] in _DIGITS for part in _PARTS.findall(problem_id)]
+    return [
+        (0, len(part), part) if number else (1, 0, part.lower())
+        for part, number in zip(parts, digits, strict=True)
+    ]

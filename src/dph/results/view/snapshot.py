@@ -1,0 +1,98 @@
+"""What run directories held at one moment: counts of all answers, and files that stay open."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from dph.results.report.report_data import ReportData, ReportRun, report_runs
+from dph.results.report.set_problems import read_set_problems
+from dph.results.view.answer_counts import AnswerCounts, count_answers
+from dph.results.view.row_file import RowFile
+from dph.results.view.set_index import SetIndex
+from dph.results.view.texts import Texts
+from dph.results.view.watched import ANSWERS, state_of
+from dph.runs.base_evaluation import base_places
+from dph.runs.evaluate.tokens_file import TOKENS_FILE
+from dph.runs.found_runs import find_runs, runs_at
+from dph.runs.layout import SAMPLES
+
+TokenRows = Mapping[tuple[str, str], tuple[int, int]]
+"""First row and number of rows of a problem in tokens.parquet, by set and problem."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Snapshot:
+    """Runs as they were read; ``state`` names the files that this was made of."""
+
+    state: str
+    runs: Sequence[ReportRun]
+    notes: Sequence[str]
+    sets: Mapping[str, SetIndex]
+    samples: Mapping[str, RowFile]
+    tokens: Mapping[str, tuple[RowFile, TokenRows]]
+    texts: Texts
+    answers: int
+
+    def data(self) -> ReportData:
+        """For the page, before anything was compared."""
+        return ReportData(
+            runs=self.runs, problems={}, comparison={}, diagnoses={}, notes=self.notes
+        )
+
+
+def answers_state(places: Sequence[Path]) -> str:
+    """A name for what the runs at ``places`` answered, and what they are compared with.
+
+    Raises:
+        DataError: there is no run.
+    """
+    around = [(run, *base_places(run)) for run in runs_at(places)]
+    return state_of([path for paths in around for path in paths], ANSWERS)
+
+
+def read_snapshot(places: Sequence[Path]) -> Snapshot:
+    """Read the runs at ``places``; of their answers only what is counted.
+
+    Raises:
+        DataError: a file is damaged, or runs have other problems. SettingsError: a recipe is not
+        valid.
+    """
+    state = answers_state(places)  # before reading: what changes meanwhile is read again
+    found = find_runs(places)
+    runs = report_runs(found, lambda _: None)
+    files = {run.key: path for run in runs if (path := run.path / SAMPLES).is_file()}
+    problems, notes = read_set_problems({run.path: run.recipe for run in runs})
+    samples = {key: RowFile(path) for key, path in files.items()}
+    counts = {key: count_answers(path) for key, path in files.items()}
+    names = list(dict.fromkeys(name for of_run in counts.values() for name in of_run))
+    sets = {name: SetIndex(name, _of_set(counts, name), problems.get(name, {})) for name in names}
+    return Snapshot(
+        state=state,
+        runs=runs,
+        notes=[*notes, *(one.why_alone for one in found if one.why_alone)],
+        sets=sets,
+        samples=samples,
+        tokens={
+            run.key: _tokens(path) for run in runs if (path := run.path / TOKENS_FILE).is_file()
+        },
+        texts=Texts(sets, files),
+        answers=sum(int(of.rows.sum()) for sets_of in counts.values() for of in sets_of.values()),
+    )
+
+
+def _of_set(counts: Mapping[str, Mapping[str, AnswerCounts]], name: str) -> dict[str, AnswerCounts]:
+    return {key: of_run[name] for key, of_run in counts.items() if name in of_run}
+
+
+def _tokens(path: Path) -> tuple[RowFile, TokenRows]:
+    """Where each problem's tokens lie; they are read when the problem is looked at."""
+    columns = ["set", "problem_id"]
+    table = pq.read_table(path, columns=columns)
+    keys = list(zip(*(table[name].to_pylist() for name in columns), strict=True))
+    changed = [i for i in range(len(keys)) if i == 0 or keys[i] != keys[i - 1]]
+    ends = np.append(changed[1:], len(keys)).tolist() if changed else []
+    rows = {keys[i]: (i, end - i) for i, end in zip(changed, ends, strict=True)}
+    return RowFile(path), rows

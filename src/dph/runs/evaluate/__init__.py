@@ -1,0 +1,50 @@
+"""What is measured of a model: Pass@k with intervals, what was kept and found, how many styles.
+
+``dph.runs.evaluate.evaluate.evaluate`` draws and grades; these read and compare what it leaves
+behind.
+"""
+
+from typing import TYPE_CHECKING
+
+from dph._base.lazy import lazy_names
+
+# At once: otherwise whoever imports the module of that name puts it in the place of the function.
+from dph.runs.evaluate.pass_at_k import pass_at_k
+
+if TYPE_CHECKING:
+    from dph.runs.evaluate.comparison import ComparisonRow
+    from dph.runs.evaluate.evaluated_runs import compare
+    from dph.runs.evaluate.intervals import Difference, bootstrap_mean, paired_difference
+    from dph.runs.evaluate.samples_file import read_samples, read_scores
+    from dph.runs.evaluate.scores import SetScores
+    from dph.runs.evaluate.styles import effective_styles, style_shares
+
+__all__ = [
+    "ComparisonRow",
+    "Difference",
+    "SetScores",
+    "bootstrap_mean",
+    "compare",
+    "effective_styles",
+    "paired_difference",
+    "pass_at_k",
+    "read_samples",
+    "read_scores",
+    "style_shares",
+]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "ComparisonRow": "dph.runs.evaluate.comparison",
+        "Difference": "dph.runs.evaluate.intervals",
+        "SetScores": "dph.runs.evaluate.scores",
+        "bootstrap_mean": "dph.runs.evaluate.intervals",
+        "compare": "dph.runs.evaluate.evaluated_runs",
+        "effective_styles": "dph.runs.evaluate.styles",
+        "paired_difference": "dph.runs.evaluate.intervals",
+        "read_samples": "dph.runs.evaluate.samples_file",
+        "read_scores": "dph.runs.evaluate.samples_file",
+        "style_shares": "dph.runs.evaluate.styles",
+    },
+)

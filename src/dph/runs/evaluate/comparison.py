@@ -1,0 +1,102 @@
+"""Runs side by side on the same problems: every difference is paired."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dph.errors import DataError, SettingsError
+from dph.runs.evaluate.intervals import RESAMPLES, Difference, bootstrap_mean, paired_difference
+from dph.runs.evaluate.scores import SetScores, metric_values, require_same_problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonRow:
+    """One metric of one run on one set, and how far it is from the baseline's.
+
+    ``difference`` (run - baseline, paired over problems) is None for the baseline itself.
+    """
+
+    set_name: str
+    metric: str
+    run: str
+    value: float
+    lo: float
+    hi: float
+    difference: Difference | None
+
+
+def compare(
+    runs: Mapping[str, Mapping[str, SetScores]],
+    baseline: str | None,
+    ks: Sequence[int],
+    seed: int,
+    *,
+    resamples: int = RESAMPLES,
+) -> list[ComparisonRow]:
+    """Greedy, mean and Pass@k of every run on every set of the baseline, with differences to it.
+
+    ``runs`` holds each run's scores by set; ``baseline`` None takes the first run. Rows are
+    ordered by set, metric, run. Greedy is left out on a set where a run has no greedy answers.
+
+    Raises:
+        DataError: there are no runs, a run lacks a set of the baseline, or has other problems.
+        SettingsError: there is no run ``baseline``, or a k does not fit the samples.
+    """
+    if not runs:
+        raise DataError("nothing to compare: no runs were given")
+    against = baseline if baseline is not None else next(iter(runs))
+    if against not in runs:
+        raise SettingsError(f"there is no run {against!r} to compare with, only {', '.join(runs)}")
+    return [
+        row
+        for set_name in runs[against]
+        for row in _compare_set(
+            set_name, _of_set(runs, against, set_name), against, ks, seed, resamples
+        )
+    ]
+
+
+def _of_set(
+    runs: Mapping[str, Mapping[str, SetScores]], baseline: str, set_name: str
+) -> dict[str, SetScores]:
+    chosen = {}
+    for run, sets in runs.items():
+        if set_name not in sets:
+            raise DataError(f"run {run!r} was not evaluated on set {set_name!r} of {baseline!r}")
+        require_same_problems(
+            sets[set_name],
+            runs[baseline][set_name],
+            name_a=f"{set_name!r} of run {run!r}",
+            name_b=f"{set_name!r} of run {baseline!r}",
+        )
+        chosen[run] = sets[set_name]
+    return chosen
+
+
+def _compare_set(
+    set_name: str,
+    scores: Mapping[str, SetScores],
+    baseline: str,
+    ks: Sequence[int],
+    seed: int,
+    resamples: int,
+) -> list[ComparisonRow]:
+    values = {run: metric_values(of_run, ks) for run, of_run in scores.items()}
+    metrics = [m for m in values[baseline] if all(m in of_run for of_run in values.values())]
+    rows = []
+    for metric in metrics:
+        for run, of_run in values.items():
+            mine, theirs = of_run[metric], values[baseline][metric]
+            lo, hi = bootstrap_mean(mine, seed=seed, resamples=resamples)
+            difference = paired_difference(mine, theirs, seed=seed, resamples=resamples)
+            rows.append(
+                ComparisonRow(
+                    set_name=set_name,
+                    metric=metric,
+                    run=run,
+                    value=float(mine.mean()),
+                    lo=lo,
+                    hi=hi,
+                    difference=None if run == baseline else difference,
+                )
+            )
+    return rows

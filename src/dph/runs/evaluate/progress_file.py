@@ -1,0 +1,154 @@
+"""``progress.parquet``: what was measured while a run trained, a row a step, set and problem.
+
+Steps in order, sets in the order of the recipe, problems in the order of the set. The order is part
+of the format, so the same run gives the same file. Step 0 is the initial policy.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from dph._base.files import atomic_path
+from dph.errors import DataError
+from dph.records import GradedCompletion, Outcome
+
+PROGRESS_FILE = "progress.parquet"
+SCHEMA = 1
+
+_DIVERGENCES = (
+    "entropy",
+    "reverse_kl",
+    "forward_kl",
+    "stored_reverse_kl",
+    "stored_forward_kl",
+)
+PROGRESS = pa.schema(
+    [
+        ("step", pa.int32()),
+        ("set", pa.string()),
+        ("problem_id", pa.string()),
+        ("samples", pa.int32()),
+        ("correct", pa.int32()),
+        ("reward", pa.float64()),
+        ("greedy", pa.bool_()),
+        ("cut_off", pa.int32()),
+        ("styles", pa.map_(pa.string(), pa.int32())),
+        *((name, pa.float64()) for name in _DIVERGENCES),
+        ("compared_tokens", pa.int32()),
+        ("stored_tokens", pa.int32()),
+    ]
+)
+_DIGEST, _VERSION = b"dph.digest", b"dph.schema"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """Means over the tokens of a problem's answers (nats a token), and how many tokens there are.
+
+    ``entropy``, ``reverse_kl`` and ``forward_kl`` are on answers that the policy just drew, the
+    ``stored`` ones on answers that the initial policy drew at step 0.
+    """
+
+    entropy: float
+    reverse_kl: float
+    forward_kl: float
+    stored_reverse_kl: float
+    stored_forward_kl: float
+    compared_tokens: int
+    stored_tokens: int
+
+
+def progress_row(
+    step: int,
+    set_name: str,
+    group: Sequence[GradedCompletion],
+    greedy: GradedCompletion | None,
+    compared: Compared | None,
+) -> dict[str, Any]:
+    """The row of a problem; nothing is known of what was right where its gold cannot be graded."""
+    answers = group if greedy is None else [*group, greedy]
+    gradable = all(g.verdict.outcome is not Outcome.BAD_GOLD for g in answers)
+    correct = [g.verdict.outcome is Outcome.CORRECT for g in group]
+    known = {
+        "correct": sum(correct),
+        "reward": sum(g.verdict.reward for g in group) / len(group),
+        "greedy": None if greedy is None else greedy.verdict.outcome is Outcome.CORRECT,
+    }
+    styles = Counter(g.style for g in group if g.style is not None)
+    return {
+        "step": step,
+        "set": set_name,
+        "problem_id": group[0].completion.problem_id,
+        "samples": len(group),
+        **(known if gradable else dict.fromkeys(known)),
+        "cut_off": sum(not g.completion.finished for g in group),
+        "styles": sorted(styles.items()),
+        **{name: getattr(compared, name, None) for name in Compared.__slots__},
+    }
+
+
+def read_progress_file(path: Path) -> pa.Table:
+    """The rows of a ``progress.parquet``; none where there is no such file.
+
+    Raises:
+        DataError: it is damaged, or of a later version.
+    """
+    if not path.exists():
+        return PROGRESS.empty_table()
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(f"{path} is damaged: {error}") from error
+    version = (table.schema.metadata or {}).get(_VERSION, b"none").decode()
+    if version != str(SCHEMA) or not table.schema.equals(PROGRESS):
+        raise DataError(
+            f"{path} is no progress file of schema {SCHEMA}: it has schema {version} and the "
+            f"columns {', '.join(table.column_names)}"
+        )
+    return table
+
+
+def progress_digest(path: Path) -> str | None:
+    """What the rows of a progress file were measured with; None where there is no such file.
+
+    Raises:
+        DataError: it is damaged.
+    """
+    if not path.exists():
+        return None
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(f"{path} is damaged: {error}") from error
+    return str(metadata.get(_DIGEST, b"").decode())
+
+
+def write_progress_file(path: Path, table: pa.Table, *, digest: str) -> None:
+    """Write all rows, whole or not at all; ``digest`` names what they were measured with."""
+    schema = PROGRESS.with_metadata({_DIGEST: digest.encode(), _VERSION: str(SCHEMA).encode()})
+    # Maps that were read or filtered have other inner names, which files show: so all anew.
+    anew = pa.Table.from_pylist(table.to_pylist(), schema=schema)
+    with atomic_path(path) as temporary:
+        pq.write_table(anew, temporary, compression="zstd")
+
+
+def measured_steps(table: pa.Table) -> list[int]:
+    """The steps that there are rows of."""
+    steps: list[int] = table["step"].unique().to_pylist()
+    return steps
+
+
+def rows_up_to(table: pa.Table, step: int) -> pa.Table:
+    """The rows of steps up to ``step``."""
+    return table.filter(pc.field("step") <= step)
+
+
+def rows_of_step(table: pa.Table, step: int) -> pa.Table:
+    """The rows of one step."""
+    return table.filter(pc.field("step") == step)

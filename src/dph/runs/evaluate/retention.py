@@ -1,0 +1,96 @@
+"""What a model keeps of the base model's abilities, and what it solves beyond them.
+
+**Source**: arXiv:2509.07430, section 6. The paper draws k = 8 samples from the base model, calls a
+problem solved if one of them is correct, and asks of one draw of k from the trained model: how
+many solved problems are solved again (keep), how many unsolved ones are solved now (explore).
+
+**Computed as**: the base's first k samples split the problems as in the paper, but the second draw
+is replaced by its exact average: the unbiased Pass@k over the samples from k on, which is the
+mean of "at least one correct" over all subsets of size k. The expectation is the same, since each
+subset is a draw of k; the noise is less, since all of them are used instead of one.
+
+Samples from index k on, also of the trained model: with the same seed both models share their
+random numbers sample by sample, so a model's first k samples are not a second draw, they are the
+base's own draw repeated as far as the weights agree.
+
+**The nulls** are the same numbers for the base itself. They are not 1 and 0, because a draw of k
+is not stable: a problem with success rate p is solved with probability 1 - (1 - p)^k each time.
+Only the distance of keep and explore from their nulls says something about training.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from dph.errors import DataError, SettingsError
+from dph.runs.evaluate.pass_at_k import pass_at_k_curve
+
+RETENTION_K = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """Fractions of problems, or None where no problem or no second draw is there to tell."""
+
+    keep: float | None
+    explore: float | None
+    keep_null: float | None
+    explore_null: float | None
+
+
+def retention(
+    model: Bool[np.ndarray, "problems model_samples"],
+    base: Bool[np.ndarray, "problems base_samples"],
+    *,
+    k: int = RETENTION_K,
+) -> Retention:
+    """Keep and explore of ``model`` against ``base``, with what ``base`` scores against itself.
+
+    Row i of both is the same problem, column j is sample j: correct or not. A second draw needs k
+    samples beyond the first k; a model with fewer than 2 k samples gets None, and so does the
+    null of such a base. For the base itself keep equals keep_null and explore explore_null.
+
+    Raises:
+        DataError: the numbers of problems differ.
+        SettingsError: k is below 1.
+
+    >>> always, never = [True, True], [False, False]
+    >>> retention(np.array([always, never]), np.array([always, always]), k=1)
+    Retention(keep=0.5, explore=None, keep_null=1.0, explore_null=None)
+    """
+    if len(model) != len(base):
+        raise DataError(f"retention needs the same problems, got {len(model)} and {len(base)}")
+    if k < 1:
+        raise SettingsError(f"retention needs k >= 1, got k={k}")
+    if base.shape[1] < k:
+        return Retention(keep=None, explore=None, keep_null=None, explore_null=None)
+    solved = solved_by(base, k)
+    again, null = second_draw(model, k), second_draw(base, k)
+    return Retention(
+        keep=_mean(again, solved),
+        explore=_mean(again, ~solved),
+        keep_null=_mean(null, solved),
+        explore_null=_mean(null, ~solved),
+    )
+
+
+def solved_by(base: Bool[np.ndarray, "problems samples"], k: int) -> Bool[np.ndarray, "problems"]:
+    """The problems that one of the first k samples solves."""
+    return np.asarray(base[:, :k].any(axis=1))
+
+
+def second_draw(
+    correct: Bool[np.ndarray, "problems samples"], k: int
+) -> Float[np.ndarray, "problems"] | None:
+    """How likely each problem is to be solved by k of the samples from k on; None: too few."""
+    rest = correct[:, k:]
+    if rest.shape[1] < k:
+        return None
+    return pass_at_k_curve(rest.shape[1], rest.sum(axis=1), [k])[k]
+
+
+def _mean(
+    values: Float[np.ndarray, "problems"] | None, side: Bool[np.ndarray, "problems"]
+) -> float | None:
+    return float(values[side].mean()) if values is not None and side.any() else None

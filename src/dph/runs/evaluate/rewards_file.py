@@ -1,0 +1,170 @@
+"""Any file of graded samples, ``problem_id`` and ``reward`` a row, as scores by problem."""
+
+import contextlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from dph._base.files.rows import RowFormat, column_names, read_rows, row_format
+from dph.errors import DataError
+from dph.records import Outcome
+
+_NEEDED = ("problem_id", "reward")
+_KNOWN = (*_NEEDED, "outcome", "sample_index", "set")
+_NUMBERS = ("reward", "sample_index")
+_OUTCOMES = tuple(outcome.value for outcome in Outcome)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ProblemRewards:
+    """The samples of one problem, in order: rewards, and which are correct."""
+
+    rewards: Float[np.ndarray, "samples"]
+    correct: Bool[np.ndarray, "samples"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rewards:
+    """Graded samples by problem, in the order of the file.
+
+    ``bad_gold`` are problems that could not be graded (outcome BAD_GOLD); they are left out.
+    """
+
+    problems: Mapping[str, ProblemRewards]
+    bad_gold: tuple[str, ...] = ()
+
+    @property
+    def samples(self) -> Int[np.ndarray, "problems"]:
+        """Samples of each problem."""
+        return np.array([len(each.correct) for each in self.problems.values()])
+
+    @property
+    def correct_matrix(self) -> Bool[np.ndarray, "problems samples"] | None:
+        """Correct or not, a row for each problem; None if their numbers of samples differ."""
+        if len(set(self.samples.tolist())) != 1:
+            return None
+        return np.array([each.correct for each in self.problems.values()])
+
+    def only(self, problem_ids: Sequence[str]) -> "Rewards":
+        """These problems, in this order."""
+        return Rewards(problems={each: self.problems[each] for each in problem_ids})
+
+
+def read_rewards(path: Path, *, set_name: str | None = None) -> Rewards:
+    """Read a file of graded samples: parquet, JSON lines or CSV (dph._base.files.rows.SUFFIXES).
+
+    A sample is correct if its ``outcome`` is CORRECT, or, in a file without outcomes, if its
+    reward is 1. With ``sample_index`` samples are put into its order and greedy answers (-1) are
+    left out; else they stay in the file's.
+
+    Args:
+        path: the file.
+        set_name: take only rows of this ``set``; a file with several needs it.
+
+    Raises:
+        DataError: the file is missing or of another kind, lacks a column, or a row is malformed;
+            the message names the row.
+    """
+    samples: dict[str, dict[int, tuple[float, bool]]] = {}
+    bad: dict[str, None] = {}
+    numbered: set[bool] = set()
+    sets: dict[str, None] = {}
+    for place, row in _rows(path):
+        sets[str(row.get("set"))] = None
+        if set_name is not None and row.get("set") != set_name:
+            continue
+        problem_id, reward = _problem_id(row, place), _reward(row, place)
+        index, outcome = _index(row, place), _outcome(row, place)
+        if index is not None and index < 0:
+            continue
+        if outcome is Outcome.BAD_GOLD:
+            bad[problem_id] = None
+        numbered.add(index is not None)
+        if len(numbered) > 1:
+            raise DataError(f"{place}: some rows have a sample_index and some have none")
+        own = samples.setdefault(problem_id, {})
+        index = len(own) if index is None else index
+        if index in own:
+            raise DataError(f"{place}: sample {index} of problem {problem_id!r} is there twice")
+        own[index] = reward, reward == 1.0 if outcome is None else outcome is Outcome.CORRECT
+    _require_one_set(path, sets, set_name)
+    kept = {name: _of_problem(own) for name, own in samples.items() if name not in bad}
+    if not kept:
+        raise DataError(f"{path} holds no graded samples" + (" that count" if bad else ""))
+    return Rewards(problems=kept, bad_gold=tuple(bad))
+
+
+def _of_problem(samples: Mapping[int, tuple[float, bool]]) -> ProblemRewards:
+    ordered = [samples[index] for index in sorted(samples)]
+    return ProblemRewards(
+        rewards=np.array([reward for reward, _ in ordered], dtype=np.float64),
+        correct=np.array([correct for _, correct in ordered], dtype=bool),
+    )
+
+
+def _require_one_set(path: Path, sets: Mapping[str, None], set_name: str | None) -> None:
+    if set_name is not None and set_name not in sets:
+        raise DataError(f"{path} has no rows of the set {set_name!r}, only of {', '.join(sets)}")
+    if set_name is None and len(sets) > 1:
+        raise DataError(f"{path} holds several sets, choose one: {', '.join(sets)}")
+
+
+def _problem_id(row: Mapping[str, Any], place: str) -> str:
+    value = row.get("problem_id")
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise DataError(f"{place}: problem_id has to be a text or a whole number, got {value!r}")
+    return str(value)
+
+
+def _reward(row: Mapping[str, Any], place: str) -> float:
+    value = row.get("reward")
+    if not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value <= 1:
+        raise DataError(f"{place}: reward has to be a number in [0, 1], got {value!r}")
+    return float(value)
+
+
+def _index(row: Mapping[str, Any], place: str) -> int | None:
+    value = row.get("sample_index")
+    whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
+    if value is not None and not whole:
+        raise DataError(f"{place}: sample_index has to be a whole number, got {value!r}")
+    return None if value is None else int(value)
+
+
+def _outcome(row: Mapping[str, Any], place: str) -> Outcome | None:
+    value = row.get("outcome")
+    if value is not None and value not in _OUTCOMES:
+        raise DataError(f"{place}: outcome has to be one of {', '.join(_OUTCOMES)}, got {value!r}")
+    return None if value is None else Outcome(value)
+
+
+def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    found = row_format(path)
+    if found is RowFormat.PARQUET:
+        _require_columns(column_names(path), str(path))
+    for place, row in read_rows(path, columns=_KNOWN):
+        if found is not RowFormat.PARQUET:
+            _require_columns(row if isinstance(row, dict) else {}, place)
+        yield place, _with_numbers(row) if found is RowFormat.CSV else row
+
+
+def _with_numbers(row: Mapping[str, str]) -> dict[str, Any]:
+    """A row of a CSV file, in which all is text: numbers are read, and an empty cell is none."""
+    filled: dict[str, Any] = {name: cell for name, cell in row.items() if cell}
+    for name in _NUMBERS:
+        with contextlib.suppress(KeyError, ValueError):  # what is not a number is refused as text
+            filled[name] = float(filled[name])
+    return filled
+
+
+def _require_columns(names: Any, place: str) -> None:
+    if missing := [name for name in _NEEDED if name not in names]:
+        raise DataError(
+            f"{place}: there is no {' and no '.join(map(repr, missing))}, only "
+            f"{', '.join(names) or 'nothing'}; every row needs the id of its problem and its reward"
+        )

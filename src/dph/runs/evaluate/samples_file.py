@@ -1,0 +1,214 @@
+"""The samples of an evaluation as parquet: every answer with its verdict, and back into scores.
+
+One row for each sample: sets in the order given, problems in the order of the set, samples by index
+with the greedy answer first, as sample_index -1. The order is part of the format, so the same
+samples give the same file.
+"""
+
+import logging
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from jaxtyping import Int
+
+from dph._base.files import atomic_path
+from dph.errors import DataError
+from dph.records import GradedCompletion, Outcome
+from dph.runs.evaluate.scores import SetScores
+from dph.runs.evaluate.styles import style_shares
+
+logger = logging.getLogger(__name__)
+
+GREEDY_INDEX = -1
+
+SAMPLES = pa.schema(
+    [
+        ("set", pa.string()),
+        ("problem_id", pa.string()),
+        ("sample_index", pa.int32()),
+        ("text", pa.string()),
+        ("tokens", pa.int32()),
+        ("finished", pa.bool_()),
+        ("outcome", pa.string()),
+        ("reward", pa.float64()),
+        ("reason", pa.string()),
+        ("style", pa.string()),
+    ]
+)
+_MAY_BE_NULL = "style"
+_TEXTS = ("text", "reason")
+ROWS_A_GROUP = 16_384
+"""Rows that parquet keeps together: one problem's answers are read without the rest of the file."""
+_DIGEST = b"dph.digest"
+
+
+def samples_table(
+    set_name: str, groups: Sequence[Sequence[GradedCompletion]], *, greedy: bool = False
+) -> pa.Table:
+    """Graded completions as rows; ``greedy`` marks them as greedy answers."""
+    return pa.Table.from_pylist(
+        [
+            {
+                "set": set_name,
+                "problem_id": graded.completion.problem_id,
+                "sample_index": GREEDY_INDEX if greedy else graded.completion.sample_index,
+                "text": graded.completion.text,
+                "tokens": len(graded.completion.token_ids),
+                "finished": graded.completion.finished,
+                "outcome": graded.verdict.outcome.value,
+                "reward": graded.verdict.reward,
+                "reason": graded.verdict.reason,
+                "style": graded.style,
+            }
+            for group in groups
+            for graded in group
+        ],
+        schema=SAMPLES,
+    )
+
+
+def write_samples(path: Path, table: pa.Table, *, digest: str) -> None:
+    """Write ``table`` atomically; ``digest`` names the settings that the samples come from."""
+    with atomic_path(path) as temporary:
+        marked = table.combine_chunks().replace_schema_metadata({_DIGEST: digest.encode()})
+        pq.write_table(marked, temporary, compression="zstd", row_group_size=ROWS_A_GROUP)
+
+
+def read_samples(path: Path, *, texts: bool = True) -> pa.Table:
+    """Read a samples file; ``texts`` False leaves out ``text`` and ``reason``, most of its size.
+
+    Raises:
+        DataError: it is missing, is not parquet, or has other columns, nulls or unknown outcomes.
+    """
+    try:
+        schema = pq.read_schema(path)
+        wanted = [name for name in schema.names if texts or name not in _TEXTS]
+        table = pq.read_table(path, columns=wanted)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error}") from error
+    except pa.ArrowException as error:
+        raise DataError(f"{path} is damaged: {error}") from error
+    _require_valid(table, schema, path)
+    return table
+
+
+def samples_digest(path: Path) -> str | None:
+    """The digest a samples file was written with; None if there is no such file or it has none."""
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+    except (OSError, pa.ArrowException):
+        return None
+    digest = metadata.get(_DIGEST)
+    return digest.decode() if digest is not None else None
+
+
+def read_scores(path: Path) -> dict[str, SetScores]:
+    """The scores of every set in a samples file.
+
+    Raises:
+        DataError: the file is missing or damaged, or rows are missing or out of order.
+    """
+    return comparable_scores({str(path): read_samples(path)})[str(path)]
+
+
+def comparable_scores(tables: Mapping[str, pa.Table]) -> dict[str, dict[str, SetScores]]:
+    """The scores of every set in several samples tables, by the table's name.
+
+    A problem whose gold answer turned out to be ungradable (BAD_GOLD) says nothing about a
+    model: it is left out, and a warning names it. It is left out of all tables, since one model
+    may have met it (an answer was there, the gold statement ran too long) and another not.
+
+    Raises:
+        DataError: rows are missing, repeated or out of order; the message names the table.
+    """
+    bad = _bad_gold(tables.values())
+    scores: dict[str, dict[str, SetScores]] = {}
+    for label, table in tables.items():
+        try:
+            scores[label] = {
+                name: _set_scores(name, _without(part, bad.get(name, ())))
+                for name, part in _parts_by_set(table)
+            }
+        except DataError as error:
+            raise DataError(f"{label}: {error}") from error
+    return scores
+
+
+def _parts_by_set(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    names = table["set"].to_numpy()
+    for name in dict.fromkeys(names):
+        yield name, table.filter(pc.field("set") == name)
+
+
+def _set_scores(name: str, table: pa.Table) -> SetScores:
+    ids, indices = table["problem_id"].to_numpy(), table["sample_index"].to_numpy()
+    width, first = _layout(name, indices)
+    if len(ids) % width or not np.array_equal(
+        indices, np.tile(np.arange(first, first + width), len(ids) // width)
+    ):
+        raise DataError(f"set {name!r}: rows are missing, repeated or out of order")
+    by_problem = ids.reshape(-1, width)
+    problem_ids = tuple(by_problem[:, 0].tolist())
+    if (by_problem != by_problem[:, :1]).any() or len(set(problem_ids)) < len(problem_ids):
+        raise DataError(f"set {name!r}: rows of a problem are missing or not side by side")
+    correct = (table["outcome"].to_numpy() == Outcome.CORRECT.value).reshape(-1, width)
+    cut_off = ~table["finished"].to_numpy().reshape(-1, width)
+    sampled = -first  # column of the first sample: 1 after a greedy answer, else 0
+    return SetScores(
+        problem_ids=problem_ids,
+        correct=correct[:, sampled:],
+        rewards=table["reward"].to_numpy().reshape(-1, width)[:, sampled:],
+        greedy=correct[:, 0] if sampled else None,
+        cut_off=float(cut_off[:, sampled:].mean()),
+        shares=style_shares(
+            table.filter(pc.field("sample_index") >= 0)["style"].drop_null().to_pylist()
+        ),
+    )
+
+
+def _layout(name: str, indices: Int[np.ndarray, "rows"]) -> tuple[int, int]:
+    """Rows of each problem, and the index of the first."""
+    if len(indices) == 0 or indices.max() < 0:
+        raise DataError(f"set {name!r} has no graded samples")
+    first = GREEDY_INDEX if indices.min() < 0 else 0
+    return int(indices.max()) - first + 1, first
+
+
+def _bad_gold(tables: Iterable[pa.Table]) -> dict[str, list[str]]:
+    """Problems that could not be graded in one of the tables, by set; warns of them."""
+    bad: dict[str, list[str]] = {}
+    for table in tables:
+        found = table.filter(pc.field("outcome") == Outcome.BAD_GOLD.value)
+        for row in found.select(["set", "problem_id"]).to_pylist():
+            bad.setdefault(row["set"], []).append(row["problem_id"])
+    distinct = {name: list(dict.fromkeys(ids)) for name, ids in bad.items()}
+    for name, ids in distinct.items():
+        logger.warning(
+            "set %r: %d problem(s) left out, their gold answer cannot be graded, for example %r",
+            name,
+            len(ids),
+            ids[0],
+        )
+    return distinct
+
+
+def _without(table: pa.Table, problem_ids: Collection[str]) -> pa.Table:
+    return table.filter(~pc.field("problem_id").isin(pa.array(problem_ids, pa.string())))
+
+
+def _require_valid(table: pa.Table, schema: pa.Schema, path: Path) -> None:
+    if not schema.equals(SAMPLES):
+        raise DataError(
+            f"{path} is no samples file: its columns are {', '.join(schema.names)}, "
+            f"wanted {', '.join(SAMPLES.names)}"
+        )
+    for column in table.column_names:
+        if column != _MAY_BE_NULL and table[column].null_count:
+            raise DataError(f"{path} is damaged: {column!r} is missing in some rows")
+    unknown = set(table["outcome"].unique().to_pylist()) - {outcome.value for outcome in Outcome}
+    if unknown:
+        raise DataError(f"{path} is damaged: unknown outcome {min(unknown)!r}")

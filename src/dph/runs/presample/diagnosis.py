@@ -1,0 +1,141 @@
+"""A split that training cannot use: what was found, and what is probably the cause."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from dph.errors import PoolError
+from dph.records import Outcome
+from dph.runs.presample.manifest import Counts, Manifest
+
+MOST = 0.5
+"""An outcome with at least this share of the answers is what a failed split is blamed on."""
+
+
+def require_usable(path: Path, found: Manifest, *, rehearses: bool, explores: int) -> None:
+    """Refuse a pool that holds too little for a run.
+
+    Args:
+        path: where the pool lies.
+        found: its manifest.
+        rehearses: whether the run needs stored answers.
+        explores: how many problems the run needs to explore; 0 where it takes them elsewhere.
+
+    Raises:
+        PoolError: says what is missing, how the samples came out, and the probable cause.
+    """
+    missing = shortage(found.counts, rehearses=rehearses, explores=explores)
+    if missing:
+        raise PoolError(f"the pool {path} holds {missing}; {account(found, explores=explores)}")
+
+
+def shortage(counts: Counts, *, rehearses: bool = True, explores: int = 1) -> str:
+    """What a split has too little of, ``no problem to explore``; '' if there is enough."""
+    if counts.exploration < explores:
+        if not counts.exploration:
+            return "no problem to explore"
+        return (
+            f"{counts.exploration} problems to explore, fewer than train.problems_per_step = "
+            f"{explores}"
+        )
+    return "no rehearsal sample" if rehearses and not counts.rehearsal else ""
+
+
+def account(found: Manifest, *, explores: int = 1) -> str:
+    """How often problems were solved, what all samples came to, and the probable cause."""
+    counts, n = found.counts, found.source.samples
+    solved = ", ".join(f"{c} of {n}: {k}" for c, k in enumerate(counts.histogram) if k)
+    return (
+        f"problems by correct samples: {solved or 'none'}; ungradable: {counts.ungradable}; "
+        f"outcomes of all answers: {shares_text(counts.outcomes) or 'not known'}; likely cause: "
+        f"{likely_cause(found, explores=explores)}"
+    )
+
+
+def shares_text(outcomes: Mapping[str, int]) -> str:
+    """``WRONG 75.0%, CORRECT 25.0%``, the largest first.
+
+    >>> shares_text({"CORRECT": 1, "WRONG": 3})
+    'WRONG 75.0%, CORRECT 25.0%'
+    """
+    total = sum(outcomes.values())
+    ordered = sorted(outcomes.items(), key=lambda item: -item[1])
+    return ", ".join(f"{outcome} {100 * count / total:.1f}%" for outcome, count in ordered)
+
+
+def cut_off_share(counts: Counts) -> float | None:
+    """The fraction of all answers that ``max_tokens`` cut off; None in a pool of format 1."""
+    total = sum(counts.outcomes.values())
+    return counts.outcomes.get(Outcome.CUT_OFF, 0) / total if total else None
+
+
+def likely_cause(found: Manifest, *, explores: int = 1) -> str:
+    """What a failed split probably comes from, and what would change it."""
+    counts, verifier = found.counts, f"the verifier {found.source.verifier!r}"
+    cut_off = cut_off_share(counts) or 0.0
+    if cut_off >= MOST:
+        return (
+            f"{_percent(cut_off)} of the answers were cut off at sampling.max_tokens = "
+            f"{found.source.max_tokens}: raise it, or see to it that the model ends its answers "
+            "(sampling.stop)"
+        )
+    graded = {name: count for name, count in counts.outcomes.items() if name != Outcome.CUT_OFF}
+    total = sum(graded.values())
+    if total and graded.get(Outcome.CORRECT) == total:
+        return (
+            f"{verifier} called every answer correct: either it is always true, or the problems "
+            "are too easy"
+        )
+    for outcome, cause in _CAUSES.items():
+        if total and graded.get(outcome, 0) >= MOST * total:
+            return f"{verifier} {cause.format(share=_percent(graded[outcome] / total))}"
+    return _cause_in_the_rule(found, explores)
+
+
+_CAUSES = {
+    Outcome.BAD_GOLD: (
+        "could not use the gold answer for {share} of the answers: ungradable.parquet says why"
+    ),
+    Outcome.CRASHED: "crashed on {share} of the answers: samples.parquet says how",
+    Outcome.TIMED_OUT: (
+        "timed out on {share} of the answers: raise data.verifier_timeout, or make it faster"
+    ),
+    Outcome.NO_ANSWER: (
+        "found no answer in {share} of the responses: the prompt has to ask for the form that it "
+        "reads"
+    ),
+    Outcome.INVALID: (
+        "could not evaluate {share} of the answers: samples.parquet says why, one by one"
+    ),
+    Outcome.OVER_LIMIT: (
+        "ran into its limits on {share} of the answers: samples.parquet says into which"
+    ),
+}
+
+
+def _cause_in_the_rule(found: Manifest, explores: int) -> str:
+    """The cause where the answers were graded and came out right and wrong."""
+    counts, n, threshold = found.counts, found.source.samples, found.rule.threshold
+    if counts.problems < explores:
+        return f"there are only {counts.problems} problems: lower train.problems_per_step"
+    if counts.rehearsal:
+        higher = f"raise presample.threshold, which is {threshold} of {n}, or " * (threshold < n)
+        return f"the model masters too many of the problems: {higher}use harder ones"
+    best = max((c for c, problems in enumerate(counts.histogram) if problems), default=0)
+    if best >= threshold:
+        return (
+            "the final sample of every near-perfect problem was wrong: use more problems, or lower "
+            f"presample.threshold, which is {threshold} of {n}"
+        )
+    if best:
+        return (
+            f"no problem was solved more than {best} of {n} times: lower presample.threshold, "
+            f"which is {threshold}, use easier problems or a stronger model"
+        )
+    return (
+        f"the verifier {found.source.verifier!r} called no deciding answer correct: if it is not "
+        "always false, the problems are too hard for the model"
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}%"

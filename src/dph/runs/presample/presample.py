@@ -1,0 +1,125 @@
+"""Pre-sampling: ask the initial policy, verify, split, keep one correct answer of each problem.
+
+**Source**: arXiv:2509.07430, section 4. For every problem n samples decide the side of the split
+and one more, the final sample, is what is kept for rehearsal if it is correct.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from transformers import PreTrainedModel
+
+from dph._base.files.parts import TableParts
+from dph.model.forward.scoring import score_completions
+from dph.model.sampler.base import SamplingParameters
+from dph.model.sampler.graded import Rollout
+from dph.model.sampler.graded_table import graded_table
+from dph.recipe import recipe_digest
+from dph.records import Problem
+from dph.runs.presample.manifest import FORMAT, Manifest, Rule, Source
+from dph.runs.presample.splitting import Reference, Scored, split
+
+CHUNK = 64
+"""Problems between two points at which a killed run can go on."""
+
+
+class Draw(Protocol):
+    """Samples and grades with the initial policy; ``GradedSampler`` on one device."""
+
+    @property
+    def parameters(self) -> SamplingParameters:
+        """How completions are drawn."""
+        ...
+
+    @property
+    def encode(self) -> Callable[[Problem], tuple[int, ...]]:
+        """The prompt's tokens."""
+        ...
+
+    def __call__(
+        self,
+        problems: Sequence[Problem],
+        *,
+        samples: int,
+        seed: int,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> Rollout:
+        """Draw and grade ``samples`` completions of every problem."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceForward:
+    """The training forward of the initial policy on one device."""
+
+    model: PreTrainedModel
+    pad_id: int
+    token_budget: int
+    dtype: str
+
+    def __call__(
+        self,
+        prompts: Sequence[tuple[int, ...]],
+        completions: Sequence[tuple[int, ...]],
+        *,
+        temperature: float,
+    ) -> Sequence[tuple[float, ...]]:
+        """Nats, one for each token of every completion."""
+        return score_completions(
+            self.model,
+            prompts,
+            completions,
+            temperature=temperature,
+            pad_id=self.pad_id,
+            token_budget=self.token_budget,
+            dtype=self.dtype,
+        )
+
+
+def presample(
+    problems: Sequence[Problem],
+    path: Path,
+    *,
+    draw: Draw,
+    reference: Reference,
+    source: Source,
+    rule: Rule,
+    chunk_size: int | None = None,
+    on_progress: Callable[[int], None] | None = None,
+) -> Manifest:
+    """Write the pool of ``problems`` to ``path`` and return its manifest.
+
+    Interrupted and started again with the same arguments it goes on after the last finished
+    chunk and ends with the identical pool: every sample's random numbers depend on (seed,
+    problem, sample index) alone, and chunks are cut the same way, by ``chunk_size`` problems
+    [default: 64]. The samples do not depend on ``rule``, so it may be another one then.
+
+    ``on_progress`` is called with the number of samples finished since the last call.
+    """
+    size = chunk_size or CHUNK
+    # Where the model lies makes no difference to the samples; its fingerprint is in the source.
+    identity = source.model_dump(mode="json", exclude={"model"})
+    parts = TableParts(
+        path.with_name(f"{path.name}.partial"), digest=recipe_digest(identity, FORMAT, size)
+    )
+    tables = []
+    for index, start in enumerate(range(0, len(problems), size)):
+        chunk = problems[start : start + size]
+        table = parts.read(index)
+        if table is None:
+            rollout = draw(
+                chunk, samples=source.samples + 1, seed=source.seed, on_progress=on_progress
+            )
+            table = graded_table(rollout.groups)
+            parts.write(index, table)
+        elif on_progress:
+            on_progress(table.num_rows)
+        tables.append(table)
+    scored = Scored(
+        encode=draw.encode, reference=reference, temperature=draw.parameters.temperature
+    )
+    manifest = split(problems, tables, path, scored=scored, source=source, rule=rule)
+    parts.remove()
+    return manifest

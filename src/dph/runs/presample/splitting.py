@@ -1,0 +1,174 @@
+"""From graded samples to a pool: the split, the stored answers, and both for another rule.
+
+The split depends on the samples and the rule alone, so a finished pool can be split with another
+rule without drawing anything: the final sample of every problem is among its samples.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from dph.model.sampler.graded_table import graded_rows
+from dph.records import GradedCompletion, Outcome, Problem
+from dph.runs.presample.earlier_format import with_cut_off
+from dph.runs.presample.grades import Ungradable, read_grades
+from dph.runs.presample.manifest import Counts, Manifest, Rule, Source
+from dph.runs.presample.partition import histogram, partition
+from dph.runs.presample.pool import SAMPLES, RehearsalSample, require_whole, write_pool
+
+logger = logging.getLogger(__name__)
+
+_WHY = {
+    Outcome.BAD_GOLD: "the gold answer cannot be graded",
+    Outcome.CRASHED: "the verifier crashed on every sample",
+}
+
+
+class Reference(Protocol):
+    """Log-probs of completions under the initial policy, by the forward that training uses."""
+
+    def __call__(
+        self,
+        prompts: Sequence[tuple[int, ...]],
+        completions: Sequence[tuple[int, ...]],
+        *,
+        temperature: float,
+    ) -> Sequence[tuple[float, ...]]:
+        """Nats, one for each token of every completion."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """How a stored answer becomes tokens and log-probs."""
+
+    encode: Callable[[Problem], tuple[int, ...]]
+    reference: Reference
+    temperature: float
+
+
+def split(
+    problems: Sequence[Problem],
+    pieces: Sequence[pa.Table],
+    path: Path,
+    *,
+    scored: Scored,
+    source: Source,
+    rule: Rule,
+) -> Manifest:
+    """Write the pool of ``pieces``, the graded samples of ``problems`` in their order."""
+    n = source.samples
+    grades = read_grades(problems, pieces, n)
+    _warn_of(grades.ungradable)
+    ungradable = {problem.problem_id for problem in grades.ungradable}
+    sides = partition(
+        grades.correct,
+        grades.final_correct,
+        threshold=rule.threshold,
+        wrong_final=rule.wrong_final,
+        ungradable=ungradable,
+    )
+    kept = _kept_samples(pieces, n, sides.rehearsal, rule.keep)
+    by_id = {problem.problem_id: problem for problem in problems}
+    chosen = [(by_id[i], one, grades.correct[i]) for i in sides.rehearsal for one in kept[i]]
+    gradable = [count for i, count in grades.correct.items() if i not in ungradable]
+    return write_pool(
+        path,
+        source=source,
+        rule=rule,
+        counts=Counts(
+            problems=len(problems),
+            exploration=len(sides.exploration),
+            rehearsal=len(chosen),
+            discarded=len(sides.discarded),
+            ungradable=len(sides.ungradable),
+            histogram=histogram(gradable, n),
+            outcomes=dict(grades.outcomes),
+        ),
+        exploration=[(by_id[i], grades.correct[i]) for i in sides.exploration],
+        rehearsal=_rehearsal_samples(chosen, scored),
+        ungradable=grades.ungradable,
+        samples=pieces,
+    )
+
+
+def split_again(
+    problems: Sequence[Problem], path: Path, found: Manifest, *, scored: Scored, rule: Rule
+) -> Manifest:
+    """Replace the finished pool ``path`` by one of the same samples, split by ``rule``.
+
+    The files are those that pre-sampling with ``rule`` would have written. The old pool is there
+    until the new one is whole.
+
+    Raises:
+        PoolError: a file of the pool is missing or is not the one that was written.
+    """
+    require_whole(path, found)
+    with pq.ParquetFile(path / SAMPLES) as file:
+        pieces = [file.read_row_group(index) for index in range(file.num_row_groups)]
+    if found.format == 1:
+        pieces = [with_cut_off(piece) for piece in pieces]
+    return split(problems, pieces, path, scored=scored, source=found.source, rule=rule)
+
+
+def _warn_of(ungradable: Sequence[Ungradable]) -> None:
+    """Tell of problems whose answers say nothing about the model, with an example of each kind."""
+    for outcome, what in _WHY.items():
+        found = [problem for problem in ungradable if problem.outcome == outcome]
+        if found:
+            logger.warning(
+                "%d problem(s) left out: %s, for example %r: %s",
+                len(found),
+                what,
+                found[0].problem_id,
+                found[0].reason,
+            )
+
+
+def _kept_samples(
+    pieces: Sequence[pa.Table], n: int, problem_ids: Sequence[str], keep: int
+) -> dict[str, list[GradedCompletion]]:
+    """At most ``keep`` correct samples of each problem: the final one, then those before it.
+
+    Given how many of the n are correct, those are independent draws of the policy's correct
+    answers, as the final one is: that they decided about their problem says nothing about which
+    correct answers they are.
+    """
+    wanted = pc.field("problem_id").isin(pa.array(problem_ids, pa.string()))
+    chosen = wanted & (pc.field("outcome") == Outcome.CORRECT.value)
+    found: dict[str, list[GradedCompletion]] = {}
+    for piece in pieces:
+        for graded in graded_rows(piece.filter(chosen)):
+            found.setdefault(graded.completion.problem_id, []).append(graded)
+
+    def final_first(graded: GradedCompletion) -> tuple[bool, int]:
+        return graded.completion.sample_index != n, graded.completion.sample_index
+
+    return {i: sorted(some, key=final_first)[:keep] for i, some in found.items()}
+
+
+def _rehearsal_samples(
+    chosen: Sequence[tuple[Problem, GradedCompletion, int]], scored: Scored
+) -> list[RehearsalSample]:
+    prompts = [scored.encode(problem) for problem, _, _ in chosen]
+    completions = [graded.completion.token_ids for _, graded, _ in chosen]
+    scores = scored.reference(prompts, completions, temperature=scored.temperature)
+    return [
+        RehearsalSample(
+            problem_id=problem.problem_id,
+            sample_index=graded.completion.sample_index,
+            prompt_ids=prompt,
+            completion_ids=graded.completion.token_ids,
+            ref_logprobs=logprobs,
+            correct=correct,
+        )
+        for (problem, graded, correct), prompt, logprobs in zip(
+            chosen, prompts, scores, strict=True
+        )
+    ]

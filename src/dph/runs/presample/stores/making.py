@@ -1,0 +1,167 @@
+"""Drawing a store: answers to every prompt, and the distributions at their tokens."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from transformers import PreTrainedModel
+
+from dph._base.files.parts import TableParts
+from dph.model.forward.sharing import Sharing
+from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
+from dph.records import Completion, Problem
+from dph.runs.presample.stores.groups import GROUPS, StoredGroup, groups_of, groups_table
+from dph.runs.presample.stores.next_tokens import Kept, Wanted, kept_distributions
+from dph.runs.presample.stores.trie import AnswerTrie, answer_trie
+
+CHUNK = 32
+"""Prompts between two points at which a killed run can go on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreDraw:
+    """Who draws for a store, and how much of it.
+
+    Attributes:
+        model: the initial policy.
+        encode: the tokens of a prompt.
+        answers: to each prompt.
+        top: likeliest tokens kept at every position; None keeps all.
+    """
+
+    model: PreTrainedModel
+    sampler: Sampler
+    parameters: SamplingParameters
+    encode: Callable[[Problem], tuple[int, ...]]
+    answers: int
+    top: int | None
+    seed: int
+    pad_id: int
+    token_budget: int
+    dtype: str
+    sharing: Sharing = "auto"
+
+
+def drawn_chunks(
+    problems: Sequence[Problem],
+    draw: StoreDraw,
+    parts: TableParts,
+    *,
+    on_progress: Callable[[int], None] | None = None,
+    on_chunk: Callable[[int, pa.Table], None] = lambda _index, _groups: None,
+) -> list[pa.Table]:
+    """The groups of ``problems`` in tables of ``CHUNK`` prompts; finished ones are read again.
+
+    What is drawn depends on (seed, problem, sample index) alone and chunks are always cut alike,
+    so a killed run goes on to the same bytes. ``on_progress`` is called with the number of answers
+    finished since the last call, ``on_chunk`` with the number of a table and the table.
+    """
+    tables = []
+    for index, start in enumerate(range(0, len(problems), CHUNK)):
+        chunk = problems[start : start + CHUNK]
+        table = parts.read(index)
+        if table is None:
+            table = groups_table(_draw(chunk, draw, on_progress))
+            parts.write(index, table)
+        elif on_progress:
+            on_progress(len(chunk) * draw.answers)
+        tables.append(table.cast(GROUPS).combine_chunks())
+        on_chunk(index, tables[-1])
+    return tables
+
+
+def sizes(groups: Sequence[pa.Table]) -> dict[str, int]:
+    """How much a store holds: prompts, answers, their tokens, those cut off, and distributions."""
+    found = [group for table in groups for group in groups_of(table)]
+    return {
+        "prompts": len(found),
+        "answers": sum(len(group.texts) for group in found),
+        "tokens": sum(len(c) for group in found for c in group.completions),
+        "distributions": sum(len(group.token_ids) for group in found),
+        "cut_off": sum(not done for group in found for done in group.finished),
+    }
+
+
+def _draw(
+    problems: Sequence[Problem], draw: StoreDraw, on_progress: Callable[[int], None] | None
+) -> list[StoredGroup]:
+    return with_distributions(problems, drawn_answers(problems, draw, on_progress), draw)
+
+
+def drawn_answers(
+    problems: Sequence[Problem],
+    draw: StoreDraw,
+    on_progress: Callable[[int], None] | None = None,
+) -> list[list[Completion]]:
+    """The answers to every prompt."""
+    requests = [
+        SampleRequest(
+            problem_id=problem.problem_id, prompt_ids=draw.encode(problem), samples=draw.answers
+        )
+        for problem in problems
+    ]
+    return draw.sampler.sample(requests, draw.parameters, seed=draw.seed, on_progress=on_progress)
+
+
+def with_distributions(
+    problems: Sequence[Problem], drawn: Sequence[Sequence[Completion]], draw: StoreDraw
+) -> list[StoredGroup]:
+    """Score each different beginning of answers once, in the first one that goes on from it."""
+    asked = [draw.encode(problem) for problem in problems]
+    tries = [answer_trie([c.token_ids for c in group]) for group in drawn]
+    prompts: list[tuple[int, ...]] = []
+    completions: list[tuple[int, ...]] = []
+    wanted: dict[tuple[int, int], Wanted] = {}
+    for index, (prompt, group, trie) in enumerate(zip(asked, drawn, tries, strict=True)):
+        for completion, path in zip(group, trie.paths, strict=True):
+            new = [t for t, node in enumerate(path[:-1]) if (index, node) not in wanted]
+            for t in new:
+                tokens = tuple(trie.children[path[t]])
+                wanted[index, path[t]] = Wanted(len(prompts), t, tokens)
+            if new:
+                prompts.append(prompt)
+                completions.append(completion.token_ids)
+    kept = kept_distributions(
+        draw.model,
+        prompts,
+        completions,
+        list(wanted.values()),
+        top=draw.top,
+        temperature=draw.parameters.temperature,
+        pad_id=draw.pad_id,
+        token_budget=draw.token_budget,
+        dtype=draw.dtype,
+        sharing=draw.sharing,
+    )
+    found = dict(zip(wanted, kept, strict=True))
+    return [
+        _group(problem, prompt, group, trie, {n: found[index, n] for n in trie.inner})
+        for index, (problem, prompt, group, trie) in enumerate(
+            zip(problems, asked, drawn, tries, strict=True)
+        )
+    ]
+
+
+def _group(
+    problem: Problem,
+    prompt: tuple[int, ...],
+    group: Sequence[Completion],
+    trie: AnswerTrie,
+    kept: Mapping[int, Kept],
+) -> StoredGroup:
+    drawn = {node: dict(zip(k.token_ids, k.logprobs, strict=True)) for node, k in kept.items()}
+    return StoredGroup(
+        problem=problem,
+        prompt_ids=prompt,
+        texts=tuple(c.text for c in group),
+        finished=tuple(c.finished for c in group),
+        completions=tuple(c.token_ids for c in group),
+        ref_logprobs=tuple(
+            tuple(drawn[node][token] for node, token in zip(path, c.token_ids, strict=False))
+            for path, c in zip(trie.paths, group, strict=True)
+        ),
+        token_ids=tuple(k.token_ids for k in kept.values()),
+        logprobs=tuple(np.array(k.logprobs) for k in kept.values()),
+        log_tails=tuple(k.log_tail for k in kept.values()),
+    )

@@ -1,0 +1,177 @@
+"""The prompts of a store: read, chosen or made; those of a test only if it is allowed by name."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from traceback import extract_tb
+
+from dph._base.import_path import is_import_path, load_callable
+from dph._base.randomness import generator
+from dph.errors import DataError, SettingsError
+from dph.recipe import StoreSettings
+from dph.recipe.prompt_file import PromptFileSettings
+from dph.records import Problem
+from dph.runs.presample.stores.words import recombined, same_prompts, with_new_words
+from dph.tasks.problems import load_problems
+
+MADE_FOR_ONE = 3
+"""Prompts that are recombined for each that is wanted, where some will be left out as not new."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What a recipe has already: training problems, evaluation sets by name, the user's modules."""
+
+    train: Sequence[Problem]
+    sets: Mapping[str, Sequence[Problem]]
+    modules: Sequence[Path] = ()
+
+
+def store_prompts(
+    key: str, store: StoreSettings, known: Known, *, seed: int
+) -> tuple[Problem, ...]:
+    """The prompts of a store; ``key`` (``stores.broad``) names it in messages.
+
+    ``beginning`` is one prompt without text, or ``limit`` of them: the caller encodes it as the
+    beginning-of-sequence token.
+
+    Raises:
+        DataError: the file is missing or malformed, no prompt is left, or some are those of an
+            evaluation set that is not named in ``allow_overlap``.
+        SettingsError: a set of ``allow_overlap`` is unknown, or a maker cannot be used.
+    """
+    if store.prompts == "beginning":
+        return tuple(
+            Problem(problem_id=f"beginning-{index:06d}", prompt="")
+            for index in range(store.limit or 1)
+        )
+    if store.prompts == "unlabelled":
+        return spread(file_prompts(key, store, known), store.limit)
+    if store.prompts == "train":
+        chosen: Sequence[Problem] = known.train
+    elif store.prompts == "recombined":
+        chosen = _recombined(key, store, known, seed)
+    else:
+        chosen = _made(key, store, known, seed)
+        require_no_tests(key, chosen, store, known)
+    if store.novel:
+        chosen = with_new_words(chosen, known.train)
+    if not chosen:
+        raise DataError(f"{key}: no prompt is left{_and_new(store)}")
+    return spread(chosen, store.limit)
+
+
+def spread(prompts: Sequence[Problem], limit: int | None) -> tuple[Problem, ...]:
+    """At most ``limit`` of ``prompts``, evenly from beginning to end: files are often in order.
+
+    >>> [p.problem_id for p in spread([Problem(problem_id=c, prompt=c) for c in "abcdef"], 3)]
+    ['a', 'c', 'e']
+    """
+    if limit is None or limit >= len(prompts):
+        return tuple(prompts)
+    return tuple(prompts[index * len(prompts) // limit] for index in range(limit))
+
+
+def file_prompts(key: str, settings: PromptFileSettings, known: Known) -> tuple[Problem, ...]:
+    """The rows of ``file`` that ``only`` and ``novel`` leave.
+
+    Raises:
+        DataError: as ``store_prompts``.
+        SettingsError: ``file`` is not named, or a set of ``allow_overlap`` is unknown.
+    """
+    if settings.file is None:
+        raise SettingsError(f"{key}.file is not named: a file of prompts without answers")
+    chosen = only_rows(key, load_problems(settings.file), settings)
+    require_no_tests(key, chosen, settings, known)
+    if settings.novel:
+        chosen = with_new_words(chosen, known.train)
+    if not chosen:
+        raise DataError(f"{key}: no prompt of {settings.file} is left{_and_new(settings)}")
+    return tuple(chosen)
+
+
+def only_rows(key: str, rows: Sequence[Problem], settings: PromptFileSettings) -> list[Problem]:
+    """The rows whose columns have the values that ``only`` asks for.
+
+    Raises:
+        DataError: no row has such a column, or none has the value.
+    """
+    chosen = list(rows)
+    for column, value in settings.only.items():
+        if not any(column in row.answer for row in rows):
+            raise DataError(f"{key}.only: no row has the column {column!r}")
+        chosen = [row for row in chosen if row.answer.get(column) == value]
+        if not chosen:
+            found = sorted({repr(row.answer.get(column)) for row in rows})[:5]
+            raise DataError(
+                f"{key}.only: no row left has {column} = {value!r}; it is {', '.join(found)} ..."
+            )
+    return chosen
+
+
+def require_no_tests(
+    key: str, prompts: Sequence[Problem], settings: PromptFileSettings, known: Known
+) -> None:
+    """Refuse prompts of evaluation sets, which would be learnt by heart before they are asked.
+
+    Raises:
+        DataError: names the set, how many there are, and the first.
+        SettingsError: ``allow_overlap`` names a set that the recipe does not have.
+    """
+    for name in settings.allow_overlap:
+        if name not in known.sets:
+            sets = ", ".join(known.sets) or "none"
+            raise SettingsError(f"{key}.allow_overlap: there is no set {name!r}; there is: {sets}")
+    for name, problems in known.sets.items():
+        if name in settings.allow_overlap:
+            continue
+        if same := same_prompts(prompts, problems):
+            raise DataError(
+                f"{key}: {len(same)} of {len(prompts)} prompts are prompts of the evaluation set "
+                f"{name!r}, the first is {same[0].problem_id!r}: leave them out, or name the set "
+                f"in {key}.allow_overlap if it is meant"
+            )
+
+
+def _recombined(key: str, store: StoreSettings, known: Known, seed: int) -> list[Problem]:
+    """As many as ``limit``, or as there are prompts to make them from; no tests among them."""
+    rows = only_rows(key, load_problems(store.file), store) if store.file else []
+    require_no_tests(key, rows, store, known)
+    parts = [*known.train, *rows]
+    wanted = store.limit or len(parts)
+    made = recombined(parts, MADE_FOR_ONE * wanted, generator(seed, "recombined"))
+    tests = [p for name, problems in known.sets.items() for p in problems]
+    taken = {p.problem_id for p in same_prompts(made, tests)}
+    left = [problem for problem in made if problem.problem_id not in taken]
+    return with_new_words(left, known.train)[:wanted] if store.novel else left[:wanted]
+
+
+def _made(key: str, store: StoreSettings, known: Known, seed: int) -> list[Problem]:
+    if not is_import_path(store.prompts):
+        raise SettingsError(f"{key}.prompts: {store.prompts!r} is no way to make prompts")
+    maker = load_callable(store.prompts, known.modules)
+    rows = only_rows(key, load_problems(store.file), store) if store.file else []
+    try:
+        returned = maker(tuple(known.train), tuple(rows), seed)
+        made = list(returned) if isinstance(returned, Iterable) else [returned]
+    except Exception as error:
+        # Whatever the user's own code raises, they have to hear of it as a setting, and where.
+        place = extract_tb(error.__traceback__)[-1]
+        raise SettingsError(
+            f"{key}.prompts: {store.prompts!r} raised {type(error).__name__}: {error} "
+            f"({Path(place.filename).name}, line {place.lineno})"
+        ) from error
+    wrong = [problem for problem in made if not isinstance(problem, Problem)]
+    if wrong:
+        raise SettingsError(
+            f"{key}.prompts: {store.prompts!r} has to return Problems, got {wrong[0]!r:.80}"
+        )
+    (most, times), *_ = Counter(p.problem_id for p in made).most_common(1) or [("", 0)]
+    if times > 1:
+        raise SettingsError(f"{key}.prompts: {store.prompts!r} gave the id {most!r} {times} times")
+    return made
+
+
+def _and_new(settings: PromptFileSettings) -> str:
+    return " that has a word which no training prompt has (novel)" if settings.novel else ""

@@ -1,0 +1,129 @@
+"""What each stored answer is worth: with whom it agrees, and whether it is correct."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean
+from typing import Any
+
+import pyarrow as pa
+
+from dph.tasks.agreement.base import consensus_class
+
+VALUES = pa.schema(
+    [
+        ("problem_id", pa.string()),
+        ("sample_index", pa.int32()),
+        ("answer_class", pa.int32()),
+        ("agreement", pa.float64()),
+        ("correct", pa.bool_()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Valued:
+    """An answer's place among those to its prompt.
+
+    Attributes:
+        answer_class: answers of one class agree; None for an answer without a result, and where
+            answers were not compared.
+        agreement: share of the other answers that are of its class; None where not compared.
+        correct: None where there is no gold answer, or it was not asked for.
+    """
+
+    answer_class: int | None
+    agreement: float | None
+    correct: bool | None
+
+
+def valued(
+    classes: Sequence[int | None] | None, correct: Sequence[bool | None] | None, *, answers: int
+) -> list[Valued]:
+    """The values of the answers to one prompt.
+
+    Equation: agreement of answer i = (size of its class - 1) / (answers - 1); 0 without a class.
+
+    >>> [v.agreement for v in valued([0, None, 0], None, answers=3)]
+    [0.5, 0.0, 0.5]
+    """
+    sizes = Counter(classes or ())
+    return [
+        Valued(
+            answer_class=classes[i] if classes else None,
+            agreement=_agreement(classes[i], sizes, answers) if classes else None,
+            correct=correct[i] if correct else None,
+        )
+        for i in range(answers)
+    ]
+
+
+def _agreement(own: int | None, sizes: Mapping[int | None, int], answers: int) -> float:
+    return 0.0 if own is None else (sizes[own] - 1) / max(1, answers - 1)
+
+
+def distinct_agreement(classes: Sequence[int | None], texts: Sequence[str]) -> list[float]:
+    """For every answer the share of the other texts that agree with it.
+
+    An answer that was drawn twice is one witness: that a model often writes the same thing does
+    not make it right, that it comes to the same result in another way may.
+
+    Equation: (texts of its class - 1) / (texts - 1), each text counted once; 0 without a class.
+
+    >>> distinct_agreement([0, 0, 1, 1, None], ["a", "a", "b", "c", ""])
+    [0.0, 0.0, 0.3333333333333333, 0.3333333333333333, 0.0]
+    """
+    sizes = Counter(own for own, _ in set(zip(classes, texts, strict=True)))
+    others = max(1, len(set(texts)) - 1)
+    return [0.0 if own is None else (sizes[own] - 1) / others for own in classes]
+
+
+def values_table(groups: Mapping[str, Sequence[Valued]]) -> pa.Table:
+    """One row for each answer."""
+    rows = [
+        {"problem_id": problem_id, "sample_index": index, **asdict(value)}
+        for problem_id, group in groups.items()
+        for index, value in enumerate(group)
+    ]
+    return pa.Table.from_pylist(rows, schema=VALUES)
+
+
+def values_by_prompt(table: pa.Table) -> dict[str, list[Valued]]:
+    """The values of a table by the id of the prompt, in the order of the answers."""
+    found: dict[str, list[Valued]] = {}
+    for row in table.to_pylist():
+        value = Valued(**{name: row[name] for name in ("answer_class", "agreement", "correct")})
+        found.setdefault(row["problem_id"], []).append(value)
+    return found
+
+
+def agreement_counts(groups: Mapping[str, Sequence[Valued]]) -> dict[str, Any]:
+    """What a manifest says of the values: how far answers agree, and how often on a wrong result.
+
+    The answer that a prompt's agreement stands for is the first of its largest class; the first
+    class wins a tie.
+    """
+    compared = {i: g for i, g in groups.items() if any(v.agreement is not None for v in g)}
+    labelled = {i: g for i, g in groups.items() if any(v.correct is not None for v in g)}
+    leaders = {i: leader for i, g in compared.items() if (leader := _leader(g)) is not None}
+    judged = (leaders[i].correct for i in labelled if i in leaders)
+    checked = [correct for correct in judged if correct is not None]
+    return {
+        "prompts_that_agree": len(leaders) / len(compared) if compared else None,
+        "agreement": _mean(v.agreement for g in compared.values() for v in g),
+        "labelled": len(labelled),
+        "correct": _mean(v.correct for g in labelled.values() for v in g),
+        "agreed_wrong": 1 - sum(checked) / len(checked) if checked else None,
+    }
+
+
+def _leader(group: Sequence[Valued]) -> Valued | None:
+    """The first answer of the largest class, if that holds two or more."""
+    classes = tuple(v.answer_class for v in group)
+    number = consensus_class(classes, range(len(group)))
+    return None if number is None else group[classes.index(number)]
+
+
+def _mean(numbers: Iterator[float | bool | None]) -> float | None:
+    known = [float(number) for number in numbers if number is not None]
+    return fmean(known) if known else None

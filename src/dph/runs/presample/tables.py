@@ -1,0 +1,111 @@
+"""The tables of a pool: their columns, and rows to records and back.
+
+``prompt`` and ``answer`` are JSON, so that chat messages and nested answers survive.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dph.errors import PoolError
+from dph.model.sampler.graded_table import GRADED
+from dph.records import Outcome, Problem
+from dph.runs.presample.grades import Ungradable
+from dph.tasks.problem_columns import problem_columns
+
+EXPLORATION = pa.schema(
+    [
+        ("problem_id", pa.string()),
+        ("prompt", pa.string()),
+        ("answer", pa.string()),
+        ("correct", pa.int32()),
+    ]
+)
+REHEARSAL = pa.schema(
+    [
+        ("problem_id", pa.string()),
+        ("sample_index", pa.int32()),
+        ("prompt_ids", pa.list_(pa.int32())),
+        ("completion_ids", pa.list_(pa.int32())),
+        ("ref_logprobs", pa.list_(pa.float32())),
+        ("correct", pa.int32()),
+    ]
+)
+UNGRADABLE = pa.schema(
+    [("problem_id", pa.string()), ("outcome", pa.string()), ("reason", pa.string())]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RehearsalSample:
+    """A correct answer of the initial policy, and its log-probs (nats) under that policy."""
+
+    problem_id: str
+    sample_index: int
+    prompt_ids: tuple[int, ...]
+    completion_ids: tuple[int, ...]
+    ref_logprobs: tuple[float, ...]
+    correct: int
+
+    def __post_init__(self) -> None:
+        if len(self.completion_ids) != len(self.ref_logprobs) or not self.completion_ids:
+            raise PoolError(
+                f"rehearsal sample of problem {self.problem_id!r}: {len(self.completion_ids)} "
+                f"tokens but {len(self.ref_logprobs)} log-probs"
+            )
+
+
+def write_samples(path: Path, pieces: Sequence[pa.Table]) -> None:
+    """Write one row group for each piece: all of them as one list may pass 2^31 tokens.
+
+    Each piece is laid out anew, so the bytes do not tell which ones came from a file.
+    """
+    with pq.ParquetWriter(path, GRADED, compression="zstd") as writer:
+        for piece in pieces:
+            columns = piece.cast(GRADED).combine_chunks().columns
+            writer.write_table(pa.Table.from_arrays(columns, schema=GRADED))
+
+
+def exploration_table(rows: Sequence[tuple[Problem, int]]) -> pa.Table:
+    """Problems with the number of their correct samples."""
+    plain = [{**problem_columns(problem), "correct": correct} for problem, correct in rows]
+    return pa.Table.from_pylist(plain, schema=EXPLORATION)
+
+
+def rehearsal_table(rows: Sequence[RehearsalSample]) -> pa.Table:
+    """Stored samples."""
+    names = REHEARSAL.names
+    return pa.Table.from_pylist(
+        [{name: getattr(row, name) for name in names} for row in rows], schema=REHEARSAL
+    )
+
+
+def ungradable_table(rows: Sequence[Ungradable]) -> pa.Table:
+    """Problems without a verdict."""
+    names = UNGRADABLE.names
+    return pa.Table.from_pylist(
+        [{name: str(getattr(row, name)) for name in names} for row in rows], schema=UNGRADABLE
+    )
+
+
+def rehearsal_sample(row: dict[str, Any]) -> RehearsalSample:
+    """The sample of a row of ``rehearsal.parquet``."""
+    return RehearsalSample(
+        problem_id=row["problem_id"],
+        sample_index=row["sample_index"],
+        prompt_ids=tuple(row["prompt_ids"]),
+        completion_ids=tuple(row["completion_ids"]),
+        ref_logprobs=tuple(row["ref_logprobs"]),
+        correct=row["correct"],
+    )
+
+
+def ungradable_problem(row: dict[str, Any]) -> Ungradable:
+    """The record of a row of ``ungradable.parquet``."""
+    return Ungradable(
+        problem_id=row["problem_id"], outcome=Outcome(row["outcome"]), reason=row["reason"]
+    )

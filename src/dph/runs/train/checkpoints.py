@@ -1,0 +1,181 @@
+"""Checkpoints: a transformers directory, the optimizer in safetensors, and a little JSON.
+
+    checkpoints/step_000040/
+      config.json model.safetensors tokenizer.json ...   AutoModelForCausalLM reads it
+      adapter_config.json adapter_model.safetensors ...  instead: a run with an adapter
+      optimizer.safetensors                              "<parameter index>.<name>"
+      trainer.json                                       step, position, digest, verifiers
+      recent.parquet                                     of an anchor on recent answers alone
+    checkpoints/best.json                                which of them is the best, where one is
+
+Written to a temporary name and renamed, so whatever is there is whole.
+"""
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from dph._base.files import atomic_path, make_directory, read_json, write_json
+from dph.errors import CheckpointError, DataError, TrainingError
+from dph.model.adapter import save_policy
+from dph.runs.train.checkpoint_places import checkpoints_in_order, step_of
+from dph.runs.train.optimizer_state import save_optimizer
+from dph.runs.train.order import Position
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far training has come; with the weights and the optimizer, all there is to its state.
+
+    ``weights`` are those of anchors that adapt theirs, by name.
+    """
+
+    step: int = 0
+    optimizer_steps: int = 0
+    position: Position = field(default_factory=Position)
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifierVersion:
+    """Which version of which verifier gave the rewards from which step on."""
+
+    name: str
+    version: str
+    first_step: int = 1
+
+
+def save_checkpoint(
+    directory: Path,
+    progress: Progress,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    optimizer: torch.optim.Optimizer,
+    *,
+    digest: str,
+    keep: int,
+    spare: int | None = None,
+    verifiers: Sequence[VerifierVersion] = (),
+    also: Callable[[Path], None] = lambda _: None,
+) -> Path:
+    """Write ``step_NNNNNN``; remove all but the newest ``keep`` checkpoints and that of ``spare``.
+
+    ``also`` writes further files of the state into the directory it is given.
+
+    Raises:
+        TrainingError: the disk is full.
+    """
+    path = make_directory(directory) / f"step_{progress.step:06d}"
+    try:
+        with atomic_path(path) as temporary:
+            temporary.mkdir()
+            save_policy(model, temporary)
+            tokenizer.save_pretrained(temporary)
+            save_optimizer(optimizer, temporary)
+            also(temporary)
+            write_progress(temporary, progress, digest=digest, verifiers=verifiers)
+    except SafetensorError as error:  # its way to say that the disk is full
+        raise TrainingError(f"cannot write the checkpoint {path}: {error}") from error
+    remove_old(directory, keep=keep, spare=spare)
+    return path
+
+
+def write_progress(
+    directory: Path,
+    progress: Progress,
+    *,
+    digest: str,
+    verifiers: Sequence[VerifierVersion] = (),
+) -> None:
+    """Write ``trainer.json``, which says what a checkpoint is of."""
+    _write(directory, _TrainerFile(digest, tuple(verifiers), progress))
+
+
+def remove_old(directory: Path, *, keep: int, spare: int | None = None) -> None:
+    """Remove all checkpoints but the newest ``keep`` and the one of the step ``spare``."""
+    for old in checkpoints_in_order(directory)[:-keep]:
+        if step_of(old) != spare:
+            shutil.rmtree(old)
+
+
+def read_progress(path: Path, *, digest: str) -> Progress:
+    """The progress that a checkpoint holds.
+
+    Raises:
+        CheckpointError: it is damaged, or was made with other settings.
+    """
+    found = _read(path)
+    if found.digest != digest:
+        raise CheckpointError(
+            f"the checkpoint {path} was made with other settings; continue with the recipe in its "
+            "run directory, or train into another one (--out)"
+        )
+    return found.progress
+
+
+def read_verifiers(path: Path) -> tuple[VerifierVersion, ...]:
+    """Which verifiers gave the rewards up to a checkpoint, the first first.
+
+    Raises:
+        CheckpointError: it is damaged.
+    """
+    return _read(path).verifiers
+
+
+def current_verifier(verifiers: Sequence[VerifierVersion]) -> VerifierVersion | None:
+    """The last of them; None where there is none."""
+    return verifiers[-1] if verifiers else None
+
+
+def followed_by(
+    verifiers: Sequence[VerifierVersion], *, name: str, version: str, first_step: int
+) -> tuple[VerifierVersion, ...]:
+    """The verifiers of a run whose steps from ``first_step`` on are rewarded by this one."""
+    last = current_verifier(verifiers)
+    if last is not None and (last.name, last.version) == (name, version):
+        return tuple(verifiers)
+    return (*verifiers, VerifierVersion(name=name, version=version, first_step=first_step))
+
+
+def record_verifier(path: Path, *, name: str, version: str, first_step: int) -> None:
+    """Write into a checkpoint that the run goes on with this verifier.
+
+    Raises:
+        CheckpointError: it is damaged.
+    """
+    found = _read(path)
+    verifiers = followed_by(found.verifiers, name=name, version=version, first_step=first_step)
+    _write(path, replace(found, verifiers=verifiers))
+
+
+@dataclass(frozen=True, slots=True)
+class _TrainerFile:
+    digest: str
+    verifiers: tuple[VerifierVersion, ...]
+    progress: Progress
+
+
+def _read(path: Path) -> _TrainerFile:
+    try:
+        content: dict[str, Any] = dict(read_json(path / "trainer.json"))
+        digest = content.pop("digest")
+        verifiers = tuple(VerifierVersion(**each) for each in content.pop("verifiers", ()))
+        position = Position(**content.pop("position"))
+        return _TrainerFile(digest, verifiers, Progress(**content, position=position))
+    except (DataError, KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"the checkpoint {path} is damaged: {error}") from error
+
+
+def _write(path: Path, content: _TrainerFile) -> None:
+    verifiers = [asdict(each) for each in content.verifiers]
+    made_by = {"digest": content.digest, "verifiers": verifiers}
+    progress = asdict(content.progress)
+    if not progress["weights"]:
+        del progress["weights"]
+    write_json(path / "trainer.json", {**made_by, **progress})

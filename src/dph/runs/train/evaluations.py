@@ -1,0 +1,293 @@
+"""Evaluation during training: drawn between two steps, graded while the next one rolls out.
+
+Nothing here touches the weights, their gradients or a random stream of training: what a sample is
+depends on (``evaluate.seed``, problem, sample index) alone. The same numbers are drawn at every
+step, so that what changes from step to step is the policy, and others than those of ``dph
+evaluate``, so that a checkpoint that was chosen as the best is measured anew at the end.
+
+An evaluation is whole once its rows are in ``progress.parquet``. A run that was killed before that
+draws it again from its checkpoint; rows of steps after the checkpoint are cut off.
+"""
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dph._base.closing import Closing
+from dph._base.randomness import derived_seed
+from dph.errors import CheckpointError
+from dph.model.sampler.base import Sampler
+from dph.model.sampler.graded import DrawnAnswers
+from dph.recipe import EvaluationSettings
+from dph.records import GradedCompletion
+from dph.runs.evaluate.evaluate import EvaluationSet
+from dph.runs.evaluate.progress_file import (
+    PROGRESS,
+    PROGRESS_FILE,
+    Compared,
+    measured_steps,
+    progress_digest,
+    progress_row,
+    read_progress_file,
+    rows_of_step,
+    rows_up_to,
+    write_progress_file,
+)
+from dph.runs.evaluate.progress_summary import best_score, step_metrics_of, step_summary
+from dph.runs.train.drift import drift
+from dph.runs.train.initial_answers import (
+    INITIAL_FILE,
+    Answers,
+    read_initial_answers,
+    write_initial_answers,
+)
+from dph.runs.train.loss_batch import TrainingForward
+from dph.runs.train.metrics import Metrics
+from dph.runs.train.sample_tables import SampleTable, graded_table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What was measured of the policy after ``step``; ``score`` is that of ``keep_best``.
+
+    ``tables`` are for trackers, of answers that were just graded.
+    """
+
+    step: int
+    metrics: Metrics
+    score: float | None
+    tables: Sequence[SampleTable] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DrawnSet:
+    name: str
+    sampled: DrawnAnswers
+    greedy: DrawnAnswers | None
+    compared: Sequence[Compared | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pending:
+    step: int
+    sets: Sequence[_DrawnSet]
+    seconds: float
+    closing: ExitStack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitialPolicy:
+    """The policy before training: what draws from it, and the forward of the policy beside it.
+
+    ``forward`` scores the policy that is trained, and has the initial one as its reference.
+    """
+
+    sampler: Sampler
+    forward: TrainingForward
+
+
+class Evaluations(Closing):
+    """The evaluations of one run; at most one of them is being graded at a time.
+
+    Args:
+        directory: of the run.
+        sets: the problems that are measured, with the policy's sampler.
+        settings: how.
+        digest: of all that the rows depend on but the policy.
+        initial: what the policy is compared with; None: nothing is compared.
+        shown: answers of each set and evaluation that are for a tracker's table.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        sets: Sequence[EvaluationSet],
+        settings: EvaluationSettings,
+        *,
+        digest: str,
+        initial: InitialPolicy | None = None,
+        shown: int = 0,
+    ) -> None:
+        self._path, self._stored_path = directory / PROGRESS_FILE, directory / INITIAL_FILE
+        self._sets, self._settings, self._digest = tuple(sets), settings, digest
+        self._initial, self._shown = initial, shown
+        self._ids = {s.name: [p.problem_id for p in s.problems] for s in sets}
+        self._table = PROGRESS.empty_table()
+        self._stored: Answers | None = None
+        self._pending: _Pending | None = None
+
+    def require_same_settings(self) -> None:
+        """Refuse to add to what was measured in another way.
+
+        Raises:
+            CheckpointError: what was measured so far was measured with other settings.
+            DataError: the file is damaged.
+        """
+        if progress_digest(self._path) not in (None, self._digest):
+            raise CheckpointError(
+                f"{self._path} was measured with other settings ([evaluate], its sets or their "
+                "graders); undo the change, or move the file away to begin another one"
+            )
+
+    def go_on(self, step: int) -> list[Measured]:
+        """Go on at ``step``: cut off what came after it, and measure what is missing up to there.
+
+        Returns:
+            What is known already; the measurement of ``step`` itself may still be graded.
+
+        Raises:
+            DataError: a file is damaged.
+        """
+        whole = read_progress_file(self._path)
+        self._table = rows_up_to(whole, step)
+        if len(self._table) < len(whole):
+            self._write()
+        if self._initial is not None:
+            self._stored = read_initial_answers(self._stored_path, self._ids, digest=self._digest)
+        measured = []
+        lacks_initial = self._is_missing(0) or (self._initial is not None and self._stored is None)
+        if lacks_initial and step and self._initial is not None:
+            self._begin(0, self._initial)
+            measured += self.finish()
+        if (lacks_initial and not step) or (self.is_due(step) and self._is_missing(step)):
+            self.begin(step)
+        elif step in measured_steps(self._table) and step:
+            measured.append(self._measured(step, {}))
+        return measured
+
+    def is_due(self, step: int) -> bool:
+        """After every ``evaluate.every``-th step."""
+        return bool(self._settings.every) and step % self._settings.every == 0
+
+    def begin(self, step: int) -> None:
+        """Draw the answers of the policy after ``step``, and have them graded from now on."""
+        self._begin(step, None)
+
+    def finish(self) -> list[Measured]:
+        """Wait for the verdicts of what was begun, if anything was, and write its rows.
+
+        Raises:
+            VerifierError: the verifier broke; what was begun is given up.
+        """
+        pending, self._pending = self._pending, None
+        if pending is None:
+            return []
+        started = time.perf_counter()
+        with pending.closing:
+            rows = [row for drawn in pending.sets for row in _rows(pending.step, drawn)]
+            tables = [self._table_of(pending.step, one) for one in pending.sets if self._shown]
+        self._keep_initial(pending)
+        table = pa.Table.from_pylist(rows, schema=PROGRESS)
+        before = rows_up_to(self._table, pending.step - 1)
+        after = self._table.slice(len(rows_up_to(self._table, pending.step)))
+        self._table = pa.concat_tables([before, table, after])
+        self._write()
+        drawn = [d for s in pending.sets for d in (s.sampled, s.greedy) if d is not None]
+        sampling = sum(d.sampling_seconds for d in drawn)
+        seconds = {
+            "eval/seconds_sampling": sampling,
+            "eval/seconds_comparing": pending.seconds - sampling,
+            "eval/seconds_waiting": time.perf_counter() - started,
+        }
+        return [replace(self._measured(pending.step, seconds), tables=tables)]
+
+    def close(self) -> None:
+        """Give up what is being graded."""
+        if self._pending is not None:
+            self._pending.closing.close()
+            self._pending = None
+
+    def _begin(self, step: int, instead: InitialPolicy | None) -> None:
+        """``instead`` of the policy that is trained the initial one is measured."""
+        started = time.perf_counter()
+        with ExitStack() as stack:
+            sets = [self._draw(chosen, step, instead, stack) for chosen in self._sets]
+            self._pending = _Pending(
+                step=step,
+                sets=sets,
+                seconds=time.perf_counter() - started,
+                closing=stack.pop_all(),
+            )
+
+    def _draw(
+        self, chosen: EvaluationSet, step: int, instead: InitialPolicy | None, stack: ExitStack
+    ) -> _DrawnSet:
+        draw, during = chosen.draw.counted_together(), self._settings.during
+        if instead is not None:
+            draw = replace(draw, sampler=instead.sampler)
+        seed = derived_seed(self._settings.seed, "evaluation during training")
+        sampled = stack.enter_context(
+            draw.begin(chosen.problems, samples=during.samples, seed=seed)
+        )
+        greedy = None
+        if during.greedy:
+            likeliest = replace(draw, parameters=replace(draw.parameters, greedy=True))
+            greedy = stack.enter_context(likeliest.begin(chosen.problems, samples=1, seed=seed))
+        return _DrawnSet(
+            name=chosen.name,
+            sampled=sampled,
+            greedy=greedy,
+            compared=self._compared(chosen.name, sampled, step, instead),
+        )
+
+    def _compared(
+        self, name: str, drawn: DrawnAnswers, step: int, instead: InitialPolicy | None
+    ) -> Sequence[Compared | None]:
+        if self._initial is None:
+            return [None] * len(drawn.problems)
+        forward = self._initial.forward
+        if instead is not None and forward.reference is not None:
+            forward = replace(forward, model=forward.reference)
+        stored = self._stored[name] if step and self._stored is not None else None
+        return drift(forward, drawn.prompts, self._first(drawn), stored)
+
+    def _first(self, drawn: DrawnAnswers) -> list[list[tuple[int, ...]]]:
+        count = self._settings.during.compared
+        return [[c.token_ids for c in group[:count]] for group in drawn.completions]
+
+    def _keep_initial(self, pending: _Pending) -> None:
+        if pending.step == 0 and self._initial is not None:
+            stored: Answers = {drawn.name: self._first(drawn.sampled) for drawn in pending.sets}
+            write_initial_answers(self._stored_path, stored, self._ids, digest=self._digest)
+            self._stored = stored
+
+    def _is_missing(self, step: int) -> bool:
+        return bool(self._settings.every) and step not in measured_steps(self._table)
+
+    def _table_of(self, step: int, drawn: _DrawnSet) -> SampleTable:
+        greedy = None if drawn.greedy is None else drawn.greedy.rollout().groups
+        return graded_table(
+            drawn.sampled.problems,
+            drawn.sampled.rollout().groups,
+            greedy,
+            name=drawn.name,
+            step=step,
+            most=self._shown,
+            seed=self._settings.seed,
+        )
+
+    def _measured(self, step: int, seconds: Metrics) -> Measured:
+        rows, best_by = rows_of_step(self._table, step), self._settings.best_by
+        summary = step_summary(rows, ks=self._settings.during.k, seed=self._settings.seed)
+        score = None if best_by is None else best_score(summary, best_by)
+        metrics = {**step_metrics_of(summary), **seconds} if summary else {}
+        return Measured(step=step, metrics=metrics, score=score)
+
+    def _write(self) -> None:
+        write_progress_file(self._path, self._table, digest=self._digest)
+
+
+def _rows(step: int, drawn: _DrawnSet) -> list[dict[str, Any]]:
+    sampled = drawn.sampled.rollout().groups
+    greedy: list[GradedCompletion | None] = [None] * len(sampled)
+    if drawn.greedy is not None:
+        greedy = [group[0] for group in drawn.greedy.rollout().groups]
+    return [
+        progress_row(step, drawn.name, group, first, compared)
+        for group, first, compared in zip(sampled, greedy, drawn.compared, strict=True)
+    ]

@@ -1,0 +1,146 @@
+"""Answers that training drew, kept to be read: ``training_samples/step_000040.parquet``.
+
+A file a step, so that a step that is done again replaces its own. Their number is bounded
+(``train.keep_samples``), and so is the room they take: the oldest steps go first.
+"""
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dph._base.files import atomic_path, make_directory
+from dph._base.randomness import generator
+from dph.model.sampler.graded_table import GRADED
+from dph.records import Problem
+from dph.runs.train.collect import Group
+from dph.tasks.problem_columns import problem_columns
+
+logger = logging.getLogger(__name__)
+
+DIRECTORY = "training_samples"
+SCHEMA = 1
+_NAME = re.compile(r"step_(\d{6,})\.parquet")
+_ANSWER = [GRADED.field(name) for name in ("outcome", "reward", "reason", "style")]
+KEPT = pa.schema(
+    [
+        ("step", pa.int32()),
+        ("problem_id", pa.string()),
+        ("prompt", pa.string()),
+        ("answer", pa.string()),
+        ("labelled", pa.bool_()),
+        ("sample_index", pa.int32()),
+        ("text", pa.string()),
+        ("tokens", pa.int32()),
+        ("logprob", pa.float64()),
+        ("finished", pa.bool_()),
+        *_ANSWER,
+    ]
+).with_metadata({b"dph.schema": str(SCHEMA).encode()})
+
+
+class KeptSamples:
+    """Writes the answers of each step of a run.
+
+    Args:
+        directory: of the run.
+        keep: those of so many problems a step, all, or none.
+        megabytes: what all files together may take, 10^6 bytes each; the newest always stays.
+        seed: of the run; with the step it decides whose answers are kept.
+        labelled: the training problems.
+        unlabelled: the prompts of ``[self_consistency]``.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        keep: Literal["all", "none"] | int,
+        megabytes: int,
+        seed: int,
+        labelled: Sequence[Problem],
+        unlabelled: Sequence[Problem],
+    ) -> None:
+        self._directory, self._keep, self._seed = directory / DIRECTORY, keep, seed
+        self._limit, self._told = megabytes * 10**6, False
+        self._problems: dict[bool, Mapping[str, Problem]] = {
+            True: {p.problem_id: p for p in labelled},
+            False: {p.problem_id: p for p in unlabelled},
+        }
+        self._sizes: dict[int, int] = {}
+
+    def go_on(self, step: int) -> None:
+        """Go on after ``step``: files of later steps are of a run that was killed, and go."""
+        self._sizes = {}
+        for found, path in _files(self._directory).items():
+            if found > step:
+                path.unlink()
+            else:
+                self._sizes[found] = path.stat().st_size
+
+    def write(self, groups: Sequence[Group], step: int) -> None:
+        """Keep answers of the groups that a step drew; nothing where it drew none."""
+        if self._keep == "none" or not groups:
+            return
+        rows = [row for group in self._chosen(groups, step) for row in self._rows(group, step)]
+        path = make_directory(self._directory) / f"step_{step:06d}.parquet"
+        with atomic_path(path) as temporary:
+            pq.write_table(pa.Table.from_pylist(rows, schema=KEPT), temporary, compression="zstd")
+        self._sizes[step] = path.stat().st_size
+        self._make_room()
+
+    def _chosen(self, groups: Sequence[Group], step: int) -> list[Group]:
+        if self._keep == "all" or int(self._keep) >= len(groups):
+            return list(groups)
+        order = generator(self._seed, "kept samples", step).permutation(len(groups))
+        return [groups[i] for i in sorted(order[: int(self._keep)])]
+
+    def _rows(self, group: Group, step: int) -> list[dict[str, Any]]:
+        name = group.completions[0].completion.problem_id
+        problem = problem_columns(self._problems[group.labelled][name])
+        return [
+            {
+                "step": step,
+                **problem,
+                "labelled": group.labelled,
+                "sample_index": graded.completion.sample_index,
+                "text": graded.completion.text,
+                "tokens": len(graded.completion.token_ids),
+                "logprob": sum(graded.completion.logprobs),
+                "finished": graded.completion.finished,
+                "outcome": graded.verdict.outcome.value,
+                "reward": graded.verdict.reward,
+                "reason": graded.verdict.reason,
+                "style": graded.style,
+            }
+            for graded in group.completions
+        ]
+
+    def _make_room(self) -> None:
+        while sum(self._sizes.values()) > self._limit and len(self._sizes) > 1:
+            oldest = min(self._sizes)
+            (self._directory / f"step_{oldest:06d}.parquet").unlink(missing_ok=True)
+            del self._sizes[oldest]
+            if not self._told:
+                self._told = True
+                logger.warning(
+                    "answers of step %d and later ones are removed from %s: train.keep_samples_mb "
+                    "= %d is reached",
+                    oldest,
+                    self._directory,
+                    self._limit // 10**6,
+                )
+
+
+def _files(directory: Path) -> dict[int, Path]:
+    """The files of a run by their steps, the oldest first."""
+    found = {
+        int(match[1]): path
+        for path in directory.glob("step_*.parquet")
+        if (match := _NAME.fullmatch(path.name))
+    }
+    return dict(sorted(found.items()))

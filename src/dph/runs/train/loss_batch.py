@@ -1,0 +1,181 @@
+"""The rows of a micro-batch, scored: what the loss is computed from."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from dph.errors import DataError
+from dph.loss.objectives import POLICY, Beside, Buckets, LossBatch, Objective
+from dph.model.forward.buckets import bucket_logprobs
+from dph.model.forward.logprobs import CompletionScores, RowStatistic, completion_scores, spread
+from dph.model.forward.next_tokens import next_tokens
+from dph.model.forward.sharing import Microbatch, Sharing
+from dph.model.modes import autocast
+from dph.runs.presample.distributions import DistributionSample
+from dph.runs.train.rows import PolicyRow, WeightedRow
+from dph.runs.train.targets import TargetBuckets, target_buckets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingForward:
+    """How the policy scores its rows.
+
+    ``reference`` is the initial policy, where a term compares whole distributions with its own.
+    """
+
+    model: PreTrainedModel
+    pad_id: int
+    temperature: float
+    dtype: str
+    token_budget: int
+    max_tokens: int
+    sharing: Sharing = "auto"
+    reference: PreTrainedModel | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredBatch:
+    """A micro-batch for the loss; the model computed ``tokens`` for it."""
+
+    rows: LossBatch
+    beside: Beside
+    tokens: int
+
+
+def scored_batch(
+    rows: Sequence[WeightedRow],
+    batch: Microbatch,
+    forward: TrainingForward,
+    objective: Objective,
+    chosen: Mapping[str, Bool[Tensor, "rows tokens"]],
+) -> ScoredBatch:
+    """Score the rows of ``batch``, with what the terms of ``objective`` need beside log-probs.
+
+    ``chosen`` are the tokens of the whole mini-batch that terms chose, ``batch.rows`` its rows
+    among those.
+    """
+    new = torch.tensor([w.source == POLICY for w in rows])
+    targets, held = _targets(rows)
+    with autocast(forward.model, forward.dtype):
+        statistics = [
+            *_of_policy(rows, new, batch.sharing, forward, objective),
+            *bucket_statistics(targets, held, forward.model),
+        ]
+        scores = completion_scores(
+            forward.model,
+            [w.row.prompt_ids for w in rows],
+            [w.row.completion_ids for w in rows],
+            temperature=forward.temperature,
+            pad_id=forward.pad_id,
+            sharing=batch.sharing,
+            forest=batch.forest,
+            statistics=statistics,
+        )
+    found = iter(scores.statistics)
+    over_vocabulary = {}
+    if objective.vocabulary_penalties:
+        values = next(found).unbind(1) if new.any() else ()
+        over_vocabulary = _by_name(list(objective.vocabulary_penalties), values, new, scores.mask)
+    buckets = None
+    if targets is not None:
+        device = scores.mask.device
+        buckets = Buckets(
+            rows=held.to(device), targets=targets.targets.to(device), logprobs=next(found)
+        )
+    width = scores.mask.shape[1]
+    beside = Beside(
+        over_vocabulary=over_vocabulary,
+        chosen={name: where[batch.rows, :width] for name, where in chosen.items()},
+        buckets=buckets,
+    )
+    return ScoredBatch(rows=_loss_batch(rows, scores), beside=beside, tokens=scores.computed)
+
+
+def _of_policy(
+    rows: Sequence[WeightedRow],
+    new: Bool[Tensor, "rows"],
+    sharing: Sharing,
+    forward: TrainingForward,
+    objective: Objective,
+) -> list[RowStatistic]:
+    """One column for each penalty that sees the distributions of new samples."""
+    penalties = list(objective.vocabulary_penalties.values())
+    if not penalties or not new.any():
+        return []
+    reference = None
+    if objective.reads_reference_tables:
+        if forward.reference is None:
+            raise DataError("a penalty compares with the initial policy, and there is none here")
+        of_policy = [w.row for w in rows if w.source == POLICY]
+        reference = next_tokens(
+            forward.reference,
+            [row.prompt_ids for row in of_policy],
+            [row.completion_ids for row in of_policy],
+            temperature=forward.temperature,
+            pad_id=forward.pad_id,
+            sharing=sharing,
+        )
+
+    def columns(table: Tensor, positions: slice) -> Tensor:
+        other = None if reference is None else reference.logprobs(positions)
+        return torch.stack([p.over_vocabulary(table, other) for p in penalties], dim=1)
+
+    return [RowStatistic(new, columns)]
+
+
+def bucket_statistics(
+    targets: TargetBuckets | None, held: Bool[Tensor, "rows"], model: PreTrainedModel
+) -> list[RowStatistic]:
+    """The policy's log-probs in the buckets of stored distributions, if there are any."""
+    if targets is None:
+        return []
+    ids = targets.ids.to(model.device)
+    return [RowStatistic(held, lambda table, positions: bucket_logprobs(table, ids[positions]))]
+
+
+def _targets(rows: Sequence[WeightedRow]) -> tuple[TargetBuckets | None, Bool[Tensor, "rows"]]:
+    samples = [row for w in rows if isinstance(row := w.row, DistributionSample)]
+    held = torch.tensor([isinstance(w.row, DistributionSample) for w in rows])
+    return target_buckets(samples) if samples else None, held
+
+
+def _by_name(
+    names: Sequence[str],
+    values: Sequence[Tensor],
+    new: Bool[Tensor, "rows"],
+    mask: Bool[Tensor, "rows tokens"],
+) -> dict[str, Tensor]:
+    """The values of the policy's tokens in their places; zeros where it has no row here."""
+    if not values:
+        return dict.fromkeys(names, torch.zeros(mask.shape, device=mask.device))
+    where = mask & new.to(mask.device)[:, None]
+    return {name: spread(column, where) for name, column in zip(names, values, strict=True)}
+
+
+def _loss_batch(rows: Sequence[WeightedRow], scores: CompletionScores) -> LossBatch:
+    """Targets beside the scores; entries that a kind of row does not have are NaN."""
+    old = [w.row.old_logprobs if isinstance(w.row, PolicyRow) else () for w in rows]
+    advantages = [w.row.advantage if isinstance(w.row, PolicyRow) else math.nan for w in rows]
+    device = scores.logprobs.device
+    return LossBatch(
+        logprobs=scores.logprobs,
+        old_logprobs=padded(old, like=scores.logprobs),
+        ref_logprobs=padded([w.row.ref_logprobs or () for w in rows], like=scores.logprobs),
+        mask=scores.mask,
+        advantages=torch.tensor(advantages, device=device),
+        source=torch.tensor([w.source for w in rows], device=device),
+        weights=torch.tensor([w.weight for w in rows], device=device),
+    )
+
+
+def padded(values: Sequence[Sequence[float]], *, like: Tensor) -> Tensor:
+    """Rows of different lengths in the shape of ``like``, NaN where they have nothing."""
+    table = torch.full(like.shape, math.nan, dtype=torch.float32)
+    for index, row in enumerate(values):
+        table[index, : len(row)] = torch.tensor(row, dtype=torch.float32)
+    return table.to(like.device)

@@ -1,0 +1,90 @@
+"""What a run needs beside its actors: the forward of its policy, and who scores for it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from dph.errors import PoolError, SettingsError
+from dph.loss.divergences import DistributionDivergence
+from dph.loss.objectives import Objective
+from dph.recipe import Recipe
+from dph.records import Problem
+from dph.runs.presample.distributions import DistributionSample
+from dph.runs.train.actors import Actors
+from dph.runs.train.kept_samples import KeptSamples
+from dph.runs.train.loss_batch import TrainingForward
+from dph.runs.train.policy_rows import Scorers
+from dph.runs.train.rows import StoredRow
+
+
+def training_forward(recipe: Recipe, actors: Actors, objective: Objective) -> TrainingForward:
+    """The forward of the policy as the recipe asks for it.
+
+    It has the initial policy beside it where a term compares whole distributions with its own.
+    """
+    return TrainingForward(
+        model=actors.policy,
+        pad_id=int(actors.tokenizer.pad_token_id),
+        temperature=recipe.sampling.temperature,
+        dtype=recipe.model.dtype,
+        token_budget=recipe.train.microbatch_tokens,
+        max_tokens=recipe.sampling.max_tokens,
+        sharing=recipe.train.shared_prompts,
+        reference=actors.reference if objective.reads_reference_tables else None,
+    )
+
+
+def scorers(recipe: Recipe, actors: Actors, objective: Objective) -> Scorers:
+    """Who computes old log-probs (``train.old_logprobs``) and those of the initial policy."""
+    wanted = recipe.train.old_logprobs
+    recompute = wanted == "recompute" or (wanted == "auto" and recipe.model.dtype != "float32")
+    return Scorers(
+        old=actors.policy if recompute else None,
+        reference=actors.reference if objective.reads_reference_logprobs else None,
+    )
+
+
+def kept_samples(
+    recipe: Recipe, directory: Path, actors: Actors, problems: Sequence[Problem]
+) -> KeptSamples:
+    """What keeps the answers that the run draws."""
+    unlabelled = actors.self_consistency
+    return KeptSamples(
+        directory,
+        keep=recipe.train.keep_samples,
+        megabytes=recipe.train.keep_samples_mb,
+        seed=recipe.seed,
+        labelled=problems,
+        unlabelled=unlabelled.problems if unlabelled is not None else (),
+    )
+
+
+def require_kinds(objective: Objective, stored: Mapping[str, Sequence[StoredRow]]) -> None:
+    """Refuse stored rows that their anchor can do nothing with.
+
+    Raises:
+        PoolError: an anchor on distributions has answers without, or the other way round.
+    """
+    for name, rows in stored.items():
+        anchor = objective.anchors[name]
+        wanted = isinstance(anchor.divergence, DistributionDivergence)
+        if any(isinstance(row, DistributionSample) != wanted for row in rows):
+            has = "log-probs of tokens alone" if wanted else "distributions"
+            raise PoolError(
+                f"objective.anchors.{name}: the stored answers have {has}, but its divergence is "
+                f"{anchor.divergence!r}: 'distribution_kl' goes with distributions = <store>, the "
+                "others with a pool"
+            )
+
+
+def require_enough(problems: Sequence[Problem], recipe: Recipe) -> None:
+    """Refuse fewer problems than a step needs.
+
+    Raises:
+        SettingsError: there are fewer.
+    """
+    if len(problems) < recipe.labelled_per_step:
+        beside = " beside the unlabelled ones" * recipe.self_consistency.active
+        raise SettingsError(
+            f"train.problems_per_step = {recipe.train.problems_per_step}{beside}, but there are "
+            f"only {len(problems)} problems to explore"
+        )

@@ -1,0 +1,166 @@
+"""The worker's side of the code verifier: programs in, verdicts out.
+
+The worker itself runs no code of a program or of a task. It starts confined processes by its
+sandbox, waits for what a judge says, and compares what scripts print.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dph._processes.sandbox.limits import Limits
+from dph._processes.sandbox.program import NOT_LOADED
+from dph._processes.sandbox.supervisor import Ended, Judged, Sandbox, StepLimits
+from dph._processes.workers.handler import Stage
+from dph.errors import SettingsError
+from dph.records import Outcome
+from dph.tasks.verifiers.code.comparison import first_difference, same_output
+
+IN_ALL = 10.0
+"""How many times the limit of one test all of a program's tests may take."""
+GRACE_SECONDS = 10.0
+"""What the worker may take longer, before it is itself killed."""
+
+Answer = tuple[Outcome, float, str]
+_SLOW_TO_LOAD = (
+    (re.compile(r"\b(?:async|asyncio|unittest)\b"), ("asyncio", "unittest")),
+    (re.compile(r"\b(?:numpy|np)\b"), ("asyncio", "unittest", "numpy")),
+    (re.compile(r"\b(?:pandas|pd)\b"), ("asyncio", "unittest", "numpy", "pandas")),
+)
+"""What texts name, and what is then loaded; each with all before it, so that there are few."""
+
+
+class CodeGrader:
+    """Grades requests ``{"program", "task"}``, or answers ``{"missing": true}`` what is missing.
+
+    ``make_sandbox`` is given the modules to load once for all programs. numpy alone takes half a
+    second, and what is loaded costs each fork: another sandbox, made when a text names it, has it.
+    """
+
+    def __init__(self, make_sandbox: Callable[[Sequence[str]], Sandbox], seconds: float) -> None:
+        self._make_sandbox = make_sandbox
+        self._sandbox = make_sandbox(())
+        self._sandboxes: dict[tuple[str, ...], Sandbox] = {(): self._sandbox}
+        self._limits = StepLimits(each=seconds, in_all=IN_ALL * seconds)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Parts of the confinement that this machine does not offer."""
+        return self._sandbox.missing
+
+    def __call__(self, request: Mapping[str, Any], stage: Stage) -> Any:
+        """Grade one program: (outcome, reward, reason)."""
+        if "missing" in request:
+            return list(self.missing)
+        stage("program", self._limits.in_all + GRACE_SECONDS)
+        task = request["task"]
+        self._sandbox = self._sandbox_for(task, request["program"])
+        if task["scripts"]:
+            return self._grade_script(request["program"], task)
+        around = {"prefix": task["prefix"], "entry_point": task["entry_point"]}
+        judged = self._sandbox.run_tests(
+            {"source": request["program"], **around},
+            {n: task[n] for n in ("setup", "tests", "calls", "entry_point", "prefix")},
+            self._limits,
+            solution={"source": task["same_as"], **around} if task["same_as"] else None,
+        )
+        return _verdict_of(judged, self._limits)
+
+    def _sandbox_for(self, task: Mapping[str, Any], program: str) -> Sandbox:
+        """The sandbox that has loaded what the texts name."""
+        texts = [task["prefix"], task["setup"], *task["tests"], task["same_as"], program]
+        needed: tuple[str, ...] = ()
+        for name, modules in _SLOW_TO_LOAD:
+            needed = modules if any(map(name.search, texts)) else needed
+        if needed not in self._sandboxes:
+            self._sandboxes[needed] = self._make_sandbox(needed)
+        return self._sandboxes[needed]
+
+    def _grade_script(self, source: str, task: Mapping[str, Any]) -> Answer:
+        source, left = f"{task['prefix']}{source}", self._limits.in_all
+        total = len(task["scripts"])
+        for number, case in enumerate(task["scripts"], start=1):
+            expected = case.get("stdout")
+            if expected is None:
+                expected = self._printed(f"{task['prefix']}{task['same_as']}", case["stdin"])
+            if isinstance(expected, tuple):
+                return Outcome.BAD_GOLD, 0.0, f"the other program: {expected[1]}"
+            seconds = min(self._limits.each, left)
+            ended = self._sandbox.run_script(source, case["stdin"], seconds=seconds)
+            left -= ended.seconds
+            if failed := _script_failure(ended, expected, seconds):
+                outcome, reason = failed
+                return outcome, 0.0, f"test {number} of {total}: {reason}"
+            if left <= 0 and number < total:
+                return _late(f"all tests took over {self._limits.in_all:g} s")
+        return Outcome.CORRECT, 1.0, ""
+
+    def _printed(self, solution: str, stdin: str) -> str | tuple[Outcome, str]:
+        """What a solution prints, or how it fails."""
+        ended = self._sandbox.run_script(solution, stdin, seconds=self._limits.each)
+        printed = ended.output.decode("utf-8", "replace")
+        return _script_failure(ended, printed, self._limits.each) or printed
+
+
+_ONE_OF_THEM = ("system calls", "namespaces")
+
+
+def make_code_grader(options: Mapping[str, Any]) -> CodeGrader:
+    """The worker's handler; ``options`` are ``seconds``, ``limits`` and ``without``.
+
+    Raises:
+        SettingsError: this machine offers too little to run programs of others.
+    """
+
+    def make(preload: Sequence[str]) -> Sandbox:
+        limits = Limits(**options["limits"])
+        return Sandbox(limits, without=options["without"], preload=preload)
+
+    grader = CodeGrader(make, options["seconds"])
+    missing = grader.missing
+    lacking = [each for each in _ONE_OF_THEM if any(m.startswith(each) for m in missing)]
+    if len(lacking) == len(_ONE_OF_THEM):
+        raise SettingsError(
+            f"nothing would keep programs from other processes here: {', '.join(missing)}; "
+            "one of the filter of system calls (seccomp) and namespaces is needed"
+        )
+    return grader
+
+
+def _script_failure(ended: Ended, expected: str, seconds: float) -> tuple[Outcome, str] | None:
+    """What is wrong with a run, None if nothing is."""
+    said = ended.errors.splitlines()[-1][:300] if ended.errors else ""
+    if ended.over_output:
+        return Outcome.OVER_LIMIT, "it printed too much"
+    if ended.code is None or ended.code in _OUT_OF_TIME:
+        return Outcome.TIMED_OUT, f"killed after {seconds:g} s"
+    if ended.code == NOT_LOADED:
+        return Outcome.INVALID, said
+    if ended.code:
+        how = f"exit code {ended.code}" if ended.code > 0 else f"killed by signal {-ended.code}"
+        outcome = Outcome.OVER_LIMIT if said.startswith("MemoryError") else Outcome.WRONG
+        return outcome, f"{how}: {said}" if said else how
+    printed = ended.output.decode("utf-8", "replace")
+    if not same_output(printed, expected):
+        return Outcome.WRONG, first_difference(printed, expected)
+    return None
+
+
+_OUT_OF_TIME = (-24, -9)
+"""SIGXCPU, or the kernel's SIGKILL after it."""
+
+
+def _verdict_of(judged: Judged, limits: StepLimits) -> Answer:
+    if judged.outcome is not None:
+        return judged.outcome, float(judged.outcome is Outcome.CORRECT), judged.reason
+    if judged.stage == "setup":
+        return Outcome.BAD_GOLD, 0.0, f"the setup {'took too long' if judged.late else 'died'}"
+    where = "while it was loaded" if judged.stage == "load" else "in a test"
+    if judged.late:
+        return _late(f"killed {where}: over {limits.each:g} s, or {limits.in_all:g} s in all")
+    # The judge died over what the program gave it: too deep, too large.
+    return Outcome.WRONG, 0.0, f"its values ended the tests {where}"
+
+
+def _late(reason: str) -> Answer:
+    return Outcome.TIMED_OUT, 0.0, reason

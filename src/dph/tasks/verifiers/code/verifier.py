@@ -1,0 +1,126 @@
+"""The code verifier: a response is right if its program passes the problem's tests."""
+
+import platform
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from dph._base.closing import Closing
+from dph._processes.sandbox.limits import Limits
+from dph._processes.workers.pool import WorkerPool
+from dph._processes.workers.verdicts import verdict_of
+from dph.errors import SettingsError
+from dph.records import Outcome, Problem, TimedVerdict, Verdict
+from dph.tasks.verifiers.code.extraction import extract_program
+from dph.tasks.verifiers.code.handler import GRACE_SECONDS, IN_ALL
+from dph.tasks.verifiers.code.task import CodeTask, parse_task
+
+MEMORY_MB = 1000
+_NO_PROGRAM = Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason="no program in the response")
+
+
+@dataclass(frozen=True, slots=True)
+class CodePair:
+    """A task and a program."""
+
+    task: CodeTask
+    program: str
+
+
+class CodeVerifier(Closing):
+    """Runs a response's Python program against the tests of its problem, in confined processes.
+
+    A problem's answer has the fields of dph.tasks.verifiers.code.task. The program runs in one
+    process, the tests in another, which sees nothing of it but values; a script's output is
+    compared here.
+
+    Args:
+        workers: number of worker processes, each of which runs one program at a time.
+        timeout: seconds for one test, for loading the program, and for the setup; ten times that
+            for all of them.
+        memory_mb: address space of a process in units of 10^6 bytes, the interpreter's included.
+        without: parts of the confinement to leave out, of dph._processes.sandbox.confinement.PARTS.
+
+    Attributes:
+        missing: what this machine does not offer of the confinement; docs/graders.md says what
+            that means.
+
+    Raises:
+        SettingsError: a number is out of range, or this is not Linux.
+    """
+
+    name = "code"
+    version = "2"
+
+    def __init__(
+        self,
+        *,
+        workers: int = 1,
+        timeout: float = 5.0,
+        memory_mb: int = MEMORY_MB,
+        without: Collection[str] = (),
+    ) -> None:
+        if not 0 < timeout < 1e5:
+            raise SettingsError(f"timeout must lie in (0, 100000) seconds, got {timeout}")
+        limits = Limits(memory_bytes=memory_mb * 1_000_000)
+        self.settings: Mapping[str, Any] = {
+            "timeout": float(timeout),
+            "limits": asdict(limits),
+            "python": ".".join(platform.python_version_tuple()[:2]),
+        }
+        self._pool = WorkerPool(
+            handler="dph.tasks.verifiers.code.handler:make_code_grader",
+            options={"seconds": timeout, "limits": asdict(limits), "without": sorted(without)},
+            workers=workers,
+            timeout=IN_ALL * timeout + GRACE_SECONDS,
+        )
+        if reason := self._pool.start():
+            self.close()
+            raise SettingsError(f"the code verifier cannot be used: {reason}")
+        (reply,) = self._pool.run([{"missing": True}])
+        self.missing: tuple[str, ...] = tuple(reply.value)
+
+    def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
+        """One verdict for each pair, in order.
+
+        Raises:
+            DataError: a problem's tests are missing or malformed.
+            VerifierError: a worker failed.
+        """
+        verdicts = [_NO_PROGRAM] * len(problems)
+        pairs: dict[int, CodePair] = {}
+        for index, (problem, response) in enumerate(zip(problems, responses, strict=True)):
+            task = parse_task(problem.answer, f"problem {problem.problem_id!r}")
+            if (program := program_of(response, task)) is not None:
+                pairs[index] = CodePair(task, program)
+        for index, judged in zip(pairs, self.judge(list(pairs.values())), strict=True):
+            verdicts[index] = judged.verdict
+        return verdicts
+
+    def judge(self, pairs: Sequence[CodePair]) -> list[TimedVerdict]:
+        """A verdict for each task and program, in order.
+
+        Raises:
+            VerifierError: a worker failed; not: a program did.
+        """
+        requests = [
+            {"program": pair.program, "task": asdict(_readable(pair.task))} for pair in pairs
+        ]
+        return [
+            TimedVerdict(verdict_of(reply, verifier=self.name, subject=pair.program), reply.seconds)
+            for reply, pair in zip(self._pool.run(requests), pairs, strict=True)
+        ]
+
+    def close(self) -> None:
+        """Stop the worker processes. Closing twice is harmless."""
+        self._pool.close()
+
+
+def _readable(task: CodeTask) -> CodeTask:
+    """The task with the program of the response that it compares with."""
+    return replace(task, same_as=program_of(task.same_as, task) or task.same_as)
+
+
+def program_of(response: str, task: CodeTask) -> str | None:
+    """The program of a response to a task, None if there is none."""
+    return extract_program(response, entry_point=task.entry_point, prefix=bool(task.prefix))

@@ -1,0 +1,232 @@
+"""The child's side of the verifier ``math``: find the answer, try what is cheap, then sympy."""
+
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from dph._processes.workers.bounded_cache import BoundedCache
+from dph._processes.workers.handler import Stage
+from dph._processes.workers.memory_limit import limit_address_space
+from dph._processes.workers.verdicts import GOLD_STAGE
+from dph.records import Outcome
+from dph.tasks.verifiers.math.answer import LONGEST_ANSWER, Place, find_answer, has_box, last_boxes
+from dph.tasks.verifiers.math.expression import Reading, read_latex, read_text, readings_equal
+from dph.tasks.verifiers.math.number import (
+    contradicts_itself,
+    notations_differ,
+    numbers_equal,
+    read_number,
+    same_in_base,
+)
+from dph.tasks.verifiers.math.spelling import clean_answer, same_spelling, trim_answer
+from dph.tasks.verifiers.math.units import amounts, units_differ, without_unit
+
+ANSWER_STAGE = "answer"
+
+_LONGEST_TEXT = 50_000
+_DEEPEST = 50
+_CHOICE = re.compile(r"\(?([A-J])\)?(?:[.:)].*)?", re.DOTALL)
+_CHOICE_GOLD = re.compile(r"\(?([A-J])\)?")
+_SET = re.compile(r"\\\{.*,.*\\\}", re.DOTALL)
+_TUPLE = re.compile(r"\(.*,.*\)", re.DOTALL)
+_LETTER = re.compile(r"\(?([A-Za-z])\)?")
+_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
+_PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{4,}")
+_SENTENCE = 4
+_BRACKETS = re.compile(r"[{}()\[\]]")
+
+Judgement = tuple[str, str]
+ReadGold = Callable[[str], Reading]
+
+_CORRECT: Judgement = (Outcome.CORRECT, "")
+_NOTHING: Judgement = (Outcome.NO_ANSWER, "no answer was found in the response")
+
+
+class _BadGoldError(Exception):
+    """The gold is known to be bad."""
+
+
+class MathGrader:
+    """Grades requests ``{"response", "gold"}``; answers ``[outcome, reward, reason]``.
+
+    ``bad_gold`` and ``gold_seconds`` are those of dph.tasks.verifiers.gold_judge.
+
+    Args:
+        phrases: final-answer phrases, lower case.
+        any_expression: whether the last expression counts where there is no box and no phrase.
+    """
+
+    def __init__(self, *, phrases: Sequence[str], any_expression: bool) -> None:
+        self._phrases = tuple(phrases)
+        self._any_expression = any_expression
+        self._golds: BoundedCache[str, Reading] = BoundedCache(4096)
+        self._judged: BoundedCache[tuple[str, str], Judgement] = BoundedCache(16384)
+
+    def __call__(self, request: Mapping[str, Any], stage: Stage) -> tuple[str, float, str]:
+        """Grade one response. ``stage`` tells the parent what is being read."""
+        # Whatever sympy raises on the way is the answer's doing, not the verifier's.
+        try:
+            read_gold = partial(self._read_gold, request, stage)
+            outcome, reason = self._grade(request["response"], request["gold"], read_gold)
+        except _BadGoldError as error:
+            outcome, reason = Outcome.BAD_GOLD, str(error)
+        except Exception as error:  # noqa: BLE001
+            outcome, reason = Outcome.INVALID, f"{type(error).__name__}: {error}"[:200]
+        return outcome, float(outcome == Outcome.CORRECT), reason
+
+    def _grade(self, response: str, given: str, read_gold: ReadGold) -> Judgement:
+        gold = gold_answer(given)
+        if reason := _too_large(gold):
+            return Outcome.BAD_GOLD, f"the gold answer is {reason}"
+        found = find_answer(response, self._phrases)
+        if found is None:
+            if has_box(response):
+                return Outcome.NO_ANSWER, "the box is not closed"
+            return self._judge_text(response, gold, read_gold) if self._any_expression else _NOTHING
+        parts = [trim_answer(part) for part in found.parts]
+        if len(parts) > 1 and all(self._judge(part, gold, read_gold) == _CORRECT for part in parts):
+            return _CORRECT
+        answer = ", ".join(parts)
+        if found.place is Place.PHRASE and _WORD.search(answer):
+            return judge_cheaply(answer, gold) or self._judge_text(found.context, gold, read_gold)
+        return self._judge(answer, gold, read_gold)
+
+    def _judge(self, answer: str, gold: str, read_gold: ReadGold) -> Judgement:
+        """Judge an answer that stands alone."""
+        judgement = judge_cheaply(answer, gold) or self._judged.get((answer, gold))
+        if judgement is None and max(_prose_words(answer), _prose_words(gold)) >= _SENTENCE:
+            return _wrong(answer, gold)
+        if judgement is None:
+            judgement = self._compare(read_latex, answer, gold, read_gold)
+            self._judged.put((answer, gold), judgement)
+        return judgement
+
+    def _judge_text(self, text: str, gold: str, read_gold: ReadGold) -> Judgement:
+        """Judge the answer that math-verify finds in running text."""
+        return self._compare(read_text, text[-_LONGEST_TEXT:], gold, read_gold)
+
+    def _compare(
+        self, read: Callable[[str], Reading], answer: str, gold: str, read_gold: ReadGold
+    ) -> Judgement:
+        wanted = read_gold(gold)
+        reading = read(answer)
+        if not reading.values:
+            return _NOTHING
+        if readings_equal(reading, wanted):
+            return _CORRECT
+        return _wrong(answer if read is read_latex else _text_of(reading), gold)
+
+    def _read_gold(self, request: Mapping[str, Any], stage: Stage, gold: str) -> Reading:
+        if reason := request.get("bad_gold"):
+            raise _BadGoldError(reason)
+        reading = self._golds.get(gold)
+        if reading is None:
+            if seconds := request.get("gold_seconds"):
+                stage(GOLD_STAGE, seconds)
+            else:
+                stage(GOLD_STAGE)
+            reading = read_latex(gold)
+            self._golds.put(gold, reading)
+            stage(ANSWER_STAGE)
+        return reading
+
+
+def make_math_grader(options: Mapping[str, Any]) -> MathGrader:
+    """The worker's handler: ``phrases``, ``any_expression`` and ``memory_bytes``."""
+    limit_address_space(options["memory_bytes"])
+    # It warns that its time limits are off, which they are meant to be.
+    logging.getLogger("math_verify").setLevel(logging.ERROR)
+    return MathGrader(phrases=options["phrases"], any_expression=options["any_expression"])
+
+
+def gold_answer(gold: str) -> str:
+    r"""The gold answer itself: what its boxes hold, if it has any, trimmed.
+
+    >>> gold_answer(r"$\boxed{1}\boxed{2}$"), gold_answer("$ 5 $")
+    ('1, 2', '5')
+    """
+    return trim_answer(", ".join(last_boxes(gold)) or gold)
+
+
+def judge_cheaply(answer: str, gold: str) -> Judgement | None:
+    """Judge two trimmed answers without sympy; None if that takes more.
+
+    The same spelling is right. Numbers, letters of choices, and units that differ are decided here.
+    """
+    if not answer:
+        return Outcome.NO_ANSWER, "the answer is empty"
+    if reason := _too_large(answer):
+        return Outcome.OVER_LIMIT, f"the answer is {reason}"
+    cleaned, wanted = clean_answer(answer), clean_answer(gold)
+    if same_spelling(cleaned) == same_spelling(wanted):
+        return _CORRECT
+    if contradicts_itself(cleaned):
+        return _wrong(answer, gold)
+    equal = _numbers_equal(cleaned, wanted)
+    if equal is None:
+        equal = _letters_equal(same_spelling(cleaned), same_spelling(wanted))
+    if equal is None and same_in_base(cleaned, wanted):
+        equal = True
+    if equal is None and any(
+        differ(cleaned, wanted) for differ in (units_differ, notations_differ, _set_and_tuple)
+    ):
+        equal = False
+    if equal is None:
+        return None
+    return _CORRECT if equal else _wrong(answer, gold)
+
+
+def _numbers_equal(answer: str, gold: str) -> bool | None:
+    """None unless both are numbers, or of one unit; one that the gold does not have is forgiven."""
+    of_one_unit = amounts(answer, gold)
+    one, other = of_one_unit or (answer, gold)
+    wanted = read_number(other)
+    number = read_number(one) if wanted else None
+    if wanted and number is None and of_one_unit is None:
+        number = read_number(without_unit(one))
+    return numbers_equal(number, wanted) if number and wanted else None
+
+
+def _letters_equal(answer: str, gold: str) -> bool | None:
+    """None unless both are letters, or choices by letter; e is not E."""
+    choice, wanted = _CHOICE.fullmatch(answer), _CHOICE_GOLD.fullmatch(gold)
+    if not (choice and wanted):
+        choice, wanted = _LETTER.fullmatch(answer), _LETTER.fullmatch(gold)
+    return choice[1] == wanted[1] if choice and wanted else None
+
+
+def _set_and_tuple(answer: str, gold: str) -> bool:
+    r"""Whether one is ``\{1, 2\}`` and the other ``(1, 2)``, which are the same to math-verify."""
+    return any(
+        _SET.fullmatch(one) and _TUPLE.fullmatch(other)
+        for one, other in ((answer, gold), (gold, answer))
+    )
+
+
+def _prose_words(text: str) -> int:
+    """Long words outside commands; a sentence is met by its spelling alone, no parser reads it."""
+    return len(_PROSE.findall(text))
+
+
+def _text_of(reading: Reading) -> str:
+    """What was found in a text, as it stands there where math-verify says so."""
+    return next((value for value in reading.values if isinstance(value, str)), "the answer found")
+
+
+def _wrong(answer: str, gold: str) -> Judgement:
+    return Outcome.WRONG, f"{answer[:80]!r} is not {gold[:80]!r}"
+
+
+def _too_large(text: str) -> str:
+    """Why a text is not worth reading, or ''."""
+    if not text:
+        return "empty"
+    if len(text) > LONGEST_ANSWER:
+        return f"longer than {LONGEST_ANSWER} characters"
+    depth = deepest = 0
+    for bracket in _BRACKETS.findall(text):
+        depth += 1 if bracket in "{([" else -1
+        deepest = max(deepest, depth)
+    return f"nested deeper than {_DEEPEST}" if deepest > _DEEPEST else ""

@@ -1,0 +1,158 @@
+"""Units of measure: 10 m is not 10 cm, though 10 may stand for either; am is not pm."""
+
+import re
+
+from dph.tasks.verifiers.math.unit_products import dimensions, unit_product
+
+_UNITS = {
+    name: group[0]
+    for group in (
+        line.split()
+        for line in (
+            "mm millimeter millimetre",
+            "cm centimeter centimetre",
+            "m meter metre",
+            "km kilometer kilometre",
+            "in inch inche",
+            "ft foot feet",
+            "yd yard",
+            "mi mile",
+            "mi/h mph",
+            "km/h kph kmh",
+            "mg milligram",
+            "g gram",
+            "kg kilogram",
+            "lb lbs pound",
+            "oz ounce",
+            "ms millisecond",
+            "s sec second",
+            "min minute",
+            "h hr hour",
+            "day",
+            "week",
+            "month",
+            "yr year",
+            "ml mL milliliter millilitre",
+            "L l liter litre",
+            "gal gallon",
+            "cent",
+            "dollar",
+            "deg degree",
+            "rad radian",
+            "am",
+            "pm",
+            "Hz hertz",
+            "kHz kilohertz",
+            "MHz megahertz",
+            "J joule",
+            "kJ kilojoule",
+            "W watt",
+            "kW kilowatt",
+            "eV",
+            "keV",
+            "MeV",
+        )
+    )
+    for name in group
+}
+_LENGTHS = frozenset(("mm", "cm", "m", "km", "in", "ft", "yd", "mi"))
+_TIMES = frozenset(("ms", "s", "min", "h", "day", "week", "month", "yr"))
+_OVER = r"(?: ?/ ?| per | an? )"
+_NAME = rf"[A-Za-z]++(?:{_OVER}[A-Za-z]++)?"
+_TRAILING = re.compile(
+    rf"(?:(?:text|mathrm|rm|mbox)\{{ ?|[ }}])(?P<unit>{_NAME}) ?\}}?"
+    r" ?(?:\^ ?\{? ?(?P<power>-?[0-9]) ?\}?)?$"
+)
+_IN_WORDS = re.compile(rf"(?P<before>.*?[^ ]) (?P<unit>{_NAME})(?P<power> ?\^ ?\{{? ?[0-9] ?\}}?)?")
+
+
+def unit_of(text: str) -> tuple[str, str] | None:
+    r"""The unit that ends a (cleaned) answer and its power, if it is one of the common ones.
+
+    >>> unit_of(r"10 \text{ cm}^2"), unit_of("5 miles per hour"), unit_of("3x")
+    (('cm', '2'), ('mi/h', '1'), None)
+    """
+    found = _TRAILING.search(text[-40:].replace(".", ""))
+    unit = _known(found["unit"]) if found else None
+    return (unit, found["power"] or "1") if found and unit else None
+
+
+def units_differ(answer: str, gold: str) -> bool:
+    r"""Whether both texts end in a common unit, and in different ones.
+
+    Of quotients only speeds are told from each other and from lengths and times: ``J/s`` may be
+    ``W``, and what ends in ``s^{-1}`` may be any of them.
+
+    >>> units_differ("5 m", "5 cm"), units_differ("5 m/s", "5 km/h"), units_differ("5 J/s", "5 W")
+    (True, True, False)
+
+    Products are told from each other by what they measure.
+
+    >>> units_differ("10 m s", "10 s"), units_differ("10 m s", "10 s m")
+    (True, False)
+    """
+    products = unit_product(answer, _UNITS), unit_product(gold, _UNITS)
+    if products[0] is not None and products[1] is not None:
+        if products[0] == products[1]:
+            return False
+        if dimensions(products[0]) != dimensions(products[1]):
+            return True
+    one, other = unit_of(answer), unit_of(gold)
+    if one is None or other is None or one == other:
+        return False
+    if "/" not in one[0] + other[0]:
+        return True
+    return _is_of_motion(answer, one) and _is_of_motion(gold, other)
+
+
+def _is_of_motion(text: str, unit: tuple[str, str]) -> bool:
+    """Whether a unit is a length, a time or one over the other, right after a number."""
+    name, power = unit
+    top, _, bottom = name.partition("/")
+    known = (top in _LENGTHS and bottom in _TIMES) if bottom else top in _LENGTHS | _TIMES
+    return known and power in "12" and _before_unit(text)[-1:].isdigit()
+
+
+def amounts(answer: str, gold: str) -> tuple[str, str] | None:
+    r"""What stands before the unit of either (cleaned) text, where both have the same.
+
+    >>> amounts("5 m/s", r"5 \text{ m/s}"), amounts("5 m", "5 cm"), amounts("5", "5 m")
+    (('5', '5'), None, None)
+    """
+    unit = unit_of(answer)
+    if unit is None or unit != unit_of(gold):
+        return None
+    return _before_unit(answer), _before_unit(gold)
+
+
+def without_unit(text: str) -> str:
+    """A (cleaned) answer without the common unit that ends it in plain words.
+
+    >>> without_unit("5 dollars"), without_unit("5 or 6"), without_unit("5 m/s^2")
+    ('5', '5 or 6', '5')
+    """
+    found = _IN_WORDS.fullmatch(text)
+    unit = _known(found["unit"]) if found else None
+    if found is None or unit is None:
+        return text
+    if found["power"] and not (
+        "/" in unit or unit in _LENGTHS
+    ):  # 3 s^3 is not an amount of seconds
+        return text
+    return found["before"]
+
+
+def _before_unit(text: str) -> str:
+    found = _TRAILING.search(text)
+    return text[: found.start()].rstrip("\\ ,") if found else text
+
+
+def _known(name: str) -> str | None:
+    """The unit of that name, or the quotient of two."""
+    units = [_UNITS.get(word) or _UNITS.get(word.removesuffix("s")) for word in _parts(name)]
+    known = [unit for unit in units if unit is not None]
+    return "/".join(known) if len(known) == len(units) else None
+
+
+def _parts(name: str) -> list[str]:
+    return re.split(_OVER, name)

@@ -1,0 +1,124 @@
+"""When an answer equals the gold for the Qwen2.5-Math evaluation tool; both in its spelling.
+
+Numbers are equal within a relative 1e-4, and a factor of 100 either way is forgiven as percent.
+"""
+
+import re
+
+from dph.tasks.verifiers.qwen.symbolic import is_close, symbolically_equal
+
+_CHOICES = ("A", "B", "C", "D", "E")
+_CHOICE = re.compile(r"\b[ABCDE]\b")
+_BRACKETED = re.compile(r"[(\[].+[)\]]")
+_BRACED_LIST = re.compile(r"\{.*,.*\}")
+_BRACKETS = re.compile(r"[{}()]")
+_MATRIX_BEGIN, _MATRIX_END = r"\begin{pmatrix}", r"\end{pmatrix}"
+
+
+def qwen_equal(answer: str, gold: str) -> bool:
+    r"""Whether the tool takes the answer as equal to the gold.
+
+    >>> qwen_equal("(1,\\frac{4}{2})", "(1,2)"), qwen_equal("500", "5"), qwen_equal("6", "5")
+    (True, True, False)
+    """
+    if answer.strip().lower() == gold.strip().lower():
+        return True
+    if gold in _CHOICES and _choice(answer) == gold:
+        return True
+    numbers = _number(answer), _number(gold)
+    if numbers[0] is not None and numbers[1] is not None:
+        return _numbers_equal(numbers[0], numbers[1])
+    if not answer:
+        return False
+    return _texts_equal(answer.strip(), gold.strip())
+
+
+def _numbers_equal(answer: float, gold: float) -> bool:
+    return any(is_close(answer, reading) for reading in (gold / 100, gold, gold * 100))
+
+
+def _texts_equal(answer: str, gold: str) -> bool:
+    if "pmatrix" in answer and "pmatrix" not in gold:
+        gold = _lists_as_matrices(gold)
+    if _same_but_for_brackets(answer, gold):
+        return True
+    bracketed = _BRACKETED.match(answer) and _BRACKETED.match(gold)
+    if bracketed and _parts_equal(answer[1:-1].split(","), gold[1:-1].split(",")):
+        return True
+    if _is_matrix(answer) and _is_matrix(gold) and _matrices_equal(answer, gold):
+        return True
+    return _equations_equal(answer, gold) or symbolically_equal(answer, gold)
+
+
+def _choice(answer: str) -> str:
+    """The last of the letters A to E that stands alone."""
+    letters = _CHOICE.findall(answer.upper())
+    return letters[-1] if letters else answer.strip().strip(".")
+
+
+def _number(text: str) -> float | None:
+    text = text.replace(",", "")
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    if not text.endswith("%"):
+        return None
+    try:
+        return float(text[:-1].removesuffix("\\")) / 100
+    except ValueError:
+        return None
+
+
+def _bare(text: str) -> str:
+    return _BRACKETS.sub("", text).lower()
+
+
+def _same_but_for_brackets(answer: str, gold: str) -> bool:
+    """Square brackets count, unless the answer has a pair and the gold no round one there."""
+    square = answer.startswith("[") and answer.endswith("]") and not gold.startswith("(")
+    round_ = answer.startswith("(") and answer.endswith(")") and not gold.startswith("[")
+    if square or round_:
+        answer, gold = answer.strip("[]()"), gold.strip("[]()")
+    return _bare(answer) == _bare(gold)
+
+
+def _parts_equal(answer: list[str], gold: list[str]) -> bool:
+    return len(answer) == len(gold) and all(map(qwen_equal, answer, gold))
+
+
+def _is_matrix(text: str) -> bool:
+    return text.startswith(_MATRIX_BEGIN) and text.endswith(_MATRIX_END)
+
+
+def _matrices_equal(answer: str, gold: str) -> bool:
+    rows = [
+        [line.strip().split("&") for line in inside.split(r"\\") if line.strip()]
+        for inside in (
+            text.removeprefix(_MATRIX_BEGIN).removesuffix(_MATRIX_END) for text in (answer, gold)
+        )
+    ]
+    return len(rows[0]) == len(rows[1]) and all(map(_parts_equal, rows[0], rows[1]))
+
+
+def _lists_as_matrices(gold: str) -> str:
+    """``{1,2}`` becomes a column; the tool writes a single backslash between its rows."""
+    columns = (found.strip("{}").replace(",", "\\") for found in _BRACED_LIST.findall(gold))
+    return ", ".join(f"{_MATRIX_BEGIN}{column}{_MATRIX_END}" for column in columns)
+
+
+def _equations_equal(answer: str, gold: str) -> bool:
+    """Two equations by the difference of their sides; ``x=5`` and 5 by the right side."""
+    sides, gold_sides = answer.split("="), gold.split("=")
+    if len(sides) == len(gold_sides) == 2:
+        one, other = _difference(sides), _difference(gold_sides)
+        return symbolically_equal(one, other) or symbolically_equal(f"-({one})", other)
+    if len(sides) == 2 and len(gold_sides) == 1 and len(sides[0].strip()) <= 2:
+        return qwen_equal(sides[1], gold)
+    if len(gold_sides) == 2 and len(sides) == 1 and len(gold_sides[0].strip()) <= 2:
+        return qwen_equal(answer, gold_sides[1])
+    return False
+
+
+def _difference(sides: list[str]) -> str:
+    return f"{sides[0].strip()} - ({sides[1].strip()})"

@@ -1,0 +1,164 @@
+"""The SQL verifier: a response is right if its SQL returns the gold's rows, by one of the rules."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dph._base.closing import Closing
+from dph._processes.workers.pool import WorkerPool
+from dph._processes.workers.verdicts import GOLD_STAGE, verdict_of
+from dph.errors import DataError, SettingsError
+from dph.records import Outcome, Problem, TimedVerdict, Verdict
+from dph.tasks.verifiers.gold_judge import GoldJudge
+from dph.tasks.verifiers.sql.databases import databases_fingerprint
+from dph.tasks.verifiers.sql.executor import SQLLimits, database_state
+from dph.tasks.verifiers.sql.extraction import DEFAULT_SOURCES, SQLSource, extract_sql
+from dph.tasks.verifiers.sql.handler import GRACE_SECONDS
+from dph.tasks.verifiers.sql.rules import sql_rule
+
+_NO_SQL = Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason="no SQL in the response")
+
+
+@dataclass(frozen=True, slots=True)
+class SQLPair:
+    """A predicted statement, the gold statement, and the path of their database.
+
+    ``whole`` says that ``predicted`` is all that was answered: if it is nothing at all, the
+    verdict is NO_ANSWER, or what the official evaluator of the rule makes of it.
+    """
+
+    database: str
+    gold: str
+    predicted: str
+    whole: bool = False
+
+
+class SQLVerifier(Closing):
+    """Runs the gold and the response's SQL on a read-only database in a worker process.
+
+    A problem's answer has ``gold_sql`` and ``database``, the path of the SQLite file.
+
+    Args:
+        databases: where relative paths start; by default the current directory.
+        rule: when two results are equal; a name of dph.tasks.verifiers.sql.rules.RULES.
+        sources: where a statement is looked for in a response, in this order.
+        workers: number of worker processes.
+        timeout: seconds for one statement.
+        limits: the other limits of a statement; its ``seconds`` are ``timeout``.
+
+    Raises:
+        SettingsError: ``rule`` is unknown, or ``workers`` or ``timeout`` is out of range.
+    """
+
+    name = "sql"
+    _handler = "dph.tasks.verifiers.sql.handler:make_sql_grader"
+
+    def __init__(
+        self,
+        *,
+        databases: Path | None = None,
+        rule: str = "bird",
+        sources: Sequence[SQLSource] = DEFAULT_SOURCES,
+        workers: int = 1,
+        timeout: float = 5.0,
+        limits: SQLLimits | None = None,
+    ) -> None:
+        if not 0 < timeout < 1e6:
+            raise SettingsError(f"timeout must be a positive number of seconds, got {timeout}")
+        self.rule = sql_rule(rule).name
+        self.version = f"2 ({rule})"
+        self._databases = (databases or Path()).absolute()
+        self._has_directory = databases is not None
+        self._limits = replace(limits or SQLLimits(), seconds=timeout)
+        self._sources = tuple(sources)
+        self._pool = WorkerPool(
+            handler=self._handler,
+            options=asdict(self._limits) | {"rule": rule},
+            workers=workers,
+            timeout=timeout + GRACE_SECONDS,
+            shared_stage=GOLD_STAGE,
+        )
+        self._judge = GoldJudge(self._pool, seconds=timeout)
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The limits of a statement, where SQL is looked for, and what the databases hold.
+
+        ``databases`` is a fingerprint of all databases below the directory ``databases``: the
+        same wherever that lies. It is made when it is asked for, and a file that has not changed
+        is read once in a process. Without that directory it is '': the paths in the problems are
+        all that is known of their databases.
+        """
+        databases = databases_fingerprint(self._databases) if self._has_directory else ""
+        return {**self.own_settings, "databases": databases}
+
+    @property
+    def own_settings(self) -> Mapping[str, Any]:
+        """The settings but for the databases: the rule, the limits, where SQL is looked for."""
+        limits = {name: value for name, value in asdict(self._limits).items() if name != "seconds"}
+        return {
+            "rule": self.rule,
+            "sources": [str(source) for source in self._sources],
+            "timeout": float(self._limits.seconds),
+            "limits": limits,
+        }
+
+    def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
+        """One verdict for each pair, in order.
+
+        Raises:
+            DataError: a problem has no ``gold_sql`` or ``database``.
+            VerifierError: a worker failed.
+        """
+        verdicts = [_NO_SQL] * len(problems)
+        pairs: dict[int, SQLPair] = {}
+        for index, (problem, response) in enumerate(zip(problems, responses, strict=True)):
+            gold, database = _answer(problem, "gold_sql"), _answer(problem, "database")
+            if found := extract_sql(response, self._sources):
+                pairs[index] = SQLPair(database, gold, found.statement)
+        for index, judged in zip(pairs, self.judge(list(pairs.values())), strict=True):
+            verdicts[index] = judged.verdict
+        return verdicts
+
+    def judge(self, pairs: Sequence[SQLPair]) -> list[TimedVerdict]:
+        """A verdict for each pair of statements, in order.
+
+        Raises:
+            VerifierError: a worker failed; not: a statement did.
+        """
+        paths = {name: self._databases / name for name in {pair.database for pair in pairs}}
+        # The verdict on a gold holds as long as its database stays as it is.
+        states = {name: database_state(path) for name, path in paths.items()}
+        replies = self._judge.run(
+            [
+                {
+                    "database": str(paths[pair.database]),
+                    "gold": pair.gold,
+                    "sql": pair.predicted,
+                    "whole": pair.whole,
+                }
+                for pair in pairs
+            ],
+            golds=[(pair.database, states[pair.database], pair.gold) for pair in pairs],
+        )
+        return [
+            TimedVerdict(
+                verdict_of(reply, verifier=self.name, subject=pair.predicted), reply.seconds
+            )
+            for reply, pair in zip(replies, pairs, strict=True)
+        ]
+
+    def close(self) -> None:
+        """Stop the worker processes. Closing twice is harmless."""
+        self._pool.close()
+
+
+def _answer(problem: Problem, field: str) -> str:
+    value = problem.answer.get(field)
+    if not isinstance(value, str) or not value:
+        raise DataError(
+            f"the sql verifier needs a text {field!r} in problem {problem.problem_id!r}, "
+            f"got {value!r}; its fields are {sorted(problem.answer)}"
+        )
+    return value

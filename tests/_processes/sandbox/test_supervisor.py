@@ -1,0 +1,238 @@
+import json
+import os
+
+import pytest
+
+from dph._processes.sandbox.limits import Limits
+from dph._processes.sandbox.supervisor import Sandbox, StepLimits
+from dph.errors import SettingsError, VerifierError
+from dph.records import Outcome
+from worker_fixtures import children_of
+
+SECONDS = StepLimits(each=20.0, in_all=60.0)
+
+
+@pytest.fixture(scope="module")
+def sandbox():
+    with Sandbox(Limits()) as made:
+        yield made
+
+
+def judged(
+    sandbox, source, tests, *, entry_point="f", setup="", prefix="", calls=(), limits=SECONDS
+):
+    program = {"source": source, "prefix": prefix, "entry_point": entry_point}
+    job = {"setup": setup, "tests": list(tests), "calls": list(calls)}
+    job |= {"entry_point": entry_point, "prefix": prefix}
+    return sandbox.run_tests(program, job, limits)
+
+
+def test_a_script_has_its_input_and_its_output_and_exit_code_come_back(sandbox):
+    source = "import sys\nprint(sys.stdin.read()[::-1])\nprint('x', file=sys.stderr)\nsys.exit(3)"
+    ended = sandbox.run_script(source, "abc\u00e9", seconds=20)
+    assert (ended.code, ended.output.decode(), ended.errors) == (3, "\u00e9cba\n", "x")
+    assert not ended.over_output
+
+
+def test_a_script_is_ended_at_its_time_or_when_it_prints_too_much(sandbox):
+    assert sandbox.run_script("while True: pass", "", seconds=1).code is None
+    ended = sandbox.run_script("print('x' * 10**6)", "", seconds=20, output_bytes=1000)
+    assert (ended.code, ended.over_output) == (None, True)
+    assert sandbox.run_script("print(1)", "", seconds=20).output == b"1\n"
+
+
+def test_programs_are_alike_in_every_process(sandbox):
+    source = "import random\nprint(random.random(), hash('a'), list({'a', 'b', 'c', 'd'}))"
+    first, second = (sandbox.run_script(source, "", seconds=20).output for _ in range(2))
+    assert first == second != b""
+
+
+def test_a_program_finds_no_secret_in_its_environment(monkeypatch):
+    monkeypatch.setenv("API_KEY", "secret")
+    with Sandbox(Limits()) as made:
+        ended = made.run_script("import os\nprint(dict(os.environ))", "", seconds=20)
+    assert b"secret" not in ended.output
+    assert b"PYTHONPATH" not in ended.output
+
+
+# Each row: the program, the tests, and what comes of them.
+JUDGED = {
+    "a generator": ("def f():\n    yield 1\n    yield 2", "assert list(f()) == [1, 2]", "CORRECT"),
+    "an endless generator": (
+        "import itertools\ndef f(): return itertools.count()",
+        "g = f()\nassert [next(g), next(g)] == [0, 1]",
+        "CORRECT",
+    ),
+    "objects of its own": (
+        "class N:\n    def __init__(s, v): s.v, s.n = v, None\n"
+        "def f(n): return n.v + (f(n.n) if n.n else 0)",
+        "a = N(1)\na.n = N(2)\nassert f(a) == 3 and a.n.v == 2",
+        "CORRECT",
+    ),
+    "the text of an object": (
+        "class N:\n    def __str__(s): return 'n'\ndef f(): return N()",
+        "assert str(f()) == 'n'",
+        "CORRECT",
+    ),
+    "a function of the tests": (
+        "def f(g, xs): return sorted(xs, key=g)",
+        "assert f(lambda x: -x, [1, 3, 2]) == [3, 2, 1]",
+        "CORRECT",
+    ),
+    "a function that fails": (
+        "def f(g):\n    try: g(1)\n    except ZeroDivisionError: return 'caught'",
+        "assert f(lambda x: 1 / 0) == 'caught'",
+        "CORRECT",
+    ),
+    "changed in place": ("def f(x): x.sort()", "x = [2, 1]\nf(x)\nassert x == [1, 2]", "CORRECT"),
+    "changed and returned": (
+        "def f(x):\n    x.clear()\n    return x",
+        "x = [2, 1]\nassert f(x) == sorted(x)",
+        "WRONG",
+    ),
+    "an expected exception": (
+        "def f(): raise KeyError('k')",
+        "try:\n    f()\nexcept KeyError: pass\nelse: raise AssertionError",
+        "CORRECT",
+    ),
+    "all exceptions caught": (
+        "import os\ndef f(): os._exit(0)",
+        "try: f()\nexcept BaseException: pass",
+        "WRONG",
+    ),
+    "a coroutine": ("async def f(): return 5", "assert f() == 5", "CORRECT"),
+    "functions of tests": ("def f(x): return x", "def test_a():\n    assert f(1) == 2", "WRONG"),
+    "unittest": (
+        "def f(x): return x",
+        "import unittest\nclass T(unittest.TestCase):\n"
+        "    def test_a(self): self.assertEqual(f(1), 1)\n"
+        "    def test_b(self): self.assertEqual(f(1), 2)",
+        "WRONG",
+    ),
+    "unittest that passes": (
+        "def f(x): return x",
+        "from unittest import TestCase\nclass T(TestCase):\n"
+        "    def test_a(self):\n        with self.assertRaises(TypeError): f()",
+        "CORRECT",
+    ),
+    "a module of its own making": (
+        "class math:\n    isclose = lambda *a: True\ndef f(): return 2",
+        "assert math.isclose(f(), 1)",
+        "WRONG",
+    ),
+    "a name like a built-in": (
+        "def f(): return 1\ndef len(x): return 9",
+        "assert len([f()]) == 1",
+        "CORRECT",
+    ),
+    "tests that end": ("def f(): return 1", "raise SystemExit(0)", "BAD_GOLD"),
+    "tests that end badly": ("def f(): return 1", "raise SystemExit(1)", "WRONG"),
+    "tests that are no Python": ("def f(): return 1", "assert f( == 1", "BAD_GOLD"),
+    "tests that compare keys": ("def f(): return {1: 2}", "assert f()[1] == 2", "CORRECT"),
+}
+
+
+@pytest.mark.parametrize("name", list(JUDGED))
+def test_what_tests_see_of_a_program(name, sandbox):
+    source, tests, outcome = JUDGED[name]
+    found = judged(sandbox, source, [tests])
+    assert found.outcome == outcome, found
+    assert found.reason or outcome == "CORRECT"
+
+
+def test_a_failed_test_is_named_with_its_line_and_the_last_call(sandbox):
+    found = judged(sandbox, "def f(x): return x", ["assert f(1) == 1", "y = 2\nassert f(y) == 3"])
+    assert found.reason == "test 2 of 2: assert f(y) == 3: it does not hold (f(2) gave 2)"
+
+
+def test_calls_are_compared_as_json_and_methods_have_a_new_object_each(sandbox):
+    source = (
+        "class S:\n    n = 0\n    def f(self, x, y=1):\n"
+        "        self.n += 1\n        return (x, y, self.n)"
+    )
+    calls = [
+        {"args": [5], "kwargs": {}, "returns": [5, 1, 1]},
+        {"args": [5], "kwargs": {"y": 2}, "returns": [5, 2, 1]},
+    ]
+    assert judged(sandbox, source, [], calls=calls, entry_point="S.f").outcome is Outcome.CORRECT
+    calls[1]["returns"] = [5, 2, 2]
+    found = judged(sandbox, source, [], calls=calls, entry_point="S.f")
+    assert found.outcome is Outcome.WRONG
+    assert "test 2 of 2: [5, 2, 2] was expected" in found.reason
+
+
+def test_the_setup_is_the_tasks_and_its_stub_never_counts(sandbox):
+    setup = "import math\ndef double(x): return 2 * x\ndef f(x): return double(x)\n"
+    tests = ["assert f(1) == double(math.floor(1.5))"]
+    assert judged(sandbox, "def f(x): return 2", tests, setup=setup).outcome is Outcome.CORRECT
+    assert judged(sandbox, "def double(x): return 0", tests, setup=setup).outcome is Outcome.INVALID
+    assert (
+        judged(sandbox, "def f(x): return 0\ndouble = f", tests, setup=setup).outcome
+        is Outcome.WRONG
+    )
+    assert judged(sandbox, "def f(x): return 2", tests, setup="1 / 0").outcome is Outcome.BAD_GOLD
+
+
+def test_a_step_that_takes_too_long_is_named(sandbox):
+    short = StepLimits(each=1.0, in_all=60.0)
+    late = judged(sandbox, "def f(): pass", [""], setup="while True: pass", limits=short)
+    assert (late.outcome, late.stage, late.late) == (None, "setup", True)
+    late = judged(sandbox, "while True: pass", [""], limits=short)
+    assert (late.stage, late.late) == ("load", True)
+    late = judged(sandbox, "def f():\n    while True: pass", ["f()"], limits=short)
+    assert (late.stage, late.late) == ("test", True)
+
+
+def test_all_steps_together_have_a_limit(sandbox):
+    limits = StepLimits(each=20.0, in_all=2.0)
+    source = "import time\ndef f(): time.sleep(0.5)"
+    assert judged(sandbox, source, ["f()"] * 50, limits=limits).late
+
+
+def test_tests_that_write_no_verdict_are_a_bad_gold(sandbox):
+    tests = ["import os\nos.write(4, b'x' * 100)\nos._exit(0)"]
+    found = judged(sandbox, "def f(): pass", tests)
+    assert found.outcome is Outcome.BAD_GOLD
+
+
+def test_the_limits_are_those_of_each_process(sandbox):
+    with Sandbox(Limits(memory_bytes=200_000_000)) as small:
+        source = "x = bytearray(250_000_000)\nprint(len(x))"
+        assert small.run_script(source, "", seconds=20).errors == "MemoryError"
+        assert sandbox.run_script(source, "", seconds=20).output == b"250000000\n"
+    with pytest.raises(SettingsError, match="at least 64000000 bytes of memory, got 1"):
+        Limits(memory_bytes=1)
+
+
+def test_what_is_written_in_the_private_directory_is_gone_for_the_next_program(sandbox):
+    if sandbox.missing:
+        pytest.skip(f"this machine lacks {', '.join(sandbox.missing)}")
+    write = "import os, tempfile\nos.makedirs('a/b')\nopen('a/b/c', 'w').write('x')\n"
+    listed = "print(os.listdir('.'), os.getcwd() == tempfile.gettempdir())"
+    assert sandbox.run_script(write + listed, "", seconds=20).output == b"['a'] True\n"
+    listed = f"import os, tempfile\n{listed}"
+    assert sandbox.run_script(listed, "", seconds=20).output == b"[] True\n"
+
+
+@pytest.mark.parametrize("part", ["system calls", "files", "namespaces"])
+def test_a_part_that_is_left_out_is_missing_and_programs_run_all_the_same(part):
+    with Sandbox(Limits(), without=(part,)) as made:
+        assert any(each.startswith(f"{part} (left out") for each in made.missing)
+        assert made.run_script("print(5)", "", seconds=20).output == b"5\n"
+        assert judged(made, "def f(): return 1", ["assert f() == 1"]).outcome is Outcome.CORRECT
+
+
+def test_closing_ends_all_processes_and_what_comes_later_is_refused():
+    before = children_of(os.getpid())
+    made = Sandbox(Limits())
+    made.close()
+    made.close()
+    assert children_of(os.getpid()) == before
+    with pytest.raises(VerifierError, match="the process that starts programs is gone"):
+        made.clear()
+
+
+def test_a_reason_is_json_whatever_the_program_sends(sandbox):
+    found = judged(sandbox, "def f(): return '\\ud800' * 5", ["assert f() == 1"])
+    assert found.outcome is Outcome.WRONG
+    assert json.loads(json.dumps(found.reason)) == found.reason

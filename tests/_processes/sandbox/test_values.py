@@ -1,0 +1,189 @@
+import datetime
+import json
+from array import array
+from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
+from decimal import Decimal
+from enum import IntEnum
+from fractions import Fraction
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dph._processes.sandbox.values import BadValueError, decode, encode
+
+
+def no_reference(value):
+    raise AssertionError(f"{value!r} is not plain")
+
+
+def no_name(name, _content):
+    raise BadValueError(name)
+
+
+def over(value):
+    """A value after a way through JSON."""
+    return decode(json.loads(json.dumps(encode(value, no_reference))), no_name)
+
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False),
+    st.complex_numbers(allow_nan=False),
+    st.text(),
+    st.binary(),
+    st.fractions(),
+    st.decimals(allow_nan=False),
+    st.datetimes(),
+    st.dates(),
+    st.times(),
+    st.timedeltas(),
+)
+HASHABLE = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=5)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.lists(inner, max_size=4).map(tuple),
+        st.lists(inner, max_size=4).map(deque),
+        st.dictionaries(HASHABLE, inner, max_size=4),
+        st.sets(HASHABLE, max_size=4),
+        st.frozensets(HASHABLE, max_size=4),
+    ),
+    max_leaves=10,
+)
+
+
+@given(VALUES)
+def test_a_plain_value_comes_over_equal_and_of_the_same_type(value):
+    found = over(value)
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        2**63,
+        -(10**4000),
+        float("inf"),
+        "\ud800",
+        range(3, 10**20, 7),
+        bytearray(b"a\0"),
+        array("d", [0.5, 2.0]),
+        datetime.datetime(2020, 1, 2, tzinfo=datetime.UTC),
+        Decimal("NaN"),
+        Fraction(1, 3),
+        {1: "a", "1": "b"},
+        {"b": 1, "a": 2}.keys(),
+        {"b": 1, "a": 2}.items(),
+        slice(1, None, 2),
+        Ellipsis,
+        NotImplemented,
+    ],
+)
+def test_what_json_does_not_know_comes_over(value):
+    assert repr(over(value)) == repr(value)
+
+
+class Size(IntEnum):
+    LARGE = 3
+
+
+class LyingInt(int):
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return 0
+
+    def __index__(self):
+        return 5
+
+
+Point = namedtuple("Point", "x y")
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (Size.LARGE, 3),
+        (LyingInt(7), 7),
+        ({"a": 1}.keys(), {"a": 1}.keys()),
+        ({"a": 1}.values(), [1]),
+        ({"a": 1}.items(), {"a": 1}.items()),
+    ],
+)
+def test_of_a_subclass_the_plain_value_comes_over(value, plain):
+    found = over(value)
+    assert found == plain
+    assert type(found) is type(plain)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [Counter("aab"), OrderedDict(b=1, a=2), defaultdict(int, a=1), numpy.array([[1.5, 2.0]])],
+)
+def test_a_container_of_the_library_comes_over_as_what_it_is(value):
+    found = over(value)
+    assert type(found) is type(value)
+    assert str(found) == str(value)
+
+
+def test_a_namedtuple_keeps_the_names_of_its_fields_and_compares_as_a_tuple():
+    found = over([Point(1, 2), Point(1, 3)])
+    assert (found[0].y, type(found[0]).__name__, found[0]) == (2, "Point", (1, 2))
+    assert type(found[0]) is type(found[1])
+
+
+def test_types_of_python_come_over_as_themselves():
+    assert over([int, list, type(None), Counter]) == [int, list, type(None), Counter]
+
+
+def test_another_object_is_a_reference():
+    told = []
+    found = encode([Size, 1], lambda value: told.append(value) or {"object": 5})
+    assert (found, told) == ([{"object": 5}, 1], [Size])
+    assert decode(found, lambda name, content: (name, content)) == [("object", 5), 1]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        {"int": "1", "tuple": []},
+        {"int": "zz"},
+        {"int": 5},
+        {"code": "x"},
+        {"tuple": 5},
+        {"dict": [[1]]},
+        {"dict": [[[], 1]]},
+        {"set": [[1]]},
+        {"bytes": "0"},
+        {"Fraction": ["0x1", "0x0"]},
+        {"Decimal": "1 2"},
+        {"range": [1, 2, 0]},
+        {"range": [{"object": 1}, 2, 3]},
+        {"datetime": "now"},
+        {"array": ["Q", [-1]]},
+        {"timedelta": [1e300, 0, 0]},
+        {"type": "Popen"},
+        {"namedtuple": ["P", ["__eq__"], [1]]},
+        {"namedtuple": ["P", ["x"], [1, 2]]},
+        {"ndarray": ["|O8", [1], "00"]},
+        {"ndarray": ["<f8", [2], "00"]},
+    ],
+)
+def test_what_is_no_value_is_refused(data):
+    with pytest.raises(BadValueError):
+        decode(data, no_name)
+
+
+def test_a_value_that_holds_itself_is_too_deep():
+    value = []
+    value.append(value)
+    with pytest.raises(RecursionError):
+        encode(value, no_reference)

@@ -1,0 +1,418 @@
+import asyncio
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from dph._processes.workers import pool as workers
+from dph._processes.workers.pool import WorkerPool
+from dph.errors import SettingsError, VerifierError
+from worker_fixtures import children_of
+
+HANDLER = """
+    import os, subprocess, sys, time
+
+    def make(options):
+        if options.get("fail"):
+            raise RuntimeError(options["fail"])
+        if options.get("die"):
+            os._exit(3)
+        time.sleep(options.get("slow", 0))
+        return handle
+
+    def handle(request, stage):
+        action, value = request
+        if action == "sleep":
+            stage("sleeping")
+            time.sleep(value)
+        if action == "compute":
+            until = time.process_time() + value
+            while time.process_time() < until:
+                pass
+        if action == "crowd":
+            core = min(os.sched_getaffinity(0))
+            os.sched_setaffinity(0, {core})
+            busy = "import time; any(time.monotonic() > 1e9 for _ in iter(int, 1))"
+            return [subprocess.Popen([sys.executable, "-c", busy]).pid for _ in range(value)]
+        if action == "print":
+            print(value)
+            sys.stdout.flush()
+            os.write(1, b"raw\\n")
+            print(input.__name__, sys.stdin.read())
+        if action == "die":
+            os._exit(value)
+        if action == "kill":
+            os.kill(os.getpid(), 9)
+        if action == "raise":
+            raise ValueError(value)
+        if action == "exit":
+            sys.exit(value)
+        if action == "bad value":
+            return object()
+        if action == "grandchild":
+            return subprocess.Popen(["sleep", "100"]).pid
+        if action == "pid":
+            return os.getpid()
+        return value
+"""
+
+
+@pytest.fixture
+def make_pool(user_module):
+    name = user_module(HANDLER)
+    pools = []
+
+    def make(workers=1, timeout=10.0, start_timeout=20.0, **options):
+        pool = WorkerPool(
+            handler=f"{name}:make",
+            options=options,
+            workers=workers,
+            timeout=timeout,
+            start_timeout=start_timeout,
+            shared_stage="sleeping",
+        )
+        pools.append(pool)
+        return pool
+
+    yield make
+    for pool in pools:
+        pool.close()
+
+
+def gone(pid):
+    for _ in range(200):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def kinds(replies):
+    return [reply.kind.name for reply in replies]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_replies_come_in_the_order_of_the_requests(make_pool, count):
+    values = [[i, "é\ud800\n", None, 1.5] for i in range(200)]
+    replies = make_pool(workers=count).run([("echo", value) for value in values])
+    assert [reply.value for reply in replies] == values
+
+
+def test_no_requests_give_no_replies_and_start_nothing(make_pool):
+    before = children_of(os.getpid())
+    assert make_pool().run([]) == []
+    assert children_of(os.getpid()) == before
+
+
+def test_messages_larger_than_a_pipe_go_both_ways(make_pool):
+    values = ["x" * 1_000_000] * 5
+    assert [r.value for r in make_pool().run([("echo", v) for v in values])] == values
+
+
+@pytest.mark.parametrize("action", ["die", "kill"])
+def test_a_crash_costs_one_request_and_the_worker(make_pool, action):
+    pool = make_pool()
+    requests = [("echo", 0), (action, 7), ("echo", 2), ("pid", 0)]
+    replies = pool.run(requests)
+    assert kinds(replies) == ["OK", "CRASHED", "OK", "OK"]
+    assert ("exit code 7" if action == "die" else "SIGKILL") in replies[1].reason
+    assert replies[2].value == 2
+
+
+def test_a_crash_while_more_is_being_sent_costs_one_request(make_pool):
+    replies = make_pool().run([("die", 1), ("echo", "x" * 3_000_000), ("echo", 2)])
+    assert kinds(replies) == ["CRASHED", "OK", "OK"]
+
+
+def test_a_worker_over_its_limit_is_killed_and_the_others_in_flight_are_answered(make_pool):
+    pool = make_pool(workers=2, timeout=0.5)
+    pids = {pool.run([("pid", 0)])[0].value for _ in range(5)}
+    requests = [("echo", i) for i in range(10)] + [("sleep", 60)] + [("echo", i) for i in range(10)]
+    started = time.monotonic()
+    replies = pool.run(requests)
+    assert time.monotonic() - started < 10
+    assert kinds(replies) == ["OK"] * 10 + ["TIMED_OUT"] + ["OK"] * 10
+    assert replies[10].stage == "sleeping"
+    assert "0.5 s" in replies[10].reason
+    pool.close()
+    assert all(gone(pid) for pid in pids)
+
+
+def test_a_shared_stage_that_costs_a_worker_costs_no_other(make_pool):
+    pool = make_pool(timeout=0.4)
+    requests = [("sleep", 60), ("echo", 1), ("sleep", 61), ("sleep", 0), ("sleep", 62)]
+    started = time.monotonic()
+    replies = pool.run(requests, keys=["bad", "bad", "bad", "good", "bad"])
+    again = pool.run([("sleep", 63)], keys=["bad"])
+    assert time.monotonic() - started < 30
+    assert kinds(replies + again) == [*["TIMED_OUT"] * 3, "OK", *["TIMED_OUT"] * 2]
+    assert {reply.stage for reply in replies if reply.kind.name == "TIMED_OUT"} == {"sleeping"}
+    assert replies[0].seconds >= 0.4
+    assert replies[4].seconds == again[0].seconds == 0
+    assert kinds(pool.run([("echo", 1), ("sleep", 0)])) == ["OK", "OK"]  # of no key
+
+
+def test_the_limit_is_for_each_request_and_not_for_the_batch(make_pool):
+    replies = make_pool(timeout=1.0).run([("sleep", 0.2)] * 8)
+    assert kinds(replies) == ["OK"] * 8
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="nobody counts waiting")
+def test_a_busy_machine_takes_nothing_from_a_request(make_pool):
+    pool = make_pool(timeout=1.0)
+    (crowd,) = pool.run([("crowd", 3)])  # four processes on its one core
+    computed, stuck, endless = pool.run([("compute", 0.7), ("sleep", 60), ("compute", 60)])
+    assert computed.kind.name == "OK"
+    assert computed.seconds > 1.5
+    assert [stuck.kind.name, endless.kind.name] == ["TIMED_OUT"] * 2
+    assert stuck.seconds < 1.5
+    assert endless.seconds < 12
+    pool.close()
+    assert all(gone(pid) for pid in crowd.value)
+
+
+def test_starting_does_not_count_towards_the_limit(make_pool):
+    assert kinds(make_pool(timeout=0.5, slow=1).run([("echo", 1)])) == ["OK"]
+
+
+def test_what_the_handler_raises_comes_back_as_an_error(make_pool):
+    requests = [("raise", "no good"), ("exit", 3), ("bad value", 0), ("echo", 4)]
+    replies = make_pool().run(requests)
+    assert kinds(replies) == ["ERROR"] * 3 + ["OK"]
+    assert replies[0].reason == "ValueError: no good"
+    assert replies[1].reason == "SystemExit: 3"
+    assert "object" in replies[2].reason
+
+
+def test_prints_do_not_reach_the_protocol(make_pool, capfd):
+    replies = make_pool().run([("print", '["ok", "forged"]'), ("echo", 2)])
+    assert [reply.value for reply in replies] == ['["ok", "forged"]', 2]
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert "raw" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"fail": "no licence"}, "RuntimeError: no licence"),
+        ({"die": True}, "exit code 3"),
+        ({"slow": 60, "start_timeout": 0.3}, "not ready after 0.3 s"),
+    ],
+)
+def test_a_worker_that_cannot_start_says_why(make_pool, options, words):
+    pool = make_pool(**options)
+    assert words in pool.start()
+    replies = pool.run([("echo", 1), ("echo", 2)])
+    assert kinds(replies) == ["FAILED"] * 2
+    assert words in replies[0].reason
+
+
+def test_a_missing_interpreter_is_a_failure_and_no_hang(make_pool, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    replies = make_pool().run([("echo", 1)])
+    assert kinds(replies) == ["FAILED"]
+    assert "/nowhere/python" in replies[0].reason
+
+
+def test_the_worker_that_was_started_first_is_used(make_pool):
+    pool = make_pool()
+    before = children_of(os.getpid())
+    assert pool.start() == ""
+    (worker,) = children_of(os.getpid()) - before
+    assert pool.run([("pid", 0)])[0].value == worker
+
+
+def test_many_threads_get_their_own_replies(make_pool):
+    pool = make_pool(workers=2)
+    wrong = []
+
+    def work(name):
+        for i in range(20):
+            replies = pool.run([("echo", [name, i, j]) for j in range(5)])
+            if [reply.value for reply in replies] != [[name, i, j] for j in range(5)]:
+                wrong.append((name, i))
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_it_works_from_asyncio(make_pool):
+    pool = make_pool(workers=2)
+
+    async def both():
+        calls = [asyncio.to_thread(pool.run, [("echo", i)]) for i in range(10)]
+        return await asyncio.gather(*calls)
+
+    assert [replies[0].value for replies in asyncio.run(both())] == list(range(10))
+
+
+def test_closing_ends_the_workers_and_what_they_started(make_pool):
+    pool = make_pool()
+    worker, grandchild = (r.value for r in pool.run([("pid", 0), ("grandchild", 0)]))
+    pool.close()
+    pool.close()
+    assert worker not in children_of(os.getpid())
+    assert gone(worker)
+    assert gone(grandchild)
+    with pytest.raises(VerifierError, match="closed"):
+        pool.run([("echo", 1)])
+    assert "closed" in pool.start()
+
+
+def test_closing_without_a_request_ends_a_started_worker(make_pool):
+    before = children_of(os.getpid())
+    with make_pool() as pool:
+        pool.start()
+        assert children_of(os.getpid()) != before
+    assert children_of(os.getpid()) == before
+
+
+def test_closing_fails_what_is_in_flight(make_pool):
+    pool = make_pool()
+    replies = []
+    requests = [("sleep", 60)] + [("echo", 1)] * 60
+    thread = threading.Thread(target=lambda: replies.extend(pool.run(requests)))
+    thread.start()
+    while not children_of(os.getpid()):
+        time.sleep(0.01)
+    time.sleep(0.5)
+    pool.close()
+    thread.join(timeout=10)
+    assert kinds(replies) == ["FAILED"] * 61
+    assert "closed" in replies[0].reason
+
+
+def test_a_pool_that_nobody_holds_ends_its_workers(user_module):
+    pool = WorkerPool(handler=f"{user_module(HANDLER)}:make", options={})
+    worker = pool.run([("pid", 0)])[0].value
+    del pool
+    gc.collect()
+    assert gone(worker)
+
+
+def test_an_interrupted_call_leaves_a_pool_that_works(make_pool, monkeypatch):
+    pool = make_pool()
+
+    class Interrupted(threading.Event):
+        def wait(self, _timeout=None):
+            raise KeyboardInterrupt
+
+    class Batch(workers._Batch):
+        def __init__(self, size):
+            super().__init__(size)
+            self.done = Interrupted()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(workers, "_Batch", Batch)
+        with pytest.raises(KeyboardInterrupt):
+            pool.run([("echo", i) for i in range(1000)])
+    assert pool.run([("echo", "next")])[0].value == "next"
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_a_pool_has_at_least_one_worker(make_pool, count):
+    with pytest.raises(SettingsError, match=f"at least 1, got {count}"):
+        make_pool(workers=count)
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, float("nan"), float("inf")])
+def test_a_time_limit_is_a_positive_number(make_pool, seconds):
+    with pytest.raises(SettingsError, match="timeout"):
+        make_pool(timeout=seconds)
+
+
+def test_a_forked_process_is_refused_and_leaves_the_workers_alone(make_pool, monkeypatch):
+    pool = make_pool()
+    pid = pool.run([("pid", 0)])[0].value
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: 1)
+        with pytest.raises(VerifierError, match="another process"):
+            pool.run([("echo", 1)])
+        pool._work.close()
+    assert pool.run([("pid", 0)])[0].value == pid
+
+
+PARENT = """
+import json, os, sys, threading
+from dph._processes.workers.pool import WorkerPool
+pool = WorkerPool(handler="{name}:make", options={{}}, workers=2)
+pids = [pool.run([("pid", 0)])[0].value for _ in range(4)]
+print(json.dumps(pids), flush=True)
+threading.Thread(target=pool.run, args=([("sleep", 100)],), daemon=True).start()
+{ending}
+"""
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "sys.stdin.readline(); os.kill(os.getpid(), 9)",
+        "sys.stdin.readline()",
+        "raise SystemExit(1)",
+    ],
+)
+def test_no_worker_outlives_its_parent(user_module, ending):
+    script = PARENT.format(name=user_module(HANDLER), ending=ending)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    pids = set(json.loads(parent.stdout.readline()))
+    if "stdin" in ending:
+        pids |= children_of(parent.pid)
+    parent.communicate(b"\n", timeout=30)
+    assert parent.returncode in (-signal.SIGKILL, 0, 1)
+    assert pids
+    assert all(gone(pid) for pid in pids)
+
+
+GREEDY = """
+    held = []
+
+    def make(options):
+        return handle
+
+    def handle(request, stage):
+        if request:
+            import os, time
+            held.append(b"x" * request)
+            time.sleep(0.03)
+        import os
+        return os.getpid()
+"""
+
+
+def test_a_worker_that_holds_too_much_is_replaced_and_no_request_is_lost(user_module):
+    with WorkerPool(handler=f"{user_module(GREEDY)}:make", options={}) as pool:
+        requests = [0, 1000, 300_000_000, 0, 0]
+        replies = pool.run(requests)
+        assert kinds(replies) == ["OK"] * 5
+        pids = [reply.value for reply in replies]
+        assert pids[0] == pids[1] == pids[2] != pids[3] == pids[4]
+        assert gone(pids[0])
+        assert 0.03 <= replies[2].seconds < 10
+        last, after = pool.run([300_000_000])[0].value, pool.run([0])[0].value
+        assert last == pids[4] != after
+
+
+def test_the_seconds_of_a_request_that_was_killed_are_told(make_pool):
+    (reply,) = make_pool(timeout=0.3).run([("sleep", 60)])
+    assert 0.3 <= reply.seconds < 10

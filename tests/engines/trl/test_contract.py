@@ -1,0 +1,151 @@
+"""What we rely on in TRL and transformers; a failure names what moved."""
+
+import inspect
+from dataclasses import fields
+
+import pytest
+import trl
+from packaging.version import Version
+from transformers import Trainer, TrainerCallback
+from trl import GRPOConfig, GRPOTrainer
+
+from dph.engines.trl import DPHConfig, DPHTrainer
+from dph.engines.trl.trainer import METRICS
+from engines.trl.small import even_tokens, make_config, make_trainer
+
+OVERRIDDEN = ("compute_loss", "_calculate_rewards", "_generate_and_score_completions")
+OWN_FIELDS = {field.name for field in fields(DPHConfig)} - {f.name for f in fields(GRPOConfig)}
+
+
+def test_the_version_is_one_that_the_extra_allows():
+    assert Version("1.16") <= Version(trl.__version__) < Version("2"), trl.__version__
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "parameters"),
+    [
+        (GRPOTrainer, "__init__", ("self", "model", "reward_funcs", "args", "train_dataset")),
+        (
+            GRPOTrainer,
+            "compute_loss",
+            ("self", "model", "inputs", "return_outputs", "num_items_in_batch"),
+        ),
+        (
+            GRPOTrainer,
+            "_calculate_rewards",
+            ("self", "inputs", "prompts", "completions", "completion_ids_list"),
+        ),
+        (GRPOTrainer, "_generate_and_score_completions", ("self", "inputs")),
+        (
+            GRPOTrainer,
+            "_get_per_token_logps_and_entropies",
+            ("self", "model", "input_ids", "attention_mask", "logits_to_keep", "batch_size"),
+        ),
+        (GRPOTrainer, "log", ("self", "logs")),
+        (Trainer, "add_callback", ("self", "callback")),
+        (TrainerCallback, "on_train_begin", ("self", "args", "state", "control")),
+    ],
+)
+def test_a_method_begins_with_the_parameters_that_we_pass(owner, name, parameters):
+    found = tuple(inspect.signature(getattr(owner, name)).parameters)
+    moved = f"{owner.__name__}.{name} now takes {found}"
+    assert found[: len(parameters)] == parameters, moved
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("temperature", "seed", "bf16", "fp16", "gradient_accumulation_steps", "num_iterations"),
+        *("epsilon", "epsilon_high", "beta", "scale_rewards", "loss_type"),
+        *("multi_objective_aggregation", "mask_truncated_completions"),
+        *("steps_per_generation", "save_strategy", "save_steps", "max_completion_length"),
+    ],
+)
+def test_a_setting_that_we_read_is_there(name):
+    assert name in {field.name for field in fields(GRPOConfig)}, f"GRPOConfig.{name} is gone"
+
+
+def test_trl_has_not_taken_a_name_of_ours():
+    theirs = {field.name for field in fields(GRPOConfig)}
+    assert not OWN_FIELDS & theirs, f"GRPOConfig now has {OWN_FIELDS & theirs} too"
+
+
+def test_trl_scales_its_loss_for_accumulation_itself():
+    # Else transformers divides the rehearsal term by the number of micro-steps once more.
+    assert GRPOTrainer.loss_is_scaled_for_ga is True, "GRPOTrainer.loss_is_scaled_for_ga moved"
+
+
+def test_only_the_loss_rewards_and_advantages_are_overridden():
+    own = {name for name, value in vars(DPHTrainer).items() if callable(value)}
+    inherited = {name for name in own if hasattr(GRPOTrainer, name)}
+    assert inherited == {"__init__", *OVERRIDDEN}, f"DPHTrainer overrides {inherited}"
+
+
+def test_a_trainer_has_the_attributes_that_we_read_and_none_of_ours(directory):
+    args = GRPOConfig(
+        **{
+            name: getattr(make_config(directory), name)
+            for name in ("output_dir", "use_cpu", "bf16", "num_generations", "report_to")
+        },
+        per_device_train_batch_size=16,
+    )
+    trainer = make_trainer(args, trainer=GRPOTrainer, reward=even_tokens)
+    read = ("accelerator", "model", "processing_class", "state", "temperature", "_metrics")
+    read += ("_logs", "reward_weights", "num_generations", "num_generations_eval")
+    for name in (*read, "max_completion_length"):
+        assert hasattr(trainer, name), f"GRPOTrainer.{name} is gone"
+    assert "train" in trainer._metrics, "GRPOTrainer._metrics has no 'train'"
+    ours = make_trainer(make_config(directory))
+    added = {*vars(ours), *vars(DPHTrainer)} - {*vars(trainer), "__init__", *OVERRIDDEN}
+    for name in ("anchors", "own_advantage", "_rewards", "_micro_steps", "_step_sums"):
+        assert name in added, f"GRPOTrainer now has an attribute {name!r} of its own"
+
+
+def test_the_number_of_micro_steps_is_there_when_the_loss_is_computed(directory):
+    seen = []
+
+    class Watched(DPHTrainer):
+        def compute_loss(self, *arguments, **keywords):
+            seen.append((self.current_gradient_accumulation_steps, self.state.global_step))
+            return super().compute_loss(*arguments, **keywords)
+
+    args = make_config(
+        directory, per_device_train_batch_size=8, gradient_accumulation_steps=2, max_steps=2
+    )
+    make_trainer(args, trainer=Watched).train()
+    assert seen == [(2, 0), (2, 0), (2, 1), (2, 1)], (
+        "Trainer.current_gradient_accumulation_steps or state.global_step moved"
+    )
+
+
+def test_what_we_append_to_its_metrics_reaches_its_log(directory):
+    trainer = make_trainer(make_config(directory, max_steps=1))
+    trainer.train()
+    for name in METRICS:
+        assert name in trainer.state.log_history[0], f"GRPOTrainer.log dropped {name}"
+
+
+def test_advantages_are_made_of_the_rewards_of_all_processes_and_cut_as_we_cut_them():
+    source = inspect.getsource(GRPOTrainer._generate_and_score_completions)
+    for text in (
+        "rewards_per_func = self._calculate_rewards(inputs, prompts, completions, ",
+        "(rewards_per_func * self.reward_weights.to(device).unsqueeze(0)).nansum(dim=1)",
+        "self.accelerator.process_index * len(prompts)",
+        "rewards.view(-1, num_generations)",
+        'self._logs["advantages"].extend(all_process_advantages.tolist())',
+        '"advantages": advantages,',
+    ):
+        assert text in source, f"TRL says {text!r} no longer: read _generate_and_score_completions"
+    rewards = inspect.getsource(GRPOTrainer._calculate_rewards)
+    assert "rewards_per_func = gather(rewards_per_func)" in rewards, "TRL gathers rewards elsewhere"
+
+
+def test_its_loss_types_have_the_denominators_that_we_take_them_for():
+    source = inspect.getsource(GRPOTrainer._compute_loss)
+    for text in (
+        'if self.loss_type in ["grpo", "sapo"]:',
+        'elif self.loss_type == "dr_grpo":',
+        'elif self.loss_type in ["cispo", "dapo", "vespo"]:',
+        'elif self.loss_type in ["grpo", "bnpo", "dr_grpo", "dapo", "luspo"]:',
+    ):
+        assert text in source, f"TRL says {text!r} no longer: read _compute_loss"

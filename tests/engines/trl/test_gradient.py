@@ -1,0 +1,65 @@
+"""The gradient that an optimizer step takes is that of the stated loss."""
+
+import pytest
+import torch
+
+from dph.runs.presample.pool import load_pool
+from dph.runs.train.order import rehearsal_of_step
+from engines.trl.by_hand import TEXTBOOK, Step, gradient_by_hand, record, relative_error
+from engines.trl.processes import run_two_processes
+from engines.trl.small import TEMPERATURE, make_config, make_trainer
+
+EXACT = 1e-6  # a float32 forward against float64
+
+
+def error_of(step, directory, *, divergence="forward_kl", batches=None, eta=0.5):
+    stored = rehearsal_of_step(load_pool(directory / "pool").rehearsal, 7, step.number + 1, seed=42)
+    expected = gradient_by_hand(
+        step.weights,
+        batches or step.batches,
+        stored,
+        divergence=divergence,
+        eta=eta,
+        temperature=TEMPERATURE,
+    )
+    return relative_error(step.gradient, expected)
+
+
+def as_step(values):
+    return Step(**values)
+
+
+@pytest.mark.parametrize("divergence", TEXTBOOK)
+@pytest.mark.parametrize("accumulation", [1, 2, 4])
+def test_the_gradient_is_that_of_the_loss_by_hand(directory, divergence, accumulation):
+    args = make_config(
+        directory,
+        divergence=divergence,
+        per_device_train_batch_size=16 // accumulation,
+        gradient_accumulation_steps=accumulation,
+    )
+    steps = record(make_trainer(args))
+    assert [step.number for step in steps] == [0, 1, 2]
+    errors = [error_of(step, directory, divergence=divergence) for step in steps]
+    assert max(errors) < EXACT
+    # And the term is there to be seen: without it the last gradient would be another one.
+    assert error_of(steps[-1], directory, divergence=divergence, eta=0.0) > 1e-2
+
+
+def test_recomputed_activations_change_nothing(directory):
+    args = make_config(directory, activation_checkpointing=True)
+    errors = [error_of(step, directory) for step in record(make_trainer(args))]
+    assert max(errors) < EXACT
+
+
+@pytest.mark.parametrize("accumulation", [1, 2])
+def test_two_processes_take_the_gradient_of_all_their_rows(directory, accumulation):
+    run_two_processes("ddp_run.py", directory, accumulation)
+    ranks = [torch.load(directory / f"rank{rank}.pt", weights_only=True) for rank in (0, 1)]
+    errors = []
+    for first, second in zip(*ranks, strict=True):
+        step, other = as_step(first), as_step(second)
+        assert all(torch.equal(step.gradient[n], other.gradient[n]) for n in step.gradient)
+        errors.append(error_of(step, directory, batches=step.batches + other.batches))
+    assert len(errors) == 3
+    assert max(errors) < EXACT

@@ -1,0 +1,183 @@
+"""Policy rows and stored rows of a tiny Llama, and their loss by plain autograd."""
+
+import random
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import torch
+
+from dph.model.forward.logprobs import completion_scores
+from dph.model.forward.scoring import score_completions
+from dph.runs.presample.pool import RehearsalSample
+from dph.runs.presample.stores.store import load_store
+from small_stores import bucket_kl_by_hand, write_store_of
+from tiny_models import VOCABULARY, build_model
+
+TEMPERATURE = 0.9
+LOW, HIGH, DUAL = 0.2, 0.28, 3.0
+FAR = 9
+"""Seed of the answers of a second store."""
+
+
+def make_model():
+    """Weights small enough for a float32 gradient to have six digits."""
+    return build_model(initializer_range=0.1)
+
+
+def tokens(rng, longest):
+    return tuple(rng.randrange(3, VOCABULARY) for _ in range(rng.randint(1, longest)))
+
+
+def scored(model, prompts, completions):
+    return score_completions(
+        model,
+        prompts,
+        completions,
+        temperature=TEMPERATURE,
+        pad_id=0,
+        token_budget=512,
+        dtype="float32",
+    )
+
+
+def policy_rows(count, *, seed=0):
+    """Answers with advantages, and log-probs of an older and of a reference policy."""
+    rng = random.Random(seed)
+    prompts = [tokens(rng, 6) for _ in range(count)]
+    completions = [tokens(rng, 8) for _ in range(count)]
+    now = scored(make_model(), prompts, completions)
+    return [
+        SimpleNamespace(
+            prompt_ids=prompt,
+            completion_ids=completion,
+            # Far enough from 0 that some ratios are clipped on either side.
+            old=tuple(v + rng.uniform(-0.5, 0.5) for v in values),
+            reference=tuple(v + rng.uniform(-0.3, 0.3) for v in values),
+            advantage=rng.choice((-1.5, -0.5, 0.7, 1.2)),
+        )
+        for prompt, completion, values in zip(prompts, completions, now, strict=True)
+    ]
+
+
+def stored_samples(count, *, seed=1):
+    """Stored answers whose log-probs are not the policy's any more."""
+    rng = random.Random(seed)
+    prompts = [tokens(rng, 6) for _ in range(count)]
+    completions = [tokens(rng, 8) for _ in range(count)]
+    now = scored(make_model(), prompts, completions)
+    return [
+        RehearsalSample(
+            problem_id=f"s{i}",
+            sample_index=8,
+            prompt_ids=prompts[i],
+            completion_ids=completions[i],
+            ref_logprobs=tuple(v + rng.uniform(-1, 1) for v in now[i]),
+            correct=8,
+        )
+        for i in range(count)
+    ]
+
+
+def broad_samples(*, prompts=2):
+    """Stored answers, three to a prompt, with distributions tilted towards what agrees."""
+    with tempfile.TemporaryDirectory() as directory:
+        store = write_store_of(
+            make_model(), Path(directory) / "store", prompts=prompts, temperature=TEMPERATURE
+        )
+        samples = load_store(store, tilt=4.0)
+    # Every other answer was once likelier than it is now: those are below a floor.
+    return [
+        replace(s, ref_logprobs=tuple(v + 0.1 * (-1) ** i for v in s.ref_logprobs))
+        for i, s in enumerate(samples)
+    ]
+
+
+def broad_loss(model, samples, *, floor=0.0):
+    """Token mean of KL(q || pi) over all stored positions, token by token; see the floor's form."""
+    total, tokens = torch.zeros(()), sum(len(s.completion_ids) for s in samples)
+    for sample in samples:
+        ids = torch.tensor([[*sample.prompt_ids, *sample.completion_ids]])
+        logits = model(input_ids=ids).logits[0, len(sample.prompt_ids) - 1 : -1]
+        table = (logits / TEMPERATURE).log_softmax(-1)
+        now = table[range(len(table)), sample.completion_ids].sum()
+        if floor and now.exp() >= floor * torch.tensor(sample.ref_logprobs).sum().exp():
+            continue
+        total = total + bucket_kl_by_hand(table, sample) / tokens
+    return total
+
+
+def _each(model, rows):
+    scores = completion_scores(
+        model,
+        [row.prompt_ids for row in rows],
+        [row.completion_ids for row in rows],
+        temperature=TEMPERATURE,
+        pad_id=0,
+    )
+    return [scores.logprobs[i, : len(row.completion_ids)] for i, row in enumerate(rows)]
+
+
+def policy_loss(model, rows):
+    """Token mean of the clipped loss with verl's dual clip, row by row and by hand."""
+    terms = []
+    for row, now in zip(rows, _each(model, rows), strict=True):
+        ratio = torch.exp(now - torch.tensor(row.old))
+        loss = torch.maximum(
+            -row.advantage * ratio, -row.advantage * ratio.clamp(1 - LOW, 1 + HIGH)
+        )
+        if row.advantage < 0:
+            loss = torch.minimum(loss, torch.tensor(-row.advantage * DUAL))
+        terms.append(loss)
+    return torch.cat(terms).mean()
+
+
+def own_policy_loss(model, rows, weight):
+    """Token means of -A r without clipping, and of the squared probability."""
+    losses, penalties = [], []
+    for row, now in zip(rows, _each(model, rows), strict=True):
+        losses.append(-row.advantage * torch.exp(now - torch.tensor(row.old)))
+        penalties.append(torch.exp(2 * now))
+    return torch.cat(losses).mean() + weight * torch.cat(penalties).mean()
+
+
+def log_ratios(model, samples):
+    return [
+        now - torch.tensor(sample.ref_logprobs)
+        for sample, now in zip(samples, _each(model, samples), strict=True)
+    ]
+
+
+def stored_loss(model, samples, name):
+    """Token mean of the divergence on stored answers, in its textbook form."""
+    x = torch.cat(log_ratios(model, samples))
+    u = x.exp()
+    match name:
+        case "forward_kl":
+            values = u - 1 - x
+        case "jensen_shannon":
+            values = u * x - (u + 1) * torch.log((u + 1) / 2)
+        case "alpha":
+            values = (u.sqrt() - 0.5 * u - 0.5) / -0.25
+        case "reverse_kl":
+            values = u * x - u + 1
+        case "definition":
+            z = torch.log((1 + u) / 2)
+            values = z.exp() - 1 - z
+    return values.mean()
+
+
+def definition_policy_half(model, rows):
+    """Token mean of r log(2 sigmoid(x)) - (r - 1) / 2 on the policy's answers."""
+    values = []
+    for row, now in zip(rows, _each(model, rows), strict=True):
+        x, ratio = now - torch.tensor(row.reference), torch.exp(now - torch.tensor(row.old))
+        values.append(ratio * torch.log(2 * torch.sigmoid(x)) - (ratio - 1) / 2)
+    return torch.cat(values).mean()
+
+
+def loss_and_norm(loss, model):
+    loss.backward()
+    norm = torch.stack([p.grad.square().sum() for p in model.parameters()]).sum().sqrt()
+    return float(loss.detach()), float(norm)

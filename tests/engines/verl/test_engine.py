@@ -1,0 +1,240 @@
+"""The loss through verl's own TrainingWorker, against plain autograd of the same rows."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import first_step
+from engines.verl import rows
+from own_terms import CONFIDENT, PLAIN
+
+ETA, BROAD = 0.3, 0.15
+POLICY, STORED = 8, 6
+BASE = {"policy": POLICY, "stored": STORED, "eta": ETA}
+SHAPES = {
+    "one_row_each": {"micro": 1},
+    "padded": {},
+    "whole": {"micro": 4},
+    "packed": {"packed": True},
+    "dynamic": {"dynamic": True},
+    "packed_dynamic": {"packed": True, "dynamic": True},
+}
+DIVERGENCES = ("forward_kl", "jensen_shannon", "alpha", "reverse_kl", "definition")
+CASES = (
+    {
+        f"{divergence}-{shape}": {**BASE, "divergence": divergence, **changes}
+        for divergence in DIVERGENCES
+        for shape, changes in SHAPES.items()
+    }
+    | {
+        f"eta0-{mode}": {**BASE, "divergence": "forward_kl", "eta": 0.0, "aggregation": mode}
+        for mode in ("token-mean", "seq-mean-token-mean", "seq-mean-token-sum")
+    }
+    | {
+        f"verl-{mode}": {**BASE, "divergence": "verl", "stored": 0, "aggregation": mode}
+        for mode in ("token-mean", "seq-mean-token-mean", "seq-mean-token-sum")
+    }
+    | {
+        "minibatches": {**BASE, "divergence": "forward_kl", "minibatches": 2},
+        "rows": {**BASE, "divergence": "forward_kl", "normalisation": "rows"},
+        "sequence_mean": {**BASE, "divergence": "forward_kl", "reduction": "sequence_mean"},
+    }
+    | {
+        f"own-{shape}": {
+            **BASE,
+            "divergence": "forward_kl",
+            "objective": {
+                "surrogate": {"kind": PLAIN},
+                "penalties": {"mine": {"kind": CONFIDENT, "weight": 0.4, "power": 2.0}},
+            },
+            **changes,
+        }
+        for shape, changes in SHAPES.items()
+    }
+    | {
+        f"two-{shape}": {
+            **BASE,
+            "divergence": "forward_kl",
+            "far": 3,
+            "objective": {
+                "anchors": {
+                    "near": {"divergence": "forward_kl", "weight": ETA},
+                    "far": {"divergence": "alpha", "weight": 0.7},
+                }
+            },
+            **changes,
+        }
+        for shape, changes in SHAPES.items()
+    }
+)
+
+CASES |= {
+    f"broad{floor}-{shape}": {
+        **BASE,
+        "divergence": "distribution_kl",
+        "broad": 2,
+        "stored": 3,
+        "objective": {
+            "anchors": {
+                "near": {"divergence": "forward_kl", "weight": ETA},
+                "broad": {
+                    "divergence": "distribution_kl",
+                    "distributions": "broad",
+                    "weight": BROAD,
+                    "floor": floor,
+                },
+            }
+        },
+        **changes,
+    }
+    for floor in (0.0, 1.0)
+    for shape, changes in SHAPES.items()
+}
+
+CASES |= {
+    f"first_step-{shape}": {
+        **BASE,
+        "stored": 0,
+        "divergence": "forward_kl",
+        "eta": first_step.ETA,
+        "first_step": True,
+        "objective": first_step.OBJECTIVE,
+        **changes,
+    }
+    for shape, changes in SHAPES.items()
+}
+
+
+def run_ranks(ranks, directory):
+    (directory / "cases.json").write_text(json.dumps(CASES))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    script = Path(__file__).with_name("engine_run.py")
+    common = {"OMP_NUM_THREADS": "1", "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks)}
+    common |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(script), str(directory)],
+            env=os.environ | common | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(ranks)
+    ]
+    outputs = [process.communicate(timeout=480)[0] for process in processes]
+    assert [p.returncode for p in processes] == [0] * ranks, outputs[0][-4000:]
+    return json.loads((directory / "found.json").read_text())
+
+
+@pytest.fixture(scope="module", params=[1, 2], ids=["1 rank", "2 ranks"])
+def found(request, tmp_path_factory):
+    return run_ranks(request.param, tmp_path_factory.mktemp("engine"))
+
+
+def by_hand(divergence, *, eta=ETA, policy=None, samples=None, scales=(1.0, 1.0)):
+    model = rows.make_model()
+    policy = rows.policy_rows(POLICY) if policy is None else policy
+    samples = rows.stored_samples(STORED) if samples is None else samples
+    loss = scales[0] * rows.policy_loss(model, policy)
+    loss = loss + scales[1] * eta * rows.stored_loss(model, samples, divergence)
+    if divergence == "definition":
+        loss = loss + eta * rows.definition_policy_half(model, policy)
+    return rows.loss_and_norm(loss, model)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("divergence", DIVERGENCES)
+def test_loss_and_gradient_norm_are_those_of_plain_autograd(found, divergence, shape):
+    loss, norm = by_hand(divergence)
+    result = found[f"{divergence}-{shape}"]
+    assert result["loss"] == pytest.approx([loss], rel=1e-5)
+    assert result["grad_norm"] == pytest.approx([norm], rel=1e-5)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_first_step_has_the_loss_and_the_gradient_norm_of_our_own_engine(found, shape):
+    loss, norm = first_step.own_step()
+    result = found[f"first_step-{shape}"]
+    assert result["loss"] == pytest.approx([loss], rel=first_step.AGREE)
+    assert result["grad_norm"] == pytest.approx([norm], rel=first_step.AGREE)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_surrogate_and_a_penalty_of_ones_own_are_those_of_plain_autograd(found, shape):
+    model = rows.make_model()
+    loss = rows.own_policy_loss(model, rows.policy_rows(POLICY), 0.4)
+    loss = loss + ETA * rows.stored_loss(model, rows.stored_samples(STORED), "forward_kl")
+    expected, norm = rows.loss_and_norm(loss, model)
+    assert found[f"own-{shape}"]["loss"] == pytest.approx([expected], rel=1e-5)
+    assert found[f"own-{shape}"]["grad_norm"] == pytest.approx([norm], rel=1e-5)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_anchor_has_a_mean_over_its_own_rows(found, shape):
+    model = rows.make_model()
+    loss = rows.policy_loss(model, rows.policy_rows(POLICY))
+    loss = loss + ETA * rows.stored_loss(model, rows.stored_samples(STORED), "forward_kl")
+    far = rows.stored_samples(3, seed=rows.FAR)
+    loss = loss + 0.7 * rows.stored_loss(model, far, "alpha")
+    expected, norm = rows.loss_and_norm(loss, model)
+    assert found[f"two-{shape}"]["loss"] == pytest.approx([expected], rel=1e-5)
+    assert found[f"two-{shape}"]["grad_norm"] == pytest.approx([norm], rel=1e-5)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("floor", [0.0, 1.0])
+def test_an_anchor_on_distributions_is_the_kl_by_hand(found, floor, shape):
+    model = rows.make_model()
+    loss = rows.policy_loss(model, rows.policy_rows(POLICY))
+    loss = loss + ETA * rows.stored_loss(model, rows.stored_samples(3), "forward_kl")
+    kl = rows.broad_loss(model, rows.broad_samples(), floor=floor)
+    assert float(kl.detach()) > 1e-3
+    expected, norm = rows.loss_and_norm(loss + BROAD * kl, model)
+    result = found[f"broad{floor}-{shape}"]
+    assert result["loss"] == pytest.approx([expected], rel=1e-5)
+    assert result["grad_norm"] == pytest.approx([norm], rel=1e-5)
+    assert sum(result["dph/divergence/broad"]) == pytest.approx(float(kl.detach()), rel=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["token-mean", "seq-mean-token-mean", "seq-mean-token-sum"])
+def test_with_eta_0_it_is_the_loss_of_verl_on_the_policy_rows_alone(found, mode):
+    ours, theirs = found[f"eta0-{mode}"], found[f"verl-{mode}"]
+    assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-6)
+    assert ours["grad_norm"] == pytest.approx(theirs["grad_norm"], rel=1e-6)
+
+
+def test_every_mini_batch_gets_its_share_of_stored_rows(found):
+    assert found["minibatches"]["dph/stored_rows"] == [STORED / 2, STORED / 2]
+
+
+def test_the_rows_normalisation_is_eta_times_stored_rows_by_policy_rows_up_to_a_factor(found):
+    share = POLICY / (POLICY + STORED)
+    loss, norm = by_hand("forward_kl", eta=ETA, scales=(share, 1 - share))
+    assert found["rows"]["loss"] == pytest.approx([loss], rel=1e-5)
+    separate, _ = by_hand("forward_kl", eta=ETA * STORED / POLICY)
+    assert loss == pytest.approx(share * separate, rel=1e-6)
+    assert found["rows"]["grad_norm"] == pytest.approx([norm], rel=1e-5)
+
+
+def test_the_largest_log_ratio_is_that_of_the_stored_answers(found):
+    expected = max(
+        float(x.detach().abs().max())
+        for x in rows.log_ratios(rows.make_model(), rows.stored_samples(STORED))
+    )
+    assert found["forward_kl-padded"]["dph/log_ratio_max"] == pytest.approx([expected], rel=1e-5)
+
+
+def test_a_sequence_mean_weighs_stored_answers_alike_whatever_their_length(found):
+    model = rows.make_model()
+    values = [(x.exp() - 1 - x).mean() for x in rows.log_ratios(model, rows.stored_samples(STORED))]
+    loss = rows.policy_loss(model, rows.policy_rows(POLICY)) + ETA * sum(values) / len(values)
+    expected, norm = rows.loss_and_norm(loss, model)
+    assert found["sequence_mean"]["loss"] == pytest.approx([expected], rel=1e-5)
+    assert found["sequence_mean"]["grad_norm"] == pytest.approx([norm], rel=1e-5)

@@ -1,0 +1,262 @@
+"""The actors that mix stored answers in, with verl's workers and queue played by fakes."""
+
+import pytest
+import torch
+from omegaconf import OmegaConf
+from tensordict import TensorDict
+from transfer_queue import KVBatchMeta
+from verl.utils import tensordict_utils as tu
+
+from dph.engines.verl import mixing, scoring
+from dph.engines.verl.distributions import SWITCH, TARGETS
+from dph.engines.verl.mixing import MixingActors, stored_digest
+from dph.engines.verl.settings import TrainSettings
+from dph.engines.verl.stored import open_stored
+from dph.engines.verl.tensors import answer_rows
+from dph.runs.train.order import prompts_of_step, rehearsal_of_step
+from engines.verl import rows
+from engines.verl.fake_queue import FakeQueue
+
+POLICY = 8
+RANKS = 2
+
+
+class FakeActors:
+    """Two ranks; remembers what it was asked to train on."""
+
+    _dispatch_info = {"actor": [0, 1]}  # noqa: RUF012
+    colour = "blue"
+
+    def __init__(self, queue):
+        self.queue, self.seen = queue, []
+
+    def _query_dispatch_info(self, name):
+        return self._dispatch_info[name]
+
+    def update_actor(self, batch):
+        data = [self.queue.rows[batch.partition_id, key] for key in batch.keys]
+        assert all(set(batch.fields) <= set(row) for row in data)
+        self.seen.append((batch, data))
+        minibatches = len(batch) // batch.extra_info["mini_batch_size"]
+        output = TensorDict({}, batch_size=[])
+        metrics = {"dph/stored_rows": [2.0, 3.0], "dph/log_ratio_max": [0.5, 0.9]}
+        tu.assign_non_tensor(output, metrics={**metrics, "loss": [0.0] * minibatches})
+        return output
+
+    def compute_log_prob(self, batch):
+        assert len(batch) % (RANKS * 4) == 0
+        for key in batch.keys:
+            row = self.queue.rows[batch.partition_id, key]
+            # As the engine does: position t is about token t + 1.
+            row["log_probs"] = -row["input_ids"].roll(-1).float()
+
+
+@pytest.fixture
+def queue(monkeypatch):
+    fake = FakeQueue()
+    monkeypatch.setattr(mixing, "tq", fake)
+    monkeypatch.setattr(scoring, "tq", fake)
+    return fake
+
+
+def config(**actor):
+    return OmegaConf.create(
+        {
+            "actor_rollout_ref": {
+                "actor": {
+                    "use_dynamic_bsz": False,
+                    "ppo_micro_batch_size_per_gpu": 2,
+                    **actor,
+                },
+                "rollout": {
+                    "response_length": 8,
+                    "temperature": 0.9,
+                    "log_prob_use_dynamic_bsz": False,
+                    "log_prob_micro_batch_size_per_gpu": 4,
+                },
+            }
+        }
+    )
+
+
+@pytest.fixture
+def batch(queue):
+    policy = rows.policy_rows(POLICY)
+    fields = answer_rows([r.prompt_ids for r in policy], [r.completion_ids for r in policy])
+    for name in ("old_log_probs", "advantages"):
+        fields[name] = fields["response_mask"]
+    keys = [f"u{i}_0_0" for i in range(POLICY)]
+    queue.kv_batch_put(keys=keys, partition_id="train", fields=fields)
+    return KVBatchMeta(
+        partition_id="train",
+        keys=keys,
+        tags=[{"seq_len": 9}] * POLICY,
+        fields=list(fields.keys()),
+        extra_info={"mini_batch_size": 4, "global_batch_size": 4, "epochs": 1},
+    )
+
+
+def make(queue, small_pool, *, step=1, chosen=None, **changes):
+    _, stored = open_stored(small_pool)
+    settings = TrainSettings(pool=small_pool, rehearsal_per_step=6, **changes)
+    actors = FakeActors(queue)
+    return actors, MixingActors(
+        actors, chosen or config(), settings, {"rehearsal": stored}, lambda: step
+    )
+
+
+def test_everything_but_the_update_passes_through(queue, small_pool):
+    _, mixed = make(queue, small_pool)
+    assert mixed.colour == "blue"
+
+
+def test_each_update_takes_the_answers_of_its_step(queue, small_pool, batch):
+    _, stored = open_stored(small_pool)
+    for step in (1, 2):
+        actors, mixed = make(queue, small_pool, step=step)
+        output = mixed.update_actor(batch)
+        expected = rehearsal_of_step(stored, 6, step, seed=0)
+        assert output["metrics"]["dph/stored_digest"] == [stored_digest(expected)]
+        (_, data) = actors.seen[0]
+        found = [tuple(r["input_ids"].tolist()) for r in data if r["dph_stored"] == 1]
+        assert set(found) == {(*s.prompt_ids, *s.completion_ids) for s in expected}
+
+
+def test_fixed_micro_batches_are_filled_with_rows_of_weight_0(queue, small_pool, batch):
+    actors, mixed = make(queue, small_pool)
+    mixed.update_actor(batch)
+    ((sent, data),) = actors.seen
+    # 2 ranks x 2 mini-batches x micro-batches of 2: 6 stored answers need 8 rows.
+    weights = [float(r["dph_weight"]) for r in data if r["dph_stored"] == 1]
+    assert len(weights) == 8
+    assert weights.count(0.0) == 2
+    assert sent.extra_info["mini_batch_size"] == 8
+    assert sent.extra_info["global_batch_size"] == 4
+    assert sent.extra_info["dataloader_kwargs"] == {"shuffle": False}
+
+
+def test_dynamic_micro_batches_need_less_filling(queue, small_pool, batch):
+    actors, mixed = make(queue, small_pool, chosen=config(use_dynamic_bsz=True))
+    mixed.update_actor(batch)
+    assert sum(int(r["dph_stored"]) for r in actors.seen[0][1]) == 8
+    actors, mixed = make(queue, small_pool, chosen=config(use_dynamic_bsz=True))
+    mixed._settings = mixed._settings.model_copy(update={"rehearsal_per_step": 4})
+    mixed.update_actor(batch)
+    assert sum(int(r["dph_stored"]) for r in actors.seen[0][1]) == 4
+
+
+def test_verls_padding_rows_weigh_nothing(queue, small_pool, batch):
+    batch.tags[0] = {"seq_len": 9, "is_padding": True}
+    actors, mixed = make(queue, small_pool, normalisation="rows")
+    mixed.update_actor(batch)
+    ((_, data),) = actors.seen
+    assert float(data[0]["dph_weight"]) == 0
+    # The first mini-batch holds 3 policy rows that count and 3 stored ones, the other 4 and 3.
+    assert {round(float(r["dph_policy_scale"]), 6) for r in data} == {0.5, round(4 / 7, 6)}
+
+
+def test_nothing_grows_in_the_queue(queue, small_pool, batch):
+    _, mixed = make(queue, small_pool)
+    for _ in range(3):
+        mixed.update_actor(batch)
+        assert len(queue.rows) == POLICY
+    assert queue.most == POLICY + 8
+
+
+def test_stored_rows_leave_the_queue_also_when_an_update_fails(queue, small_pool, batch):
+    actors, mixed = make(queue, small_pool)
+    actors.update_actor = lambda _: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        mixed.update_actor(batch)
+    assert len(queue.rows) == POLICY
+
+
+def test_the_distance_before_the_first_mini_batch_is_told_apart(queue, small_pool, batch):
+    _, mixed = make(queue, small_pool)
+    metrics = mixed.update_actor(batch)["metrics"]
+    assert metrics["dph/log_ratio_first"] == [0.5]
+    assert metrics["dph/stored_rows_min"] == [2.0, 3.0]
+    assert metrics["dph/policy_rows"] == [POLICY]
+
+
+def test_fields_that_policy_rows_have_beside_are_filled_for_stored_ones(queue, small_pool, batch):
+    fields = TensorDict(
+        {
+            name: torch.nested.as_nested_tensor(
+                [queue.rows["train", k]["old_log_probs"].float() for k in batch.keys],
+                layout=torch.jagged,
+            )
+            for name in ("ref_log_prob", "rollout_is_weights")
+        },
+        batch_size=POLICY,
+    )
+    queue.kv_batch_put(keys=batch.keys, partition_id="train", fields=fields)
+    batch.fields += ["ref_log_prob", "rollout_is_weights"]
+    actors, mixed = make(queue, small_pool)
+    mixed.update_actor(batch)
+    row = next(r for r in actors.seen[0][1] if r["dph_stored"] == 1)
+    assert torch.equal(row["ref_log_prob"], row["old_log_probs"])
+    assert set(row["rollout_is_weights"].tolist()) == {1.0}
+
+
+def test_rows_of_distributions_bring_their_targets_and_ask_for_logits(queue, small_pool, batch):
+    samples = rows.broad_samples(prompts=4)
+    broad = {"divergence": "distribution_kl", "distributions": "broad", "weight": 0.15}
+    settings = TrainSettings(
+        pool=small_pool,
+        objective={"anchors": {"broad": {**broad, "per_step": 5, "whole_prompts": True}}},
+        stores={"broad": "store"},
+    )
+    actors = FakeActors(queue)
+    mixed = MixingActors(actors, config(), settings, {"broad": samples}, lambda: 1)
+    output = mixed.update_actor(batch)
+    ((sent, data),) = actors.seen
+    assert sent.extra_info[SWITCH] is True
+    expected = prompts_of_step(samples, 5, 1, seed=0)
+    assert len(expected) == 6  # of two prompts, three answers each
+    assert output["metrics"]["dph/stored_digest"] == [stored_digest(expected)]
+    by_answer = {(*s.prompt_ids, *s.completion_ids): s for s in expected}
+    for row in data:
+        ids, targets = (row[name] for name in TARGETS)
+        if row["dph_stored"] == 0:
+            assert (len(ids), len(targets)) == (1, 1)
+            continue
+        sample = by_answer[tuple(row["input_ids"].tolist())]
+        ids = ids.view(len(sample.completion_ids), -1)
+        targets = targets.view(len(sample.completion_ids), -1)
+        assert targets.shape[1] == ids.shape[1] + 1
+        for position, told in enumerate(sample.token_ids):
+            assert tuple(ids[position, : len(told)].tolist()) == told
+        assert targets[:, -1].tolist() == pytest.approx(sample.log_tails)
+        # A tilted distribution is one: its buckets have mass 1.
+        assert targets.exp().sum(-1).tolist() == pytest.approx([1.0] * len(ids), abs=1e-3)
+
+
+def test_without_distributions_nothing_asks_for_logits(queue, small_pool, batch):
+    actors, mixed = make(queue, small_pool)
+    mixed.update_actor(batch)
+    ((sent, data),) = actors.seen
+    assert sent.extra_info[SWITCH] is False
+    assert not any(name in row for row in data for name in TARGETS)
+
+
+def test_the_engines_log_probs_belong_to_the_answers_tokens(queue):
+    prompts, completions = [(5, 6), (7,)], [(8, 9, 10), (11,)]
+    forward = scoring.EngineForward(FakeActors(queue), config())
+    scores = forward(prompts, completions, temperature=0.9)
+    assert scores == [(-8.0, -9.0, -10.0), (-11.0,)]
+    assert not queue.rows
+
+
+def test_many_answers_are_scored_in_parts(queue, monkeypatch):
+    monkeypatch.setattr(scoring, "_ROWS", 3)
+    forward = scoring.EngineForward(FakeActors(queue), config())
+    scores = forward([(5,)] * 7, [(i,) for i in range(7)], temperature=0.9)
+    assert scores == [(-float(i),) for i in range(7)]
+    assert queue.most == RANKS * 4
+
+
+def test_another_temperature_than_the_engines_is_refused(queue):
+    forward = scoring.EngineForward(FakeActors(queue), config())
+    with pytest.raises(ValueError, match=r"temperature=0\.9, got 1\.0"):
+        forward([(5,)], [(6,)], temperature=1.0)

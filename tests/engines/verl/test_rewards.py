@@ -1,0 +1,280 @@
+"""The verifiers in verl's reward loop, and prompts as the package makes them."""
+
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import pytest
+import torch
+from omegaconf import OmegaConf
+
+from dph._base.randomness import derived_seed
+from dph.engines.verl import reward_function
+from dph.engines.verl.agent_loop import SingleTurn
+from dph.engines.verl.fitting import require_prompts_fit
+from dph.engines.verl.prompts import problem_of_fields, prompt_ids, stop_ids
+from dph.engines.verl.reward_manager import DPHRewardManager
+from dph.engines.verl.settings import SharedSettings
+from dph.errors import DataError, SettingsError
+from dph.records import Outcome, Problem, Verdict
+from dph.tasks.verl.rows import verl_row
+from engines.verl.rows import make_model
+from tiny_models import build_tokenizer
+
+LIMIT = 6
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("model")
+    make_model().save_pretrained(directory)
+    build_tokenizer().save_pretrained(directory)
+    return directory
+
+
+def config(model, **group):
+    return OmegaConf.create(
+        {
+            "dph": {"pool": "pool", "chat": False, **group},
+            "actor_rollout_ref": {
+                "model": {"path": str(model)},
+                "rollout": {"response_length": LIMIT, "prompt_length": 4},
+            },
+            "data": {},
+        }
+    )
+
+
+def fields(problem, **more):
+    """A row as it reaches a worker: through parquet, with what verl adds."""
+    row = verl_row(problem, index=0)
+    row["extra_info"] |= {"num_turns": 2, "rollout_reward_scores": {}}
+    return {**row, "raw_prompt": row["prompt"], "index": 0, **more}
+
+
+class Data(list):
+    """As much of DataProto as a reward manager uses."""
+
+    def __getitem__(self, index):
+        found = super().__getitem__(index)
+        return Data(found) if isinstance(index, slice) else found
+
+
+def graded(manager_config, problem, ids, *, padding=0):
+    answer = torch.tensor([*ids, *[0] * padding])
+    mask = torch.tensor([1, 1, *[1] * len(ids), *[0] * padding])
+    item = SimpleNamespace(
+        batch={"responses": answer, "attention_mask": mask}, non_tensor_batch=fields(problem)
+    )
+
+    async def run():
+        manager = DPHRewardManager(manager_config, build_tokenizer(), None, reward_router=None)
+        try:
+            return await manager.run_single(Data([item]))
+        finally:
+            manager._verifier.close()
+
+    return asyncio.run(run())
+
+
+WANTED = Problem(problem_id="a", prompt="w5 w6", answer={"answer": "w7 w8"})
+RIGHT, WRONG = (7, 8, 1), (7, 9, 1)
+
+
+def test_a_right_answer_gets_1_and_a_wrong_one_0(model):
+    assert graded(config(model), WANTED, RIGHT)["reward_score"] == 1.0
+    found = graded(config(model), WANTED, WRONG)
+    assert found["reward_score"] == 0.0
+    assert found["reward_extra_info"]["outcome"] == "WRONG"
+    assert found["reward_extra_info"]["reason"]
+
+
+def test_padding_behind_an_answer_is_not_part_of_it(model):
+    assert graded(config(model), WANTED, RIGHT, padding=3)["reward_score"] == 1.0
+
+
+def test_an_answer_that_was_cut_off_is_not_graded(model):
+    found = graded(config(model), WANTED, (7, 8))
+    assert found["reward_extra_info"]["outcome"] == "CUT_OFF"
+    assert found["reward_score"] == 0.0
+
+
+def test_the_overlong_penalty_is_in_the_score_and_not_in_acc(model):
+    # A buffer of 4 of 6 tokens: an answer of 3 tokens loses 1 / 4.
+    found = graded(config(model, overlong_buffer=4 / LIMIT), WANTED, RIGHT)
+    assert found["reward_score"] == pytest.approx(0.75)
+    assert found["reward_extra_info"]["acc"] == 1.0
+    nested = config(model, objective={"overlong_buffer": 4 / LIMIT})
+    assert graded(nested, WANTED, RIGHT)["reward_score"] == pytest.approx(0.75)
+
+
+def test_a_gold_answer_that_cannot_be_graded_says_so(model, caplog):
+    problem = Problem(problem_id="a", prompt="w5", answer={"answer": "no number"})
+    found = graded(config(model, verifier="number"), problem, RIGHT)
+    assert found["reward_extra_info"]["outcome"] == "BAD_GOLD"
+    assert "BAD_GOLD: problem 'a'" in caplog.text
+
+
+def test_a_broken_verifier_says_so_and_ends_nothing(model, caplog):
+    found = graded(config(model, verifier="json:loads"), WANTED, RIGHT)
+    assert found["reward_extra_info"]["outcome"] == "CRASHED"
+    assert "CRASHED: problem 'a': TypeError" in caplog.text
+
+
+class OneAtATime:
+    """A verifier that notes how many threads are in it at once, and takes its time."""
+
+    name, version = "one_at_a_time", "1"
+
+    def __init__(self):
+        self.inside = self.most = 0
+
+    def grade(self, problems, _):
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        time.sleep(0.02)
+        self.inside -= 1
+        return [Verdict(outcome=Outcome.BAD_GOLD, reward=0.0, reason="none") for _ in problems]
+
+    def close(self):
+        pass
+
+
+def test_answers_that_come_together_are_graded_one_at_a_time(model, monkeypatch, caplog):
+    verifier = OneAtATime()
+    monkeypatch.setattr(SharedSettings, "make_verifier", lambda _: verifier)
+    item = SimpleNamespace(
+        batch={"responses": torch.tensor(RIGHT), "attention_mask": torch.ones(5)},
+        non_tensor_batch=fields(WANTED),
+    )
+
+    async def run():
+        manager = DPHRewardManager(config(model), build_tokenizer(), None, reward_router=None)
+        return await asyncio.gather(*(manager.run_single(Data([item])) for _ in range(8)))
+
+    found = asyncio.run(run())
+    assert [one["reward_extra_info"]["outcome"] for one in found] == ["BAD_GOLD"] * 8
+    assert verifier.most == 1
+    assert caplog.text.count("told once") == 1
+
+
+def test_the_reward_function_grades_one_at_a_time_with_one_verifier(monkeypatch):
+    made = []
+
+    def make(*_, **__):
+        time.sleep(0.02)
+        made.append(OneAtATime())
+        return made[-1]
+
+    monkeypatch.setattr(reward_function, "make_verifier", make)
+    reward_function._verifier.cache_clear()
+    with ThreadPoolExecutor(8) as threads:
+        found = list(
+            threads.map(lambda _: reward_function.compute_score("d", "w7", "w7"), range(8))
+        )
+    reward_function._verifier.cache_clear()
+    assert [one["outcome"] for one in found] == ["BAD_GOLD"] * 8
+    (verifier,) = made
+    assert verifier.most == 1
+
+
+def test_the_math_grader_reads_latex_beside_hydras_antlr():
+    problem = Problem(problem_id="half", prompt="?", answer={"answer": r"\frac{1}{2}"})
+    verifier = SharedSettings(pool="pool", verifier="math").make_verifier()
+    right, wrong = verifier.grade([problem] * 2, [r"so \boxed{0.5}", r"\boxed{\frac{1}{3}}"])
+    verifier.close()
+    assert (right.reward, wrong.reward) == (1.0, 0.0)
+
+
+def test_a_row_gives_back_its_problem():
+    settings = SharedSettings(pool="pool")
+    assert problem_of_fields(fields(WANTED), settings) == WANTED
+
+
+def test_a_row_of_verls_own_data_gets_its_ground_truth_under_the_name_asked_for():
+    row = {
+        "data_source": "spider",
+        "raw_prompt": [{"role": "user", "content": "How many?"}],
+        "reward_model": {"style": "rule", "ground_truth": "SELECT 1"},
+        "extra_info": {"index": 3, "split": "train"},
+    }
+    problem = problem_of_fields(row, SharedSettings(pool="pool", ground_truth="gold_sql"))
+    assert problem.problem_id == "spider/train/3"
+    assert problem.answer["gold_sql"] == "SELECT 1"
+    assert problem.prompt == ({"role": "user", "content": "How many?"},)
+
+
+def test_an_answer_ends_at_the_tokenizers_and_the_models_stop_tokens(model, tmp_path):
+    assert stop_ids(config(model), build_tokenizer()) == (1,)
+    grown = make_model()
+    grown.generation_config.eos_token_id = [1, 40]
+    grown.save_pretrained(tmp_path)
+    assert stop_ids(config(tmp_path), build_tokenizer()) == (1, 40)
+
+
+def loop(model, **group):
+    """Our agent loop with a server that notes what it is asked."""
+    seen = {}
+
+    class Server:
+        async def generate(self, **request):
+            seen.update(request)
+            return SimpleNamespace(
+                token_ids=list(range(3, 12)),
+                log_probs=[-1.0] * 9,
+                num_preempted=None,
+                extra_fields={"global_steps": 1},
+            )
+
+    agent = SingleTurn.__new__(SingleTurn)
+    agent.config = config(model, **group)
+    agent.rollout_config = agent.config.actor_rollout_ref.rollout
+    agent.tokenizer, agent.server_manager = build_tokenizer(), Server()
+    return agent, seen
+
+
+def test_the_prompt_is_tokenised_as_in_the_package_and_the_answer_cut_at_its_limit(model):
+    agent, seen = loop(model)
+    output = asyncio.run(agent.run({"temperature": 1.0}, **fields(WANTED)))
+    settings = SharedSettings(pool="pool", chat=False)
+    assert tuple(seen["prompt_ids"]) == prompt_ids(build_tokenizer(), WANTED, settings) == (5, 6)
+    assert output.prompt_ids == [5, 6]
+    assert output.response_ids == [3, 4, 5, 6, 7, 8]
+    assert output.response_mask == [1] * LIMIT
+    assert len(output.response_logprobs) == LIMIT
+
+
+def test_an_answers_seed_depends_on_problem_step_and_sample(model):
+    agent, seen = loop(model, seed=4)
+    asyncio.run(agent.run({}, **fields(WANTED, global_steps=2, session_id=3)))
+    assert seen["sampling_params"]["seed"] == derived_seed(4, "verl", "a", 2, 3)
+
+
+def test_a_rollout_that_takes_no_seed_gets_none(model):
+    agent, seen = loop(model, seed_requests=False)
+    asyncio.run(agent.run({"top_p": 1.0}, **fields(WANTED)))
+    assert seen["sampling_params"] == {"top_p": 1.0}
+
+
+LONG = Problem(problem_id="long", prompt="w5 w6 w7 w8 w9", answer={"answer": "w7"})
+
+
+def test_a_prompt_that_is_too_long_is_refused_before_anything_starts(model):
+    settings, tokenizer = SharedSettings(pool="pool", chat=False), build_tokenizer()
+    require_prompts_fit([WANTED], settings, config(model), tokenizer)
+    with pytest.raises(SettingsError, match="'long' has 5 tokens, above"):
+        require_prompts_fit([WANTED, LONG], settings, config(model), tokenizer)
+
+
+def test_a_prompt_that_is_too_long_is_refused_by_the_agent_loop_too(model):
+    agent, _ = loop(model)
+    with pytest.raises(DataError, match="has 5 tokens"):
+        asyncio.run(agent.run({}, **fields(LONG)))
+
+
+def test_an_empty_prompt_is_refused(model):
+    empty = Problem(problem_id="empty", prompt="  ", answer={"answer": "w7"})
+    settings = SharedSettings(pool="pool", chat=False)
+    with pytest.raises(DataError, match="'empty' is empty"):
+        require_prompts_fit([empty], settings, config(model), build_tokenizer())

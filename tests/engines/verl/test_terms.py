@@ -1,0 +1,176 @@
+"""What the terms of a recipe become in verl's own settings, and what verl cannot do."""
+
+import pytest
+from omegaconf import OmegaConf
+
+from dph.engines.verl.settings import train_settings
+from dph.engines.verl.terms import OWN_SURROGATE, apply_terms, own_penalties
+from dph.errors import SettingsError
+from own_advantage import COMPARING, RELATIVE
+from own_terms import CONFIDENT, PLAIN, READING
+
+ACTOR = (
+    *("clip_ratio_low", "clip_ratio_high", "use_kl_loss", "kl_loss_coef", "kl_loss_type"),
+    *("loss_agg_mode", "policy_loss.loss_mode"),
+)
+
+
+@pytest.fixture
+def applied(composed):
+    """The configuration of verl after the terms were applied, twice as in a run."""
+
+    def make(*overrides):
+        config = composed("dph_train", "dph.pool=pool", *overrides)
+        for _ in range(2):
+            apply_terms(config, train_settings(config).objective)
+        return config
+
+    return make
+
+
+def theirs(config):
+    actor = config.actor_rollout_ref.actor
+    return tuple(OmegaConf.select(actor, name) for name in ACTOR)
+
+
+PLAINLY = (0.2, 0.2, False, 0.001, "low_var_kl", "token-mean", "vanilla")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "changes"),
+    [
+        ((), {}),
+        (("dph.eta=0.3", "dph.divergence=jensen_shannon"), {}),
+        (("dph.clip_high=0.28",), {1: 0.28}),
+        (("+dph.objective.surrogate.clip_low=0.1",), {0: 0.1}),
+        (("dph.kl_coefficient=0.02",), {2: True, 3: 0.02}),
+        (
+            ("dph.kl_coefficient=0.02", "dph.kl_estimator=k2"),
+            {2: True, 3: 0.02, 4: "k2"},
+        ),
+        (("dph.reduction=sequence_mean",), {5: "seq-mean-token-mean"}),
+        ((f"+dph.objective.surrogate.kind={PLAIN}",), {6: OWN_SURROGATE}),
+        (("dph.method=rkl",), {1: 0.28, 2: True, 3: 0.01}),
+        (("dph.divergence=jensen_shannon", "dph.js_definition=true"), {2: True, 3: 0.0}),
+        (("actor_rollout_ref.actor.use_kl_loss=true",), {2: True}),
+        (("dph.clip_high=0.3", "actor_rollout_ref.actor.clip_ratio_high=0.3"), {1: 0.3}),
+    ],
+)
+def test_a_named_term_sets_what_verl_calls_it_and_the_rest_stays(applied, overrides, changes):
+    expected = tuple(changes.get(i, value) for i, value in enumerate(PLAINLY))
+    assert theirs(applied(*overrides)) == expected
+
+
+def test_a_fixed_length_divides_by_the_limit_of_an_answer(applied):
+    actor = applied("dph.reduction=fixed_length", "data.max_response_length=77")
+    actor = actor.actor_rollout_ref.actor
+    assert actor.loss_agg_mode == "seq-mean-token-sum-norm"
+    assert actor.loss_scale_factor == 77
+
+
+def test_the_advantage_of_a_group_is_verls_own(applied):
+    assert applied("dph.advantage_scale=none").algorithm.norm_adv_by_std_in_grpo is False
+    assert applied("dph.advantage_scale=std").algorithm.norm_adv_by_std_in_grpo is True
+    own = applied(f"+dph.objective.advantage.kind={RELATIVE}").algorithm
+    assert (own.adv_estimator, own.norm_adv_by_std_in_grpo) == ("grpo", True)
+
+
+def test_dynamic_sampling_is_verls_filter_of_groups(applied):
+    groups = applied("dph.method=dapo").algorithm.filter_groups
+    assert (groups.enable, groups.metric) == (True, "acc")
+
+
+def test_the_first_kl_is_verls_and_other_penalties_are_added_to_its_loss(composed):
+    config = composed(
+        "dph_train",
+        "dph.pool=pool",
+        "dph.kl_coefficient=0.02",
+        f"+dph.objective.penalties.mine.kind={CONFIDENT}",
+        "+dph.objective.penalties.mine.weight=0.4",
+    )
+    assert set(own_penalties(train_settings(config).objective)) == {"mine"}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (
+            ("dph.clip_high=0.28", "actor_rollout_ref.actor.clip_ratio_high=0.3"),
+            "clip_ratio_high=0.3 and dph.objective, which makes it 0.28",
+        ),
+        (
+            (
+                "dph.kl_coefficient=0.02",
+                "actor_rollout_ref.actor.use_kl_loss=true",
+                "actor_rollout_ref.actor.kl_loss_coef=0.03",
+            ),
+            "kl_loss_coef=0.03 and dph.objective",
+        ),
+        (
+            ("dph.advantage_scale=std", "algorithm.adv_estimator=rloo"),
+            "adv_estimator=rloo is another advantage",
+        ),
+        (
+            ("dph.clip_low=0.1", "actor_rollout_ref.actor.policy_loss.loss_mode=gspo"),
+            "loss_mode=gspo and dph.objective, which makes it vanilla",
+        ),
+        (("+dph.objective.overlong_filter=true",), "overlong_filter: verl counts .*TRL"),
+        (
+            (f"+dph.objective.surrogate.kind={READING}",),
+            "reads the initial policy's log-probs, which verl does not give to a surrogate",
+        ),
+        (
+            ("+dph.objective.advantage.kind=bbg",),
+            "advantage.kind=bbg reads how many answers of the initial policy.*`dph train` can",
+        ),
+        (("dph.method=bbg",), "advantage.kind=bbg reads how many"),
+        (("dph.method=alpha_dpg",), "advantage.kind=alpha_dpg reads how many"),
+        (("dph.method=flowrl",), "advantage.kind=flowrl reads the initial policy's log-probs of"),
+        (
+            (f"+dph.objective.advantage.kind={COMPARING}",),
+            "reads the initial policy's log-probs of new samples.*`dph train` can",
+        ),
+        (
+            ("+dph.objective.surrogate.kind=clip_cov",),
+            "surrogate: it chooses tokens among a whole mini-batch, and verl.*`dph train` can",
+        ),
+        (
+            (
+                "+dph.objective.penalties.wide.kind=entropy",
+                "+dph.objective.penalties.wide.weight=0.1",
+            ),
+            "penalties.wide: it sees whole next-token distributions, and verl.*`dph train` can",
+        ),
+        (
+            (
+                "+dph.objective.anchors.js.divergence=jensen_shannon",
+                "+dph.objective.anchors.js.weight=0.1",
+                "+dph.objective.anchors.js.target=0.1",
+            ),
+            "anchors.js.target: it adapts a weight .*`dph train` can",
+        ),
+        (("+dph.objective.surrogate.kind=clip",), "there is no 'clip'.*'clipped'"),
+    ],
+)
+def test_what_verl_cannot_do_or_is_told_otherwise_is_refused(applied, overrides, message):
+    with pytest.raises(SettingsError, match=message):
+        applied(*overrides)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("actor_rollout_ref.model.use_fused_kernels=true", "use_fused_kernels=True: anchors on"),
+        (
+            "actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size=2",
+            r"ulysses_sequence_parallel_size=2: .* which verl gives with 1",
+        ),
+        ("actor_rollout_ref.actor.strategy=megatron", "strategy=megatron: .* with fsdp or fsdp2"),
+        ("distillation.enabled=true", r"distillation.enabled=True: .* with False"),
+    ],
+)
+def test_distributions_are_refused_where_verl_gives_no_logits(applied, override, message):
+    words = ("dph.method=dph_broad", "+dph.stores.broad=store")
+    applied(*words)
+    with pytest.raises(SettingsError, match=message):
+        applied(*words, override)

@@ -1,0 +1,88 @@
+"""A small ablation: all arms and both models at equal tokens, and on after a kill."""
+
+import json
+
+import pytest
+
+from dph._base.files import read_json
+from dph.corpus.opening import open_input
+from dph.errors import DataError
+from dph.lab.ablation.pools import ARMS
+from dph.lab.ablation.run import ablate
+from dph.lab.ablation.settings import AblationSettings
+from dph.runs.progress import Silent
+from lab.cookbook.test_run import function
+
+SETTINGS = {
+    "tokens": 512,
+    "seeds": 2,
+    "context": 32,
+    "vocabulary": 300,
+    "width": 16,
+    "layers": 1,
+    "heads": 2,
+    "sequences_per_step": 2,
+    "filter": "fixed",
+}
+
+
+@pytest.fixture
+def corpora(tmp_path):
+    def corpus(name, rows):
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return open_input(path, tmp_path / name)
+
+    rows = [{"path": f"{n}.py", "text": function(n)} for n in range(20)]
+    rows += [{"path": f"tiny{n}.py", "text": f"x = {n}\n"} for n in range(8)]
+    return (
+        corpus("raw", rows),
+        corpus("other", [{"path": f"{n}.py", "text": function(n)} for n in range(18, 26)]),
+    )
+
+
+def run(corpora, out, **changes):
+    return ablate(*corpora, out, AblationSettings(**SETTINGS | changes), Silent())
+
+
+@pytest.mark.slow
+def test_every_arm_learns_as_many_tokens_and_differences_are_paired_by_seed(corpora, tmp_path):
+    found = run(corpora, tmp_path / "a", copies=0.6)
+    arms = {arm: found["arms"][arm]["documents"] for arm in ARMS}
+    assert arms["raw"] > arms["dedup"] == 28 > arms["both"] == 20
+    assert arms["raw"] > arms["filter"] > arms["both"]
+    assert found["heldout"]["repeated"] == 2
+    for model in ("ngram", "transformer"):
+        raw = found["models"][model]["raw"]
+        assert raw["difference"] == {"mean": 0.0, "ci95": [0.0, 0.0]}
+        for arm in ARMS:
+            one = found["models"][model][arm]
+            assert len(one["bits_per_byte"]) == 2
+            pairs = zip(one["bits_per_byte"], raw["bits_per_byte"], strict=True)
+            assert one["difference"]["mean"] == pytest.approx(sum(a - b for a, b in pairs) / 2)
+    cells = sorted((tmp_path / "a" / "cells").iterdir())
+    assert len(cells) == 16
+    again = {path: path.stat().st_mtime_ns for path in cells[1:]}
+    cells[0].unlink()
+    assert run(corpora, tmp_path / "a", copies=0.6) == found
+    assert again == {path: path.stat().st_mtime_ns for path in cells[1:]}
+    assert read_json(tmp_path / "a" / "ablation.json") == found
+    table = (tmp_path / "a" / "ablation.md").read_text().splitlines()
+    assert [line.split(" | ")[0] for line in table[2:]] == [f"| {arm}" for arm in ARMS]
+
+
+def test_arms_of_the_same_documents_are_measured_once(corpora, tmp_path):
+    found = run(corpora, tmp_path / "a", models=["ngram"])
+    assert found["arms"]["raw"]["content"] == found["arms"]["dedup"]["content"]
+    assert len(list((tmp_path / "a" / "cells").iterdir())) == 4
+    assert found["models"]["ngram"]["dedup"]["difference"]["mean"] == 0.0
+
+
+def test_heldout_code_that_the_corpus_has_too_does_not_count(corpora, tmp_path):
+    with pytest.raises(DataError, match="holds 0 files of code that are not in the corpus"):
+        run((corpora[0], corpora[0]), tmp_path / "a", models=["ngram"])
+
+
+def test_fewer_tokens_than_a_step_are_refused():
+    with pytest.raises(ValueError, match="need tokens >= context"):
+        AblationSettings(tokens=100)

@@ -1,0 +1,110 @@
+"""A quickstart killed in each stage and started again ends as one left alone."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHILD = """
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+from dph.lab.quickstart.recipes import Size
+from dph.lab.quickstart.run import quickstart
+from dph.lab.worlds.sql.editions import WorldSizes
+
+class Lines:
+    @contextmanager
+    def task(self, title, total, unit):
+        done = 0
+        def advance(amount, note):
+            nonlocal done
+            done += amount
+            print(f"{title}|{done}", flush=True)
+        print(f"{title}|0", flush=True)
+        yield advance
+
+    def say(self, text):
+        pass
+
+quickstart(
+    Path(sys.argv[1]),
+    methods=("grpo", "dph_f"),
+    seed=7,
+    progress=Lines(),
+    size=Size(
+        world=WorldSizes(train=48, in_domain=8, cross_domain=8, arithmetic=8),
+        base_steps=140, threshold=1, steps=4, problems_per_step=4, samples=16, checkpoint_every=2,
+    ),
+)
+"""
+
+KILLS = [
+    ("base model", 5),
+    ("pre-sampling", 100),
+    ("evaluating base", 20),
+    ("training grpo", 3),
+    ("evaluating grpo", 20),
+    ("training dph_f", 1),
+    ("evaluating dph_f", 20),
+]
+
+
+def start(directory):
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(directory)], stdout=subprocess.PIPE, text=True
+    )
+
+
+def kill_at(directory, stage, amount):
+    """Start, and send SIGKILL as soon as ``stage`` has come to ``amount``."""
+    with start(directory) as process:
+        for line in process.stdout:
+            title, done = line.strip().split("|")
+            if title == stage and int(done) >= amount:
+                process.kill()
+                return
+    raise AssertionError(f"{stage} never came to {amount}")
+
+
+def finish(directory):
+    with start(directory) as process:
+        process.stdout.read()
+    assert process.returncode == 0
+    return json.loads((directory / "summary.json").read_text())
+
+
+def without_seconds(content):
+    """A summary less what a clock said, at every depth."""
+    if not isinstance(content, dict):
+        return content
+    return {key: without_seconds(value) for key, value in content.items() if key != "seconds"}
+
+
+def final_weights(directory: Path, method):
+    return (directory / method / "checkpoints/step_000004/model.safetensors").read_bytes()
+
+
+@pytest.mark.slow
+def test_killed_in_every_stage_it_ends_with_the_same_metrics_and_bit_identical_weights(tmp_path):
+    whole = finish(tmp_path / "whole")
+    for stage, amount in KILLS:
+        kill_at(tmp_path / "killed", stage, amount)
+        assert not (tmp_path / "killed" / "summary.json").exists()
+    killed = finish(tmp_path / "killed")
+    assert without_seconds(killed) == without_seconds(whole)
+    for method in ("grpo", "dph_f"):
+        assert final_weights(tmp_path / "killed", method) == final_weights(
+            tmp_path / "whole", method
+        )
+    pools = [
+        {file.name: file.read_bytes() for file in (tmp_path / name / "pool").iterdir()}
+        for name in ("whole", "killed")
+    ]
+    assert pools[0].keys() == pools[1].keys()
+    for name in pools[0]:
+        if name != "manifest.json":  # holds the path of the model
+            assert pools[0][name] == pools[1][name]

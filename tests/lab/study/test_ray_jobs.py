@@ -1,0 +1,42 @@
+"""Runs of a study as tasks of a cluster: something in the place of Ray, and Ray where it is."""
+
+import importlib.util
+
+import pytest
+
+import study_stub
+from dph._processes.jobs.job import Job
+from dph.lab.study import execute as execution
+from dph.lab.study import ray_jobs
+from dph.lab.study.row_files import read_row_files
+from fake_ray import FakeRay
+from lab.study.test_real import finish, study_in
+
+
+def test_a_run_leaves_its_row(monkeypatch, tmp_path):
+    monkeypatch.setattr(execution, "execute", study_stub.execute)
+    monkeypatch.setattr(ray_jobs, "connected_ray", FakeRay)
+    jobs = ray_jobs.study_ray_jobs(None)
+    places = {name: str(tmp_path / name) for name in ("work", "rows", "costs")}
+    site = {"name": "sql-1", "edition": 1}
+    payload = {"kind": "run", "run": "a", "training": "a", "site": site, "seed": 0} | places
+    jobs.start(Job("a", payload))
+    ended = jobs.wait()
+    assert (ended.id, ended.error) == ("a", "")
+    assert set(read_row_files(tmp_path / "rows")) == {"a"}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None, reason="needs Ray: `make test-verl` runs this"
+)
+def test_two_workers_of_ray_end_a_study_with_the_bytes_of_two_cores(tmp_path, monkeypatch):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    here = finish(*study_in(tmp_path / "here"))
+    planner, places = study_in(tmp_path / "there")
+    try:
+        there = finish(planner, places, ray_jobs.study_ray_jobs(2))
+    finally:
+        importlib.import_module("ray").shutdown()
+    assert len(read_row_files(places.rows)) == 7  # of 7: base, grpo, two strengths; of 8: one
+    assert there == here

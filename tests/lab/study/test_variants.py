@@ -1,0 +1,73 @@
+"""What a run of a study is, before it is made."""
+
+import pytest
+
+from dph.errors import SettingsError
+from dph.lab.study.candidates import Candidate
+from dph.lab.study.settings import BudgetSettings, MethodSettings
+from dph.lab.study.sites import Site
+from dph.lab.study.variants import Variants
+from dph.lab.worlds import WORLDS, world_kind
+from dph.lab.worlds.evaluation_sets import WORLD_SETS
+from dph.lab.worlds.optimizers import WORLD_OPTIMIZERS
+from dph.recipe import merged, resolve_recipe
+from dph.recipe.keys import nested
+
+GRPO = MethodSettings(name="grpo", label="GRPO")
+
+
+def variant(task="sql", edition=2, rate=None):
+    site = Site(name=f"{task}-{edition}", task=task, edition=edition)
+    return Variants(BudgetSettings()).of(site, GRPO, Candidate(learning_rate=rate))
+
+
+@pytest.mark.parametrize("place", [(t, e) for t, editions in WORLDS.items() for e in editions])
+def test_without_a_rate_a_run_has_that_of_its_world(place):
+    found = variant(*place)
+    assert found.learning_rate == WORLD_OPTIMIZERS[place]["learning_rate"]
+    assert found.run_id(1) == variant(*place, rate=found.learning_rate).run_id(1)
+    assert found.run_id(1) != variant(*place, rate=1e-6).run_id(1)
+
+
+def test_the_tables_of_optimizers_and_sets_are_those_of_the_worlds(tmp_path):
+    for (task, edition), optimizer in WORLD_OPTIMIZERS.items():
+        kind = world_kind(task, edition)
+        world = kind.build(tmp_path / f"{task}-{edition}", seed=0)
+        assert kind.settings(world)["train"] == optimizer
+        assert tuple(kind.settings(world)["data"]["sets"]) == WORLD_SETS[task, edition]
+    assert WORLD_SETS.keys() == WORLD_OPTIMIZERS.keys()
+
+
+def test_both_ways_of_differential_smoothing_are_two_arms_of_one_study():
+    def arm(**more):
+        method = MethodSettings(name="differential_smoothing", **more)
+        site = Site(name="sql-2", task="sql", edition=2)
+        return Variants(BudgetSettings()).of(site, method, Candidate(strength=0.1))
+
+    by_sum = arm()
+    by_mean = arm(label="a token", settings={"objective.advantage.logprob": "mean"})
+    assert by_sum.run_id(1) != by_mean.run_id(1)
+    assert by_sum.strength == by_mean.strength == 0.1
+    assert recipe_of(by_sum).objective.advantage.parameters["logprob"] == "sum"
+    assert recipe_of(by_mean).objective.advantage.parameters["logprob"] == "mean"
+    with pytest.raises(SettingsError, match=r"logprob"):
+        arm(settings={"objective.advantage.logprob": "median"})
+
+
+def test_a_method_may_be_measured_while_it_trains_on_sets_that_its_world_has():
+    def arm(best):
+        best = {"evaluate.every": 5, "evaluate.keep_best": best, "evaluate.result": "best"}
+        site = Site(name="w", task="sql", edition=2, sets=WORLD_SETS["sql", 2])
+        method = MethodSettings(name="grpo", label="best", settings=best)
+        return Variants(BudgetSettings()).of(site, method, Candidate())
+
+    assert arm("in_domain/greedy").run_id(1) != arm("in_domain/mean").run_id(1)
+    with pytest.raises(
+        SettingsError, match=r"'best' on w: .*names the set 'dev'; measured are: in_"
+    ):
+        arm("dev/greedy")
+
+
+def recipe_of(variant):
+    values = nested({"method": variant.method, **variant.asked.dotted})
+    return resolve_recipe(merged({"model": {"path": "m"}, "data": {"train": "t.jsonl"}}, values))

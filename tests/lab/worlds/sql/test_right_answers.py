@@ -1,0 +1,54 @@
+"""Right answers to unlabelled prompts: read back from the words of each question."""
+
+from random import Random
+
+import pytest
+
+from dph.errors import DataError
+from dph.lab.worlds.sql.domains import DOMAINS
+from dph.lab.worlds.sql.question_sets import gold_sql
+from dph.lab.worlds.sql.questions import KINDS, draw_question
+from dph.lab.worlds.sql.right_answers import question_of, with_right_answers
+from dph.records import Problem
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=[domain.name for domain in DOMAINS])
+def test_every_kind_of_question_is_read_back_from_its_prompt(domain):
+    rng, seen = Random(domain.name), set()
+    for _ in range(400):
+        question = draw_question(domain, rng)
+        seen.add(question.kind)
+        found = question_of(Problem(problem_id="u", prompt=question.prompt))
+        assert found == question
+        assert gold_sql(found) == gold_sql(question)
+    assert seen == set(KINDS)
+
+
+def test_prompts_keep_their_order_their_ids_and_their_columns_and_gain_a_query():
+    questions = [draw_question(DOMAINS[0], Random(seed)) for seed in range(5)]
+    rows = [
+        Problem(problem_id=f"u{i}", prompt=q.prompt, answer={"part": "others", "database": "d"})
+        for i, q in enumerate(questions)
+    ]
+    made = with_right_answers((), rows, seed=0)
+    assert [(p.problem_id, p.prompt) for p in made] == [(p.problem_id, p.prompt) for p in rows]
+    for problem, question in zip(made, questions, strict=True):
+        assert problem.answer == {
+            "part": "others",
+            "database": "d",
+            "gold_sql": gold_sql(question),
+        }
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "singer | show fame of singer ->",
+        f"{DOMAINS[0].schema} | show fame of singer ->",
+        f"{DOMAINS[0].schema} | show fame of singer with seniority above many ->",
+        f"{DOMAINS[0].schema} | show fame of singer with seniority above 20 and ->",
+    ],
+)
+def test_a_prompt_that_is_no_question_of_the_world_is_refused_by_name(prompt):
+    with pytest.raises(DataError, match="'u7' is no question of the text-to-SQL world"):
+        with_right_answers((), [Problem(problem_id="u7", prompt=prompt)], seed=0)

@@ -1,0 +1,216 @@
+"""Laws that every generator obeys."""
+
+import math
+from dataclasses import FrozenInstanceError
+
+import jaxtyping
+import pytest
+import torch
+
+from dph.errors import SettingsError
+from dph.loss.divergences import (
+    DIVERGENCES,
+    LOG_RATIO_BOUND,
+    Alpha,
+    Divergence,
+    ForwardKL,
+    JensenShannon,
+    ReverseKL,
+    make_divergence,
+)
+from dph.loss.divergences.jensen_shannon_definition import reference_half
+
+GENERATORS = [
+    ForwardKL(),
+    ForwardKL("nll"),
+    JensenShannon(),
+    Alpha(0.1),
+    Alpha(0.5),
+    Alpha(0.9),
+    ReverseKL(),
+]
+every_generator = pytest.mark.parametrize("divergence", GENERATORS, ids=repr)
+every_bounded_generator = pytest.mark.parametrize(
+    "divergence", [d for d in GENERATORS if d != ForwardKL("nll")], ids=repr
+)
+DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
+
+
+def value_and_gradient(divergence, log_ratios, dtype=torch.float64):
+    x = torch.tensor(log_ratios, dtype=dtype, requires_grad=True)
+    values = divergence(x)
+    (gradient,) = torch.autograd.grad(values.sum(), x)
+    return values.detach(), gradient
+
+
+@every_generator
+def test_is_zero_where_the_policies_agree_and_pulls_there_only_as_nll(divergence):
+    values, gradient = value_and_gradient(divergence, [0.0])
+    assert values.item() == 0.0
+    assert gradient.item() == (-1.0 if divergence == ForwardKL("nll") else 0.0)
+
+
+@every_generator
+def test_is_convex_in_u(divergence):
+    u = torch.linspace(0.02, 6.0, 600, dtype=torch.float64)
+    assert (divergence(u.log()).diff(n=2) > 0).all()
+
+
+@every_bounded_generator
+def test_is_positive_and_pushes_towards_agreement(divergence):
+    values, gradient = value_and_gradient(divergence, [-30.0, -1.0, -1e-3, 1e-3, 1.0, 30.0])
+    assert (values > 0).all()
+    assert gradient.sign().tolist() == [-1, -1, -1, 1, 1, 1]
+
+
+@every_generator
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_value_and_gradient_are_finite_up_to_80_nats(divergence, dtype):
+    values, gradient = value_and_gradient(divergence, list(range(-80, 81)), dtype)
+    assert torch.isfinite(values).all()
+    assert torch.isfinite(gradient).all()
+
+
+@every_generator
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_never_gives_nan(divergence, dtype):
+    extremes = [-math.inf, -6e4, -1e3, -104.0, -88.8, 88.8, 104.0, 1e3, 6e4, math.inf]
+    values, gradient = value_and_gradient(divergence, extremes, dtype)
+    assert not values.isnan().any()
+    assert not gradient.isnan().any()
+
+
+@every_generator
+def test_nan_comes_out_only_where_it_went_in(divergence):
+    values, _ = value_and_gradient(divergence, [math.nan, 0.5])
+    assert values.isnan().tolist() == [True, False]
+
+
+@every_bounded_generator
+def test_goes_on_along_its_tangent_above_the_bound(divergence):
+    assert LOG_RATIO_BOUND == 80.0
+    values, gradient = value_and_gradient(divergence, [80.0, 80.5, 90.0, math.inf])
+    assert gradient.tolist() == [gradient[0].item()] * 4
+    assert values[1].item() == pytest.approx((values[0] + 0.5 * gradient[0]).item(), rel=1e-14)
+    assert values[2].item() == pytest.approx((values[0] + 10 * gradient[0]).item(), rel=1e-14)
+    assert values[3].item() == math.inf
+    assert gradient[0].item() > 1e34
+
+
+@every_bounded_generator
+def test_a_float32_value_stays_finite_up_to_155_nats_and_its_gradient_everywhere(divergence):
+    values, gradient = value_and_gradient(divergence, [155.0, 1e30], torch.float32)
+    assert torch.isfinite(values[0])
+    assert torch.isfinite(gradient).all()
+
+
+@pytest.mark.parametrize(
+    ("divergence", "value", "pull"),
+    [
+        (ForwardKL(), math.inf, -1.0),
+        (ForwardKL("nll"), math.inf, -1.0),
+        (JensenShannon(), math.log(2), 0.0),
+        (Alpha(0.2), 1 / 0.8, 0.0),
+        (ReverseKL(), 1.0, 0.0),
+    ],
+    ids=repr,
+)
+def test_a_lost_token_costs_the_limit_of_the_docstring(divergence, value, pull):
+    values, gradient = value_and_gradient(divergence, [-math.inf, -1e4])
+    assert values[0].item() == pytest.approx(value, rel=1e-15)
+    assert gradient.tolist() == [pull, pull]
+    assert values[1].item() == pytest.approx(min(value, 1e4), rel=1e-3)
+
+
+def test_the_lower_side_of_k3_is_never_clamped():
+    values, gradient = value_and_gradient(ForwardKL(), [-20.0, -500.0], torch.float32)
+    assert values.tolist() == [19.0, 499.0]
+    assert gradient.tolist() == [-1.0, -1.0]
+
+
+def test_the_pull_of_jensen_shannon_peaks_at_0_232_near_u_0_302():
+    u = torch.linspace(0.001, 0.999, 999, dtype=torch.float64)
+    _, gradient = value_and_gradient(JensenShannon(), u.log().tolist())
+    assert u[gradient.argmin()].item() == pytest.approx(0.302)
+    assert gradient.min().item() == pytest.approx(-0.232, abs=5e-4)
+
+
+@every_generator
+@pytest.mark.parametrize(
+    ("given", "returned"), list(zip(DTYPES, [torch.float64] + [torch.float32] * 3, strict=True))
+)
+def test_low_precision_comes_back_as_float32_and_its_gradient_in_its_own_dtype(
+    divergence, given, returned
+):
+    values, gradient = value_and_gradient(divergence, [[0.25, -0.5]], given)
+    assert values.dtype == returned
+    assert gradient.dtype == given
+    exact, exact_gradient = value_and_gradient(divergence, [[0.25, -0.5]])
+    torch.testing.assert_close(values.double(), exact, rtol=1e-6, atol=0)
+    torch.testing.assert_close(
+        gradient.double(), exact_gradient, rtol=2 * torch.finfo(given).eps + 1e-12, atol=0
+    )
+
+
+@every_generator
+def test_the_gradient_can_be_differentiated_again(divergence):
+    x = torch.tensor([-30.0, -1.5, -0.4, 0.3, 1.2, 4.0], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(divergence, x)
+    assert torch.autograd.gradgradcheck(divergence, x)
+
+
+@pytest.mark.parametrize("a", [1e-9, 1 - 1e-9])
+def test_alpha_meets_both_kl_divergences_at_its_ends(a):
+    x = torch.linspace(-3, 3, 61, dtype=torch.float64)
+    limit = ReverseKL() if a < 0.5 else ForwardKL()
+    torch.testing.assert_close(Alpha(a)(x), limit(x), rtol=1e-7, atol=0)
+
+
+@pytest.mark.parametrize("name", DIVERGENCES)
+def test_every_name_builds_a_frozen_divergence_of_that_name(name):
+    divergence = make_divergence(name)
+    assert isinstance(divergence, Divergence)
+    assert divergence.name == name
+    assert divergence == make_divergence(name)
+    with pytest.raises((FrozenInstanceError, TypeError)):
+        divergence.form = "nll"
+
+
+def test_the_table_holds_the_names_that_a_recipe_may_choose():
+    generators = ["forward_kl", "jensen_shannon", "alpha", "reverse_kl"]
+    assert list(DIVERGENCES) == [*generators, "jensen_shannon_definition"]
+
+
+def test_parameters_reach_the_divergence():
+    assert make_divergence("forward_kl", form="nll") == ForwardKL("nll")
+    assert make_divergence("alpha", alpha=0.2) == Alpha(0.2)
+
+
+@pytest.fixture
+def no_type_checks():
+    """Users run without the checks of types that tests run with."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.mark.usefixtures("no_type_checks")
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: make_divergence("foward_kl"), "did you mean 'forward_kl'"),
+        (lambda: make_divergence("xyz"), "unknown divergence 'xyz': choose one of forward_kl"),
+        (lambda: make_divergence("alpha", beta=1), "no parameter 'beta'; it takes: alpha"),
+        (lambda: make_divergence("reverse_kl", alpha=1), "it takes: none"),
+        (lambda: make_divergence("alpha", alpha=1.5), "between 0 and 1, got 1.5"),
+        (lambda: Alpha(0), "between 0 and 1, got 0"),
+        (lambda: Alpha(1.0), "between 0 and 1, got 1.0"),
+        (lambda: Alpha(math.nan), "between 0 and 1, got nan"),
+        (lambda: make_divergence("alpha", alpha="0.5"), "between 0 and 1, got '0.5'"),
+        (lambda: make_divergence("forward_kl", form="k1"), "'k3' or 'nll', got 'k1'"),
+        (lambda: reference_half(torch.zeros(1), form="k2"), "'k3' or 'nll', got 'k2'"),
+    ],
+)
+def test_a_bad_setting_is_refused_by_name_and_value(build, message):
+    with pytest.raises(SettingsError, match=message):
+        build()

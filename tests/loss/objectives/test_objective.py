@@ -1,0 +1,216 @@
+import math
+
+import pytest
+import torch
+
+from dph.errors import DataError, SettingsError
+from dph.loss.objectives import (
+    ClipCov,
+    KLCov,
+    LossBatch,
+    graded_advantages,
+    group_advantages,
+    make_objective,
+    mixed_loss,
+)
+from dph.loss.objectives.policy import ClippedSurrogate
+from dph.loss.objectives.whole_step import needs_whole_step
+from dph.recipe import ObjectiveSettings
+from short_objective import from_settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, "[]"),
+        ({"divergence": "alpha", "alpha": 0.3, "eta": 1.0}, "[Alpha(alpha=0.3)]"),
+        (
+            {"divergence": "forward_kl", "forward_kl_form": "nll", "eta": 1.0},
+            "[ForwardKL(form='nll')]",
+        ),
+        ({"divergence": "jensen_shannon", "eta": 1.0}, "[JensenShannon()]"),
+        ({"divergence": "jensen_shannon", "eta": 0.0}, "[]"),
+        (
+            {"divergence": "jensen_shannon", "eta": 1.0, "js_definition": True},
+            "[JensenShannonDefinition()]",
+        ),
+    ],
+)
+def test_settings_choose_the_divergence(settings, expected):
+    assert repr([a.divergence for a in from_settings(**settings).anchors.values()]) == expected
+
+
+OWN = """
+import torch
+
+def relative(rewards):
+    mean = rewards.mean(-1, keepdim=True)
+    return torch.where(mean > 0, (rewards - mean) / mean, 0.0)
+
+def powered(rewards, power=1.0):
+    return relative(rewards) ** power
+
+class Entropy:
+    reads_reference = False
+
+    def __init__(self, scale):
+        self.scale = scale
+
+    def __call__(self, tokens):
+        return self.scale * tokens.logprobs
+
+number = 3
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    (tmp_path / "own_terms_of_a_user.py").write_text(OWN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return "own_terms_of_a_user"
+
+
+def test_a_function_of_ones_own_is_the_term_itself(own):
+    objective = from_settings(advantage={"kind": f"{own}:relative"})
+    rewards = torch.tensor([[1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]])
+    assert objective.advantage(rewards).tolist() == [[1, -1, -1, 1], [0, 0, 0, 0]]
+
+
+def test_a_function_gets_its_parameters_by_name(own):
+    objective = from_settings(advantage={"kind": f"{own}:powered", "power": 2.0})
+    assert objective.advantage(torch.tensor([[1.0, 0.0, 0.0, 1.0]])).tolist() == [[1, 1, 1, 1]]
+
+
+def test_a_class_of_ones_own_is_made_with_its_parameters_and_needs_a_reference_if_it_says_so(own):
+    settings = ObjectiveSettings(
+        penalties={"entropy": {"kind": f"{own}:Entropy", "weight": 0.5, "scale": 2.0}}
+    )
+    objective = make_objective(settings)
+    assert objective.penalties["entropy"].penalty.scale == 2.0
+    assert objective.needs_all_samples
+    assert not settings.needs_reference_model
+    assert ObjectiveSettings(kl_coefficient=0.1).needs_reference_model
+
+
+def test_a_surrogate_of_ones_own_sees_the_samples_without_an_advantage_too(own):
+    assert from_settings(surrogate={"kind": f"{own}:relative"}).needs_all_samples
+    assert not from_settings(surrogate={"clip_high": 0.3}).needs_all_samples
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "message"),
+    [
+        ("relative", {"power": 2.0}, "takes no 'power'"),
+        ("Entropy", {}, r"cannot be made with \{\}: .*'scale'"),
+        ("number", {}, "is not callable"),
+        ("nothing", {}, "has no 'nothing'"),
+    ],
+)
+def test_what_cannot_be_a_term_is_refused_with_the_reason(own, kind, more, message):
+    settings = ObjectiveSettings(advantage={"kind": f"{own}:{kind}", **more})
+    with pytest.raises(SettingsError, match=message):
+        make_objective(settings)
+
+
+def test_every_anchor_has_rows_and_a_denominator_of_its_own():
+    # u = 1/2 on the first store's only token, 1/4 on both tokens of the second's.
+    logprobs = torch.tensor([[-1.0, math.nan], [-2.0, math.nan], [-3.0, -4.0]]).double()
+    gap = torch.tensor([[0.0, math.nan], [math.log(2), math.nan], [math.log(4), math.log(4)]])
+    batch = LossBatch(
+        logprobs=logprobs,
+        old_logprobs=logprobs.clone(),
+        ref_logprobs=logprobs + gap,
+        mask=torch.tensor([[True, False], [True, False], [True, True]]),
+        advantages=torch.tensor([1.0, math.nan, math.nan]).double(),
+        source=torch.tensor([0, 1, 2]),
+        weights=torch.tensor([1.0, 1.0, 0.5]),
+    )
+    objective = from_settings(
+        anchors={
+            "near": {"divergence": "forward_kl", "weight": 0.1},
+            "far": {"divergence": "forward_kl", "form": "nll", "weight": 0.2},
+        }
+    )
+    loss = mixed_loss(batch, objective)
+    near, far = math.log(2) - 0.5, math.log(4)  # k3 at 1/2; -log u
+    assert loss.anchors["near"].item() == pytest.approx(near)
+    assert loss.anchors["far"].item() == pytest.approx(far)
+    assert loss.total.item() == pytest.approx(-1 + 0.1 * near + 0.2 * far)
+
+
+def test_an_ungraded_sample_is_no_part_of_its_groups_mean():
+    rewards = torch.tensor([[1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [0.3, 0.9, 0.1, 0.2]])
+    graded = torch.tensor([[True, True, False, False], [True, True, False, True], [True] * 4])
+    found = graded_advantages(group_advantages, rewards, graded)
+    assert found[0].tolist() == [*group_advantages(torch.tensor([[1.0, 0.0]]))[0].tolist(), 0, 0]
+    one, two, _, four = found[1].tolist()
+    assert [one, two, four] == group_advantages(torch.tensor([[1.0, 1.0, 0.0]]))[0].tolist()
+    assert found[2].equal(group_advantages(rewards[2:])[0])
+
+
+def test_groups_that_are_graded_whole_get_what_the_advantage_gives_to_the_bit():
+    rewards = torch.rand(7, 8, generator=torch.Generator().manual_seed(0))
+    found = graded_advantages(group_advantages, rewards, torch.ones(7, 8, dtype=torch.bool))
+    assert found.equal(group_advantages(rewards))
+
+
+def test_what_an_ungraded_sample_was_rewarded_with_says_nothing():
+    rewards, graded = torch.tensor([[1.0, 0.0, 0.5]]), torch.tensor([[True, True, False]])
+    other = torch.tensor([[1.0, 0.0, 1.0]])
+    expected = graded_advantages(group_advantages, rewards, graded)
+    assert graded_advantages(group_advantages, other, graded).equal(expected)
+
+
+@pytest.mark.parametrize("wrong", [lambda r: r[:, :1], lambda r: r / 0])
+def test_advantages_of_another_shape_or_not_finite_are_refused(wrong):
+    with pytest.raises(DataError, match="an advantage must be finite and of the rewards' shape"):
+        graded_advantages(wrong, torch.rand(2, 3), torch.ones(2, 3, dtype=torch.bool))
+
+
+def test_the_default_surrogate_is_the_symmetric_clip():
+    assert from_settings().surrogate == ClippedSurrogate(0.2, 0.2)
+
+
+def test_terms_that_choose_tokens_are_told_apart_whatever_they_are_called():
+    settings = ObjectiveSettings(
+        surrogate={"kind": "clip_cov"},
+        penalties={"surrogate": {"kind": "kl_cov", "weight": 1.0}},
+    )
+    choosing = make_objective(settings).choosing
+    assert {place: type(term) for place, term in choosing.items()} == {
+        "surrogate": ClipCov,
+        "penalties.surrogate": KLCov,
+    }
+
+
+@pytest.mark.parametrize(
+    ("settings", "logprobs", "tables"),
+    [
+        ({}, False, False),
+        ({"kl_coefficient": 0.1}, True, False),
+        ({"penalties": {"p": {"kind": "entropy", "weight": 0.1}}}, False, False),
+        ({"penalties": {"p": {"kind": "exact_forward_kl", "weight": 0.1}}}, False, True),
+        ({"divergence": "jensen_shannon", "js_definition": True, "eta": 0.1}, True, False),
+        ({"advantage": {"kind": "bbg"}}, False, False),
+        ({"advantage": {"kind": "alpha_dpg"}}, True, False),
+        ({"advantage": {"kind": "flowrl"}}, True, False),
+        ({"surrogate": {"kind": "flow_balance"}}, False, False),
+    ],
+)
+def test_what_is_asked_of_the_initial_policy_is_what_terms_read(settings, logprobs, tables):
+    objective = make_objective(ObjectiveSettings(**settings))
+    assert objective.reads_reference_logprobs is logprobs
+    assert ObjectiveSettings(**settings).needs_reference_model is (logprobs or tables)
+    assert objective.reads_reference_tables is tables
+
+
+def test_engines_that_see_log_probs_alone_are_told_which_terms_need_more():
+    broad = {"divergence": "distribution_kl", "distributions": "b", "weight": 0.1, "target": 0.1}
+    settings = ObjectiveSettings(
+        surrogate={"kind": "clip_cov"},
+        penalties={"wide": {"kind": "entropy", "weight": 0.1}, "kl": {"weight": 0.1}},
+        anchors={"broad": broad, "old": {"divergence": "alpha", "weight": 0.1}},
+    )
+    places = ["penalties.wide", "surrogate", "anchors.broad.target"]
+    assert list(needs_whole_step(make_objective(settings))) == places
+    assert needs_whole_step(make_objective(ObjectiveSettings(eta=0.1, divergence="alpha"))) == {}

@@ -1,0 +1,68 @@
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from dph.model.attention.rounding import DRAWS, own_logits, root_mean_square, rounded_anew
+from tiny_models import build_model
+
+
+class Doubled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.nothing = nn.Dropout(0.5)
+        self.twice = nn.Linear(1, 1, bias=False)
+        nn.init.constant_(self.twice.weight, 2.0)
+        self.eval()
+
+    def forward(self, x):
+        return self.twice(self.nothing(x))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bits"), [(torch.float32, 23), (torch.bfloat16, 7), (torch.float64, 52)]
+)
+def test_a_number_moves_by_its_rounding_up_or_down(dtype, bits):
+    # The output is 3 = 1.5 x 2, where numbers lie 2 x 2^-bits apart: it moves by one or two.
+    model, spacing = Doubled().to(dtype), 2.0**-bits
+    x = torch.full((64, 1), 1.5, dtype=dtype)
+    with torch.no_grad(), rounded_anew(model):
+        moved = (model(x) - 3).unique()
+    assert moved.min() < 0 < moved.max()
+    assert moved.abs().max() <= 4 * spacing
+    assert torch.equal(model(x), torch.full_like(x, 3))
+
+
+def test_a_draw_is_the_same_each_time_another_is_not_and_random_numbers_are_left_alone():
+    model, x = build_model("llama"), torch.tensor([[5, 6, 7]])
+    torch.manual_seed(3)
+    state = torch.get_rng_state()
+    found = []
+    for draw in (0, 0, 1):
+        with torch.no_grad(), rounded_anew(model, draw):
+            found.append(model(input_ids=x).logits)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])
+
+
+def test_two_movements_agree_and_more_do_not():
+    model = build_model("llama")
+    with torch.no_grad():
+        own = own_logits(model, [5, 6, 7, 8], last=2)
+    assert own.values.shape == (2, 48)
+    assert own.moved.shape == (DRAWS, 2, 48)
+    movement = root_mean_square(own.moved, own.values)
+    assert 0 < movement < 1e-4
+    off = torch.ones_like(own.values) * movement
+    assert own.agree_with(own.values)
+    assert own.agree_with(own.values + 1.9 * off)
+    assert not own.agree_with(own.values + 2.2 * off)
+
+
+def test_a_distance_is_that_of_an_element_and_lost_weights_have_none():
+    assert root_mean_square(torch.tensor([3.0, 4.0]), torch.zeros(2)) == pytest.approx(
+        math.sqrt(12.5)
+    )
+    assert root_mean_square(torch.tensor([math.nan]), torch.tensor([math.nan])) == 0

@@ -1,0 +1,338 @@
+import random
+
+import pytest
+import torch
+
+from dph.errors import DataError, ModelError
+from dph.model.forward import logprobs, over_vocabulary
+from dph.model.forward.buckets import bucket_logprobs
+from dph.model.forward.logprobs import RowStatistic, completion_scores
+from dph.model.forward.packing import pack
+from dph.model.loading import load_model
+from dph.model.modes import autocast
+from tiny_models import FAMILIES, PLAIN_FAMILIES
+
+
+def ragged_rows(seed=0):
+    numbers = random.Random(seed)
+
+    def draw(count):
+        return [numbers.randrange(3, 48) for _ in range(count)]
+
+    return [draw(n) for n in (1, 9, 4, 4)], [draw(n) for n in (7, 2, 1, 0)]
+
+
+def naive_tables(model, prompts, completions, temperature):
+    """Full logits of each row by itself, without padding."""
+    for prompt, completion in zip(prompts, completions, strict=True):
+        logits = model(input_ids=torch.tensor([[*prompt, *completion]])).logits[0]
+        yield torch.log_softmax(logits / temperature, dim=-1)[len(prompt) - 1 : -1], completion
+
+
+def gradients(model, loss):
+    model.zero_grad()
+    loss.backward()
+    return [p.grad.clone() for p in model.parameters() if p.grad is not None]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_values_entropy_and_gradient_equal_those_of_full_logits_row_by_row(make_model, family):
+    model = make_model(family)
+    prompts, completions = ragged_rows()
+    scores = completion_scores(
+        model, prompts, completions, temperature=0.7, pad_id=0, with_entropy=True
+    )
+    expected = torch.zeros(4, 7)
+    entropy = torch.zeros(4, 7)
+    for row, (table, completion) in enumerate(naive_tables(model, prompts, completions, 0.7)):
+        for column, token in enumerate(completion):
+            expected[row, column] = table[column, token]
+            entropy[row, column] = torch.distributions.Categorical(logits=table[column]).entropy()
+    torch.testing.assert_close(scores.logprobs, expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(scores.entropy, entropy.detach(), rtol=1e-5, atol=1e-5)
+    assert scores.mask.sum(dim=1).tolist() == [7, 2, 1, 0]
+    weights = torch.arange(28.0).reshape(4, 7) / 28
+    ours = gradients(model, (weights * scores.logprobs).sum())
+    theirs = gradients(model, (weights * expected).sum())
+    scale = max(g.abs().max() for g in theirs)
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a / scale, b / scale, rtol=0, atol=1e-5)
+
+
+def test_values_outside_the_mask_are_zero_and_entropy_carries_no_gradient(make_model):
+    scores = completion_scores(
+        make_model(), *ragged_rows(), temperature=1.0, pad_id=0, with_entropy=True
+    )
+    assert (scores.logprobs[~scores.mask] == 0).all()
+    assert (scores.entropy[~scores.mask] == 0).all()
+    assert scores.logprobs.requires_grad
+    assert not scores.entropy.requires_grad
+
+
+def test_entropy_is_left_out_unless_asked_for(make_model):
+    scores = completion_scores(make_model(), *ragged_rows(), temperature=1.0, pad_id=0)
+    assert scores.entropy is None
+
+
+def test_the_pad_token_and_the_other_rows_do_not_matter(make_model):
+    model = make_model()
+    prompts, completions = ragged_rows()
+    base = completion_scores(model, prompts, completions, temperature=1.0, pad_id=0).logprobs
+    other = completion_scores(model, prompts, completions, temperature=1.0, pad_id=9).logprobs
+    torch.testing.assert_close(other, base, rtol=0, atol=0)
+    alone = completion_scores(model, prompts[1:2], completions[1:2], temperature=1.0, pad_id=0)
+    torch.testing.assert_close(alone.logprobs[0], base[1, :2], rtol=1e-5, atol=1e-5)
+
+
+def test_the_head_sees_completion_positions_only_and_is_left_as_it_was(make_model):
+    model = make_model()
+    seen = []
+    handle = model.lm_head.register_forward_hook(lambda _m, _i, out: seen.append(out.shape))
+    completion_scores(model, *ragged_rows(), temperature=1.0, pad_id=0)
+    handle.remove()
+    assert seen == [(1, 10, 48)]
+    assert model(input_ids=torch.tensor([[3, 4, 5]])).logits.shape == (1, 3, 48)
+
+
+def test_a_model_that_bypasses_its_head_module_still_gives_the_same_values(make_model):
+    model = make_model()
+    expected = completion_scores(model, *ragged_rows(), temperature=1.0, pad_id=0).logprobs
+    model.get_output_embeddings = lambda: None
+    bypassed = completion_scores(model, *ragged_rows(), temperature=1.0, pad_id=0).logprobs
+    torch.testing.assert_close(bypassed, expected, rtol=1e-5, atol=1e-5)
+    # A head that is fed something else than one hidden state a token is not touched.
+    odd = torch.nn.Linear(32, 48)
+    model.get_output_embeddings = lambda: odd
+    model.model.norm.register_forward_hook(lambda _m, _i, out: (odd(out[:, :1]), out)[1])
+    untouched = completion_scores(model, *ragged_rows(), temperature=1.0, pad_id=0).logprobs
+    torch.testing.assert_close(untouched, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_bypassed_head_is_noticed_with_as_many_completion_tokens_as_packed_ones(make_model):
+    model = make_model()
+    # 6 + (2 + 1 + 3 + 0 + 0 + 1) packed tokens, 3 + 2 + 4 + 1 + 1 + 2 completion tokens.
+    rows = [[3, 4, 5, 6, 7, 8]] * 6, [[5, 6, 7], [7, 8], [2, 3, 4, 1], [9], [4], [8, 8]]
+    assert len(pack(*rows, device=model.device).ids) == sum(map(len, rows[1]))
+    expected = completion_scores(model, *rows, temperature=1.0, pad_id=0, sharing="never")
+    model.get_output_embeddings = lambda: None
+    bypassed = completion_scores(model, *rows, temperature=1.0, pad_id=0, sharing="always")
+    torch.testing.assert_close(bypassed.logprobs, expected.logprobs, rtol=1e-5, atol=1e-5)
+
+
+def test_logits_of_an_unknown_shape_are_refused(make_model):
+    model = make_model()
+    model.lm_head.register_forward_hook(lambda _m, _i, out: out[:, :3])
+    with pytest.raises(ModelError, match=r"logits of shape \(1, 3, 48\)"):
+        completion_scores(model, *ragged_rows(), temperature=1.0, pad_id=0)
+
+
+def test_bfloat16_gives_float32_log_probs_close_to_float32_ones(make_model):
+    model = make_model(initializer_range=0.1)
+    rows = ragged_rows()
+    exact = completion_scores(model, *rows, temperature=1.0, pad_id=0).logprobs
+    with autocast(model, "bfloat16"):
+        rough = completion_scores(model, *rows, temperature=1.0, pad_id=0).logprobs
+    assert rough.dtype is torch.float32
+    torch.testing.assert_close(rough, exact, rtol=0, atol=0.1)
+    rough.sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("prompts", "completions", "message"),
+    [
+        ([[3], []], [[4], [5]], "row 1 has an empty prompt"),
+        ([[3]], [[4], [5]], "got 1 prompts and 2 completions"),
+        ([], [], "at least one"),
+    ],
+)
+def test_malformed_rows_are_refused(make_model, prompts, completions, message):
+    with pytest.raises(DataError, match=message):
+        completion_scores(make_model(), prompts, completions, temperature=1.0, pad_id=0)
+
+
+def grouped_rows(seed=0):
+    """Rows of five prompts, three of them on one schema, in no order.
+
+    Empty and one-token completions are among them, and two that are equal.
+    """
+    numbers = random.Random(seed)
+
+    def draw(count):
+        return [numbers.randrange(3, 48) for _ in range(count)]
+
+    schema = draw(18)
+    prompts = [schema + draw(7), draw(1), schema + draw(5), schema + draw(9), draw(24)]
+    owners = [0, 1, 0, 2, 3, 0, 3, 3, 4, 0, 4, 4]
+    completions = [draw(n) for n in (7, 2, 1, 0, 5, 4, 3, 9, 6, 6, 0, 6)]
+    completions[11] = completions[8]
+    return [prompts[owner] for owner in owners], completions
+
+
+def test_what_the_grouped_rows_share_stands_once():
+    rows = pack(*grouped_rows(), device=torch.device("cpu"))
+    # schema, what prompts add, completions without their last tokens, of two equal ones one
+    assert len(rows.ids) == 18 + (7 + 1 + 5 + 9 + 24) + (6 + 1 + 0 + 4 + 3 + 2 + 8 + 5 + 5)
+    assert len(rows.levels) == 2
+
+
+def both_ways(model, rows, **options):
+    return [
+        completion_scores(model, *rows, temperature=0.7, pad_id=0, sharing=sharing, **options)
+        for sharing in ("always", "never")
+    ]
+
+
+def assert_same_gradients(model, shared, plain, tolerance=1e-5):
+    weights = torch.randn(plain.shape)
+    ours, theirs = (gradients(model, (weights * values).sum()) for values in (shared, plain))
+    scale = max(g.abs().max() for g in theirs)
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a / scale, b / scale, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("family", PLAIN_FAMILIES)
+def test_sharing_prompts_changes_neither_values_nor_entropy_nor_gradients(make_model, family):
+    model = make_model(family)
+    shared, plain = both_ways(model, grouped_rows(), with_entropy=True)
+    torch.testing.assert_close(shared.logprobs, plain.logprobs, rtol=0, atol=1e-5)
+    torch.testing.assert_close(shared.entropy, plain.entropy, rtol=0, atol=1e-5)
+    assert shared.mask.equal(plain.mask)
+    assert_same_gradients(model, shared.logprobs, plain.logprobs)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sharing_is_exact_for_groups_of_any_shape(make_model, seed):
+    numbers = random.Random(seed)
+    model = make_model("llama_gqa")
+    schema = [numbers.randrange(3, 48) for _ in range(30)]
+    prompts, completions = [], []
+    for _ in range(numbers.randint(1, 6)):
+        prompt = schema * numbers.randint(0, 1)
+        prompt = prompt + [numbers.randrange(3, 48) for _ in range(numbers.randint(1, 20))]
+        for _ in range(numbers.choice([1, 1, 2, 5])):
+            prompts.append(prompt)
+            completions.append([numbers.randrange(3, 48) for _ in range(numbers.randint(0, 12))])
+    completions[0] = [5, *completions[0]]
+    shared, plain = both_ways(model, (prompts, completions))
+    torch.testing.assert_close(shared.logprobs, plain.logprobs, rtol=0, atol=1e-5)
+    assert_same_gradients(model, shared.logprobs, plain.logprobs)
+
+
+@pytest.mark.parametrize("family", ["llama_gqa", "qwen3", "gemma2_capped", "gpt2"])
+def test_sharing_works_with_gradient_checkpointing(make_model, tmp_path, family):
+    make_model(family).save_pretrained(tmp_path)
+    attention = "eager" if "gemma2" in family else "sdpa"
+    model = load_model(
+        tmp_path, device="cpu", attention=attention, gradient_checkpointing=True
+    ).train()
+    shared, plain = both_ways(model, grouped_rows())
+    torch.testing.assert_close(shared.logprobs, plain.logprobs, rtol=0, atol=1e-5)
+    assert_same_gradients(model, shared.logprobs, plain.logprobs)
+
+
+def test_sharing_in_bfloat16_is_as_close_as_bfloat16_is(make_model):
+    model = make_model(initializer_range=0.1)
+    with autocast(model, "bfloat16"):
+        shared, plain = both_ways(model, grouped_rows())
+    assert shared.logprobs.dtype is torch.float32
+    torch.testing.assert_close(shared.logprobs, plain.logprobs, rtol=0, atol=0.1)
+    assert_same_gradients(model, shared.logprobs, plain.logprobs, tolerance=0.05)
+
+
+def test_sharing_in_float64_is_exact_to_its_rounding(make_model):
+    model = make_model("llama_gqa").double()
+    shared, plain = both_ways(model, grouped_rows())
+    torch.testing.assert_close(shared.logprobs, plain.logprobs, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("family", ["llama_gqa", "qwen2", "gpt2", "gemma2", "granite"])
+@pytest.mark.parametrize("sharing", ["always", "never"])
+def test_large_logits_are_computed_in_blocks_to_the_same_values(
+    make_model, monkeypatch, family, sharing
+):
+    model = make_model(family)
+    options = {"temperature": 0.7, "pad_id": 0, "with_entropy": True, "sharing": sharing}
+    whole = completion_scores(model, *grouped_rows(), **options)
+    monkeypatch.setattr(logprobs, "_LOGITS_AT_ONCE", 0)
+    blocks = completion_scores(model, *grouped_rows(), **options)
+    torch.testing.assert_close(blocks.logprobs, whole.logprobs, rtol=0, atol=1e-5)
+    torch.testing.assert_close(blocks.entropy, whole.entropy, rtol=0, atol=1e-5)
+    assert_same_gradients(model, blocks.logprobs, whole.logprobs)
+    assert not blocks.entropy.requires_grad
+
+
+def of_vocabulary(rows, length):
+    """The entropy at the tokens of some rows, and two buckets and a rest at those of the others."""
+    torch.manual_seed(3)
+    ids = torch.randint(3, 40, (length, 2))
+
+    def entropy(table, _):
+        return (table.exp() * -table).sum(-1, keepdim=True)
+
+    def buckets(table, positions):
+        return bucket_logprobs(table, ids[positions])
+
+    return [RowStatistic(rows, entropy), RowStatistic(~rows, buckets)]
+
+
+@pytest.mark.parametrize("at_once", [2**24, 0], ids=["table", "blocks"])
+@pytest.mark.parametrize("sharing", ["always", "never"])
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_statistics_are_those_of_each_row_alone(
+    make_model, monkeypatch, at_once, sharing, temperature
+):
+    model = make_model("llama_gqa")
+    prompts, completions = grouped_rows()
+    chosen = torch.arange(len(prompts)) % 2 == 0
+    length = sum(len(c) for c, entropy in zip(completions, chosen, strict=True) if not entropy)
+    wanted = of_vocabulary(chosen, length)
+    entropies, buckets, start = [], [], 0
+    for prompt, completion, entropy in zip(prompts, completions, chosen, strict=True):
+        logits = model(input_ids=torch.tensor([[*prompt, *completion]])).logits[0]
+        here = slice(len(prompt) - 1, len(prompt) + len(completion) - 1)
+        table = (logits[here] / temperature).log_softmax(-1)
+        if entropy:
+            entropies.append(wanted[0].of(table, None))
+        else:
+            buckets.append(wanted[1].of(table, slice(start, start + len(completion))))
+            start += len(completion)
+    options = {"temperature": temperature, "pad_id": 0, "sharing": sharing}
+    plain = completion_scores(model, prompts, completions, **options)
+    monkeypatch.setattr(logprobs, "_LOGITS_AT_ONCE", at_once)
+    monkeypatch.setattr(over_vocabulary, "BLOCK", 150)
+    found = completion_scores(model, prompts, completions, statistics=wanted, **options)
+    ours = torch.cat([v.flatten() for v in (*found.statistics, found.logprobs)])
+    by_hand = (torch.cat(entropies), torch.cat(buckets), plain.logprobs)
+    theirs = torch.cat([v.flatten() for v in by_hand])
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=2e-5)
+    assert_same_gradients(model, ours, theirs)
+
+
+def test_scores_without_statistics_are_bit_for_bit_what_they_are_beside_some(make_model):
+    model = make_model("llama_gqa")
+    prompts, completions = grouped_rows()
+    nothing = torch.zeros(len(prompts), dtype=torch.bool)
+    beside = completion_scores(
+        model,
+        prompts,
+        completions,
+        temperature=0.7,
+        pad_id=0,
+        statistics=[RowStatistic(nothing, lambda table, _: table[:, :1])],
+    )
+    alone = completion_scores(model, prompts, completions, temperature=0.7, pad_id=0)
+    assert torch.equal(beside.logprobs, alone.logprobs)
+    assert [s.shape for s in beside.statistics] == [(0, 1)]
+    assert alone.statistics == ()
+
+
+def test_a_row_in_two_statistics_and_an_entropy_beside_one_are_refused(make_model):
+    model = make_model("llama")
+    all_rows = RowStatistic(torch.tensor([True]), lambda table, _: table[:, :1])
+    options = {"temperature": 1.0, "pad_id": 0}
+    with pytest.raises(ValueError, match="a row is in two statistics"):
+        completion_scores(model, [(3, 4)], [(5,)], statistics=[all_rows, all_rows], **options)
+    with pytest.raises(ValueError, match="with_entropy is not computed beside statistics"):
+        completion_scores(
+            model, [(3, 4)], [(5,)], statistics=[all_rows], with_entropy=True, **options
+        )

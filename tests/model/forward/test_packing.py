@@ -1,0 +1,98 @@
+import pytest
+import torch
+
+from dph.errors import DataError
+from dph.model.forward.packing import Branches, PackedRows, Span
+from dph.model.forward.packing import pack as pack_rows
+
+CPU = torch.device("cpu")
+
+
+def pack(prompts, completions) -> PackedRows:
+    return pack_rows(prompts, completions, device=CPU, least_saved=0)
+
+
+def test_a_shared_prompt_stands_once_and_its_completions_go_on_where_it_ends():
+    rows = pack([[5, 6, 7], [5, 6, 7]], [[1, 2, 3], [4, 9]])
+    assert rows.ids.tolist() == [5, 6, 7, 1, 2, 4]
+    assert rows.positions.tolist() == [0, 1, 2, 3, 4, 3]
+    assert rows.sequences == (Span(0, 3), Span(3, 2), Span(5, 1))
+    assert rows.levels == ((Branches(Span(0, 3), Span(3, 3)),),)
+    assert rows.sources.tolist() == [2, 3, 4, 2, 5]
+    assert rows.targets.tolist() == [1, 2, 3, 4, 9]
+    assert rows.mask.tolist() == [[True] * 3, [True, True, False]]
+    assert rows.longest == 5
+
+
+def test_a_row_whose_prompt_is_its_own_is_one_stretch():
+    rows = pack([[5, 6]], [[1, 2, 3]])
+    assert rows.ids.tolist() == [5, 6, 1, 2]
+    assert rows.sequences == (Span(0, 4),)
+    assert rows.levels == ()
+    assert rows.sources.tolist() == [1, 2, 3]
+
+
+def test_rows_of_a_prompt_need_not_be_neighbours():
+    rows = pack([[5], [6, 7], [5]], [[1, 2], [3], [4, 8]])
+    assert rows.ids.tolist() == [5, 6, 7, 1, 4]
+    assert rows.sources.tolist() == [0, 3, 2, 0, 4]
+    assert rows.targets.tolist() == [1, 2, 3, 4, 8]
+
+
+def test_every_target_is_predicted_from_the_tokens_before_it():
+    prompts = [[5, 6], [7], [5, 6], [5, 6], [8, 8, 8]]
+    completions = [[1, 2, 3], [4, 4], [9], [], [2, 1, 2, 1]]
+    rows = pack(prompts, completions)
+    longer = rows.mask.sum(dim=1).tolist()
+    assert longer == [3, 2, 1, 0, 4]
+    places = iter(zip(rows.sources.tolist(), rows.targets.tolist(), strict=True))
+    for prompt, completion in zip(prompts, completions, strict=True):
+        for index, token in enumerate(completion):
+            source, target = next(places)
+            assert target == token
+            assert rows.ids[source] == [*prompt, *completion][len(prompt) + index - 1]
+            assert rows.positions[source] == len(prompt) + index - 1
+
+
+def test_completions_without_tokens_to_feed_leave_nothing_shared():
+    rows = pack([[5, 6], [5, 6]], [[1], []])
+    assert rows.ids.tolist() == [5, 6]
+    assert rows.levels == ()
+    assert rows.sources.tolist() == [1]
+
+
+def test_a_schema_that_prompts_share_stands_once_and_all_that_goes_on_from_it_sees_it():
+    prompts = [[5, 6, 7], [5, 6, 7], [5, 6, 8], [9]]
+    rows = pack(prompts, [[1, 1], [2, 1], [3, 1], [4, 1]])
+    assert rows.ids.tolist() == [5, 6, 9, 4, 7, 8, 3, 1, 2]
+    assert rows.positions.tolist() == [0, 1, 0, 1, 2, 2, 3, 3, 3]
+    schema, question = Branches(Span(0, 2), Span(4, 5)), Branches(Span(4, 1), Span(7, 2))
+    assert rows.levels == ((schema,), (question,))
+    assert rows.sources.tolist() == [4, 7, 4, 8, 5, 6, 2, 3]
+
+
+def test_answers_that_begin_alike_share_that_too():
+    rows = pack([[5]] * 3, [[1, 2, 3], [1, 2, 3], [1, 2, 4, 4]])
+    assert rows.ids.tolist() == [5, 1, 2, 4]
+    assert rows.sources.tolist() == [0, 1, 2, 0, 1, 2, 0, 1, 2, 3]
+    assert rows.targets.tolist() == [1, 2, 3, 1, 2, 3, 1, 2, 4, 4]
+
+
+def test_what_is_alike_by_a_few_tokens_only_stays_apart():
+    rows = pack_rows([[5] * 15] * 2, [[1, 2], [3, 4]], device=CPU)
+    assert len(rows.ids) == 32
+    rows = pack_rows([[5] * 17] * 2, [[1, 2], [3, 4]], device=CPU)
+    assert len(rows.ids) == 19
+
+
+@pytest.mark.parametrize(
+    ("prompts", "completions", "message"),
+    [
+        ([[3], []], [[4], [5]], "row 1 has an empty prompt"),
+        ([[3]], [[4], [5]], "got 1 prompts and 2 completions"),
+        ([], [], "at least one"),
+    ],
+)
+def test_malformed_rows_are_refused(prompts, completions, message):
+    with pytest.raises(DataError, match=message):
+        pack(prompts, completions)

@@ -1,0 +1,145 @@
+import logging
+
+import pytest
+import torch
+
+from dph.model.forward.packing_support import packing_support
+from dph.model.loading import load_model, load_tokenizer
+from smollm2_model import smollm2  # noqa: F401
+from tiny_models import PLAIN_FAMILIES
+
+REFUSED = {
+    "bloom": "no position_ids",
+    "mamba": "no position_ids",
+    "mistral_window": "the last 5 tokens only",
+    "gpt_oss": "s_aux",
+}
+
+
+@pytest.mark.parametrize("family", PLAIN_FAMILIES)
+def test_families_with_plain_causal_attention_are_supported(make_model, family):
+    assert packing_support(make_model(family)).refusal is None
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("family", REFUSED)
+def test_others_are_refused_with_the_reason_which_is_logged_once(make_model, caplog, family):
+    model = make_model(family)
+    with caplog.at_level(logging.WARNING, logger="dph"):
+        first, second = packing_support(model), packing_support(model)
+    assert first is second
+    assert REFUSED[family] in first.refusal
+    assert [r.message for r in caplog.records if r.name.startswith("dph")] == [
+        f"{type(model).__name__}: prompts are not shared in the training forward: {first.refusal}"
+    ]
+
+
+def test_the_window_is_that_of_the_narrowest_layer(make_model):
+    assert packing_support(make_model("gemma2")).window == 64
+    assert packing_support(make_model("llama")).window == torch.inf
+
+
+def test_a_model_that_looks_at_its_neighbours_outside_of_attention_is_found(make_model):
+    model = make_model()
+    model.model.layers[0].mlp.register_forward_hook(lambda _m, _i, out: out + out.roll(1, dims=1))
+    assert packing_support(model).refusal == "packed rows change its values"
+
+
+def test_dropout_in_training_is_refused_and_in_evaluation_it_is_not(make_model):
+    model = make_model(attention_dropout=0.1)
+    assert packing_support(model.train()).refusal == "it trains with dropout"
+    assert packing_support(model.eval()).refusal is None
+
+
+def test_the_model_is_left_in_its_mode_and_without_gradients(make_model):
+    model = make_model().train()
+    packing_support(model)
+    assert model.training
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_lost_weights_are_no_reason_to_refuse(make_model):
+    model = make_model()
+    torch.nn.init.constant_(model.model.norm.weight, float("nan"))
+    assert packing_support(model).refusal is None
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # newer releases have a newer name
+def test_checkpointing_that_recomputes_with_another_attention_is_found(make_model):
+    model = make_model().train()
+    model.gradient_checkpointing_enable({"use_reentrant": False})
+    refusal = packing_support(model).refusal
+    assert "backward pass" in refusal or "gradients" in refusal
+    assert packing_support(model.eval()).refusal is None
+
+
+def test_our_checkpointing_keeps_the_attention(make_model, tmp_path):
+    make_model("llama_gqa").save_pretrained(tmp_path)
+    model = load_model(tmp_path, device="cpu", gradient_checkpointing=True).train()
+    assert packing_support(model).refusal is None
+
+
+def test_a_frozen_model_needs_no_gradients_to_be_supported(make_model, tmp_path):
+    # As the reference model: on a GPU gradients are looked at in evaluation mode too.
+    make_model().save_pretrained(tmp_path)
+    model = load_model(tmp_path, device="cpu", gradient_checkpointing=True).train()
+    assert packing_support(model.requires_grad_(False)).refusal is None
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # newer releases have a newer name
+def test_a_model_that_is_frozen_no_more_is_asked_again(make_model):
+    model = make_model().train().requires_grad_(False)
+    model.gradient_checkpointing_enable({"use_reentrant": False})
+    assert packing_support(model).refusal is None
+    assert packing_support(model.requires_grad_(True)).refusal is not None
+
+
+PROMPT = "How many heads of the departments are older than 56? List their names and ages."
+
+
+def looking_back(module, strength):
+    """Make a module see the token before, past every attention mask."""
+    return module.register_forward_hook(lambda _m, _i, out: out + strength * out.roll(1, dims=1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["float32", "autocast", "bfloat16"])
+def test_a_real_model_is_shared_in_every_precision_and_a_wrong_one_is_not(smollm2, precision):  # noqa: F811
+    prompts = [load_tokenizer(smollm2)(PROMPT)["input_ids"]]
+    weights = "bfloat16" if precision == "bfloat16" else "float32"
+
+    def refusal(wrong_layer=None):
+        model = load_model(smollm2, device="cpu", weights=weights)
+        if wrong_layer is not None:
+            looking_back(model.model.layers[wrong_layer].mlp, 1.0)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "autocast"):
+            return packing_support(model, prompts).refusal
+
+    assert refusal() is None
+    assert refusal(wrong_layer=0) == "packed rows change its values"
+
+
+@pytest.mark.slow
+def test_gradients_of_a_real_model_in_bfloat16_are_its_own(smollm2):  # noqa: F811
+    prompts = [load_tokenizer(smollm2)(PROMPT)["input_ids"]]
+    model = load_model(
+        smollm2, device="cpu", weights="bfloat16", gradient_checkpointing=True
+    ).train()
+    assert packing_support(model, prompts).refusal is None
+
+
+@pytest.mark.parametrize("strength", [1.0, 0.1, 0.01, 0.001])
+def test_in_single_precision_a_thousandth_of_a_neighbour_is_found(make_model, strength):
+    model = make_model()
+    looking_back(model.model.layers[0].mlp, strength)
+    assert packing_support(model).refusal == "packed rows change its values"
+
+
+@pytest.mark.parametrize("rounded", ["weights", "autocast"])
+@pytest.mark.parametrize("family", PLAIN_FAMILIES)
+def test_rounding_to_sixteen_bits_is_no_reason_to_refuse(make_model, family, rounded):
+    model = make_model(family)
+    if rounded == "weights":
+        model.to(torch.bfloat16)
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=rounded == "autocast"):
+        assert packing_support(model).refusal is None

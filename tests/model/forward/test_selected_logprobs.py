@@ -1,0 +1,137 @@
+import pytest
+import torch
+from torch import nn
+
+from dph.model.forward import selected_logprobs as module
+from dph.model.forward.selected_logprobs import selected_logprobs, selected_logprobs_and_entropy
+
+
+def problem(tokens=13, size=8, words=29, *, bias=False, dtype=torch.float64):
+    torch.manual_seed(0)
+    hidden = torch.randn(tokens, size, dtype=dtype, requires_grad=True)
+    head = nn.Linear(size, words, bias=bias, dtype=dtype)
+    return hidden, head, torch.randint(words, (tokens,)), torch.randn(tokens, dtype=dtype)
+
+
+def plain(hidden, head, targets, temperature):
+    return torch.log_softmax(head(hidden) / temperature, dim=-1).gather(1, targets[:, None])[:, 0]
+
+
+def gradients(values, weights, hidden, head):
+    return torch.autograd.grad(values, [hidden, *head.parameters()], weights.to(values.dtype))
+
+
+@pytest.fixture(params=[(1, 1), (29, 4), (60, 5), (7, 2048), (2**20, 2048)])
+def blocks(request, monkeypatch):
+    block, tokens = request.param
+    monkeypatch.setattr(module, "BLOCK", block)
+    monkeypatch.setattr(module, "_TOKENS", tokens)
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("temperature", [1.0, 0.6])
+def test_values_and_gradients_are_those_of_the_plain_form(bias, temperature):
+    hidden, head, targets, weights = problem(bias=bias)
+    expected = plain(hidden, head, targets, temperature)
+    found = selected_logprobs(hidden, head, targets, temperature)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(
+        gradients(found, weights, hidden, head), gradients(expected, weights, hidden, head)
+    )
+
+
+@pytest.mark.usefixtures("blocks")
+def test_the_entropy_is_that_of_the_distribution_and_carries_no_gradient():
+    hidden, head, targets, _ = problem(bias=True)
+    logprobs, entropy = selected_logprobs_and_entropy(hidden, head, targets, 0.7)
+    expected = torch.distributions.Categorical(logits=head(hidden) / 0.7).entropy()
+    torch.testing.assert_close(entropy, expected)
+    assert logprobs.requires_grad
+    assert not entropy.requires_grad
+
+
+def test_float32_is_exact_to_rounding():
+    hidden, head, targets, weights = problem(200, 64, 1000, dtype=torch.float32)
+    expected = plain(hidden, head, targets, 1.0)
+    found = selected_logprobs(hidden, head, targets, 1.0)
+    assert found.dtype is torch.float32
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+    pairs = zip(
+        gradients(found, weights, hidden, head),
+        gradients(expected, weights, hidden, head),
+        strict=True,
+    )
+    for ours, theirs in pairs:
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5 * float(theirs.abs().max()))
+
+
+def test_logits_of_a_thousand_do_not_overflow():
+    hidden, head, targets, weights = problem(dtype=torch.float32)
+    far = (hidden * 1000).detach().requires_grad_()
+    expected = plain(far.double(), head.double(), targets, 1.0)
+    found = selected_logprobs(far, head.float(), targets, 1.0)
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-3)
+    assert all(g.isfinite().all() for g in gradients(found, weights, far, head))
+
+
+@pytest.mark.parametrize("given", [torch.float32, torch.bfloat16])
+def test_under_autocast_products_are_rounded_as_in_the_plain_form(given):
+    hidden, head, targets, weights = problem(64, 32, 200, bias=True, dtype=torch.float32)
+    rough = hidden.detach().to(given).requires_grad_()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = selected_logprobs(rough, head, targets, 0.8)
+        expected = plain(rough, head, targets, 0.8)
+    assert found.dtype is torch.float32
+    torch.testing.assert_close(found, expected.float(), rtol=0, atol=0.05)
+    ours = gradients(found, weights, rough, head)
+    theirs = gradients(expected, weights, rough, head)
+    assert [g.dtype for g in ours] == [given, torch.float32, torch.float32]
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a.float(), b.float(), rtol=0, atol=0.05 * float(b.abs().max()))
+
+
+def test_a_frozen_head_and_no_tokens_are_fine():
+    hidden, head, targets, weights = problem()
+    head.requires_grad_(False)
+    selected_logprobs(hidden, head, targets, 1.0).backward(weights)
+    assert hidden.grad is not None
+    assert selected_logprobs(hidden[:0], head, targets[:0], 1.0).shape == (0,)
+
+
+def test_a_first_block_of_words_that_the_bias_rules_out_is_no_problem(monkeypatch):
+    monkeypatch.setattr(module, "BLOCK", 8)
+    head = nn.Linear(4, 40)
+    head.bias.data[:20] = -torch.inf
+    targets = torch.tensor([20, 30, 39])
+    hidden = torch.randn(3, 4, requires_grad=True)
+    again = hidden.detach().clone().requires_grad_()
+    found = selected_logprobs(hidden, head, targets, 1.0)
+    expected = torch.log_softmax(head(again), dim=-1).gather(1, targets[:, None])[:, 0]
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+    found.sum().backward()
+    expected.sum().backward()
+    torch.testing.assert_close(hidden.grad, again.grad, rtol=1e-5, atol=1e-6)
+
+
+def test_without_entropy_there_are_zeros():
+    hidden, head, targets, _ = problem()
+    _, entropy = selected_logprobs_and_entropy(hidden, head, targets, 1.0, with_entropy=False)
+    assert not entropy.any()
+
+
+def test_no_tensor_of_tokens_times_vocabulary_is_made():
+    tokens, words = 512, 2**15
+    hidden, head, targets, weights = problem(tokens, 8, words, dtype=torch.float32)
+    sizes = []
+
+    class Sizes(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            out = func(*args, **(kwargs or {}))
+            if isinstance(out, torch.Tensor):
+                sizes.append(out.untyped_storage().nbytes() // 4)
+            return out
+
+    with Sizes():
+        selected_logprobs(hidden, head, targets, 1.0).backward(weights)
+    assert max(sizes) <= max(module.BLOCK, head.weight.numel()) < tokens * words / 8

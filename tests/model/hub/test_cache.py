@@ -1,0 +1,132 @@
+import json
+
+import pytest
+
+from dph.errors import DataError, ModelError
+from dph.model.hub.cache import commit_of, dataset_file, model_snapshot
+from dph.recipe.hub_names import HubFile
+
+PLAIN = {"config.json": b"{}", "model.safetensors": b"weights", "tokenizer.json": b"{}"}
+
+
+def of(path="train.jsonl", *, repo="org/data", revision=None):
+    return HubFile(repo=repo, revision=revision, path=path)
+
+
+def test_a_model_is_fetched_once_and_found_without_the_hub(hub):
+    commit = hub.push("org/tiny", PLAIN)
+    directory = model_snapshot("org/tiny", None, fetch=True)
+    assert directory.name == commit
+    assert {path.name: path.read_bytes() for path in directory.iterdir()} == PLAIN
+    asked = len(hub.requests)
+    assert model_snapshot("org/tiny", commit, fetch=True) == directory
+    assert model_snapshot("org/tiny", None, fetch=False) == directory
+    assert len(hub.requests) == asked
+
+
+def test_what_a_causal_model_does_not_need_is_left_where_it_is(hub):
+    others = {"consolidated.safetensors": b"", "onnx/model.json": b"", "pytorch_model.bin": b""}
+    hub.push("org/tiny", {**PLAIN, **others})
+    directory = model_snapshot("org/tiny", None, fetch=True)
+    assert sorted(path.name for path in directory.iterdir()) == sorted(PLAIN)
+
+
+def test_a_branch_and_a_commit_name_what_they_name(hub):
+    first = hub.push("org/tiny", PLAIN)
+    second = hub.push("org/tiny", {**PLAIN, "config.json": b'{"v": 2}'})
+    other = hub.push("org/tiny", {**PLAIN, "config.json": b'{"v": 3}'}, branch="v3")
+    named = [model_snapshot("org/tiny", name, fetch=True).name for name in (first, None, "v3")]
+    assert named == [first, second, other]
+
+
+def test_a_file_of_a_data_set_and_its_commit(hub):
+    commit = hub.push("org/data", {"a/b/train.jsonl": b"{}\n"}, kind="datasets")
+    file = of("a/b/train.jsonl")
+    path = dataset_file(file, fetch=True)
+    assert path.read_bytes() == b"{}\n"
+    assert commit_of(file, path) == commit
+    asked = len(hub.requests)
+    assert dataset_file(file.at(commit), fetch=True) == path
+    assert len(hub.requests) == asked
+
+
+def test_offline_a_branch_is_what_it_was_last(hub, offline):
+    commit = hub.push("org/tiny", PLAIN)
+    model_snapshot("org/tiny", "main", fetch=True)
+    hub.push("org/tiny", {"config.json": b"new"})
+    offline()
+    assert model_snapshot("org/tiny", None, fetch=True).name == commit
+
+
+def test_without_a_network_the_cache_serves(hub, unreachable):
+    commit = hub.push("org/tiny", PLAIN)
+    model_snapshot("org/tiny", None, fetch=True)
+    unreachable()
+    assert model_snapshot("org/tiny", None, fetch=True).name == commit
+
+
+REFUSED = {
+    "no such model": (("org/none", None), r"the model org/none: http://\S+ has no such repository"),
+    "no such revision": (
+        ("org/tiny", "v9"),
+        r"org/tiny at v9: the repository has no such revision",
+    ),
+    "a private model": (("org/private", None), r"org/private: .* or it is private: .* or log in"),
+    "a gated model": (("org/gated", None), r"org/gated: access is gated: ask for it .* log in"),
+    "no weights": (("org/bare", None), r"org/bare: there is no weights \(\*\.safetensors\)"),
+    "no name at all": (("org/a--b", None), r"org/a--b: .*--"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_model_that_cannot_be_had_is_told_in_a_line(hub, case):
+    hub.push("org/tiny", PLAIN)
+    hub.push("org/private", PLAIN, private=True)
+    hub.push("org/gated", PLAIN, gated=True)
+    hub.push("org/bare", {"config.json": b"{}", "pytorch_model.bin": b""})
+    (name, revision), message = REFUSED[case]
+    with pytest.raises(ModelError, match=message) as refusal:
+        model_snapshot(name, revision, fetch=True)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        (of(repo="org/none"), "hf://datasets/org/none/train.jsonl: .* no such repository"),
+        (of(revision="v9"), "hf://datasets/org/data@v9/train.jsonl: .* no such revision"),
+        (of("test.jsonl"), "hf://datasets/org/data/test.jsonl: the repository has no such file"),
+        (of(repo="org/gated"), "hf://datasets/org/gated/train.jsonl: access is gated"),
+    ],
+)
+def test_a_file_that_cannot_be_had_is_told_in_a_line(hub, file, message):
+    hub.push("org/data", {"train.jsonl": b"{}\n"}, kind="datasets")
+    hub.push("org/gated", {"train.jsonl": b"{}\n"}, kind="datasets", gated=True)
+    with pytest.raises(DataError, match=message):
+        dataset_file(file, fetch=True)
+
+
+def test_what_is_not_in_the_cache_is_told_offline(hub, offline):
+    hub.push("org/tiny", PLAIN)
+    offline()
+    with pytest.raises(ModelError, match=r"not in the cache .*, and HF_HUB_OFFLINE is set"):
+        model_snapshot("org/tiny", None, fetch=True)
+    with pytest.raises(DataError, match=r"not in the cache .*, and HF_HUB_OFFLINE is set"):
+        dataset_file(of(), fetch=True)
+
+
+def test_what_is_not_in_the_cache_is_told_without_a_network(unreachable):
+    unreachable()
+    with pytest.raises(ModelError, match=r"not in the cache .*, and http://\S+ cannot be reached"):
+        model_snapshot("org/tiny", None, fetch=True)
+    with pytest.raises(DataError, match=r"not in the cache .*, and http://\S+ cannot be reached"):
+        dataset_file(of(), fetch=True)
+
+
+def test_a_part_of_a_model_is_not_taken_for_the_whole(hub):
+    parts = {"a": "model-1.safetensors", "b": "model-2.safetensors"}
+    index = json.dumps({"weight_map": parts}).encode()
+    files = {"config.json": b"{}", "model.safetensors.index.json": index, parts["a"]: b"1"}
+    hub.push("org/tiny", files)
+    with pytest.raises(ModelError, match=r"1 files of weights are missing .* model-2\.safetensors"):
+        model_snapshot("org/tiny", None, fetch=True)

@@ -1,0 +1,112 @@
+import pytest
+
+from dph.errors import DataError, SettingsError
+from dph.model.hub import cache, model_directory, problems_file, resolve_names, uses_hub
+from dph.recipe import load_recipe, resolve_recipe, save_recipe
+
+MODEL = {"config.json": b"{}", "model.safetensors": b"weights"}
+DATA = {"train.jsonl": b"{}\n", "dev.jsonl": b"{}\n"}
+FILE = "hf://datasets/org/data"
+
+
+def recipe_of(model="org/tiny", *, train=f"{FILE}/train.jsonl", dev=f"{FILE}/dev.jsonl", **about):
+    data = {"train": train, "sets": {"dev": dev}}
+    return resolve_recipe({"model": {"path": model, **about}, "data": data})
+
+
+@pytest.fixture
+def pushed(hub):
+    return hub.push("org/tiny", MODEL), hub.push("org/data", DATA, kind="datasets")
+
+
+def test_every_name_gets_its_commit_and_a_line(pushed):
+    model, data = pushed
+    found = resolve_names(recipe_of())
+    assert found.recipe.model.revision == model
+    assert str(found.recipe.data.train) == f"hf:/datasets/org/data@{data}/train.jsonl"
+    assert found.taken == (
+        f"model.path: org/tiny of the Hub at {model[:12]}",
+        f"data.train: {FILE}/train.jsonl of the Hub at {data[:12]}",
+        f"data.sets.dev: {FILE}/dev.jsonl of the Hub at {data[:12]}",
+    )
+    assert model_directory(found.recipe.model).name == model
+    assert problems_file(found.recipe.data.train).read_bytes() == DATA["train.jsonl"]
+
+
+@pytest.mark.usefixtures("pushed")
+def test_what_is_resolved_is_not_asked_for_again(hub):
+    once = resolve_names(recipe_of()).recipe
+    asked = len(hub.requests)
+    assert resolve_names(once).recipe == once
+    assert len(hub.requests) == asked
+
+
+@pytest.mark.usefixtures("pushed")
+def test_a_run_goes_on_with_the_commits_it_began_with(hub, tmp_path):
+    begun = resolve_names(recipe_of()).recipe
+    save_recipe(begun, tmp_path / "recipe.toml")
+    newer = hub.push("org/tiny", {"config.json": b"[]"})
+    hub.push("org/data", {"train.jsonl": b"new"}, kind="datasets")
+    assert resolve_names(recipe_of(), run=tmp_path).recipe == begun
+    assert resolve_names(load_recipe(tmp_path / "recipe.toml")).recipe == begun
+    assert resolve_names(recipe_of(), run=tmp_path / "new").recipe.model.revision == newer
+    named = resolve_names(recipe_of(revision="main"), run=tmp_path).recipe
+    assert named.model.revision == newer
+
+
+def test_all_files_of_a_data_set_are_of_one_commit(hub, pushed, monkeypatch):
+    fetch = cache.dataset_file
+
+    def push_meanwhile(file, **how):
+        path = fetch(file, **how)
+        hub.push("org/data", {"dev.jsonl": b"pushed meanwhile"}, kind="datasets")
+        return path
+
+    monkeypatch.setattr(cache, "dataset_file", push_meanwhile)
+    found = resolve_names(recipe_of()).recipe
+    dev = f"hf:/datasets/org/data@{pushed[1]}/dev.jsonl"
+    assert str(found.data.sets["dev"].path) == dev
+
+
+def test_local_places_alone_ask_for_nothing(hub, tmp_path):
+    recipe = recipe_of(str(tmp_path), train="train.jsonl", dev="dev.jsonl")
+    assert not uses_hub(recipe)
+    assert resolve_names(recipe).recipe is recipe
+    assert hub.requests == []
+
+
+def test_a_directory_of_that_name_is_taken_and_told(hub, tmp_path, monkeypatch):
+    (tmp_path / "org" / "tiny").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    found = resolve_names(recipe_of(train="train.jsonl", dev="dev.jsonl"))
+    assert found.taken == ("model.path: the directory org/tiny, not org/tiny of the Hub",)
+    assert hub.requests == []
+    absolute = recipe_of(str(tmp_path / "org" / "tiny"), train="train.jsonl", dev="dev.jsonl")
+    assert len(resolve_names(absolute, written="org/tiny").taken) == 1
+    assert resolve_names(absolute, written="tiny").taken == resolve_names(absolute).taken == ()
+
+
+def test_a_directory_has_no_revision(tmp_path):
+    with pytest.raises(SettingsError, match=r"model\.revision = 'v1' belongs to .* is a directory"):
+        resolve_names(recipe_of(str(tmp_path), revision="v1"))
+
+
+@pytest.mark.usefixtures("pushed")
+def test_the_model_is_fetched_before_data_and_a_wrong_file_is_named(hub):
+    with pytest.raises(DataError, match=r"hf://datasets/org/data/gone\.jsonl: .* no such file"):
+        resolve_names(recipe_of(train=f"{FILE}/gone.jsonl"))
+    of_data = ["datasets" in path for _, path in hub.requests]
+    assert of_data == sorted(of_data)
+    assert set(of_data) == {False, True}
+
+
+@pytest.mark.usefixtures("pushed")
+def test_offline_the_cache_serves_a_recipe_that_pins_nothing(offline):
+    online = resolve_names(recipe_of()).recipe
+    offline()
+    assert resolve_names(recipe_of()).recipe == online
+
+
+def test_an_unreadable_recipe_of_a_run_pins_nothing(pushed, tmp_path):
+    (tmp_path / "recipe.toml").write_text("half a rec")
+    assert resolve_names(recipe_of(), run=tmp_path).recipe.model.revision == pushed[0]

@@ -1,0 +1,155 @@
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers.utils import logging as transformers_logging
+
+from dph.errors import ModelError, SettingsError
+from dph.model import loading
+from dph.model.forward.logprobs import completion_scores
+from dph.model.loading import load_model, load_tokenizer
+
+
+@pytest.fixture
+def directory(make_model, tokenizer, tmp_path):
+    make_model().to(torch.bfloat16).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    return tmp_path
+
+
+def test_weights_come_as_float32_in_evaluation_mode_with_gradients_on(directory):
+    model = load_model(directory, device="cpu")
+    assert {p.dtype for p in model.parameters()} == {torch.float32}
+    assert all(p.requires_grad for p in model.parameters())
+    assert not model.training
+    assert model.config._attn_implementation == "sdpa"
+    assert load_model(directory, attention="eager").config._attn_implementation == "eager"
+    assert len(load_tokenizer(str(directory))) == 48
+
+
+def test_dropout_is_off_in_training_mode(make_model, tmp_path):
+    make_model("gpt2", resid_pdrop=0.5, embd_pdrop=0.5, attn_pdrop=0.5).save_pretrained(tmp_path)
+    model = load_model(tmp_path, device="cpu").train()
+    ids = torch.tensor([[3, 4, 5, 6]])
+    with torch.no_grad():
+        torch.testing.assert_close(model(ids).logits, model(ids).logits, rtol=0, atol=0)
+    assert model.config.resid_pdrop == 0
+
+
+def test_gradient_checkpointing_is_off_unless_asked_for_and_changes_nothing(directory):
+    rows = {"prompts": [[3, 4], [5]], "completions": [[6], [7, 8]]}
+    scores, gradients = [], []
+    for wanted in (False, True):
+        model = load_model(directory, device="cpu", gradient_checkpointing=wanted).train()
+        assert model.model.layers[0].gradient_checkpointing is wanted
+        logprobs = completion_scores(model, **rows, temperature=1.0, pad_id=0).logprobs
+        logprobs.sum().backward()
+        scores.append(logprobs)
+        gradients.append(model.model.embed_tokens.weight.grad)
+    torch.testing.assert_close(*scores, rtol=0, atol=0)
+    torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_the_progress_bar_is_as_before(directory, shown, monkeypatch, capsys):
+    monkeypatch.setattr(transformers_logging, "_tqdm_active", shown)
+    load_model(directory, device="cpu")
+    assert transformers_logging.is_progress_bar_enabled() is shown
+    assert "Loading" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("load", [load_model, load_tokenizer])
+def test_a_path_that_is_no_model_directory_is_refused(load, tmp_path):
+    with pytest.raises(ModelError, match="absent is not a directory"):
+        load(tmp_path / "absent")
+    with pytest.raises(ModelError, match=r"has no config\.json"):
+        load(tmp_path)
+
+
+def test_a_tokenizer_without_an_end_is_refused(directory, tokenizer):
+    tokenizer.eos_token = None
+    tokenizer.save_pretrained(directory)
+    with pytest.raises(ModelError, match="has no eos token and answers need an end"):
+        load_tokenizer(directory)
+
+
+def test_a_tokenizer_without_a_pad_token_pads_with_its_end(directory, tokenizer):
+    tokenizer.pad_token = None
+    tokenizer.save_pretrained(directory)
+    loaded = load_tokenizer(directory)
+    assert loaded.pad_token_id == loaded.eos_token_id == 1
+    assert loaded.encode("w3 w4") == tokenizer.encode("w3 w4")
+
+
+def test_a_model_without_sdpa_gets_eager_attention_and_says_so_once(make_model, tmp_path, caplog):
+    make_model("bloom").save_pretrained(tmp_path / "bloom")
+    loading._say_eager.cache_clear()
+    models = [load_model(tmp_path / "bloom", device="cpu") for _ in range(2)]
+    assert {model.config._attn_implementation for model in models} == {"eager"}
+    assert caplog.messages == ['bloom has no attention "sdpa": model.attention = "eager" is used']
+    with pytest.raises(ModelError, match='bloom has no attention "flash_attention_2"; set model'):
+        load_model(tmp_path / "bloom", device="cpu", attention="flash_attention_2")
+
+
+def test_a_damaged_tokenizer_is_refused(directory):
+    (directory / "tokenizer.json").write_text('{"model": 3}')
+    with pytest.raises(ModelError, match="cannot load a tokenizer from"):
+        load_tokenizer(directory)
+
+
+def cut_weights(directory):
+    file = directory / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def garble_config(directory):
+    (directory / "config.json").write_text("{")
+
+
+def unknown_architecture(directory):
+    (directory / "config.json").write_text(json.dumps({"model_type": "no_such_model"}))
+
+
+def no_weights(directory):
+    (directory / "model.safetensors").unlink()
+
+
+def encoder(directory):
+    (directory / "config.json").write_text(json.dumps({"model_type": "vit"}))
+
+
+@pytest.mark.parametrize(
+    "damage", [cut_weights, garble_config, unknown_architecture, no_weights, encoder]
+)
+def test_a_damaged_directory_is_refused_in_one_line(directory, damage):
+    damage(directory)
+    with pytest.raises(ModelError, match="cannot load a causal model from") as caught:
+        load_model(directory, device="cpu")
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_weights_are_never_made_up(directory):
+    weights = load_file(directory / "model.safetensors")
+    del weights["model.norm.weight"]
+    save_file(weights, directory / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ModelError, match=r"1 weights are missing .* model\.norm\.weight"):
+        load_model(directory, device="cpu")
+
+
+def test_a_device_that_is_not_there_is_refused(directory, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(SettingsError, match="there is no CUDA device"):
+        load_model(directory, device="cuda")
+    with pytest.raises(SettingsError, match="got 'tpu'"):
+        load_model(directory, device="tpu")
+    assert load_model(directory, device="auto").device.type == "cpu"
+
+
+def test_weights_of_another_shape_than_the_config_says_are_named(directory):
+    config = json.loads((directory / "config.json").read_text())
+    (directory / "config.json").write_text(json.dumps(config | {"vocab_size": 5}))
+    with pytest.raises(
+        ModelError, match=r"another shape .* lm_head\.weight: \(48, 32\), not \(5, 32\)"
+    ):
+        load_model(directory, device="cpu")

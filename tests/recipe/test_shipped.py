@@ -1,0 +1,56 @@
+from pathlib import Path
+
+import pytest
+
+from dph.errors import DataError, SettingsError
+from dph.recipe import shipped
+from dph.recipe.shipped import copy_recipe, shipped_recipes
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+
+
+def test_every_recipe_of_the_repository_is_listed_with_what_its_file_says_first():
+    found = {recipe.name: recipe.summary for recipe in shipped_recipes()}
+    files = {p.relative_to(RECIPES).with_suffix("").as_posix() for p in RECIPES.rglob("*.toml")}
+    assert found.keys() == files
+    assert found["example-own-task/recipe"].startswith("Your own task: ")
+    assert all(found.values())
+
+
+def test_a_folder_comes_with_all_that_belongs_to_it(tmp_path):
+    [recipe] = copy_recipe("example-own-task", tmp_path / "mine" / "task")
+    assert recipe == tmp_path / "mine" / "task" / "recipe.toml"
+    names = {"problems.jsonl", "recipe.toml", "verifier.py"}
+    assert {path.name for path in recipe.parent.iterdir()} == names
+    for name in names:
+        ours = RECIPES / "example-own-task" / name
+        assert (recipe.parent / name).read_bytes() == ours.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["paper-qwen2.5-math-7b", "paper-qwen2.5-math-7b.toml"])
+def test_one_recipe_comes_under_its_own_name_into_the_working_directory(
+    tmp_path, monkeypatch, name
+):
+    monkeypatch.chdir(tmp_path)
+    assert copy_recipe(name) == [Path("paper-qwen2.5-math-7b.toml")]
+    assert [path.name for path in tmp_path.iterdir()] == ["paper-qwen2.5-math-7b.toml"]
+
+
+@pytest.mark.parametrize("name", ["nothing", "..", "/etc", "", "example-own-task/problems"])
+def test_a_name_that_is_none_is_refused_with_those_that_are(tmp_path, name):
+    with pytest.raises(SettingsError, match=r"there is no recipe .*example-own-task, "):
+        copy_recipe(name, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_there_stays(tmp_path):
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(SettingsError, match="is there already"):
+        copy_recipe("example-own-task", tmp_path / "out")
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_an_installation_that_lacks_them_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(shipped, "_PLACES", (tmp_path / "none",))
+    with pytest.raises(DataError, match="has no recipes"):
+        shipped_recipes()

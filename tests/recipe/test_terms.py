@@ -1,0 +1,178 @@
+import inspect
+from pkgutil import resolve_name
+
+import pytest
+
+from dph.errors import SettingsError
+from dph.loss.objectives import DualAscent, make_objective
+from dph.recipe import ObjectiveSettings, resolve_recipe
+from dph.recipe.terms import ADVANTAGES, DIVERGENCES, PENALTIES, SURROGATES
+
+MINIMAL = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}}
+ROWS = {
+    name: row
+    for table in (ADVANTAGES, SURROGATES, PENALTIES, DIVERGENCES)
+    for name, row in table.items()
+}
+
+
+def resolve(**objective):
+    return resolve_recipe({**MINIMAL, "objective": objective}).objective
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_a_row_says_the_parameters_and_defaults_that_the_formula_itself_has(row):
+    formula = resolve_name(row.path)
+    signature = inspect.signature(formula).parameters.values()
+    own = {p.name: p.default for p in signature if p.default is not p.empty}
+    said = {name: field.default for name, field in row.parameters.model_fields.items()}
+    assert said == own
+    assert row.reads_reference == getattr(formula, "reads_reference", False)
+    assert row.reads == getattr(formula, "reads", frozenset())
+    assert row.reads_distributions == getattr(formula, "reads_distributions", False)
+
+
+def test_a_parameter_of_another_term_is_refused_by_name():
+    with pytest.raises(SettingsError, match="'jensen_shannon' has no parameter 'form'; it takes"):
+        resolve(anchors={"rehearsal": {"divergence": "jensen_shannon", "form": "k3"}})
+
+
+def test_a_parameter_out_of_range_is_refused_under_its_own_key():
+    with pytest.raises(SettingsError, match=r"surrogate\.clip_low: .*less than 1, got 3"):
+        resolve(surrogate={"clip_low": 3})
+
+
+def test_an_unknown_term_is_refused_and_the_nearest_one_named():
+    with pytest.raises(SettingsError, match=r"no .forward_k.: .*did you mean .forward_kl."):
+        resolve(anchors={"rehearsal": {"divergence": "forward_k"}})
+
+
+def test_another_divergence_drops_what_the_method_set_of_its_own():
+    settings = resolve_recipe(
+        {
+            **MINIMAL,
+            "method": "alpha",
+            "objective": {"anchors": {"rehearsal": {"divergence": "forward_kl"}}},
+        }
+    ).objective.anchors["rehearsal"]
+    assert (settings.weight, settings.parameters) == (0.01, {"form": "k3"})
+
+
+def test_there_may_be_several_anchors_each_with_a_store_of_its_own():
+    anchors = resolve(
+        anchors={"old": {"divergence": "alpha", "weight": 0.1, "store": "elsewhere", "per_step": 4}}
+    ).anchors
+    assert list(anchors) == ["rehearsal", "old"]  # the method's own, and the recipe's
+    assert (anchors["old"].store.name, anchors["old"].per_step) == ("elsewhere", 4)
+
+
+def test_a_run_whose_anchors_all_have_a_store_needs_no_pool_of_its_own():
+    anchor = {"divergence": "forward_kl", "weight": 0.1, "store": "elsewhere"}
+    table = {**MINIMAL, "method": "grpo", "objective": {"anchors": {"old": anchor}}}
+    assert not resolve_recipe(table).needs_pool
+    del anchor["store"]
+    assert resolve_recipe(table).needs_pool
+
+
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        ({"clip_low": 0.1}, {"surrogate": {"clip_low": 0.1}}),
+        ({"advantage_scale": "none"}, {"advantage": {"scale": "none"}}),
+        (
+            {"kl_coefficient": 0.3, "kl_estimator": "k2"},
+            {"penalties": {"kl": {"weight": 0.3, "estimator": "k2"}}},
+        ),
+        (
+            {"divergence": "alpha", "alpha": 0.3, "eta": 2.0, "forward_kl_form": "nll"},
+            {"anchors": {"rehearsal": {"divergence": "alpha", "alpha": 0.3, "weight": 2.0}}},
+        ),
+        (
+            {"divergence": "jensen_shannon", "js_definition": True, "eta": 1.0},
+            {"anchors": {"rehearsal": {"divergence": "jensen_shannon_definition", "weight": 1.0}}},
+        ),
+    ],
+)
+def test_short_names_stand_for_terms(short, long):
+    assert ObjectiveSettings(**short) == ObjectiveSettings(**long)
+
+
+def test_a_short_name_beside_another_value_of_what_it_stands_for_is_refused():
+    with pytest.raises(SettingsError, match=r"eta=0\.1 is short for anchors\.rehearsal\.weight"):
+        resolve(eta=0.1, anchors={"rehearsal": {"weight": 0.2}})
+
+
+def test_naming_the_term_that_a_method_has_keeps_the_methods_parameters():
+    table = {**MINIMAL, "method": "dapo", "objective": {"surrogate": {"kind": "clipped"}}}
+    assert resolve_recipe(table).objective.surrogate.parameters["clip_high"] == 0.28
+
+
+def test_a_term_needs_the_initial_policy_where_it_says_so_or_acts_on_new_samples():
+    def reads(**objective):
+        return resolve_recipe(
+            {**MINIMAL, "method": "grpo", "objective": objective}
+        ).objective.needs_reference_model
+
+    assert reads(surrogate={"kind": f"{__name__}:Reading"})
+    assert not reads(surrogate={"kind": f"{__name__}:resolve"})
+    anchor = {"weight": 0.1, "store": "elsewhere"}
+    assert reads(anchors={"mine": {**anchor, "divergence": f"{__name__}:OnPolicy"}})
+    assert not reads(anchors={"mine": {**anchor, "divergence": f"{__name__}:resolve"}})
+
+
+class Reading:
+    reads_reference = True
+
+
+class OnPolicy:
+    def on_policy(self, log_ratio, ratio):
+        return ratio * log_ratio
+
+
+def test_no_divergence_at_all_turns_rehearsal_off():
+    assert not resolve(divergence="none").rehearses
+
+
+def test_a_term_of_ones_own_takes_whatever_it_takes():
+    anchor = {"divergence": "somewhere:mine", "weight": 0.1, "sharpness": 3}
+    settings = resolve(anchors={"rehearsal": anchor}).anchors["rehearsal"]
+    assert settings.parameters == {"sharpness": 3}
+
+
+BROAD = {"divergence": "distribution_kl", "distributions": "broad", "weight": 0.15}
+
+
+def test_an_anchor_on_distributions_names_its_store_and_needs_no_pool():
+    objective = ObjectiveSettings(anchors={"broad": {**BROAD, "floor": 0.4}})
+    anchor = objective.anchors["broad"]
+    assert (anchor.distributions, anchor.parameters) == ("broad", {"floor": 0.4})
+    assert objective.rehearses
+    assert not objective.rehearses_pool
+    assert not objective.needs_reference_model
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"distributions": None}, "'distribution_kl' needs distributions: the name of a"),
+        ({"divergence": "forward_kl"}, "'forward_kl' takes no distributions: leave distributions"),
+        ({"store": "elsewhere"}, "store and distributions name two sources"),
+        ({"floor": 1.5}, "floor: .*less than or equal to 1, got 1.5"),
+        ({"target": 0.0}, "target: .*greater than 0, got 0"),
+        ({"target": 0.1, "weight": 20.0}, "weight must lie between weight_min = 0.01 and weight_m"),
+        ({"target_rate": 0.1}, "target_rate=0.1 needs target: the weight is not adapted"),
+        ({"weight_max": 3.0}, "weight_max=3 needs target"),
+        ({"target": 0.1, "weight_min": 0.2}, "weight must lie between weight_min = 0.2 and"),
+    ],
+)
+def test_what_does_not_fit_together_in_an_anchor_is_refused(changes, message):
+    with pytest.raises(SettingsError, match=message):
+        resolve(anchors={"broad": {**BROAD, **changes}})
+
+
+def test_any_anchor_may_follow_a_target():
+    anchor = {"divergence": "jensen_shannon", "weight": 0.2, "target": 0.03, "target_rate": 0.1}
+    ascent = make_objective(ObjectiveSettings(anchors={"rehearsal": anchor})).anchors["rehearsal"]
+    assert ascent.ascent == DualAscent(target=0.03, rate=0.1, low=0.01, high=10.0)
+    fixed = make_objective(ObjectiveSettings(anchors={"broad": BROAD})).anchors["broad"]
+    assert fixed.ascent is None

@@ -1,0 +1,69 @@
+"""Made-up results with the shape of a quickstart run."""
+
+import math
+import random
+
+from dph.runs.evaluate.styles import effective_styles
+
+STYLES = ("plain", "cte", "nested", "alias", "steps")
+SETS = ("in_domain", "cross_domain", "arithmetic")
+NAMES = ("grpo", "dph_f", "dph_js", "dapo", "rkl_0.01", "rkl_0.3", "alpha", "dph_js_definition")
+KS = (1, 2, 4, 8, 16, 32)
+COLLAPSING = ("grpo", "dapo", "rkl_0.01")
+
+
+def set_summary(name, set_name, seed=0):
+    """One set: collapsing methods start higher and rise less with k."""
+    rng = random.Random(f"{name}/{set_name}/{seed}")
+    shift = {"in_domain": 0.0, "cross_domain": -0.04, "arithmetic": -0.1}[set_name]
+    low, high = (0.45, 0.96) if name == "base" else (0.61, 0.90)
+    if name in COLLAPSING:
+        low, high = 0.65, 0.80
+    curve = {
+        str(k): low + shift + (high - low) * math.log2(k) / 5 + rng.uniform(-0.012, 0.012)
+        for k in KS
+    }
+    weights = [8.0 if name in COLLAPSING and s == "plain" else 0.12 for s in STYLES]
+    if name not in COLLAPSING:
+        weights = [1 + rng.uniform(0, 1.5) for _ in STYLES]
+    shares = {s: w / sum(weights) for s, w in zip(STYLES, weights, strict=True)}
+    ci = {f"pass_at_{k}": [max(0, v - 0.035), min(1, v + 0.03)] for k, v in curve.items()}
+    mean = curve["1"]
+    return {
+        "problems": 150,
+        "greedy": mean + 0.05,
+        "mean": mean,
+        "pass_at_k": curve,
+        "ci95": {"greedy": [mean, mean + 0.1], "mean": [mean - 0.05, mean + 0.05], **ci},
+        "keep": 0.9,
+        "explore": 0.4,
+        "keep_null": 0.95,
+        "explore_null": 0.3,
+        "styles": {} if set_name == "arithmetic" else shares,
+        "effective_styles": None if set_name == "arithmetic" else effective_styles(shares),
+    }
+
+
+def make_summary(names, seed=0):
+    models = {
+        name: {"sets": {s: set_summary(name, s, seed) for s in SETS}} for name in ("base", *names)
+    }
+    return {"base": models.pop("base"), "methods": models}
+
+
+def make_metrics(names, steps=40):
+    rng = random.Random(0)
+    base = 4.7
+    rows = {}
+    for name in names:
+        end = 1.1 if name in COLLAPSING else 4.2
+        rows[name] = [
+            {
+                "step": step,
+                "effective_styles": max(
+                    1.0, end + (base - end) * math.exp(-step / 8) + rng.gauss(0, 0.06)
+                ),
+            }
+            for step in range(1, steps + 1)
+        ]
+    return rows

@@ -1,0 +1,38 @@
+from dph.results.charts.palette import fills, looks, looks_by_method
+from results.charts.synthetic import NAMES
+
+
+def test_a_known_method_looks_the_same_in_any_company():
+    alone, many = looks(["grpo"]), looks(["base", *NAMES])
+    assert alone["grpo"] == many["grpo"]
+
+
+def test_up_to_eight_methods_have_different_colours_and_markers():
+    chosen = looks(["base", *NAMES]).values()
+    assert len({look.colour for look in chosen}) == len({look.marker for look in chosen}) == 9
+    strangers = looks([f"mine{i}" for i in range(8)]).values()
+    assert len({look.colour for look in strangers}) == 8
+
+
+def test_no_two_of_many_runs_have_one_colour():
+    chosen = looks_by_method({f"run {i}": "dph_f" for i in range(40)} | {"base": "base"})
+    assert len({look.colour for look in chosen.values()}) == 41
+
+
+def test_the_base_model_and_broad_rehearsal_are_not_two_greys_with_one_marker():
+    base, broad = looks(["base", "dph_broad"]).values()
+    assert base.marker != broad.marker
+    parts = [broad.colour[i : i + 2] for i in (1, 3, 5)]
+    assert len(set(parts)) > 1
+
+
+def test_other_styles_are_grey():
+    chosen = fills(["plain", "other", "cte"])
+    assert chosen["other"] == "#DDDDDD"
+    assert len(set(chosen.values())) == 3
+
+
+def test_a_second_run_of_a_method_has_a_look_of_its_own():
+    chosen = looks_by_method({"base": "base", "a": "grpo", "b": "grpo", "c": None})
+    assert chosen["a"] == looks(["grpo"])["grpo"]
+    assert len(set(chosen.values())) == 4

@@ -1,0 +1,161 @@
+from fractions import Fraction
+from itertools import combinations, permutations
+
+import numpy as np
+import pytest
+
+from dph.errors import DataError, SettingsError
+from dph.results.diagnosis.decomposition import pass_at_k_parts
+from results.diagnosis.models import Model, a_model, counts_of, drawn_counts
+
+THINGS = ("styles_died", "certainty", "moved")
+
+
+def pass_at_k_of_all_subsets(correct, samples, k):
+    answers = [i < correct for i in range(samples)]
+    hits = [any(chosen) for chosen in combinations(answers, k)]
+    return Fraction(sum(hits), len(hits))
+
+
+def chance(changed, before, after, dead, samples):
+    """The chance of a right answer with the things in ``changed`` as in the run, in fractions."""
+
+    def side(thing):
+        return after if thing in changed else before
+
+    def certainty(style):
+        for counts in (side("certainty"), before, after):
+            if counts[0][style]:
+                return Fraction(counts[1][style], counts[0][style])
+        return Fraction(0)
+
+    alive = [s for s in range(len(before[0])) if s not in dead]
+
+    def share(style):
+        for counts in (side("moved"), before, after):
+            if together := sum(counts[0][s] for s in alive):
+                return Fraction(counts[0][style], together)
+        return Fraction(0)
+
+    answers, right = side("styles_died")
+    dead_right = Fraction(sum(right[s] for s in dead), samples)
+    alive_mass = 1 - Fraction(sum(answers[s] for s in dead), samples)
+    return dead_right + alive_mass * sum(share(s) * certainty(s) for s in alive)
+
+
+def by_enumeration(before, after, dead, samples, k):
+    """The parts of one problem: all six orders, and Pass@k from all subsets of k answers."""
+    parts = dict.fromkeys(THINGS, Fraction(0))
+    for order in permutations(THINGS):
+        changed = set()
+        for thing in order:
+            stepped = changed | {thing}
+            step = chance(stepped, before, after, dead, samples)
+            parts[thing] += (step - chance(changed, before, after, dead, samples)) / 6
+            changed = stepped
+    c0, c1 = sum(before[1]), sum(after[1])
+    lo, hi = (max(c0 - 1, 0), min(c0 + 1, samples)) if c0 == c1 else (c0, c1)
+    rise = pass_at_k_of_all_subsets(hi, samples, k) - pass_at_k_of_all_subsets(lo, samples, k)
+    return {thing: part * rise * samples / (hi - lo) for thing, part in parts.items()}
+
+
+def random_counts(rng, problems, styles, samples):
+    answers = np.array(
+        [rng.multinomial(samples, rng.dirichlet(np.ones(styles))) for _ in range(problems)]
+    )
+    return counts_of(answers, rng.binomial(answers, rng.choice([0, 0.3, 0.8, 1], answers.shape)))
+
+
+@pytest.mark.parametrize("dead", [[], [1], [0, 2]])
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_the_parts_are_those_of_brute_force_enumeration(dead, k):
+    rng = np.random.default_rng(k)
+    before, after = random_counts(rng, 40, 3, 5), random_counts(rng, 40, 3, 5)
+    names = [before.styles[s] for s in dead]
+    found = pass_at_k_parts(after, before, names, k=k)
+    for i in range(40):
+        rows = [(side.answers[i].tolist(), side.correct[i].tolist()) for side in (before, after)]
+        expected = by_enumeration(*rows, dead, 5, k)
+        for thing in THINGS:
+            assert getattr(found, thing)[i] == pytest.approx(float(expected[thing]), abs=1e-12)
+        total = pass_at_k_of_all_subsets(sum(rows[1][1]), 5, k)
+        total -= pass_at_k_of_all_subsets(sum(rows[0][1]), 5, k)
+        assert sum(expected.values()) == total  # exactly, in fractions
+        assert found.total[i] == pytest.approx(float(total), abs=1e-15)
+
+
+@pytest.mark.parametrize("samples", [1, 2, 16, 64])
+def test_the_parts_add_up_to_the_difference_of_the_unbiased_estimates(samples):
+    rng = np.random.default_rng(samples)
+    before, after = random_counts(rng, 500, 4, samples), random_counts(rng, 500, 4, samples)
+    for dead in ([], ["a"], ["a", "b", "c", "d"]):
+        for k in {1, (samples + 1) // 2, samples}:
+            found = pass_at_k_parts(after, before, dead, k=k)
+            together = sum(getattr(found, thing) for thing in THINGS)
+            np.testing.assert_allclose(together, found.total, atol=1e-12)
+
+
+def test_exchanging_the_two_models_changes_every_sign():
+    rng = np.random.default_rng(0)
+    before, after = random_counts(rng, 200, 3, 8), random_counts(rng, 200, 3, 8)
+    forward = pass_at_k_parts(after, before, [], k=4)
+    backward = pass_at_k_parts(before, after, [], k=4)
+    for thing in ("total", *THINGS):
+        np.testing.assert_allclose(getattr(forward, thing), -getattr(backward, thing), atol=1e-12)
+
+
+def test_with_one_style_all_of_a_change_is_certainty():
+    found = pass_at_k_parts(counts_of([[8]], [[2]]), counts_of([[8]], [[6]]), [], k=4)
+    np.testing.assert_allclose(found.certainty, found.total)
+    assert found.moved == found.styles_died == 0
+
+
+def test_mass_that_goes_to_a_worse_style_that_was_there_is_moved():
+    before, after = counts_of([[4, 4]], [[4, 0]]), counts_of([[1, 7]], [[1, 0]])
+    found = pass_at_k_parts(after, before, [], k=2)
+    np.testing.assert_allclose(found.moved, found.total)
+    assert found.certainty == found.styles_died == 0
+
+
+def test_what_only_a_dead_style_knew_is_lost_with_it():
+    before, after = counts_of([[4, 4]], [[4, 0]]), counts_of([[0, 8]], [[0, 0]])
+    found = pass_at_k_parts(after, before, ["a"], k=2)
+    np.testing.assert_allclose(found.styles_died, found.total)
+    assert found.total < 0
+    assert found.certainty == found.moved == 0
+
+
+def test_a_style_that_was_not_seen_on_one_side_has_not_changed_its_certainty():
+    before, after = counts_of([[8, 0]], [[4, 0]]), counts_of([[0, 8]], [[0, 8]])
+    found = pass_at_k_parts(after, before, [], k=1)
+    np.testing.assert_allclose(found.moved, found.total)
+
+
+def mixture(problems, *, kept, seed):
+    """A model of five styles, and one that has all but ``kept`` of its mass in the first."""
+    base = a_model(problems, seed=seed, styles=5)
+    share = np.full(base.shares.shape, (1 - kept) / 4)
+    share[:, 0] = kept
+    return base, Model(shares=share, chances=base.chances)
+
+
+def test_nothing_is_called_certainty_where_no_certainty_changed():
+    """At 16 samples, where a style is seen three times: the bias that the secant avoids."""
+    base, after = mixture(3000, kept=0.97, seed=0)
+    names = tuple("abcde")
+    found = pass_at_k_parts(
+        drawn_counts(after, 16, 1, names), drawn_counts(base, 16, 2, names), list("bcde"), k=8
+    )
+    assert found.total.mean() < -0.05
+    assert abs(found.certainty.mean()) < 0.1 * abs(found.total.mean())
+    assert found.styles_died.mean() == pytest.approx(found.total.mean(), rel=0.1)
+
+
+def test_what_cannot_be_split_is_refused():
+    two, one = counts_of([[4, 4]], [[1, 1]]), counts_of([[8]], [[2]])
+    with pytest.raises(DataError, match="same problems and styles"):
+        pass_at_k_parts(two, one, [], k=1)
+    with pytest.raises(DataError, match="samples differ: 4 and 8"):
+        pass_at_k_parts(counts_of([[4]], [[2]]), one, [], k=1)
+    with pytest.raises(SettingsError, match="k=9"):
+        pass_at_k_parts(one, one, [], k=9)

@@ -1,0 +1,81 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dph.records import Problem
+from dph.results.diagnosis.levels import Levels
+from dph.results.diagnosis.sentences import set_sentences
+from dph.results.diagnosis.set_diagnosis import SetQuestions, diagnose_set, name_features
+from results.diagnosis.models import Model, a_model, samples_of, scores_of
+
+LEVELS = Levels(lost=0.01, gained=0.01, styles=0.01, totals=0.01, features=0.01)
+BASE = a_model(100)
+
+
+def diagnosed(run, baseline, problems=None, names="abcd"):
+    sides = []
+    for seed, model in enumerate((run, baseline)):
+        style, right = model.drawn(16, seed)
+        sides.append((samples_of(style, right, names=names), scores_of(right)))
+    return diagnose_set(
+        *("dev", *sides, problems), SetQuestions(ks=[8], levels=LEVELS, resamples=50)
+    )
+
+
+def sentences(found):
+    return {one.about: one for one in set_sentences("dev", found)}
+
+
+def changed(*, shares=BASE.shares, chances=BASE.chances):
+    return Model(shares=np.broadcast_to(shares, BASE.shares.shape), chances=chances)
+
+
+def test_of_two_draws_of_one_model_only_the_numbers_are_told():
+    found = sentences(diagnosed(BASE, BASE))
+    assert set(found) == {"problems", "pass_at_k"}
+    assert "none was lost or gained" in found["problems"].text
+
+
+def test_dead_styles_are_told_with_their_shares():
+    found = diagnosed(changed(shares=[0.985, 0.005, 0.005, 0.005]), BASE)
+    told = sentences(found)
+    assert told["styles_died"].text.startswith("On dev 3 of 4 styles died: b (")
+    assert set(told["styles_died"].values) == {"b", "c", "d"}
+    values = told["pass_at_k"].values
+    assert values["total"] == pytest.approx(
+        values["styles_died"] + values["certainty"] + values["moved"], abs=1e-12
+    )
+
+
+def test_totals_are_told_where_they_are_named():
+    worse = changed(chances=BASE.chances * (np.arange(100) >= 30)[:, None])
+    told = sentences(diagnosed(worse, BASE))
+    assert "solved by the baseline and by no answer of the run" in told["solved_before_alone"].text
+    assert "correct_answers" in told
+    assert "solved_after_alone" not in told
+    back = sentences(diagnosed(BASE, worse))
+    assert "solved_after_alone" in back
+    assert "solved_before_alone" not in back
+
+
+def test_named_features_are_told_and_others_are_not():
+    easy = changed(chances=np.full(BASE.chances.shape, 0.9))
+    forgot = changed(chances=easy.chances * (np.arange(100) >= 12)[:, None])
+    problems = [
+        Problem(problem_id=f"p{i:04d}", prompt="x", answer={"db": "z" if i < 14 else str(i % 5)})
+        for i in range(100)
+    ]
+    found = diagnosed(forgot, easy, problems)
+    assert "feature" not in sentences(found)
+    told = sentences(name_features(found, 0.01))["feature"]
+    assert told.text == (
+        "Of the problems of dev with db = z, 12 of 14 that could be lost were lost, of the others "
+        "0 of 86."
+    )
+
+
+def test_without_styles_nothing_is_said_of_them():
+    found = diagnosed(BASE, BASE, names=(None,) * 4)
+    assert set(sentences(found)) == {"problems"}
+    assert set(sentences(replace(found, pass_at_k={}))) == {"problems"}

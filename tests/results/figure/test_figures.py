@@ -1,0 +1,216 @@
+import csv
+import json
+
+import pyarrow as pa
+import pytest
+from matplotlib import style
+
+from dph.cli import main
+from dph.errors import DataError, SettingsError
+from dph.recipe import load_recipe, resolve_recipe, save_recipe
+from dph.results.charts.text_table import latex
+from dph.results.figure import Asked, paper_table, read_progress
+from dph.results.figure.figures import KINDS
+from dph.results.figure.models import read_models
+from dph.results.figure.strengths import strengths_on
+from dph.runs.evaluate.progress_file import PROGRESS, progress_row, write_progress_file
+from report_runs import answers, make_runs
+
+SMALL = {"in_domain": 12, "cross_domain": 5}
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return make_runs(tmp_path / "runs", sets=SMALL)
+
+
+@pytest.fixture
+def strengths(tmp_path):
+    """``dph_f`` at the strengths 0.1 and 1, each with the same base model."""
+    runs = make_runs(tmp_path / "runs", sets=SMALL)
+    (runs / "dph_f").rename(runs / "weak")
+    other = make_runs(tmp_path / "other", sets=SMALL)
+    (other / "dph_f").rename(runs / "strong")
+    for name, weight in (("weak", 0.1), ("strong", 1.0)):
+        table = load_recipe(runs / name / "recipe.toml").model_dump(mode="json")
+        table["model"]["path"] = str(runs / "base_model")
+        table["objective"]["anchors"]["rehearsal"]["weight"] = weight
+        save_recipe(resolve_recipe(table), runs / name / "recipe.toml")
+    return runs
+
+
+def measure(run, method, seed=0):
+    """``progress.parquet`` of four steps: 2, 4, 6 and 8 of 8 right in every problem."""
+    rows = []
+    for step, right in ((0, 2), (10, 4), (20, 6), (30, 8)):
+        for i in range(4):
+            group = answers("in_domain", f"in_domain-{2 * i + 2:04d}", method, 8, seed)[1:]
+            row = progress_row(step, "in_domain", group, None, None)
+            rows.append(row | {"correct": right})
+    write_progress_file(
+        run / "progress.parquet", pa.Table.from_pylist(rows, schema=PROGRESS), digest="x"
+    )
+
+
+def drawn(kind, runs, **options):
+    with style.context("default"):
+        return KINDS[kind].make(Asked(places=[runs], **options)).draw()
+
+
+@pytest.mark.parametrize("suffix", ["pdf", "svg", "png"])
+def test_one_command_makes_a_figure_and_the_same_runs_give_the_same_bytes(runs, tmp_path, suffix):
+    paths = [tmp_path / f"{name}.{suffix}" for name in "ab"]
+    for path in paths:
+        assert main(["figure", "pass-at-k", str(runs), "--out", str(path)]) == 0
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_there_is_a_panel_a_set_and_a_line_a_model_with_a_band(runs):
+    figure = drawn("pass-at-k", runs)
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["In domain", "Cross domain"]
+    for axes in figure.axes:
+        assert [line.get_label() for line in axes.get_lines()] == ["Base model", "DPH-F", "GRPO"]
+        assert len(axes.collections) == 3
+    of_base = read_models([runs]).models[0].sets["in_domain"]["pass_at_k"]
+    line = figure.axes[0].get_lines()[0]
+    assert list(line.get_xdata()) == [int(k) for k in of_base]
+    assert list(line.get_ydata()) == [100 * value for value in of_base.values()]
+
+
+def test_k_cuts_the_curve_and_sets_are_chosen_by_name(runs):
+    figure = drawn("pass-at-k", runs, k=4, sets=("cross_domain",))
+    assert len(figure.axes) == 1
+    assert list(figure.axes[0].get_lines()[0].get_xdata()) == [1, 2, 4]
+    with pytest.raises(SettingsError, match="k=99, samples=8"):
+        drawn("pass-at-k", runs, k=99)
+
+
+def test_a_style_has_one_colour_in_all_panels_and_bars_are_whole(runs):
+    figure = drawn("styles", runs)
+    colours = {}
+    for axes in figure.axes:
+        for bars in axes.containers:
+            colours.setdefault(bars.get_label(), set()).add(bars.patches[0].get_facecolor())
+        for row in range(3):
+            assert sum(b.patches[row].get_width() for b in axes.containers) == pytest.approx(1)
+    assert set(colours) == {"plain", "cte", "nested"}
+    assert all(len(of_style) == 1 for of_style in colours.values())
+    assert len(set.union(*colours.values())) == 3
+
+
+def test_kept_and_gained_need_two_draws_of_k_samples(runs):
+    figure = drawn("retention", runs, k=4)
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == [
+        "Base model",
+        "DPH-F",
+        "GRPO",
+    ]
+    with pytest.raises(DataError, match="two draws of 8 samples"):
+        drawn("retention", runs)
+
+
+def test_strengths_of_a_method_are_a_line_over_them(strengths):
+    figure = drawn("eta", strengths)
+    first = figure.axes[0]
+    assert first.get_xscale() == "log"
+    assert list(first.get_xticks()) == [0.1, 1.0]
+    found = strengths_on(read_models([strengths]), "in_domain")
+    assert list(found) == ["dph_f"]
+    wanted = [100 * of["greedy"] for of in found["dph_f"].values()]
+    assert list(first.containers[0].lines[0].get_ydata()) == wanted
+
+
+def test_one_strength_is_no_ablation(runs):
+    with pytest.raises(DataError, match="a method at two strengths or more"):
+        drawn("eta", runs)
+    with pytest.raises(DataError, match="two strengths or more"):
+        paper_table("eta", Asked(places=[runs]))
+
+
+def test_progress_is_pass_at_8_over_the_measured_steps(runs):
+    measure(runs / "grpo", "grpo")
+    found = read_progress([runs])
+    assert list(found.runs) == ["grpo"]
+    assert found.notes == (f"{runs / 'dph_f'}: no progress.parquet",)
+    values = {s: of["pass_at_k"]["8"] for s, of in found.on("in_domain")["grpo"].items()}
+    assert values == {0: 1.0, 10: 1.0, 20: 1.0, 30: 1.0}
+    line = drawn("progress", runs, k=2).axes[0].get_lines()[0]
+    # Pass@2 = 1 - C(8 - c, 2) / C(8, 2) for c = 2, 4, 6, 8.
+    wanted = [100 * (1 - wrong / 28) for wrong in (15, 6, 1, 0)]
+    assert list(line.get_xdata()) == [0, 10, 20, 30]
+    assert list(line.get_ydata()) == pytest.approx(wanted)
+
+
+def test_progress_of_seeds_is_one_line(tmp_path):
+    runs = make_runs(tmp_path / "runs", sets=SMALL, seeds=(0, 1))
+    for seed in (0, 1):
+        measure(runs / f"grpo_{seed}", "grpo", seed)
+    found = read_progress([runs / "grpo_0", runs / "grpo_1"], k=2)
+    assert list(found.runs) == ["grpo"]
+    assert found.several
+    with pytest.raises(SettingsError, match="k=9, samples=8"):
+        read_progress([runs / "grpo_0"], k=9)
+
+
+def test_what_was_not_measured_is_said(runs, capsys, tmp_path):
+    out = str(tmp_path / "f.png")
+    assert main(["figure", "progress", str(runs), "--out", out]) == 2
+    assert "no run was measured while it trained" in capsys.readouterr().err
+    assert main(["figure", "styles", str(runs), "--out", out, "-k", "3"]) == 2
+    assert "-k has no meaning for styles" in capsys.readouterr().err
+    assert main(["figure", "styles", str(runs), "--out", str(tmp_path / "f.gif")]) == 2
+    assert "got 'f.gif'" in capsys.readouterr().err
+    assert not list(tmp_path.glob("f.*"))
+
+
+def test_a_table_has_a_row_a_model_with_intervals_in_three_formats(runs, capsys, tmp_path):
+    assert main(["table", "scores", str(runs)]) == 0
+    text = capsys.readouterr().out
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert [row.split("|")[1].strip() for row in rows[2:]] == ["Base model", "DPH-F", "GRPO"]
+    of_grpo = read_models([runs]).models[2].sets["in_domain"]
+    low, high = of_grpo["ci95"]["greedy"]
+    cell = f"{100 * of_grpo['greedy']:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+    assert cell in rows[-1]
+    out = tmp_path / "t.csv"
+    assert main(["table", "scores", str(runs), "--format", "csv", "--out", str(out)]) == 0
+    with out.open(newline="") as file:
+        found = list(csv.DictReader(file))[-1]
+    ends = (found["in domain: greedy low"], found["in domain: greedy high"])
+    assert float(found["in domain: greedy"]) == pytest.approx(100 * of_grpo["greedy"], rel=1e-9)
+    assert [*map(float, ends)] == pytest.approx([100 * low, 100 * high], rel=1e-9)
+    for name, cell in found.items():
+        assert name == "method" or float(cell) >= 0
+    table = paper_table("scores", Asked(places=[runs]), [2])
+    assert "in domain: pass@2" in table.columns
+    assert r"\toprule" in latex(table)
+
+
+def test_a_table_as_json_has_its_cells_by_column(strengths, capsys):
+    assert main(["table", "eta", str(strengths), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [(row["method"], row["strength"]) for row in document["rows"]] == [
+        ("DPH-F", "0.1"),
+        ("DPH-F", "1"),
+    ]
+
+
+def test_other_tasks_are_sets_with_a_grader_of_their_own(runs):
+    with pytest.raises(DataError, match="no set has a grader of its own"):
+        paper_table("elsewhere", Asked(places=[runs]))
+    for name in ("grpo", "dph_f"):
+        table = load_recipe(runs / name / "recipe.toml").model_dump(mode="json")
+        table["data"]["sets"]["cross_domain"]["verifier"] = "number"
+        save_recipe(resolve_recipe(table), runs / name / "recipe.toml")
+    asked = Asked(places=[runs])
+    assert all("in domain" not in c for c in paper_table("elsewhere", asked).columns)
+    assert all("cross domain" not in c for c in paper_table("scores", asked).columns)
+
+
+def test_kept_and_gained_are_a_table_too(runs):
+    table = paper_table("retention", Asked(places=[runs]), [4])
+    assert table.columns[1:3] == ("in domain: keep", "in domain: explore")
+    with pytest.raises(SettingsError, match="takes one k"):
+        paper_table("retention", Asked(places=[runs]), [4, 8])
+    with pytest.raises(DataError, match="two draws of 8 samples"):
+        paper_table("retention", Asked(places=[runs]))

@@ -1,0 +1,119 @@
+"""What a log says; read without Inspect (test_read_back has its own reader)."""
+
+import json
+import zipfile
+
+import pytest
+
+from dph._base.files import read_json
+from dph.cli import main
+from dph.errors import DataError
+from dph.records import Problem
+from dph.results.inspect import write_inspect_logs
+from dph.results.inspect.documents import LogHead, is_scored, log_sample, target_of
+from dph.runs.evaluate.samples_file import read_samples
+from report_runs import HOSTILE, HOSTILE_ID, make_runs
+
+SMALL = {"in_domain": 3, "cross_domain": 2}
+
+
+@pytest.fixture
+def run(tmp_path):
+    return make_runs(tmp_path / "runs", sets=SMALL, hostile=True) / "grpo"
+
+
+def entries(path):
+    with zipfile.ZipFile(path) as log:
+        assert log.testzip() is None
+        return {name: json.loads(log.read(name)) for name in log.namelist()}
+
+
+def test_there_is_a_log_a_set_and_one_of_its_greedy_answers(run, tmp_path):
+    logs, notes = write_inspect_logs(run, tmp_path / "logs")
+    assert notes == []
+    assert [(log.path.name, log.answers) for log in logs] == [
+        ("in_domain.eval", 8 * 4),
+        ("in_domain-greedy.eval", 4),
+        ("cross_domain.eval", 8 * 2),
+        ("cross_domain-greedy.eval", 2),
+    ]
+    assert sum(log.answers for log in logs) == read_samples(run / "samples.parquet").num_rows
+
+
+def test_every_answer_is_a_sample_with_prompt_gold_and_verdict(run, tmp_path):
+    write_inspect_logs(run, tmp_path)
+    found = entries(tmp_path / "in_domain.eval")
+    table = read_samples(run / "samples.parquet").to_pylist()
+    rows = [r for r in table if r["set"] == "in_domain" and r["sample_index"] >= 0]
+    for row in rows:
+        sample = found[f"samples/{row['problem_id']}_epoch_{row['sample_index'] + 1}.json"]
+        assert sample["output"]["completion"] == row["text"]
+        assert sample["messages"][-1]["content"] == row["text"]
+        value = sample["scores"]["verdict"]["value"]
+        assert value == ("C" if row["outcome"] == "CORRECT" else "I")
+        assert sample["metadata"]["style"] == row["style"]
+    first = found["samples/in_domain-0000_epoch_1.json"]
+    assert first["input"][0]["content"].endswith("show rooms above 0 of in_domain ->")
+    assert first["target"] == "SELECT rooms FROM hotel WHERE stars > 0"
+
+
+def test_scores_of_a_log_are_those_of_the_evaluation(run, tmp_path):
+    write_inspect_logs(run, tmp_path)
+    wanted = read_json(run / "evaluation.json")["sets"]["in_domain"]
+    header = entries(tmp_path / "in_domain.eval")["header.json"]
+    (score,) = header["results"]["scores"]
+    values = {name: metric["value"] for name, metric in score["metrics"].items()}
+    assert values["pass_at_8"] == wanted["pass_at_k"]["8"]
+    assert values["mean"] == wanted["mean"]
+    assert score["metadata"]["ci95"]["pass_at_8"] == wanted["ci95"]["pass_at_8"]
+    greedy = entries(tmp_path / "in_domain-greedy.eval")["header.json"]["results"]["scores"][0]
+    assert greedy["metrics"]["accuracy"]["value"] == wanted["greedy"]
+
+
+def test_what_a_model_wrote_stays_what_it_wrote(run, tmp_path):
+    write_inspect_logs(run, tmp_path)
+    found = entries(tmp_path / "in_domain.eval")
+    for i, text in enumerate(HOSTILE):
+        assert found[f"samples/{HOSTILE_ID}_epoch_{i + 1}.json"]["output"]["completion"] == text
+
+
+def test_the_same_run_gives_the_same_bytes(run, tmp_path):
+    for name in "ab":
+        write_inspect_logs(run, tmp_path / name)
+    for log in (tmp_path / "a").iterdir():
+        assert log.read_bytes() == (tmp_path / "b" / log.name).read_bytes()
+
+
+def test_an_answer_to_a_bad_gold_has_no_score():
+    row = {
+        "problem_id": "p", "sample_index": 0, "text": "2", "tokens": 1, "finished": False,
+        "outcome": "BAD_GOLD", "reward": 0.0, "reason": "no such table", "style": None,
+    }  # fmt: skip
+    assert not is_scored(row)
+    head = LogHead(
+        task="dev", run="r", model="m", when="2026-01-01T00:00:00+00:00", digest="d", epochs=1,
+        sample_ids=("p",), metrics={}, ci95={}, generation={}, metadata={},
+    )  # fmt: skip
+    sample = log_sample(head, None, row, 1)
+    assert sample["scores"] == {}
+    assert sample["output"]["choices"][0]["stop_reason"] == "max_tokens"
+
+
+def test_a_gold_answer_of_unknown_form_is_shown_whole():
+    problem = Problem(problem_id="p", prompt="?", answer={"tests": [1, 2]})
+    assert target_of(problem) == '{"tests": [1, 2]}'
+
+
+def test_the_verb_says_how_to_look_at_them(run, capsys, tmp_path):
+    assert main(["convert", "--to", "inspect", str(run)]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[-1] == f"inspect view --log-dir {run / 'inspect'}"
+    assert (run / "inspect" / "in_domain.eval").is_file()
+    assert main(["convert", "--to", "inspect"]) == 2
+    assert "--to inspect needs RUN" in capsys.readouterr().err
+    assert main(["convert", "--to", "inspect", str(run), "--data-source", "x"]) == 2
+    assert main(["convert", "--to", "inspect", str(tmp_path)]) == 2
+    assert "was not evaluated" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="is a file"):
+        write_inspect_logs(run, tmp_path / "file")

@@ -1,0 +1,68 @@
+import json
+
+import pytest
+import yaml
+
+from dph.errors import DataError
+from dph.results.publish import model_card, read_finished_run, write_card
+from finished_runs import make_run
+
+
+def test_a_card_says_what_was_measured_with_intervals(finished):
+    card = model_card(read_finished_run(finished))
+    assert "16 samples a problem, in per cent, with 95% intervals" in card
+    assert "### dev: 40 problems" in card
+    rows = [line.split("|")[1:-1] for line in card.splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in row] for row in rows]
+    assert cells[0] == ["dev", "greedy", "mean", "pass@1", "pass@8", "styles", "cut off"]
+    base = ["Base model", "30.0", "30.0 [25.0, 35.0]", "30.0", "60.0 [50.0, 90.0]", "3.0", "0.0"]
+    assert cells[2] == base
+    assert cells[3][:3] == ["GRPO", "40.0", "40.0 [35.0, 45.0]"]
+
+
+def test_the_metadata_names_what_comes_from_the_hub(finished):
+    card = model_card(read_finished_run(finished))
+    metadata = yaml.safe_load(card.split("---")[1])
+    assert metadata == {
+        "library_name": "transformers",
+        "pipeline_tag": "text-generation",
+        "base_model": "org/base",
+        "datasets": ["org/words"],
+        "tags": ["dph", "reinforcement-learning", "grpo"],
+    }
+
+
+def test_a_card_holds_the_recipe_and_no_path_of_this_machine(tmp_path):
+    run = make_run(tmp_path / "run", model="/home/me/models/base", revision=None)
+    card = model_card(read_finished_run(run))
+    assert 'path = "base"' in card
+    assert "`base`, trained with GRPO" in card
+    assert "base_model" not in card
+    assert "/home/me" not in card
+    assert str(tmp_path) not in card
+
+
+def test_the_cost_of_all_stages_is_told(finished):
+    rows = [{"step": 1, "tokens": 40, "completion_tokens": 10.0, "seconds": 2.0}] * 2
+    (finished / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    after = finished / "consolidation"
+    after.mkdir()
+    (after / "metrics.jsonl").write_text('{"step": 1, "tokens": 0, "seconds": 60.0}\n')
+    card = model_card(read_finished_run(finished))
+    assert "- cost of all stages: 8 answers, 80 tokens, 1 min 4 s\n" in card
+
+
+def test_what_was_not_measured_is_said(finished):
+    (finished / "evaluation.json").unlink()
+    assert "## Measured\n\nNot measured." in model_card(read_finished_run(finished))
+
+
+def test_a_card_is_written_again_unless_somebody_made_it_their_own(finished):
+    run = read_finished_run(finished)
+    path = write_card(run)
+    assert path == finished / "README.md"
+    assert write_card(run) == path
+    path.write_text("# My model\n")
+    with pytest.raises(DataError, match="was not written by `dph card`, or has been changed"):
+        write_card(run)
+    assert path.read_text() == "# My model\n"

@@ -1,0 +1,45 @@
+"""A report of made runs, once for all tests, and a browser that has it open."""
+
+import pytest
+
+from browser import open_browser, opened
+from dph.results.report import read_report, write_report
+from report_runs import make_runs
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory):
+    return make_runs(tmp_path_factory.mktemp("runs"), hostile=True, details=True)
+
+
+@pytest.fixture(scope="session")
+def data(runs):
+    return read_report([runs])
+
+
+@pytest.fixture(scope="session")
+def written(data, tmp_path_factory):
+    return write_report(data, tmp_path_factory.mktemp("report") / "report.html")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Closed with its module: as long as it is open an event loop runs in this thread."""
+    with open_browser() as context:
+        yield context
+
+
+@pytest.fixture
+def open_report(browser, written):
+    """Open the report at an address; what the console said has to be nothing at the end."""
+    pages = []
+
+    def open_at(address="#/"):
+        page, said = opened(browser, written.path, address)
+        pages.append((page, said))
+        return page
+
+    yield open_at
+    for page, said in pages:
+        page.close()
+        assert said == []

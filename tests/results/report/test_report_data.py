@@ -1,0 +1,234 @@
+import json
+import logging
+import shutil
+from types import SimpleNamespace
+
+import pytest
+
+from dph.errors import DataError, SettingsError
+from dph.results.charts.palette import looks
+from dph.results.report import read_report
+from dph.results.report.charts import report_charts, training_charts
+from dph.results.report.comparison_view import set_tables
+from dph.results.report.over_seeds import seed_groups
+from dph.results.report.page import page_html
+from dph.results.report.run_diagnoses import changes_of
+from dph.results.report.run_facts import differing_settings, run_facts
+from report_runs import LOST, SAMPLES, SETS, make_runs
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return make_runs(tmp_path_factory.mktemp("made"))
+
+
+@pytest.fixture(scope="module")
+def report(place):
+    return read_report([place])
+
+
+def test_a_directory_of_runs_stands_for_them_and_their_base_comes_first_and_once(report):
+    assert [(run.key, run.label, run.is_base) for run in report.runs] == [
+        ("r0", "Base model", True),
+        ("r1", "DPH-F", False),
+        ("r2", "GRPO", False),
+    ]
+    assert [run.baseline for run in report.runs] == [None, "r0", "r0"]
+    assert report.sets == list(SETS)
+    assert report.notes == []
+
+
+def test_runs_may_be_named_by_text(place, monkeypatch):
+    monkeypatch.chdir(place)
+    assert [run.label for run in read_report(["base", "grpo"]).runs] == ["Base model", "GRPO"]
+
+
+def test_one_run_without_a_list_is_refused(place):
+    for alone in (str(place), place):
+        with pytest.raises(SettingsError, match="takes a list of runs"):
+            read_report(alone)
+
+
+def test_methods_have_the_colours_of_every_picture(report):
+    known = looks(["base", "dph_f", "grpo"])
+    assert [run.look for run in report.runs] == [known[n] for n in ("base", "dph_f", "grpo")]
+
+
+def test_a_base_that_is_named_too_is_there_once(place):
+    named = read_report([place / "base", place / "grpo"])
+    assert [run.label for run in named.runs] == ["Base model", "GRPO"]
+
+
+def test_the_table_is_that_of_evaluation_json(report, place):
+    wanted = json.loads((place / "grpo" / "evaluation.json").read_text())["sets"]["in_domain"]
+    table = set_tables(report)[0]
+    line = next(line for line in table.lines if line.label == "GRPO")
+    cells = dict(zip(table.titles, line.cells, strict=True))
+    assert cells["greedy"].value == f"{100 * wanted['greedy']:.1f}"
+    assert cells[f"Pass@{SAMPLES}"].value == f"{100 * wanted['pass_at_k'][str(SAMPLES)]:.1f}"
+    assert cells["styles"].value == "1.0"  # GRPO answers in one style
+    assert table.lines[0].cells[0].difference == ""
+
+
+def test_differences_point_where_their_interval_lies(report):
+    for table in set_tables(report):
+        for line in table.lines[1:]:
+            for cell in line.cells:
+                if cell.difference_interval:
+                    lo, hi = (
+                        float(part.replace("\N{MINUS SIGN}", "-"))
+                        for part in cell.difference_interval.split(" to ")
+                    )
+                    if abs(lo) > 0.05 and abs(hi) > 0.05:
+                        assert cell.direction == (lo > 0) - (hi < 0)
+
+
+def test_the_planted_loss_is_found_and_shown(report):
+    assert changes_of(report.diagnoses["r2"], "in_domain")[LOST] == "lost"
+    assert changes_of(report.diagnoses["r1"], "in_domain")[LOST] == "kept"
+
+
+def test_a_chart_draws_no_metric_that_is_always_zero_or_not_there(report):
+    titles = [chart.title for chart in report_charts(report) if chart.section == "training"]
+    assert "Entropy" in titles
+    assert "KL penalty" not in titles
+    divergence = next(c for c in report_charts(report) if c.title == "Divergence on stored answers")
+    assert set(divergence.columns["run"]) == {"r1", "r2"}
+
+
+def test_an_outcome_that_a_step_does_not_name_did_not_occur_in_it():
+    rows = [{"step": 1, "outcome_invalid": 0.25}, {"step": 2}, {"step": 3, "outcome_invalid": None}]
+    chart = training_charts([SimpleNamespace(key="r1", log=rows, after_rl=[])])[0]
+    assert chart.title == "Answers: invalid"
+    assert chart.columns["x"] == [1, 2]
+    assert chart.columns["value"] == [0.25, 0.0]
+
+
+def test_a_long_log_is_shown_in_means_and_says_so():
+    rows = [{"step": step, "reward": step % 2} for step in range(1, 1001)]
+    chart = training_charts([SimpleNamespace(key="r1", log=rows, after_rl=[])])[0]
+    assert chart.caption == "means over 3 steps"
+    assert len(chart.columns["x"]) == 334
+    assert chart.columns["value"][0] == pytest.approx(2 / 3)
+
+
+def test_what_was_measured_while_training_has_bands():
+    row = {"step": 5, "eval/dev/pass_at_8": 0.5, "eval/dev/pass_at_8_lo": 0.4}
+    row |= {"eval/seconds_sampling": 1.5}  # of the evaluation, and of no set
+    rows = [row | {"eval/dev/pass_at_8_hi": 0.6}]
+    chart = training_charts([SimpleNamespace(key="r1", log=rows, after_rl=[])])
+    assert [one.title for one in chart] == ["Pass@8, dev"]
+    assert (chart[0].columns["lo"], chart[0].columns["hi"]) == ([0.4], [0.6])
+
+
+def test_what_was_run_is_told_and_where_settings_differ(report):
+    facts = {fact.label: fact for fact in map(run_facts, report.runs)}
+    assert (facts["GRPO"].method, facts["GRPO"].seed, facts["GRPO"].steps) == ("grpo", 0, 40)
+    assert facts["GRPO"].cost.seconds == pytest.approx(160)
+    assert facts["GRPO"].cost.tokens == 160_000
+    assert facts["Base model"].method is None
+    settings = differing_settings(report.runs)
+    assert any(key.startswith("objective.anchors.rehearsal") for key in settings)
+    assert not {"name", "method"} & set(settings)
+
+
+def test_what_followed_rl_is_charted_apart_and_counts_in_what_was_run(tmp_path, place):
+    shutil.copytree(place / "grpo", tmp_path / "grpo")
+    (tmp_path / "grpo" / "consolidation").mkdir()
+    rows = [
+        {"step": step, "reward": None, "divergence": 0.5 / step, "tokens": 0, "seconds": 2.0}
+        for step in (1, 2, 3)
+    ]
+    log = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "grpo" / "consolidation" / "metrics.jsonl").write_text(log)
+    found = read_report([tmp_path / "grpo"])
+    after = {c.title: c.columns for c in report_charts(found) if c.section == "after_rl"}
+    assert after["Divergence on stored answers"]["x"] == [1, 2, 3]
+    assert after["Divergence on stored answers"]["value"] == [0.5, 0.25, 0.5 / 3]
+    assert "Reward" not in after
+    (fact,) = (fact for fact in map(run_facts, found.runs) if fact.method)
+    assert fact.steps == 40
+    assert fact.cost.seconds == pytest.approx(160 + 6)
+    html = page_html_of(found)
+    assert "After RL" in html
+    assert "consolidation 6.0 s" in " ".join(html.split())
+
+
+def page_html_of(report):
+    return page_html(
+        report,
+        title="t",
+        made=None,
+        served="s",
+        policy="",
+        styles=[],
+        vega="",
+        script="",
+        index="",
+        pieces=[],
+        answers=0,
+    )
+
+
+def test_a_table_names_the_run_that_differences_are_to(report):
+    assert {table.against for table in set_tables(report)} == {"Base model"}
+    html = page_html_of(report)
+    assert "differences to Base model" in html
+    assert "to the first line" not in html
+
+
+def test_what_trained_a_run_is_told_and_where_it_changed(tmp_path, place):
+    shutil.copytree(place / "grpo", tmp_path / "grpo")
+    rows = [
+        {"first_step": 1, "dph": "0.1.0", "torch": "2.8.0"},
+        {"first_step": 21, "dph": "0.2.0", "torch": "2.8.0"},
+    ]
+    (tmp_path / "grpo" / "software.json").write_text(json.dumps(rows))
+    facts = {fact.label: fact for fact in map(run_facts, read_report([tmp_path / "grpo"]).runs)}
+    assert [fact.software for label, fact in facts.items() if label != "Base model"] == [
+        "dph 0.1.0, torch 2.8.0; from step 21 on dph 0.2.0, torch 2.8.0"
+    ]
+    assert {fact.software for fact in map(run_facts, read_report([place / "grpo"]).runs)} == {""}
+
+
+def test_a_run_that_was_only_trained_is_shown_and_told(tmp_path, place):
+    run = tmp_path / "half"
+    run.mkdir()
+    (run / "metrics.jsonl").write_bytes((place / "grpo" / "metrics.jsonl").read_bytes())
+    found = read_report([run])
+    assert found.sets == []
+    assert found.notes == [f"{run}: not evaluated"]
+    assert [chart.section for chart in report_charts(found)] == ["training"] * 7
+
+
+def test_runs_on_other_problems_are_refused(tmp_path, place):
+    other = make_runs(tmp_path / "other", sets={"in_domain": 24})
+    path = other / "in_domain.jsonl"
+    path.write_text(path.read_text().replace("stars > 3", "stars > 33"))
+    with pytest.raises(
+        DataError, match=r"other problems in their sets 'in_domain'.*in_domain-0003"
+    ):
+        read_report([place / "grpo", other / "grpo"])
+
+
+def test_a_place_without_runs_and_a_run_named_twice_are_refused(tmp_path, place):
+    with pytest.raises(DataError, match="is no run and holds none"):
+        read_report([tmp_path])
+    with pytest.raises(DataError, match="there is no run directory"):
+        read_report([tmp_path / "nobody"])
+    with pytest.raises(DataError, match="is named twice"):
+        read_report([place, place / "grpo"])
+
+
+def test_runs_that_differ_in_their_seed_alone_are_one_group(tmp_path, caplog):
+    caplog.set_level(logging.ERROR)
+    place = make_runs(tmp_path, sets={"dev": 6}, seeds=(0, 1, 2))
+    report = read_report([place])
+    groups = seed_groups(report)
+    assert [(group.method, len(group.labels)) for group in groups] == [("dph_f", 3), ("grpo", 3)]
+    values = [
+        json.loads((place / f"grpo_{seed}" / "evaluation.json").read_text())["sets"]["dev"]["mean"]
+        for seed in range(3)
+    ]
+    assert groups[1].sets["dev"]["mean"] == pytest.approx(sum(values) / 3)
+    assert len({run.look.colour for run in report.runs}) > 4  # runs of a method are told apart

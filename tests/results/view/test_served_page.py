@@ -1,0 +1,260 @@
+"""The served page in a browser, used as a person would, and while a run trains."""
+
+import json
+from unittest.mock import patch
+from urllib.parse import quote
+
+import pyarrow as pa
+import pytest
+
+from browser import MISSING, needs_browser, open_browser, wait_until
+from dph.recipe import save_recipe
+from dph.results.view import documents
+from dph.runs.evaluate.progress_file import PROGRESS, write_progress_file
+from dph.runs.evaluate.samples_file import read_samples, write_samples
+from live_server import serving
+from report_runs import HOSTILE, HOSTILE_ID, LOST, SETS, make_runs, recipe
+
+axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason=MISSING)
+pytestmark = [needs_browser, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with open_browser(offline=False) as context:
+        yield context
+
+
+@pytest.fixture
+def open_page(browser):
+    """Open a server's page at an address; it may load from there alone, and says nothing."""
+    pages = []
+
+    def open_at(server, address="#/"):
+        page, said = browser.new_page(), []
+        page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: said.append(f"error: {error}"))
+        page.on(
+            "request",
+            lambda asked: None if asked.url.startswith(server.address) else said.append(asked.url),
+        )
+        page.goto(server.address + address)
+        page.wait_for_selector("html[data-ready=yes]")
+        pages.append((page, said))
+        return page
+
+    yield open_at
+    for page, said in pages:
+        page.close()
+        assert said == []
+
+
+def shown_ids(page):
+    return page.eval_on_selector_all("#list .rows .id", "found => found.map(e => e.textContent)")
+
+
+def counted(page, text):
+    wait_until(page, f"document.getElementById('counted').textContent === {text!r}")
+
+
+def test_the_overview_has_tables_and_draws_its_charts(server, open_page):
+    page = open_page(server)
+    assert page.inner_text("#overview caption").startswith("in domain")
+    wait_until(page, "document.querySelectorAll('#overview .chart svg.marks').length >= 2")
+
+
+def test_filters_search_and_a_click_lead_to_a_problem_and_its_neighbours(server, open_page):
+    page = open_page(server)
+    page.click("nav >> text=Problems")
+    counted(page, f"{SETS['in_domain'] + 1} of 25 problems")
+    page.select_option("#by-change", "lost")
+    page.select_option("#by-run", "r2")
+    counted(page, "1 of 25 problems")
+    assert shown_ids(page) == [LOST]
+    page.click("#filters button[type=reset]")
+    page.fill("#by-q", '"above 7 of"')
+    counted(page, "1 of 25 problems")
+    page.fill("#by-q", "above")
+    counted(page, "24 of 25 problems")
+    page.click("#titles .of-r2 button")
+    page.click("#list .rows .row:first-child a")
+    page.wait_for_selector("#problem .column")
+    first = page.inner_text("#problem h2")
+    page.keyboard.press("j")
+    wait_until(page, f"document.querySelector('#problem h2').textContent !== {first!r}")
+    page.keyboard.press("k")
+    wait_until(page, f"document.querySelector('#problem h2').textContent === {first!r}")
+    page.keyboard.press("u")
+    page.wait_for_selector("#list .row.current")
+
+
+def test_search_in_answers_finds_what_no_question_has(server, open_page):
+    page = open_page(server, "#/problems")
+    page.fill("#by-q", '"with c" ">= 13"')
+    counted(page, "0 of 25 problems")
+    page.check("#by-answers")
+    counted(page, "1 of 25 problems")
+    assert shown_ids(page) == ["in_domain-0013"]
+    page.fill("#by-q", "zero bell")
+    counted(page, "1 of 25 problems")
+
+
+def test_outcomes_styles_and_counts_filter_and_the_address_holds_them(server, open_page):
+    page = open_page(server, "#/problems")
+    page.select_option("#by-set", "cross_domain")
+    page.select_option("#by-run", "r2")
+    page.select_option("#by-style", "nested")
+    counted(page, "0 of 9 problems")
+    page.select_option("#by-style", "cte")
+    counted(page, "9 of 9 problems")
+    page.fill("#by-from", "8")
+    counts = "[...document.querySelectorAll('#list .rows .of-r2 .count')]"
+    wait_until(page, f"{counts}.every(count => count.textContent === '8/8')")
+    found = shown_ids(page)
+    assert 0 < len(found) < 9
+    again = open_page(server, "#" + page.url.partition("#")[2])
+    counted(again, f"{len(found)} of 9 problems")
+
+
+def test_tokens_are_coloured_and_a_problem_is_copied(server, open_page, browser):
+    browser.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = open_page(server, f"#/problem/in_domain/{LOST}")
+    tokens = "#problem .column.of-r2 pre.tokens .token"
+    page.wait_for_selector(tokens)
+    page.select_option("#colouring", "entropy")
+    assert page.get_attribute(f"{tokens} >> nth=1", "title").startswith("log-prob -1, entropy 0.25")
+    page.keyboard.press("c")
+    wait_until(page, "document.getElementById('said').textContent === 'copied as JSON'")
+    copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
+    assert copied["problem_id"] == LOST
+
+
+def test_a_run_is_switched_off_and_the_colours_of_the_page_change(server, open_page):
+    page = open_page(server, "#/problems")
+    wait_until(page, "document.getElementById('list').dataset.runs === '3'")
+    page.click("label:has-text('GRPO')")
+    wait_until(page, "document.getElementById('list').dataset.runs === '2'")
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.click("#theme")
+    page.click("#theme")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
+    page.keyboard.press("g")
+    wait_until(page, "document.documentElement.dataset.shown === '#/'")
+    page.keyboard.press("?")
+    assert page.is_visible("#help")
+
+
+def test_answers_beyond_the_first_hundred_come_with_a_click(tmp_path, open_page):
+    place = make_runs(tmp_path / "runs", sets={"dev": 2})
+    path = place / "grpo" / "samples.parquet"
+    table = read_samples(path)
+    texts = pa.array([f"SELECT {i}" for i in range(len(table))])
+    numbered = table.set_column(table.schema.get_field_index("text"), "text", texts)
+    write_samples(path, numbered, digest="numbered")
+    with serving([place]) as server, patch.object(documents, "ANSWERS", 4):
+        page = open_page(server, "#/problem/dev/dev-0000")
+        column = "#problem .column.of-r2"
+        page.wait_for_selector(f"{column} .answer")
+        kept = f"document.querySelector('{column} .kept').textContent"
+        assert page.evaluate(kept) == "the 4 most frequent of 9 different answers"
+        page.click(f"{column} button:has-text('show more answers')")
+        wait_until(page, f"{kept} === 'the 8 most frequent of 9 different answers'")
+        page.click(f"{column} button:has-text('show more answers')")
+        wait_until(page, f"{kept} === '9 different answers'")
+        assert page.locator(f"{column} .answer").count() == 9
+        page.close()
+
+
+PAGES = ("#/", "#/training", "#/diagnosis", "#/problems", f"#/problem/in_domain/{LOST}")
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_axe_finds_nothing_that_keeps_anybody_out(server, open_page, scheme, width):
+    page = open_page(server)
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 844})
+    for address in PAGES:
+        page.evaluate("address => { location.hash = address }", address)
+        page.wait_for_selector(f"html[data-shown='{address}']")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, address
+        found = axe_sync.Axe().run(page).response["violations"]
+        serious = [one for one in found if one["impact"] in ("serious", "critical")]
+        assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == [], address
+
+
+def test_hostile_answers_do_nothing_and_are_readable_to_the_last_letter(server, open_page):
+    page = open_page(server, f"#/problem/in_domain/{quote(HOSTILE_ID, safe='')}")
+    page.wait_for_selector("#problem .answer")
+    assert page.evaluate("window.hit") is None
+    assert page.locator("main img, main iframe, main [onload], main [onerror]").count() == 0
+    assert page.locator("main a[href^='javascript']").count() == 0
+    column = "#problem .column.of-r0"
+    shown = "".join(page.locator(f"{column} pre").all_text_contents())
+    assert HOSTILE[0] in shown
+    assert HOSTILE[1] in shown
+    marks = set(page.locator(f"{column} pre .mark").all_text_contents())
+    assert {"U+202E", "U+200B", "U+001B", "U+0007", "U+2066"} <= marks
+    assert "\u202e" not in page.inner_text("#problem h2")
+    page.click(f"{column} button:has-text('show all 1,000,000 characters')")
+    longest = f"[...document.querySelectorAll('{column} pre')].map(e => e.textContent.length)"
+    wait_until(page, f"Math.max(...{longest}) === 1000000")
+
+
+def test_a_run_that_trains_shows_its_next_step_within_five_seconds(tmp_path, open_page):
+    run = training_run(tmp_path / "run")
+    with serving([run]) as server:
+        page = open_page(server, "#/training")
+        steps = "document.querySelectorAll('#training .chart svg .mark-symbol path').length"
+        wait_until(page, f"{steps} > 0")
+        before = page.evaluate(steps)
+        with (run / "metrics.jsonl").open("a") as file:
+            file.write(line(4))
+        wait_until(page, f"{steps} > {before}", seconds=5)
+        page.close()  # before the server, which it would miss
+
+
+def test_what_is_measured_while_a_run_trains_is_seen_without_loading_the_page(tmp_path, open_page):
+    run = training_run(tmp_path / "run")
+    with serving([run]) as server:
+        page = open_page(server, "#/training")
+        wait_until(page, "document.querySelectorAll('#training figure').length > 0")
+        before = page.locator("#training figure").count()
+        rows = [progress(step, i) for step in (0, 2) for i in range(4)]
+        table = pa.Table.from_pylist(rows, schema=PROGRESS)
+        write_progress_file(run / "progress.parquet", table, digest="made")
+        (run / "metrics.jsonl").write_text(line(1) + line(2, **{"eval/dev/mean": 0.5}) + line(3))
+        wait_until(page, f"document.querySelectorAll('#training figure').length > {before}")
+        page.close()
+
+
+def test_an_evaluation_that_comes_later_is_offered_and_shown(tmp_path, open_page):
+    made = make_runs(tmp_path / "made", sets={"dev": 4})
+    run = training_run(tmp_path / "run")
+    with serving([run]) as server:
+        page = open_page(server)
+        assert page.locator("nav >> text=Problems").count() == 0
+        for name in ("samples.parquet", "evaluation.json"):
+            (made / "grpo" / name).rename(run / name)
+        wait_until(page, "!document.getElementById('fresh').hidden")
+        page.click("#fresh")
+        page.click("nav >> text=Problems")
+        wait_until(page, "document.getElementById('counted')?.textContent === '4 of 4 problems'")
+        page.close()
+
+
+def training_run(run):
+    run.mkdir(parents=True)
+    save_recipe(recipe(run.parent, "run", "grpo", ("dev",), 0), run / "recipe.toml")
+    (run / "metrics.jsonl").write_text("".join(line(step) for step in range(1, 4)))
+    return run
+
+
+def line(step, **more):
+    row = {"step": step, "reward": step / 10, "entropy": 1 / step, "seconds": 1.0, **more}
+    return json.dumps(row) + "\n"
+
+
+def progress(step, place):
+    row = dict.fromkeys(PROGRESS.names)
+    known = {"step": step, "set": "dev", "problem_id": f"p{place}", "samples": 8, "correct": place}
+    return {**row, **known, "reward": place / 8, "cut_off": 0, "styles": []}

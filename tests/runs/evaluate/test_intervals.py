@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+
+from dph.errors import DataError, SettingsError
+from dph.runs.evaluate import intervals
+from dph.runs.evaluate.intervals import bootstrap, bootstrap_mean, paired_difference
+
+
+def test_an_interval_of_95_percent_covers_the_true_mean_in_about_95_percent_of_cases():
+    rng = np.random.default_rng(0)
+    covered = 0
+    for case in range(400):
+        lo, hi = bootstrap_mean(rng.random(60), seed=case, resamples=400)
+        covered += lo <= 0.5 <= hi
+    # 3 standard errors of a binomial share at 0.95, 400 cases: 0.033; the bootstrap of 60 values
+    # is itself short by about 0.01.
+    assert 0.95 - 0.045 < covered / 400 < 0.95 + 0.033
+
+
+def test_the_interval_agrees_with_the_normal_one_for_many_values():
+    values = np.random.default_rng(1).normal(size=4000)
+    lo, hi = bootstrap_mean(values, seed=0)
+    half = 1.96 * values.std() / np.sqrt(4000)
+    assert lo == pytest.approx(values.mean() - half, abs=0.1 * half)
+    assert hi == pytest.approx(values.mean() + half, abs=0.1 * half)
+
+
+def test_a_higher_level_gives_a_wider_interval():
+    values = np.random.default_rng(2).random(30)
+    narrow, wide = (bootstrap_mean(values, seed=0, level=level) for level in (0.5, 0.99))
+    assert wide[0] < narrow[0] < narrow[1] < wide[1]
+
+
+def test_the_same_seed_gives_the_same_interval_whatever_fits_in_memory(monkeypatch):
+    values = np.random.default_rng(3).random(30)
+    whole = bootstrap_mean(values, seed=5, resamples=101)
+    monkeypatch.setattr(intervals, "_BLOCK", 70)
+    assert bootstrap_mean(values, seed=5, resamples=101) == whole
+    assert bootstrap_mean(values, seed=6, resamples=101) != whole
+
+
+@pytest.mark.parametrize("values", [[0.3], [0.1] * 7])
+def test_equal_values_have_a_point_for_an_interval(values):
+    assert bootstrap_mean(np.array(values), seed=0) == (values[0], values[0])
+
+
+def test_a_paired_difference_is_narrower_than_the_means_when_both_agree_on_what_is_hard():
+    rng = np.random.default_rng(4)
+    hardness = rng.random(100)
+    a, b = hardness + 0.05 + 0.02 * rng.random(100), hardness
+    paired = paired_difference(a, b, seed=0)
+    assert paired.mean == pytest.approx((a - b).mean())
+    assert 0 < paired.lo < paired.mean < paired.hi
+    widths = [hi - lo for lo, hi in (bootstrap_mean(v, seed=0) for v in (a, b))]
+    assert paired.hi - paired.lo < 0.1 * min(widths)
+
+
+def test_a_difference_from_oneself_is_exactly_zero():
+    values = np.random.default_rng(5).random(20)
+    difference = paired_difference(values, values, seed=0)
+    assert (difference.mean, difference.lo, difference.hi) == (0, 0, 0)
+
+
+def test_a_difference_changes_its_sign_with_the_order():
+    rng = np.random.default_rng(6)
+    a, b = rng.random(20), rng.random(20)
+    there, back = paired_difference(a, b, seed=0), paired_difference(b, a, seed=0)
+    assert (there.lo, there.hi) == pytest.approx((-back.hi, -back.lo))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"), [([], "at least one problem"), ([0.5, np.nan], "finite values")]
+)
+def test_values_that_have_no_mean_are_refused(values, message):
+    with pytest.raises(DataError, match=message):
+        bootstrap_mean(np.array(values), seed=0)
+
+
+def test_values_of_different_lengths_cannot_be_paired():
+    with pytest.raises(DataError, match="got 2 and 3"):
+        paired_difference(np.zeros(2), np.zeros(3), seed=0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"), [({"resamples": 0}, "got 0"), ({"level": 1.0}, r"\(0, 1\), got 1.0")]
+)
+def test_settings_out_of_range_are_refused(wrong, message):
+    with pytest.raises(SettingsError, match=message):
+        bootstrap_mean(np.array([0.0, 1.0]), seed=0, **wrong)
+
+
+def test_the_bootstrap_of_a_mean_is_the_bootstrap_with_the_mean_as_its_statistic():
+    values = np.random.default_rng(4).random(25)
+    drawn = bootstrap(lambda resamples: values[resamples].mean(axis=1), 25, seed=9)
+    assert drawn == bootstrap_mean(values, seed=9)
+
+
+def test_resamples_without_a_value_are_left_out():
+    def share_of_the_first(resamples):
+        there = (resamples == 0).any(axis=1)
+        return np.where(there, 1.0, np.nan)
+
+    assert bootstrap(share_of_the_first, 3, seed=0) == (1.0, 1.0)
+    with pytest.raises(DataError, match="no resample has a value"):
+        bootstrap(lambda resamples: np.full(len(resamples), np.nan), 3, seed=0)

@@ -1,0 +1,130 @@
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dph.errors import DataError
+from dph.runs.evaluate.rewards_file import read_rewards
+
+
+@pytest.fixture
+def write(tmp_path):
+    def to_file(*rows):
+        path = tmp_path / "graded.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n\n" for row in rows))
+        return path
+
+    return to_file
+
+
+def row(problem_id="a", reward=1.0, **more):
+    return {"problem_id": problem_id, "reward": reward, **more}
+
+
+def test_rewards_are_collected_by_problem_in_the_order_of_the_file(write):
+    rewards = read_rewards(write(row("b", 0), row("a", 1), row("b", 0.5), row(7, 1)))
+    assert list(rewards.problems) == ["b", "a", "7"]
+    assert rewards.problems["b"].rewards.tolist() == [0.0, 0.5]
+    assert rewards.problems["b"].correct.tolist() == [False, False]
+    assert rewards.samples.tolist() == [2, 1, 1]
+    assert rewards.correct_matrix is None
+
+
+def test_an_outcome_decides_over_the_reward(write):
+    path = write(row(reward=0.8, outcome="CORRECT"), row(reward=1.0, outcome="WRONG"))
+    assert read_rewards(path).problems["a"].correct.tolist() == [True, False]
+
+
+def test_samples_go_by_their_index_and_greedy_answers_do_not_count(write):
+    path = write(
+        row(reward=1, sample_index=1), row(reward=1, sample_index=-1), row(reward=0, sample_index=0)
+    )
+    assert read_rewards(path).problems["a"].rewards.tolist() == [0.0, 1.0]
+
+
+def test_parquet_reads_the_same_as_jsonl(tmp_path, write):
+    rows = [row("a", 1.0, text="x"), row("b", 0.0, text="y")]
+    path = tmp_path / "graded.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    one, other = read_rewards(path), read_rewards(write(*rows))
+    assert list(one.problems) == list(other.problems)
+    assert np.array_equal(one.correct_matrix, other.correct_matrix)
+
+
+def test_a_problem_that_cannot_be_graded_is_left_out(write):
+    rewards = read_rewards(write(row("a", 0, outcome="BAD_GOLD"), row("b"), row("a", 1)))
+    assert (list(rewards.problems), rewards.bad_gold) == (["b"], ("a",))
+
+
+def test_one_of_several_sets_has_to_be_chosen(write):
+    path = write(row(set="dev"), row("b", set="test"))
+    assert list(read_rewards(path, set_name="test").problems) == ["b"]
+    with pytest.raises(DataError, match="several sets, choose one: dev, test"):
+        read_rewards(path)
+    with pytest.raises(DataError, match="no rows of the set 'x', only of dev, test"):
+        read_rewards(path, set_name="x")
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "holds no graded samples"),
+        ([row(outcome="BAD_GOLD")], "no graded samples that count"),
+        ([{"reward": 1}], r"line 1: there is no 'problem_id', only reward"),
+        ([{"x": 1}], "no 'problem_id' and no 'reward', only x"),
+        ([3], "only nothing"),
+        ([row(), row(reward=None)], r"line 3: reward has to be a number in \[0, 1\], got None"),
+        ([row(reward=1.5)], "got 1.5"),
+        ([row(reward=float("nan"))], "got nan"),
+        ([row(reward="1")], "got '1'"),
+        ([row(None)], "problem_id has to be a text or a whole number, got None"),
+        ([row(True)], "got True"),
+        ([row(sample_index="0")], "sample_index has to be a whole number, got '0'"),
+        ([row(sample_index=0.5)], "got 0.5"),
+        ([row(sample_index=0), row()], "line 3: some rows have a sample_index and some have none"),
+        ([row(outcome="passed")], "outcome has to be one of CORRECT, WRONG.* got 'passed'"),
+        ([row(sample_index=2), row(sample_index=2)], "sample 2 of problem 'a' is there twice"),
+    ],
+)
+def test_what_cannot_be_read_is_named(write, rows, message):
+    with pytest.raises(DataError, match=message):
+        read_rewards(write(*rows))
+
+
+def test_files_of_other_kinds_are_refused(tmp_path):
+    (tmp_path / "x.txt").write_text("")
+    (tmp_path / "x.parquet").write_text("no")
+    (tmp_path / "x.jsonl").write_text("{\n")
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "y.parquet")
+    for name, message in [
+        ("x.txt", "must end in one of"),
+        ("x.parquet", "as parquet"),
+        ("x.jsonl", "line 1: not valid JSON"),
+        ("gone.jsonl", "there is no file"),
+        ("y.parquet", "no 'problem_id'"),
+    ]:
+        with pytest.raises(DataError, match=message):
+            read_rewards(tmp_path / name)
+
+
+def test_numbers_of_a_csv_file_are_read_and_empty_cells_are_none(tmp_path):
+    lines = ["problem_id,reward,outcome,sample_index", "a,0.5,WRONG,1", "a,1,CORRECT,0", "b,0,,0"]
+    (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
+    found = read_rewards(tmp_path / "x.csv").problems
+    assert {name: each.rewards.tolist() for name, each in found.items()} == {
+        "a": [1.0, 0.5],
+        "b": [0.0],
+    }
+    assert found["a"].correct.tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [("a,much,0", "line 2: reward has to be a number"), ("a,1,x", "sample_index has to be")],
+)
+def test_a_cell_that_is_not_a_number_is_named(tmp_path, line, message):
+    (tmp_path / "x.csv").write_text(f"problem_id,reward,sample_index\n{line}\n")
+    with pytest.raises(DataError, match=message):
+        read_rewards(tmp_path / "x.csv")

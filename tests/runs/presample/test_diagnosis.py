@@ -1,0 +1,105 @@
+"""What is said of a split that training cannot use."""
+
+from pathlib import Path
+
+import pytest
+
+from dph.errors import PoolError
+from dph.runs.presample.diagnosis import cut_off_share, likely_cause, require_usable, shortage
+from dph.runs.presample.manifest import Counts, Manifest, Rule, Source
+
+
+def manifest(outcomes, *, histogram=(10, 0, 0, 0, 0), threshold=3, **sides):
+    source = Source(
+        model="m",
+        model_fingerprint="f",
+        tokenizer_fingerprint="f",
+        problems_fingerprint="f",
+        chat=False,
+        system_prompt="",
+        verifier="grader:grade",
+        verifier_version="1",
+        samples=4,
+        temperature=1.0,
+        top_p=1.0,
+        max_tokens=512,
+        stop_token_ids=(1,),
+        dtype="float32",
+        seed=0,
+    )
+    counts = {"problems": 10, "exploration": 10, "rehearsal": 0, "discarded": 0, **sides}
+    return Manifest(
+        format=2,
+        source=source,
+        rule=Rule(threshold=threshold, wrong_final="discard"),
+        counts=Counts(**counts, histogram=histogram, outcomes=outcomes),
+        files={},
+    )
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "said"),
+    [
+        ({"CUT_OFF": 48, "WRONG": 2}, "96.0% of the answers were cut off at sampling.max_tokens"),
+        ({"CUT_OFF": 10, "CORRECT": 40}, "'grader:grade' called every answer correct"),
+        ({"CRASHED": 50}, "'grader:grade' crashed on 100.0% of the answers"),
+        ({"CRASHED": 20, "CUT_OFF": 20, "WRONG": 10}, "'grader:grade' crashed on 66.7%"),
+        ({"TIMED_OUT": 50}, "'grader:grade' timed out on 100.0%.*data.verifier_timeout"),
+        ({"NO_ANSWER": 50}, "found no answer in 100.0% of the responses"),
+        ({"INVALID": 50}, "could not evaluate 100.0% of the answers"),
+        ({"BAD_GOLD": 50}, "could not use the gold answer.*ungradable.parquet"),
+        ({"WRONG": 50}, "called no deciding answer correct"),
+    ],
+)
+def test_the_cause_is_the_outcome_that_nearly_all_answers_have(outcomes, said):
+    found = manifest(outcomes)
+    with pytest.raises(PoolError, match=said) as refused:
+        require_usable(Path("pool"), found, rehearses=True, explores=1)
+    assert "lower presample.threshold" not in str(refused.value)
+
+
+def test_a_refusal_holds_both_histograms():
+    found = manifest({"WRONG": 30, "CORRECT": 20}, histogram=(1, 4, 5, 0, 0))
+    with pytest.raises(PoolError) as refused:
+        require_usable(Path("pool"), found, rehearses=True, explores=1)
+    said = str(refused.value)
+    assert "holds no rehearsal sample" in said
+    assert "0 of 4: 1, 1 of 4: 4, 2 of 4: 5" in said
+    assert "WRONG 60.0%, CORRECT 40.0%" in said
+    assert "no problem was solved more than 2 of 4 times: lower presample.threshold" in said
+
+
+def test_too_easy_problems_ask_for_a_higher_threshold():
+    found = manifest(
+        {"WRONG": 5, "CORRECT": 45}, histogram=(0, 0, 0, 5, 5), exploration=0, rehearsal=10
+    )
+    assert shortage(found.counts) == "no problem to explore"
+    assert "raise presample.threshold, which is 3 of 4" in likely_cause(found)
+
+
+def test_wrong_final_samples_are_named():
+    found = manifest(
+        {"WRONG": 20, "CORRECT": 30}, histogram=(5, 0, 0, 5, 0), exploration=5, discarded=5
+    )
+    assert "the final sample of every near-perfect problem was wrong" in likely_cause(found)
+
+
+def test_fewer_problems_than_a_step_needs_are_told_with_both_numbers():
+    found = manifest({"WRONG": 25, "CORRECT": 25}, histogram=(5, 0, 0, 0, 5), rehearsal=5)
+    with pytest.raises(PoolError, match=r"10 problems to explore, fewer than .* = 64.* lower tr"):
+        require_usable(Path("pool"), found, rehearses=True, explores=64)
+
+
+def test_what_a_method_does_not_need_may_be_missing():
+    require_usable(Path("pool"), manifest({"WRONG": 50}), rehearses=False, explores=10)
+    require_usable(
+        Path("pool"),
+        manifest({"CORRECT": 50}, exploration=0, rehearsal=10),
+        rehearses=True,
+        explores=0,
+    )
+
+
+def test_the_share_of_cut_off_answers_is_not_known_in_the_first_format():
+    assert cut_off_share(manifest({"CUT_OFF": 1, "WRONG": 3}).counts) == 0.25
+    assert cut_off_share(manifest({}).counts) is None

@@ -1,0 +1,30 @@
+import pytest
+
+from dph.errors import DataError
+from dph.runs.train.initial_answers import read_initial_answers, write_initial_answers
+
+IDS = {"dev": ["a", "b"], "test": ["a"]}
+ANSWERS = {"dev": [[(1, 2), (3,)], [(4,), (5, 6)]], "test": [[(7,), (8,)]]}
+
+
+def test_answers_come_back_by_set_and_problem(tmp_path):
+    path = tmp_path / "progress_initial.parquet"
+    assert read_initial_answers(path, IDS, digest="d") is None
+    write_initial_answers(path, ANSWERS, IDS, digest="d")
+    assert read_initial_answers(path, IDS, digest="d") == ANSWERS
+
+
+def test_answers_that_were_drawn_in_another_way_are_none(tmp_path):
+    path = tmp_path / "progress_initial.parquet"
+    write_initial_answers(path, ANSWERS, IDS, digest="d")
+    assert read_initial_answers(path, IDS, digest="e") is None
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    path = tmp_path / "progress_initial.parquet"
+    path.write_bytes(b"x")
+    with pytest.raises(DataError, match="is damaged"):
+        read_initial_answers(path, IDS, digest="d")
+    write_initial_answers(path, {"dev": ANSWERS["dev"]}, IDS, digest="d")
+    with pytest.raises(DataError, match="is damaged"):
+        read_initial_answers(path, IDS, digest="d")

@@ -1,0 +1,43 @@
+import os
+import signal
+import threading
+
+import pytest
+
+from dph.runs.train.interruption import asked_to_stop
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_only_asks(number):
+    with asked_to_stop() as stop:
+        assert not stop()
+        os.kill(os.getpid(), number)
+        assert stop()
+
+
+def test_the_second_ctrl_c_does_not_wait():
+    with asked_to_stop() as stop:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_handlers_are_put_back():
+    before = signal.getsignal(signal.SIGINT)
+    with asked_to_stop():
+        assert signal.getsignal(signal.SIGINT) is not before
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_outside_the_main_thread_nobody_asks():
+    answers = []
+
+    def run():
+        with asked_to_stop() as stop:
+            answers.append(stop())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert answers == [False]

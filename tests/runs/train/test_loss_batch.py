@@ -1,0 +1,260 @@
+"""Terms over the vocabulary, chosen tokens and stored distributions, in one optimizer step."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from dph.errors import DataError
+from dph.loss.objectives import make_objective
+from dph.model.forward import logprobs as forward_logprobs
+from dph.model.forward import over_vocabulary
+from dph.model.forward.scoring import score_completions
+from dph.recipe import ObjectiveSettings
+from dph.runs.train.loss_batch import TrainingForward
+from dph.runs.train.rows import Minibatch, PolicyRow
+from dph.runs.train.updating import update
+from stored_distributions import distribution_sample
+
+ANSWERS = ((3, 4, 5, 6, 1), (3, 4, 7, 1), (3, 5, 5, 1), (3, 5, 8, 8, 8, 1))
+STORED = ((3, 8, 6, 1), (3, 7, 4, 4, 1), (3, 4, 5, 5, 6, 1))
+ADVANTAGES = (1.0, -1.0, 0.5, 0.0)
+BROAD = {"divergence": "distribution_kl", "distributions": "broad", "weight": 0.15}
+
+
+class Frozen(torch.optim.SGD):
+    """Keeps the gradient of the step instead of taking it."""
+
+    def step(self):
+        self.kept = [p.grad.clone() for g in self.param_groups for p in g["params"]]
+
+
+def objective_of(**settings):
+    return make_objective(ObjectiveSettings(**settings))
+
+
+def batch_of(model, reference, *, top=3, shift=0.0):
+    """Four new answers in two groups and three stored ones; ``shift`` moves the old log-probs."""
+
+    def row(ids, advantage):
+        old = score_completions(
+            model, [ids[:2]], [ids[2:]], temperature=1.0, pad_id=0, token_budget=99, dtype="float32"
+        )[0]
+        return PolicyRow(
+            prompt_ids=ids[:2],
+            completion_ids=ids[2:],
+            advantage=advantage,
+            old_logprobs=tuple(x - shift * (-1) ** i for i, x in enumerate(old)),
+        )
+
+    rows = [row(*each) for each in zip(ANSWERS, ADVANTAGES, strict=True)]
+    stored = tuple(distribution_sample(reference, ids, top=top) for ids in STORED)
+    return Minibatch(groups=(tuple(rows[:2]), tuple(rows[2:])), stored={"broad": stored})
+
+
+def gradient(model, minibatch, objective, *, reference=None, budget=999, sharing="auto", seed=0):
+    model.zero_grad(set_to_none=True)
+    optimizer = Frozen(model.parameters(), lr=1.0)
+    forward = TrainingForward(
+        model=model,
+        pad_id=0,
+        temperature=1.0,
+        dtype="float32",
+        token_budget=budget,
+        max_tokens=8,
+        sharing=sharing,
+        reference=reference,
+    )
+    report = update(
+        minibatch, forward, optimizer, objective=objective, max_grad_norm=1e9, seed=seed
+    )
+    return torch.cat([g.flatten() for g in optimizer.kept]), report
+
+
+def tables(model, ids, prompt=2):
+    """Log-probs of the whole vocabulary at each token of an answer, by the model's own forward."""
+    table = model(input_ids=torch.tensor([list(ids)])).logits[0].log_softmax(-1)
+    return table[prompt - 1 : -1]
+
+
+def autograd(model, loss):
+    model.zero_grad(set_to_none=True)
+    loss.backward()
+    return torch.cat([p.grad.flatten() for p in model.parameters()])
+
+
+def policy_loss(model, minibatch):
+    """On policy: the ratio is 1 in value, and its gradient that of log pi."""
+    rows = [row for group in minibatch.groups for row in group]
+    tokens = sum(len(row.completion_ids) for row in rows)
+    total = 0.0
+    for row in rows:
+        table = tables(model, (*row.prompt_ids, *row.completion_ids))
+        now = table.gather(1, torch.tensor(row.completion_ids)[:, None])[:, 0]
+        ratio = (now - torch.tensor(row.old_logprobs)).exp()
+        total = total - (ratio * row.advantage).sum() / tokens
+    return total
+
+
+@pytest.fixture
+def models(make_model):
+    return make_model(), make_model(seed=1)
+
+
+@pytest.mark.parametrize("top", [1, 3, None])
+@pytest.mark.parametrize("sharing", ["always", "never"])
+def test_grpo_with_stored_distributions_has_the_gradient_written_out_by_hand(models, top, sharing):
+    model, reference = models
+    minibatch = batch_of(model, reference, top=top)
+    found, report = gradient(
+        model, minibatch, objective_of(anchors={"broad": BROAD}), sharing=sharing
+    )
+    divergence, tokens = 0.0, sum(len(ids) - 2 for ids in STORED)
+    for sample, ids in zip(minibatch.stored["broad"], STORED, strict=True):
+        pi, q = tables(model, ids), tables(reference, ids).detach().exp()
+        for position, told in enumerate(sample.token_ids):
+            rest = [v for v in range(pi.shape[1]) if v not in told]
+            for token in told:
+                p = q[position, token]
+                divergence = divergence + p * (p.log() - pi[position, token])
+            if rest:
+                p, ours = q[position, rest].sum(), pi[position, rest].exp().sum()
+                divergence = divergence + p * (p.log() - ours.log())
+    divergence = divergence / tokens
+    expected = autograd(model, policy_loss(model, minibatch) + 0.15 * divergence)
+    assert (found - expected).abs().max() <= 1e-6
+    assert report.anchors["broad"] == pytest.approx(float(divergence.detach()), abs=1e-6)
+    assert report.counting == {"broad": 1.0}
+
+
+def penalty_by_hand(kind, pi, p0):
+    return {
+        "entropy": lambda: (pi.exp() * pi).sum(-1),
+        "exact_reverse_kl": lambda: (pi.exp() * (pi - p0)).sum(-1),
+        "exact_forward_kl": lambda: (p0.exp() * (p0 - pi)).sum(-1),
+    }[kind]()
+
+
+KINDS = ["entropy", "exact_reverse_kl", "exact_forward_kl"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("sharing", ["always", "never"])
+def test_penalties_over_the_vocabulary_have_the_gradient_written_out_by_hand(models, kind, sharing):
+    model, reference = models
+    minibatch = replace(batch_of(model, reference), stored={})
+    objective = objective_of(penalties={"p": {"kind": kind, "weight": 0.3}})
+    found, report = gradient(model, minibatch, objective, reference=reference, sharing=sharing)
+    total, tokens = 0.0, sum(len(ids) - 2 for ids in ANSWERS)
+    for ids in ANSWERS:  # the row without advantage too
+        pi, p0 = tables(model, ids), tables(reference, ids).detach()
+        total = total + penalty_by_hand(kind, pi, p0).sum() / tokens
+    expected = autograd(model, policy_loss(model, minibatch) + 0.3 * total)
+    assert (found - expected).abs().max() <= 1e-6
+    assert report.penalties["p"] == pytest.approx(float(total.detach()), abs=1e-6)
+
+
+EVERYTHING = {
+    "penalties": {
+        "wide": {"kind": "entropy", "weight": 0.1},
+        "near": {"kind": "exact_reverse_kl", "weight": 0.2},
+        "held": {"kind": "kl_cov", "weight": 0.5, "share": 0.3},
+    },
+    "surrogate": {"kind": "clip_cov", "share": 0.2, "cov_low": 0.001},
+    "anchors": {"broad": {**BROAD, "floor": 1.0}},
+}
+
+
+@pytest.mark.parametrize("budget", [1, 9, 14])
+@pytest.mark.parametrize("blocks", [False, True])
+def test_cutting_into_microbatches_and_blocks_changes_nothing(models, monkeypatch, budget, blocks):
+    model, reference = models
+    minibatch = batch_of(model, reference, shift=0.1)
+    objective = objective_of(**EVERYTHING)
+    whole, report = gradient(model, minibatch, objective, reference=reference)
+    if blocks:
+        monkeypatch.setattr(forward_logprobs, "_LOGITS_AT_ONCE", 0)
+        monkeypatch.setattr(over_vocabulary, "BLOCK", 20)
+    cut, cut_report = gradient(model, minibatch, objective, reference=reference, budget=budget)
+    assert torch.allclose(whole, cut, atol=1e-6, rtol=1e-4)
+    for name in ("wide", "near", "held"):
+        assert cut_report.penalties[name] == pytest.approx(report.penalties[name], rel=1e-4)
+    assert cut_report.anchors["broad"] == pytest.approx(report.anchors["broad"], rel=1e-4)
+    assert cut_report.counting == report.counting
+    assert 0 < report.counting["broad"] < 1
+    assert report.penalties["held"] > 0
+
+
+def test_every_term_has_a_gradient_of_its_own_in_that_step(models):
+    model, reference = models
+    minibatch = batch_of(model, reference, shift=0.1)
+    whole, _ = gradient(model, minibatch, objective_of(**EVERYTHING), reference=reference)
+    for name in EVERYTHING["penalties"]:
+        rest = {n: term for n, term in EVERYTHING["penalties"].items() if n != name}
+        objective = objective_of(**{**EVERYTHING, "penalties": rest})
+        without, _ = gradient(model, minibatch, objective, reference=reference)
+        assert not torch.allclose(whole, without, atol=1e-4)
+    plain = objective_of(**{**EVERYTHING, "surrogate": {"kind": "clipped"}})
+    without, _ = gradient(model, minibatch, plain, reference=reference)
+    assert not torch.allclose(whole, without, atol=1e-4)
+
+
+def test_under_a_floor_only_answers_that_fell_count_and_all_stay_in_the_denominator(models):
+    model, reference = models
+    minibatch = batch_of(model, reference)
+    falls = {}
+    for sample, ids in zip(minibatch.stored["broad"], STORED, strict=True):
+        now = tables(model, ids).gather(1, torch.tensor(ids[2:])[:, None]).sum()
+        falls[sample] = float(now.detach()) - sum(sample.ref_logprobs)
+    fallen = tuple(sample for sample, fall in falls.items() if fall < math.log(0.9))
+    assert 0 < len(fallen) < len(STORED)
+    nothing = Minibatch(groups=(), stored=minibatch.stored)
+    floored = objective_of(anchors={"broad": {**BROAD, "floor": 0.9}})
+    found, report = gradient(model, nothing, floored)
+    alone = Minibatch(groups=(), stored={"broad": fallen})
+    of_fallen, alone_report = gradient(model, alone, objective_of(anchors={"broad": BROAD}))
+    share = sum(len(s.completion_ids) for s in fallen) / sum(len(ids) - 2 for ids in STORED)
+    assert torch.allclose(found, share * of_fallen, atol=1e-6)
+    assert report.anchors["broad"] == pytest.approx(share * alone_report.anchors["broad"], rel=1e-4)
+    assert report.counting["broad"] == pytest.approx(len(fallen) / len(STORED))
+
+
+def test_the_draw_of_clip_cov_is_that_of_its_seed(models):
+    model, reference = models
+    minibatch = replace(batch_of(model, reference), stored={})
+    surrogate = {"kind": "clip_cov", "share": 0.1, "cov_low": 1e-6, "cov_high": 99.0}
+    objective = objective_of(surrogate=surrogate)
+    found = [gradient(model, minibatch, objective, seed=seed)[0] for seed in (0, 0, 1, 2, 3)]
+    assert torch.equal(found[0], found[1])
+    assert any(not torch.equal(found[0], other) for other in found[2:])
+
+
+def test_two_anchors_on_distributions_keep_their_rows_and_weights_apart(models):
+    model, reference = models
+    samples = batch_of(model, reference).stored["broad"]
+    stored = {"one": samples[:1], "two": samples[1:]}
+    both = {
+        name: {**BROAD, "distributions": name, "weight": weight}
+        for name, weight in (("one", 0.2), ("two", 0.7))
+    }
+    together, _ = gradient(
+        model, Minibatch(groups=(), stored=stored), objective_of(anchors=both), budget=9
+    )
+    apart = 0.0
+    for name in both:
+        batch = Minibatch(groups=(), stored={name: stored[name]})
+        apart = apart + gradient(model, batch, objective_of(anchors={name: both[name]}))[0]
+    assert torch.allclose(together, apart, atol=1e-6)
+
+
+def test_rows_without_distributions_are_refused_where_they_are_needed(models):
+    model, reference = models
+    minibatch = batch_of(model, reference)
+    row = minibatch.groups[0][0]
+    with pytest.raises(DataError, match=r"DistributionKL.* needs stored distributions, and a row"):
+        gradient(
+            model,
+            Minibatch(groups=(), stored={"broad": (row,)}),
+            objective_of(anchors={"broad": BROAD}),
+        )

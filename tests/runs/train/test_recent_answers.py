@@ -1,0 +1,213 @@
+"""What is in the buffer after given steps; the whole run against plain formulas is elsewhere."""
+
+import pytest
+
+from dph.errors import CheckpointError, SettingsError
+from dph.recipe import METHODS, ObjectiveSettings, resolve_recipe
+from dph.recipe.engine_objective import engine_objective
+from dph.recipe.objective import AnchorSettings
+from dph.records import Completion, GradedCompletion, Outcome, Verdict
+from dph.runs.presample.tables import RehearsalSample
+from dph.runs.train.collect import Group
+from dph.runs.train.recent_answers import RecentAnswer, RecentAnswers, correct_answers, newest
+from dph.runs.train.rows import PolicyRow
+
+
+def anchor(**changes):
+    return AnchorSettings(divergence="jensen_shannon", weight=0.2, **changes)
+
+
+def graded(problem, index, outcome, tokens=(5, 1)):
+    completion = Completion(
+        problem_id=problem,
+        sample_index=index,
+        token_ids=tokens,
+        logprobs=(-9.0,) * len(tokens),
+        finished=outcome is not Outcome.CUT_OFF,
+        text="",
+    )
+    reward = float(outcome is Outcome.CORRECT)
+    return GradedCompletion(completion=completion, verdict=Verdict(outcome=outcome, reward=reward))
+
+
+def group_with_rows(problem, outcomes):
+    """A group, and its rows with old log-probs -0.1, -0.2 ... that are not the sampler's."""
+    group = Group(
+        prompt_ids=(7, 8),
+        completions=tuple(graded(problem, i, outcome) for i, outcome in enumerate(outcomes)),
+    )
+    rows = tuple(
+        PolicyRow(
+            prompt_ids=(7, 8),
+            completion_ids=(5, 1),
+            advantage=0.0,
+            old_logprobs=(-(i + 1) / 10, -1.0),
+        )
+        for i in range(len(outcomes))
+    )
+    return group, rows
+
+
+def step_of(*problems):
+    """Groups and rows of a step in which every problem has one correct answer and one wrong."""
+    pairs = [group_with_rows(name, [Outcome.CORRECT, Outcome.WRONG]) for name in problems]
+    return [group for group, _ in pairs], [rows for _, rows in pairs]
+
+
+def filled(steps, **anchors):
+    """A buffer after ``steps``, each a text whose letters are the problems solved in it."""
+    recent = RecentAnswers(anchors)
+    for number, solved in enumerate(steps, start=1):
+        recent.add(*step_of(*solved), step=number)
+    return recent
+
+
+def held(recent, name="replay"):
+    return "".join(sample.problem_id for sample in recent.samples()[name])
+
+
+def test_only_correct_answers_enter_with_the_old_log_probs_of_their_rows():
+    outcomes = [Outcome.WRONG, Outcome.CORRECT, Outcome.CRASHED, Outcome.CUT_OFF, Outcome.CORRECT]
+    group, rows = group_with_rows("p", outcomes)
+    assert correct_answers([group], [rows]) == [
+        RehearsalSample(
+            problem_id="p",
+            sample_index=index,
+            prompt_ids=(7, 8),
+            completion_ids=(5, 1),
+            ref_logprobs=(-(index + 1) / 10, -1.0),
+            correct=2,
+        )
+        for index in (1, 4)
+    ]
+
+
+def test_a_group_without_a_wrong_answer_enters_as_well():
+    group, rows = group_with_rows("p", [Outcome.CORRECT] * 3)
+    assert len(correct_answers([group], [rows])) == 3
+
+
+def test_before_the_first_step_there_is_nothing_to_rehearse():
+    assert filled([], replay=anchor(recent=2)).samples() == {"replay": ()}
+
+
+@pytest.mark.parametrize(
+    ("recent", "after"),
+    [(1, ["ab", "c", "", "de"]), (2, ["ab", "abc", "c", "de"]), (3, ["ab", "abc", "abc", "cde"])],
+)
+def test_answers_leave_when_they_are_too_old_and_no_other_step_replaces_them(recent, after):
+    steps = ["ab", "c", "", "de"]
+    for count, expected in enumerate(after, start=1):
+        assert held(filled(steps[:count], replay=anchor(recent=recent))) == expected
+
+
+def test_over_capacity_the_first_that_came_in_is_the_first_to_leave():
+    steps = ["ab", "cd", "e", "fghij"]
+    after = ["ab", "bcd", "cde", "hij"]
+    for count, expected in enumerate(after, start=1):
+        recent = filled(steps[:count], replay=anchor(recent=9, recent_capacity=3))
+        assert held(recent) == expected
+
+
+def test_several_anchors_see_the_same_answers_through_windows_of_their_own():
+    anchors = {
+        "short": anchor(recent=1),
+        "few": anchor(recent=3, recent_capacity=2),
+        "pool": anchor(),
+    }
+    recent = filled(["ab", "cd", "e"], **anchors)
+    assert held(recent, "short") == "e"
+    assert held(recent, "few") == "de"
+    assert "pool" not in recent
+    assert "pool" not in recent.samples()
+    assert recent.metrics() == {"recent_answers": 5}
+
+
+def test_no_more_is_kept_than_the_most_demanding_anchor_sees():
+    capped = {"a": anchor(recent=2, recent_capacity=2), "b": anchor(recent=9, recent_capacity=1)}
+    assert len(filled(["abc", "de"], **capped)) == 2
+
+
+def test_without_such_an_anchor_nothing_is_kept_counted_or_written(tmp_path):
+    recent = filled(["ab"], pool=anchor())
+    recent.write(tmp_path)
+    recent.read(tmp_path, step=1)
+    assert len(recent) == 0
+    assert recent.metrics() == {}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_brings_back_every_answer_with_its_age(tmp_path):
+    anchors = {"replay": anchor(recent=2)}
+    recent = filled(["ab", "c"], **anchors)
+    recent.write(tmp_path)
+    again = RecentAnswers(anchors)
+    again.read(tmp_path, step=2)
+    for buffer in (recent, again):
+        buffer.add(*step_of("d"), step=3)
+    assert held(again) == "cd"
+    as_stored = [
+        (s.problem_id, s.completion_ids, s.correct, pytest.approx(s.ref_logprobs, rel=2**-24))
+        for s in recent.samples()["replay"]
+    ]
+    found = again.samples()["replay"]
+    assert [(s.problem_id, s.completion_ids, s.correct, s.ref_logprobs) for s in found] == as_stored
+
+
+def test_an_empty_buffer_is_written_too(tmp_path):
+    anchors = {"replay": anchor(recent=2)}
+    filled([""], **anchors).write(tmp_path)
+    again = RecentAnswers(anchors)
+    again.read(tmp_path, step=1)
+    assert len(again) == 0
+
+
+@pytest.mark.parametrize("content", [None, b"no parquet"])
+def test_a_checkpoint_without_its_answers_is_damaged(tmp_path, content):
+    if content is not None:
+        (tmp_path / "recent.parquet").write_bytes(content)
+    with pytest.raises(CheckpointError, match="is damaged"):
+        RecentAnswers({"replay": anchor(recent=2)}).read(tmp_path, step=1)
+
+
+def test_newest_keeps_the_order():
+    sample = correct_answers(*([x] for x in group_with_rows("p", [Outcome.CORRECT])))[0]
+    answers = [RecentAnswer(step=step, sample=sample) for step in (1, 2, 2, 3)]
+    kept = newest(answers, step=3, steps=2, capacity=2)
+    assert kept == (answers[2], answers[3])
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"recent_capacity": 3}, "needs recent"),
+        ({"recent": 2, "store": "pool"}, "instead of a store"),
+        ({"recent": 0}, "greater than or equal to 1"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(changes, said):
+    with pytest.raises(ValueError, match=said):
+        anchor(**changes)
+
+
+def test_a_divergence_that_reads_the_initial_policy_cannot_rehearse_recent_answers():
+    with pytest.raises(ValueError, match="choose another divergence"):
+        AnchorSettings(divergence="jensen_shannon_definition", weight=1.0, recent=2)
+
+
+def test_dyjr_is_a_jensen_shannon_divergence_to_recent_answers_and_needs_no_pool():
+    minimal = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}}
+    recipe = resolve_recipe({**minimal, "method": "dyjr"})
+    rehearsal = recipe.objective.anchors["rehearsal"]
+    assert (rehearsal.divergence, rehearsal.recent) == ("jensen_shannon", 4)
+    assert recipe.train.problems == "all"
+    assert recipe.objective.rehearses
+    assert not recipe.needs_pool
+    assert not recipe.objective.needs_reference_model
+
+
+def test_other_engines_refuse_it_by_name():
+    with pytest.raises(SettingsError, match=r"objective.anchors.rehearsal.recent=4: only"):
+        engine_objective(None, method="dyjr")
+    off = METHODS["dyjr"]["objective"] | {"anchors": {}}
+    assert engine_objective(off) == ObjectiveSettings.model_validate(off)

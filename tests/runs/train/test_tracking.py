@@ -1,0 +1,222 @@
+import json
+import sys
+from types import SimpleNamespace
+from typing import ClassVar
+
+import pytest
+
+from dph.errors import DataError, SettingsError
+from dph.recipe import TrackingSettings, resolve_recipe
+from dph.runs.train.sample_tables import COLUMNS, SampleTable
+from dph.runs.train.tracking import MetricsLog, open_trackers, read_metrics, shown_answers
+
+
+@pytest.fixture
+def recipe():
+    return resolve_recipe(
+        {
+            "model": {"path": "m"},
+            "data": {"train": "t.jsonl", "sets": {"dev": "d.jsonl"}},
+            "evaluate": {"k": [1, 2]},
+        }
+    )
+
+
+def test_each_step_is_one_json_line_and_what_is_not_finite_is_null(tmp_path):
+    log = MetricsLog(tmp_path / "metrics.jsonl", step=0)
+    log.write({"step": 1, "reward": 0.5, "divergence": float("nan"), "effective_styles": None})
+    assert read_metrics(tmp_path / "metrics.jsonl") == [
+        {"step": 1, "reward": 0.5, "divergence": None, "effective_styles": None}
+    ]
+
+
+def test_lines_after_the_checkpoint_are_cut_off_and_half_lines_too(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1}\n{"step": 2}\n{"step": 3}\n{"ste')
+    MetricsLog(path, step=2)
+    assert [line["step"] for line in read_metrics(path)] == [1, 2]
+
+
+def test_what_becomes_known_later_is_added_to_the_line_of_its_step(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    log = MetricsLog(path, step=0)
+    for step in (1, 2):
+        log.write({"step": step, "reward": 0.5})
+    log.amend(1, {"eval/dev/mean": 0.25, "eval/dev/entropy": float("nan")})
+    log.amend(1, {"eval/dev/mean": 0.75})
+    log.amend(0, {"eval/dev/mean": 0.1})  # the initial policy has no line
+    assert read_metrics(path) == [
+        {"step": 1, "reward": 0.5, "eval/dev/mean": 0.75, "eval/dev/entropy": None},
+        {"step": 2, "reward": 0.5},
+    ]
+
+
+def test_no_metrics_yet_is_an_empty_list(tmp_path):
+    assert read_metrics(tmp_path / "metrics.jsonl") == []
+
+
+def test_without_trackers_nothing_is_written(tmp_path, recipe):
+    trackers = open_trackers(TrackingSettings(), recipe, tmp_path)
+    trackers.log({"step": 1, "reward": 0.5}, step=1)
+    trackers.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_tensorboard_gets_the_metrics_and_the_settings(tmp_path, recipe):
+    pytest.importorskip("tensorboard")
+    trackers = open_trackers(TrackingSettings(to=("tensorboard",)), recipe, tmp_path)
+    trackers.log({"step": 1, "reward": 0.5, "effective_styles": None}, step=1)
+    trackers.close()
+    files = list((tmp_path / "logs").rglob("events*"))
+    assert files
+    assert any(b"reward" in file.read_bytes() for file in files)
+
+
+class FakeTracker:
+    """Takes down what it is told; as accelerate's trackers of W&B and trackio are called."""
+
+    requires_logging_directory = False
+    made: ClassVar[list] = []
+
+    def __init__(self, project, *, name):
+        self.project, self.run, self.logged, self.tables, self.ended = project, name, [], [], False
+        self.made.append(self)
+
+    def start(self):
+        pass
+
+    def store_init_configuration(self, values):
+        self.settings = values
+
+    def log(self, values, step):
+        self.logged.append((step, values))
+
+    def finish(self):
+        self.ended = True
+
+
+class FakeWandB(FakeTracker):
+    name = "wandb"
+
+    def log_table(self, name, *, columns, data, step):
+        self.tables.append((step, name, columns, data))
+
+
+class FakeTrackio(FakeTracker):
+    name = "trackio"
+
+
+@pytest.fixture
+def fakes(monkeypatch):
+    tracking = pytest.importorskip("accelerate.tracking")
+    monkeypatch.setattr(FakeTracker, "made", [])
+    kinds = {"wandb": FakeWandB, "trackio": FakeTrackio}
+    for name, kind in kinds.items():
+        monkeypatch.setitem(tracking.LOGGER_TYPE_TO_CLASS, name, kind)
+    table = SimpleNamespace(Table=lambda columns, data: (columns, data))
+    monkeypatch.setitem(sys.modules, "trackio", table)
+    return FakeTracker.made
+
+
+def answers(text="SELECT `a`", count=1):
+    row = (4, "p0", "which?", "greedy", text, "WRONG", 0.0, "", "no")
+    return SampleTable(name="samples/dev", rows=[row], answers=count)
+
+
+def test_answers_go_to_wandb_and_trackio_as_tables(tmp_path, recipe, fakes):
+    settings = TrackingSettings(to=("wandb", "trackio"), project="mine")
+    trackers = open_trackers(settings, recipe, tmp_path)
+    trackers.log_tables([answers(count=7)], step=4)
+    trackers.close()
+    wandb, trackio = fakes
+    assert (wandb.project, wandb.run) == ("mine", recipe.name)
+    ((step, name, columns, data),) = wandb.tables
+    assert (step, name, columns) == (4, "samples/dev", list(COLUMNS))
+    assert data[0][4] == "SELECT `a`"
+    assert data[1][1] == "1 of 7 answers are in this table"
+    ((step, values),) = trackio.logged
+    assert step == 4
+    columns, data = values["samples/dev"]
+    assert columns == list(COLUMNS)
+    assert data[0][:2] == [4, "```\np0\n```"]
+    assert wandb.ended
+    assert trackio.ended
+
+
+def test_trackio_gets_texts_as_code_that_they_cannot_leave(tmp_path, recipe, fakes):
+    trackers = open_trackers(TrackingSettings(to=("trackio",)), recipe, tmp_path)
+    trackers.log_tables([answers("```\n![](http://elsewhere)\n````")], step=4)
+    (_, data) = fakes[0].logged[0][1]["samples/dev"]
+    assert data[0][4] == "`````\n```\n![](http://elsewhere)\n````\n`````"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_wandb_itself_keeps_the_table_offline(tmp_path, recipe, monkeypatch):
+    pytest.importorskip("wandb", reason="needs wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_DIR", str(tmp_path))
+    trackers = open_trackers(TrackingSettings(to=("wandb",)), recipe, tmp_path)
+    trackers.log({"step": 4, "reward": 0.5}, step=4)
+    trackers.log_tables([answers(count=7)], step=4)
+    trackers.close()
+    (path,) = tmp_path.glob("wandb/offline-run-*/files/media/table/samples/*.json")
+    table = json.loads(path.read_text())
+    assert table["columns"] == list(COLUMNS)
+    assert table["data"] == answers(count=7).lines
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_trackio_itself_keeps_the_table_on_this_machine(tmp_path, recipe, monkeypatch):
+    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path))  # read when it is imported
+    pytest.importorskip("trackio", reason="needs trackio")
+    trackers = open_trackers(TrackingSettings(to=("trackio",), project="mine"), recipe, tmp_path)
+    trackers.log_tables([answers(count=7)], step=4)
+    trackers.close()
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("mine*"))
+    assert b"1 of 7 answers are in this table" in kept
+
+
+def test_answers_are_asked_for_where_a_tracker_shows_them():
+    assert shown_answers(TrackingSettings()) == 0
+    assert shown_answers(TrackingSettings(to=("tensorboard",))) == 0
+    assert shown_answers(TrackingSettings(to=("tensorboard", "wandb"))) == 256
+    assert shown_answers(TrackingSettings(to=("trackio",), answers=0)) == 0
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_tensorboard_shows_no_tables(tmp_path, recipe):
+    pytest.importorskip("tensorboard")
+    trackers = open_trackers(TrackingSettings(to=("tensorboard",)), recipe, tmp_path)
+    trackers.log_tables([answers("a text that nobody looks for")], step=4)
+    trackers.close()
+    files = (tmp_path / "logs").rglob("events*")
+    assert not any(b"a text that nobody" in file.read_bytes() for file in files)
+
+
+def test_missing_accelerate_names_the_extra(tmp_path, recipe, monkeypatch):
+    monkeypatch.setitem(sys.modules, "accelerate", None)
+    with pytest.raises(SettingsError, match=r"install dph-rl\[wandb\]"):
+        open_trackers(TrackingSettings(to=("wandb",)), recipe, tmp_path)
+
+
+def test_a_missing_tracker_names_the_extra(tmp_path, recipe, monkeypatch):
+    pytest.importorskip("accelerate")
+    monkeypatch.setitem(sys.modules, "trackio", None)
+    with pytest.raises(SettingsError, match=r"'trackio'.*install dph-rl\[trackio\]"):
+        open_trackers(TrackingSettings(to=("trackio",)), recipe, tmp_path)
+
+
+def test_metrics_are_plain_json(tmp_path):
+    MetricsLog(tmp_path / "m.jsonl", step=0).write({"step": 1, "tokens": 3})
+    assert json.loads((tmp_path / "m.jsonl").read_text()) == {"step": 1, "tokens": 3}
+
+
+@pytest.mark.parametrize("line", ["garbage", "[]", "{}", '{"step": null}'])
+def test_a_damaged_line_of_metrics_is_named(tmp_path, line):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1}\n' + line + '\n{"step": 3}\n')
+    with pytest.raises(DataError, match=r"metrics\.jsonl, line 2 is damaged"):
+        read_metrics(path)

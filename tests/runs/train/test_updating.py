@@ -1,0 +1,287 @@
+"""One optimizer step: the gradient that arrives, and what it must not depend on."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from dph.model.forward import microbatches, packing, prefix_tree, sharing
+from dph.model.forward.scoring import score_completions
+from dph.runs.presample.pool import RehearsalSample
+from dph.runs.train.rows import Minibatch, PolicyRow
+from dph.runs.train.updating import TrainingForward, update, weigh
+from short_objective import from_settings
+
+
+class Frozen(torch.optim.SGD):
+    """Keeps the gradient of the step instead of taking it."""
+
+    def step(self):
+        self.kept = [p.grad.clone() for g in self.param_groups for p in g["params"]]
+
+
+def policy_row(model, ids, advantage, old=None, ref=None):
+    prompt, completion = ids[:2], ids[2:]
+    if old is None:
+        old = score(model, prompt, completion)
+    return PolicyRow(
+        prompt_ids=prompt,
+        completion_ids=completion,
+        advantage=advantage,
+        old_logprobs=old,
+        ref_logprobs=ref,
+    )
+
+
+def score(model, prompt, completion):
+    return score_completions(
+        model, [prompt], [completion], temperature=1.0, pad_id=0, token_budget=99, dtype="float32"
+    )[0]
+
+
+def stored(model, ids):
+    return RehearsalSample(
+        problem_id="s",
+        sample_index=0,
+        prompt_ids=ids[:2],
+        completion_ids=ids[2:],
+        ref_logprobs=score(model, ids[:2], ids[2:]),
+        correct=8,
+    )
+
+
+def forward(model, budget=999):
+    return TrainingForward(
+        model=model,
+        pad_id=0,
+        temperature=1.0,
+        dtype="float32",
+        token_budget=budget,
+        max_tokens=8,
+    )
+
+
+def gradient(model, minibatch, objective, budget=999):
+    model.zero_grad(set_to_none=True)
+    optimizer = Frozen(model.parameters(), lr=1.0)
+    report = update(
+        minibatch, forward(model, budget), optimizer, objective=objective, max_grad_norm=1e9
+    )
+    return torch.cat([g.flatten() for g in optimizer.kept]), report
+
+
+@pytest.fixture
+def minibatch(make_model):
+    policy, reference = make_model(), make_model(seed=1)
+    groups = (
+        (
+            policy_row(policy, (3, 4, 5, 6, 1), 1.0),
+            policy_row(policy, (3, 4, 7, 1), -1.0),
+        ),
+        (
+            policy_row(policy, (3, 5, 5, 1), 0.0),
+            policy_row(policy, (3, 5, 8, 8, 8, 1), 0.0),
+        ),
+    )
+    rehearsal = (stored(reference, (3, 6, 4, 1)), stored(reference, (3, 7, 4, 4, 1)))
+    return policy, Minibatch(groups=groups, stored={"rehearsal": rehearsal})
+
+
+DPH = from_settings(divergence="jensen_shannon", eta=0.7, clip_high=0.28)
+
+
+@pytest.mark.parametrize("reduction", ["token_mean", "sequence_mean", "fixed_length"])
+def test_the_gradient_equals_plain_autograd_of_the_formula(minibatch, reduction):
+    model, batch = minibatch
+    objective = replace(DPH, reduction=reduction)
+    found, report = gradient(model, batch, objective)
+
+    def weight(rows, row):
+        tokens = sum(len(r.completion_ids) for r in rows)
+        return {
+            "token_mean": 1 / tokens,
+            "sequence_mean": 1 / (len(rows) * len(row.completion_ids)),
+            "fixed_length": 1 / (len(rows) * 8),
+        }[reduction]
+
+    def logprobs(row):
+        ids = torch.tensor([[*row.prompt_ids, *row.completion_ids]])
+        table = model(input_ids=ids).logits.log_softmax(-1)[0]
+        where = range(len(row.prompt_ids) - 1, ids.shape[1] - 1)
+        return torch.stack([table[t, ids[0, t + 1]] for t in where])
+
+    policy = [row for group in batch.groups for row in group]
+    total = 0.0
+    for row in policy:  # on policy the ratio is 1 in value
+        ratio = (logprobs(row) - torch.tensor(row.old_logprobs)).exp()
+        total = total - weight(policy, row) * (ratio * row.advantage).sum()
+    for row in batch.stored["rehearsal"]:
+        u = (logprobs(row) - torch.tensor(row.ref_logprobs)).exp()
+        f = u * u.log() - (u + 1) * ((u + 1) / 2).log()
+        total = total + 0.7 * weight(batch.stored["rehearsal"], row) * f.sum()
+    model.zero_grad(set_to_none=True)
+    total.backward()
+    expected = torch.cat([p.grad.flatten() for p in model.parameters()])
+    assert torch.allclose(found, expected, atol=1e-6, rtol=1e-4)
+    assert report.grad_norm == pytest.approx(float(expected.norm()), rel=1e-4)
+
+
+@pytest.mark.parametrize("budget", [1, 9, 14])
+def test_cutting_into_microbatches_changes_nothing(minibatch, budget):
+    model, batch = minibatch
+    whole, report = gradient(model, batch, DPH)
+    cut, cut_report = gradient(model, batch, DPH, budget)
+    assert torch.allclose(whole, cut, atol=1e-7, rtol=1e-4)
+    assert cut_report.anchors["rehearsal"] == pytest.approx(report.anchors["rehearsal"], rel=1e-5)
+
+
+def test_groups_without_signal_are_skipped_but_still_count_in_the_denominator(minibatch):
+    model, batch = minibatch
+    plain = from_settings()
+    _, report = gradient(model, batch, plain)
+    assert (report.rows, report.skipped) == (2, 2)  # two flat rows
+    tokens = 3 + 2 + 2 + 4
+    weighted = weigh(batch, objective=plain, max_tokens=8)
+    assert [w.weight for w in weighted] == pytest.approx([1 / tokens] * 2)
+
+
+def test_a_penalty_on_policy_samples_keeps_groups_without_signal(make_model):
+    model = make_model()
+    row = policy_row(model, (3, 4, 5, 1), 0.0, ref=(-1.0, -2.0))
+    batch = Minibatch(groups=((row,),), stored={})
+    _, report = gradient(model, batch, from_settings(kl_coefficient=0.1))
+    assert report.rows == 1
+    assert report.penalties["kl"] > 0
+
+
+def test_with_nothing_to_learn_from_the_gradient_is_zero(make_model):
+    model = make_model()
+    batch = Minibatch(groups=((policy_row(model, (3, 4, 5, 1), 0.0),),), stored={})
+    found, report = gradient(model, batch, from_settings())
+    assert found.abs().max() == 0
+    assert report.grad_norm == 0
+
+
+def test_eta_zero_is_the_policy_loss_alone(minibatch):
+    model, batch = minibatch
+    without, _ = gradient(model, batch, from_settings(clip_high=0.28))
+    zero = from_settings(divergence="jensen_shannon", eta=0.0, clip_high=0.28)
+    with_zero, _ = gradient(model, batch, zero)
+    assert torch.equal(without, with_zero)
+
+
+def test_the_clip_bounds_are_those_of_the_settings(make_model):
+    model = make_model()
+    now = score(model, (3, 4), (5, 1))
+    row = policy_row(model, (3, 4, 5, 1), 1.0, old=tuple(x - math.log(1.25) for x in now))
+    batch = Minibatch(groups=((row,),), stored={})
+    _, tight = gradient(model, batch, from_settings(clip_high=0.2))
+    _, wide = gradient(model, batch, from_settings(clip_high=0.28))
+    assert tight.clipped_high == pytest.approx(1.0)
+    assert tight.grad_norm == 0
+    assert wide.clipped_high == 0
+    assert wide.grad_norm > 0
+
+
+def on_one_schema(model):
+    """Two groups and a stored answer, whose prompts begin alike."""
+    schema = tuple(3 + i % 5 for i in range(30))
+    first, second, third = (*schema, *[8] * 18), (*schema, *[7] * 18), (*schema, 6)
+    answers = (5, 6, 1), (7, 1), (5, 1)
+
+    def row(prompt, completion, advantage):
+        return PolicyRow(
+            prompt_ids=prompt,
+            completion_ids=completion,
+            advantage=advantage,
+            old_logprobs=score(model, prompt, completion),
+        )
+
+    groups = tuple(
+        tuple(row(prompt, answer, i - 0.5) for i, answer in enumerate(answers))
+        for prompt in (first, second)
+    )
+    reference = tuple(x - 0.2 for x in score(model, third, answers[0]))
+    sample = RehearsalSample(
+        problem_id="third",
+        sample_index=0,
+        prompt_ids=third,
+        completion_ids=answers[0],
+        ref_logprobs=reference,
+        correct=8,
+    )
+    return Minibatch(groups=groups, stored={"rehearsal": (sample,)})
+
+
+def test_what_was_computed_is_counted(minibatch):
+    model, _ = minibatch
+    batch = on_one_schema(model)
+    counts = {}
+    for way in ("always", "never"):
+        optimizer = Frozen(model.parameters(), lr=1.0)
+        how = replace(forward(model), sharing=way)
+        report = update(batch, how, optimizer, objective=DPH, max_grad_norm=1e9)
+        counts[way] = report.row_tokens, report.computed_tokens
+    # the schema, two ends of prompts with their answers' but last tokens, the stored row's end
+    packed = 30 + 2 * (18 + 2 + 1 + 1) + 1 + 2
+    # answers that begin alike: 5 stands twice, as sharing it would save one token only
+    rows = 2 * (3 * 48 + 3 + 2 + 2) + 31 + 3
+    assert counts == {"always": (rows, packed), "never": (rows, 7 * 51)}
+
+
+def test_the_tree_of_an_update_is_built_once_and_once_for_each_micro_batch(minibatch, monkeypatch):
+    model, _ = minibatch
+    batch = on_one_schema(model)
+    how = replace(forward(model), sharing="always")
+    optimizer = Frozen(model.parameters(), lr=1.0)
+    update(batch, how, optimizer, objective=DPH, max_grad_norm=1e9)  # probes the model once
+    built = []
+    build = prefix_tree.prefix_forest
+
+    def counted(rows, **options):
+        built.append(len(rows))
+        return build(rows, **options)
+
+    for module in (sharing, microbatches, packing):
+        monkeypatch.setattr(module, "prefix_forest", counted)
+    update(batch, how, optimizer, objective=DPH, max_grad_norm=1e9)
+    assert built == [7, 7]
+
+
+@pytest.mark.parametrize("shape", ["small", "on one schema"])
+@pytest.mark.parametrize("budget", [1, 9, 70, 999])
+def test_sharing_prompts_changes_nothing(minibatch, budget, shape):
+    model, batch = minibatch
+    if shape == "on one schema":
+        batch = on_one_schema(model)
+    results = []
+    for way in ("always", "never"):
+        optimizer = Frozen(model.parameters(), lr=1.0)
+        how = replace(forward(model, budget), sharing=way)
+        report = update(batch, how, optimizer, objective=DPH, max_grad_norm=1e9)
+        results.append((torch.cat([g.flatten() for g in optimizer.kept]), report))
+    (shared, packed), (plain, padded) = results
+    assert (shared - plain).abs().max() <= 1e-5 * plain.abs().max()
+    assert (packed.packed, padded.packed) == (packed.rows, 0)
+    assert packed.anchors["rehearsal"] == pytest.approx(padded.anchors["rehearsal"], rel=1e-4)
+
+
+def test_masked_rows_are_as_if_they_were_not_there(minibatch):
+    model, batch = minibatch
+    signal, flat = batch.groups
+    masked = tuple(replace(row, masked=True, advantage=9.0) for row in flat)
+    without, _ = gradient(model, Minibatch(groups=(signal,), stored=batch.stored), DPH)
+    found, report = gradient(model, Minibatch(groups=(signal, masked), stored=batch.stored), DPH)
+    assert torch.equal(found, without)
+    assert (report.rows, report.skipped, report.masked) == (4, 2, 2)
+
+
+def test_masked_rows_have_no_penalty_either(make_model):
+    model = make_model()
+    row = replace(policy_row(model, (3, 4, 5, 1), 1.0, ref=(-1.0, -2.0)), masked=True)
+    found, report = gradient(
+        model, Minibatch(groups=((row,),), stored={}), from_settings(kl_coefficient=0.1)
+    )
+    assert not found.any()
+    assert report.rows == 0

@@ -1,0 +1,139 @@
+import sqlite3
+
+import pytest
+
+from dph.errors import DataError, SettingsError
+from dph.records import Outcome
+from dph.tasks.grading.sql import SQLRowGrader, answer_column, database_path
+
+
+@pytest.fixture(scope="module")
+def databases(tmp_path_factory):
+    root = tmp_path_factory.mktemp("databases")
+    for name, count in [("pets", 3), ("birds", 2)]:
+        (root / name).mkdir()
+        connection = sqlite3.connect(root / name / f"{name}.sqlite")
+        connection.execute("CREATE TABLE pet (name TEXT)")
+        connection.executemany("INSERT INTO pet VALUES (?)", [(f"{i}",) for i in range(count)])
+        connection.commit()
+        connection.close()
+    return root
+
+
+@pytest.fixture(scope="module")
+def grader(databases):
+    with SQLRowGrader(databases=databases, rule="strict") as made:
+        yield made
+
+
+GOLD = "SELECT name FROM pet"
+
+
+def outcomes(grader, rows):
+    return [graded.verdict.outcome for graded in grader.grade_rows(rows)]
+
+
+def test_each_row_is_graded_on_its_own_database(grader, databases):
+    count = "SELECT count(*) FROM pet"
+    rows = [
+        {"db_id": "pets", "gold_sql": count, "pred_sql": "SELECT 3"},
+        {"db_id": "birds", "gold_sql": count, "pred_sql": "SELECT 3"},
+        {"db_id": "birds/birds.sqlite", "gold_sql": count, "pred_sql": "SELECT 2"},
+        {"db_id": str(databases / "pets/pets.sqlite"), "gold_sql": count, "pred_sql": "SELECT 3"},
+    ]
+    assert outcomes(grader, rows) == [
+        Outcome.CORRECT,
+        Outcome.WRONG,
+        Outcome.CORRECT,
+        Outcome.CORRECT,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "outcome", "words"),
+    [
+        ({"db_id": None, "gold_sql": GOLD, "pred_sql": GOLD}, "BAD_GOLD", "db_id"),
+        ({"db_id": 7, "gold_sql": GOLD, "pred_sql": GOLD}, "BAD_GOLD", "db_id is no text: 7"),
+        ({"db_id": "pets", "gold_sql": "", "pred_sql": GOLD}, "BAD_GOLD", "gold_sql"),
+        ({"db_id": "pets", "pred_sql": GOLD}, "BAD_GOLD", "gold_sql is no text: None"),
+        ({"db_id": "no", "gold_sql": GOLD, "pred_sql": GOLD}, "BAD_GOLD", "no database"),
+        ({"db_id": "../pets\0", "gold_sql": GOLD, "pred_sql": GOLD}, "BAD_GOLD", "pets"),
+        ({"db_id": "pets", "gold_sql": "SELECT x", "pred_sql": GOLD}, "BAD_GOLD", "no such"),
+        ({"db_id": "pets", "gold_sql": GOLD, "pred_sql": None}, "NO_ANSWER", "pred_sql"),
+        ({"db_id": "pets", "gold_sql": GOLD}, "NO_ANSWER", "pred_sql is no text"),
+        ({"db_id": "pets", "gold_sql": GOLD, "pred_sql": " \n"}, "NO_ANSWER", "no SQL"),
+        ({"db_id": "pets", "gold_sql": GOLD, "pred_sql": "-- none"}, "NO_ANSWER", "no SQL"),
+        ({"db_id": "pets", "gold_sql": GOLD, "pred_sql": "none"}, "INVALID", "got NONE"),
+    ],
+)
+def test_a_row_that_cannot_be_graded_has_an_outcome_and_a_reason(grader, row, outcome, words):
+    good = {"db_id": "pets", "gold_sql": GOLD, "pred_sql": GOLD}
+    first, odd, last = grader.grade_rows([good, row, good])
+    assert (odd.verdict.outcome, odd.verdict.reward) == (outcome, 0.0)
+    assert words in odd.verdict.reason
+    assert first.verdict.outcome is last.verdict.outcome is Outcome.CORRECT
+
+
+def test_a_prediction_is_run_as_it_is_and_a_response_is_read_first(databases, grader):
+    text = f"Here it is:\n```sql\n{GOLD}\n```"
+    row = {"db_id": "pets", "gold_sql": GOLD, "pred_sql": text, "response": text}
+    assert outcomes(grader, [row]) == [Outcome.INVALID]
+    with SQLRowGrader(databases=databases, answers="response") as reading:
+        assert reading.required == ("db_id", "gold_sql", "response")
+        assert outcomes(reading, [row, row | {"response": "I do not know"}]) == [
+            Outcome.CORRECT,
+            Outcome.NO_ANSWER,
+        ]
+
+
+def test_the_seconds_are_those_of_the_statement(databases):
+    endless = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x FROM r) SELECT count(*) FROM r"
+    rows = [{"db_id": "pets", "gold_sql": GOLD, "pred_sql": sql} for sql in (GOLD, endless)]
+    with SQLRowGrader(databases=databases, timeout=0.4) as made:
+        made.grade_rows(rows[:1])
+        quick, slow = made.grade_rows(rows)
+    assert 0 < quick.seconds < 0.4 <= slow.seconds < 5
+    assert slow.verdict.outcome is Outcome.TIMED_OUT
+
+
+@pytest.mark.parametrize(
+    ("columns", "answers"),
+    [
+        (["pred_sql"], "pred_sql"),
+        (["response"], "response"),
+        (["response", "pred_sql"], "pred_sql"),
+        ([], "pred_sql"),
+    ],
+)
+def test_the_prediction_goes_before_the_response(columns, answers):
+    assert answer_column(columns) == answers
+
+
+def test_where_a_database_lies():
+    assert database_path("a") == "a/a.sqlite"
+    assert database_path("a.b") == "a.b/a.b.sqlite"
+    assert database_path("x/a.db") == "x/a.db"
+
+
+def test_other_settings_are_another_job_and_workers_are_none(databases, tmp_path):
+    def settings(**changed):
+        with SQLRowGrader(**{"databases": databases, "rule": "bird"} | changed) as made:
+            return made.settings
+
+    assert settings() == settings(workers=2)
+    others = [
+        {"rule": "spider"},
+        {"answers": "response"},
+        {"timeout": 1.0},
+        {"databases": tmp_path},
+    ]
+    assert all(settings(**other) != settings() for other in others)
+
+
+def test_settings_out_of_range_are_refused(databases, tmp_path):
+    with pytest.raises(DataError, match="no directory"):
+        SQLRowGrader(databases=tmp_path / "none")
+    with pytest.raises(SettingsError, match="workers"):
+        SQLRowGrader(databases=databases, workers=0)
+    with pytest.raises(SettingsError, match="no SQL rule 'x'"):
+        SQLRowGrader(databases=databases, rule="x")

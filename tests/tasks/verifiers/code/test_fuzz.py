@@ -1,0 +1,120 @@
+"""Twenty thousand answers of a program, and as many responses: values or failures."""
+
+import random
+import socket
+import struct
+import time
+
+import pytest
+
+from dph._processes.sandbox.channel import Channel
+from dph._processes.sandbox.remote import ProgramGoneError, Remote, RemoteProgram
+from dph.tasks.verifiers.code.extraction import extract_program
+
+WORDS = [
+    '"value"',
+    '"raised"',
+    '"function"',
+    '"loaded"',
+    '"failed"',
+    '"verdict"',
+    '"CORRECT"',
+    "null",
+    "true",
+    "false",
+    "0",
+    "1",
+    "-1",
+    "5",
+    "1e999",
+    "NaN",
+    "[]",
+    "{}",
+    '""',
+    '"x"',
+    '"\\ud800"',
+    '{"int":"0x5"}',
+    '{"int":"-"}',
+    '{"tuple":[1]}',
+    '{"set":[[1]]}',
+    '{"dict":[[1,2]]}',
+    '{"dict":[[[],2]]}',
+    '{"object":[1,"X",true]}',
+    '{"object":[]}',
+    '{"object":[[],1,2]}',
+    '{"name":"f"}',
+    '{"code":"x"}',
+    '{"bytes":"zz"}',
+    '{"Decimal":"1e999999"}',
+    '{"range":[0,1,0]}',
+    '{"datetime":"2020"}',
+    '{"array":["i",["x"]]}',
+    '["Exception"]',
+    '["MemoryError","Exception"]',
+    '["SystemExit","BaseException"]',
+    '["E"]',
+    "[[]]",
+    '{"a":1,"b":2}',
+    '{"Fraction":["0x1","0x0"]}',
+    '{"complex":[1]}',
+    '{"frozenset":null}',
+    '{"deque":[[]]}',
+    '{"timedelta":[1,1,1]}',
+]
+PLAIN = ["builtins", "collections", "decimal", "fractions", "datetime", "array"]
+PIECES = ["```", "~~~", "python\n", "\n", "def f(): pass", "    return 1", "<answer>", "</answer>"]
+PIECES += ["</think>", "`" * 500, " ", "\t", "\0", "\ud800", "\u2028", "x = 1", "class f", "é"]
+
+
+def message(draw):
+    """A frame that may or may not be a message."""
+    text = ",".join(draw.choices(WORDS, k=draw.randint(0, 4)))
+    data = (f"[{text}]" if draw.random() < 0.95 else text).encode("utf-8", "surrogatepass")
+    size = len(data) if draw.random() < 0.95 else draw.choice([0, 3, 1 << 40])
+    return struct.pack("<Q", size) + data
+
+
+def types_in(value):
+    """All types in a value."""
+    yield type(value)
+    if isinstance(value, dict):
+        value = [*value, *value.values()]
+    if isinstance(value, list | tuple | set | frozenset):
+        for each in value:
+            yield from types_in(each)
+
+
+@pytest.mark.slow
+def test_generated_answers_of_a_program_are_plain_values_references_or_failures():
+    draw, kinds, raised, started = random.Random(0), set(), set(), time.monotonic()
+    for _ in range(20_000):
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            theirs.sendall(b"".join(message(draw) for _ in range(3)))
+            theirs.shutdown(socket.SHUT_WR)
+            program = RemoteProgram(Channel(ours.fileno()))
+            try:
+                value = program.named("f")(1, [2], lambda x: x)
+            except ProgramGoneError:
+                assert program.failure
+                kinds.add("gone")
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - which is what tests would see
+                raised.add(type(error).__module__)
+            else:
+                found = set(types_in(value))
+                assert all(t is Remote or t.__module__ in PLAIN for t in found), found
+                kinds.add("value")
+    assert kinds == {"gone", "value"}
+    assert raised == {"builtins", "dph._processes.sandbox.exceptions"}
+    assert time.monotonic() - started < 300
+
+
+@pytest.mark.slow
+def test_generated_texts_are_searched_in_no_time():
+    draw = random.Random(1)
+    for _ in range(20_000):
+        text = "".join(draw.choices(PIECES, k=draw.randint(0, 30)))
+        started = time.monotonic()
+        found = extract_program(text, entry_point="f", prefix=draw.random() < 0.5)
+        assert time.monotonic() - started < 5
+        assert found is None or found in text

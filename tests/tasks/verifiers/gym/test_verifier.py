@@ -1,0 +1,197 @@
+"""The verifier against the package's own scorers, and against answers that would run as code."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dph import DataError, SettingsError
+from dph.records import Outcome, Problem
+from dph.tasks.gym import GymMaker
+from dph.tasks.verifiers import make_verifier
+from gym_oracle import own_scores
+
+gym = pytest.importorskip("reasoning_gym")
+
+TASKS = (
+    *("base_conversion", "basic_arithmetic", "bitwise_arithmetic", "caesar_cipher", "chain_sum"),
+    *("complex_arithmetic", "count_bits", "count_primes", "countdown", "decimal_arithmetic"),
+    *("dice", "family_relationships", "fraction_simplification", "gcd", "gsm_symbolic"),
+    *("isomorphic_strings", "knights_knaves", "largest_island", "lcm", "leg_counting"),
+    *("letter_counting", "letter_jumble", "mini_sudoku", "n_queens", "number_filtering"),
+    *("number_sequence", "number_sorting", "palindrome_generation", "polynomial_multiplication"),
+    *("prime_factorization", "products", "puzzle24", "ransom_note", "simple_equations"),
+    *("simple_integration", "spell_backward", "spiral_matrix", "string_insertion", "syllogism"),
+    *("time_intervals", "word_sorting"),
+)
+
+
+@pytest.fixture(scope="module")
+def verifier():
+    with make_verifier("reasoning_gym", timeout=3.0) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def maker():
+    with GymMaker() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def by_task(maker):
+    return {task: maker.problems(task, count=10, seed=3) for task in TASKS}
+
+
+def answers_to(problem, others):
+    """Right, of another problem, nearly right, and not an answer: five of each problem."""
+    gold = problem.answer["answer"]
+    yield gold
+    yield others[0].answer["answer"]
+    yield gold[:-1] or "x"
+    yield gold + " "
+    yield "I do not know"
+
+
+@pytest.mark.slow
+def test_scores_are_those_of_the_package_on_two_thousand_answers(verifier, by_task):
+    pairs = [
+        (problem, answer)
+        for problems in by_task.values()
+        for place, problem in enumerate(problems)
+        for answer in answers_to(problem, problems[place - 1 :] or problems)
+    ]
+    assert len(pairs) >= 2000
+    problems, answers = zip(*pairs, strict=True)
+    verdicts = verifier.grade(problems, answers)
+    scores = own_scores(problems, [answer.strip() for answer in answers])
+    for problem, answer, verdict, score in zip(problems, answers, verdicts, scores, strict=True):
+        told = (verdict.outcome, verdict.reward)
+        wanted = (
+            (Outcome.INVALID, 0.0)
+            if score is None
+            else (Outcome.CORRECT if score >= 1 else Outcome.WRONG, score)
+        )
+        assert told == wanted, (problem.problem_id, answer, verdict.reason)
+    assert {v.outcome for v in verdicts} == {Outcome.CORRECT, Outcome.WRONG, Outcome.INVALID}
+
+
+@pytest.mark.parametrize("threshold", [0.05, 1.0])
+def test_the_threshold_decides_which_scores_are_right(maker, threshold):
+    problem = maker.problems("countdown", count=1)[0]
+    wasteful = str(problem.answer["answer"]) + " + 1"
+    assert own_scores([problem], [wasteful]) == [0.05]
+    with make_verifier("reasoning_gym", gym_threshold=threshold) as verifier:
+        (verdict,) = verifier.grade([problem], [wasteful])
+    assert verdict.reward == 0.05
+    assert verdict.outcome is (Outcome.CORRECT if threshold <= 0.05 else Outcome.WRONG)
+    assert verdict.reason.startswith("score 0.05")
+
+
+HOSTILE = {
+    "n_queens": '__import__("os").system("touch {mark}")',
+    "spiral_matrix": '[open("{mark}", "w").close()]',
+    "string_insertion": '[open("{mark}", "w").write("x")]',
+    "binary_matrix": '[[open("{mark}", "w").close()]]',
+    "countdown": "S(\"__import__('os').system('touch {mark}')\")",
+    "puzzle24": '__import__("os").system("touch {mark}") + 24',
+    "simple_integration": "x.__class__.__mro__[-1].__subclasses__()",
+    "polynomial_multiplication": 'open("{mark}", "w")',
+}
+
+
+@pytest.mark.parametrize("task", HOSTILE)
+def test_code_in_an_answer_does_not_run_and_is_never_right(verifier, maker, tmp_path, task):
+    mark = tmp_path / "mark"
+    problem = maker.problems(task, count=1)[0]
+    (verdict,) = verifier.grade([problem], [HOSTILE[task].format(mark=mark)])
+    assert verdict.outcome in (Outcome.WRONG, Outcome.INVALID)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("task", ["countdown", "chain_sum", "number_sorting", "letter_jumble"])
+@pytest.mark.parametrize(
+    "answer", ["9" * 100_000, "(" * 100_000, "a\x00b\x00", "\ud800", "9**9**9**9", "[" * 5000]
+)
+def test_a_hostile_answer_costs_one_verdict(verifier, maker, task, answer):
+    problem = maker.problems(task, count=1)[0]
+    gold = str(problem.answer["answer"])
+    verdicts = verifier.grade([problem] * 3, [gold, answer, gold])
+    assert verdicts[1].outcome in (Outcome.WRONG, Outcome.TIMED_OUT, Outcome.INVALID)
+    assert [v.outcome for v in verdicts[::2]] == [Outcome.CORRECT] * 2
+
+
+@pytest.mark.parametrize("comment", ["# {}", "\n# {}", "; {}"])
+def test_numbers_outside_of_an_expression_are_not_used_by_it(verifier, maker, comment):
+    problem = maker.problems("countdown", count=1)[0]
+    numbers = re.findall(r"\d+", str(problem.answer["answer"]))
+    target = re.search(r"Calculate (\d+)", problem.prompt)[1]
+    cheat = f"{target} * 1 " + comment.format(" ".join(numbers))
+    assert verifier.grade([problem], [cheat])[0].outcome is Outcome.WRONG
+
+
+def test_an_answer_that_a_scorer_cannot_read_is_invalid(verifier, maker):
+    problem = maker.problems("prime_factorization", count=1)[0]
+    (verdict,) = verifier.grade([problem], ["I do not know"])
+    assert (verdict.outcome, verdict.reward) == (Outcome.INVALID, 0.0)
+    assert verdict.reason.startswith("its scorer cannot read the answer: ValueError")
+
+
+def test_an_empty_response_is_no_answer(verifier, maker):
+    problem = maker.problems("gcd", count=1)[0]
+    assert verifier.grade([problem], [" "])[0].outcome is Outcome.NO_ANSWER
+
+
+def test_a_question_of_another_version_of_the_package_is_a_bad_gold(verifier, maker):
+    problem = maker.problems("gcd", count=1)[0]
+    changed = Problem(
+        problem_id="p", prompt="?", answer={**problem.answer, "gym_question": "What is 2?"}
+    )
+    (verdict,) = verifier.grade([changed], ["2"])
+    assert verdict.outcome is Outcome.BAD_GOLD
+    assert "asks another question as entry 0 of gcd" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"gym_task": None}, r"needs gym_task \(str\) in problem 'p', got None"),
+        ({"gym_seed": "0"}, r"needs gym_seed \(int\) in problem 'p', got '0'"),
+        ({"gym_index": 2}, r"gym_index of problem 'p' has to be 0 to 1 \(gym_size\), got 2"),
+        ({"gym_question": 1}, r"needs gym_question \(str\) in problem 'p', got 1"),
+    ],
+)
+def test_a_problem_that_names_no_entry_is_refused(verifier, maker, change, message):
+    problem = maker.problems("gcd", count=1)[0]
+    broken = Problem(problem_id="p", prompt="?", answer={**problem.answer, **change})
+    with pytest.raises(DataError, match=message):
+        verifier.grade([broken], ["2"])
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1.5])
+def test_a_threshold_out_of_range_is_refused(threshold):
+    with pytest.raises(SettingsError, match="lies above 0 and is at most 1"):
+        make_verifier("reasoning_gym", gym_threshold=threshold)
+
+
+def test_every_scorer_of_the_package_that_evaluates_is_known():
+    """A new version of the package with another such scorer is to be looked at first."""
+    evaluating = set()
+    root = Path(gym.__file__).parent
+    for path in root.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        for body in re.findall(r"def score_answer\(.*?(?=\n    def |\nclass |\Z)", text, re.DOTALL):
+            if re.search(r"\b(?:eval|exec|parse_expr|sympify|literal_eval)\(", body):
+                evaluating.add(str(path.relative_to(root))[:-3].replace("/", "."))
+    assert evaluating == {
+        "algebra.intermediate_integration",
+        "algebra.polynomial_multiplication",
+        "algebra.simple_integration",
+        "algorithmic.binary_matrix",
+        "algorithmic.number_sorting",
+        "algorithmic.spiral_matrix",
+        "algorithmic.string_insertion",
+        "games.countdown",
+        "games.n_queens",
+        "games.puzzle24",
+    }

@@ -1,0 +1,65 @@
+import pytest
+
+from dph.tasks.verifiers.math.answer import LONGEST_ANSWER, Place, find_answer, has_box, last_boxes
+
+
+@pytest.mark.parametrize(
+    ("response", "parts"),
+    [
+        (r"\boxed{\frac{1}{2^{3}}}", (r"\frac{1}{2^{3}}",)),
+        (r"first \boxed{1}, and after more thought \boxed{2}.", ("2",)),
+        (r"\boxed{x = \boxed{5}}", ("5",)),
+        (r"\boxed {7}", ("7",)),
+        (r"\fbox{7}", ("7",)),
+        (r"\boxed{\{1, 2\}}", (r"\{1, 2\}",)),
+        (r"\boxed{\left\{ 1 \right.}", (r"\left\{ 1 \right.",)),
+        (r"\boxed{3} and then \boxed{4", ("3",)),
+        (r"\boxed{1}\boxed{2}", ("1", "2")),
+        (r"$\boxed{1}$, $\boxed{2}$, and $\boxed{3}$", ("1", "2", "3")),
+        (r"\boxed{1} \text{ or } \boxed{2}", ("1", "2")),
+        (r"no box at all", ()),
+        (r"\boxed{1", ()),
+    ],
+)
+def test_the_last_closed_boxes_count(response, parts):
+    assert last_boxes(response) == parts
+
+
+def test_a_box_longer_than_an_answer_is_no_box():
+    assert last_boxes(r"\boxed{" + "9" * (LONGEST_ANSWER + 10) + "}") == ()
+    assert has_box(r"\boxed{9")
+
+
+@pytest.mark.parametrize(
+    ("response", "answer"),
+    [
+        ("The answer is 5.", "5."),
+        ("THE ANSWER IS: **7**", "7"),
+        ("the answer is 4. No, the answer is 5", "5"),
+        ("Final answer: $x=1$\n\nAnd some more words", "$x=1$"),
+        ("The final answer is $3$. I hope it is correct.", "$3$."),
+    ],
+)
+def test_without_a_box_the_last_phrase_counts(response, answer):
+    found = find_answer(response)
+    assert found is not None
+    assert found.parts == (answer,)
+    assert found.place is Place.PHRASE
+
+
+def test_phrases_are_a_setting():
+    assert find_answer("it comes to 5", phrases=("it comes to",)).parts == ("5",)
+    assert find_answer("the answer is 5", phrases=()) is None
+    assert find_answer("the answer is ") is None
+
+
+def test_a_box_counts_more_than_a_phrase_unless_the_closing_sentence_follows_it():
+    assert find_answer(r"\boxed{1}. The answer is clear.").parts == ("1",)
+    closing = r"\boxed{1}. The final answer is $2$. I hope it is correct."
+    assert find_answer(closing).parts == ("$2$.",)
+    boxed = r"The final answer is $\boxed{2}$. I hope it is correct."
+    assert find_answer(boxed).place is Place.BOX
+
+
+def test_letters_whose_lower_case_is_longer_do_not_shift_the_answer():
+    assert find_answer("\u0130\u0130\u0130 the answer is 5").parts == ("5",)

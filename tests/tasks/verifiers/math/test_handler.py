@@ -1,0 +1,268 @@
+import pytest
+
+from dph.records import Outcome
+from dph.tasks.verifiers.math.answer import PHRASES
+
+pytest.importorskip("math_verify")
+
+from dph.tasks.verifiers.math.handler import MathGrader, gold_answer, judge_cheaply
+
+
+@pytest.fixture(scope="module")
+def grader():
+    return MathGrader(phrases=PHRASES, any_expression=True)
+
+
+@pytest.fixture
+def grade(grader):
+    return lambda response, gold: grader({"response": response, "gold": gold}, lambda _: None)[0]
+
+
+COLUMNS = r"\boxed{{\mathbf{{y}} = c_{{1}} e^{{3t}} \begin{{pmatrix}} \{} \\ {} \end{{pmatrix}}}}"
+
+RIGHT = [
+    (r"\boxed{10 \mathrm{~m/s}}", r"10 \mathrm{~m} \mathrm{~s}^{-1}"),
+    (r"\boxed{9.8 \text{ m s}^{-2}}", r"9.8 \text{ m/s}^2"),
+    (r"\boxed{60 \text{ J/s}}", r"60 \text{ W}"),
+    (r"\boxed{1 \text{ g/mL}}", r"1 \text{ kg/L}"),
+    (r"\boxed{5 \text{ miles an hour}}", r"5 \text{ mph}"),
+    (r"\boxed{m g h / L}", "h g m / L"),
+    (r"\boxed{0 = 2x - 6 \Rightarrow x = 3}", "3"),
+    (r"\boxed{100 = 4x \text{ so } x = 25}", "25"),
+    (r"\boxed{\frac{17}{3} = 6}", "6"),
+    (r"\boxed{2.5 = 3}", "3"),
+    (r"\boxed{\frac{1}{30} = 0.03}", "0.03"),
+    (r"\boxed{12 m/s}", "12"),
+    (r"\boxed{12 m/s}", r"12\text{ m/s}"),
+    (r"\boxed{60\text{ mph}}", "60 miles per hour"),
+    (r"\boxed{x = \frac{1}{3} = 0.33}", "0.33"),
+    (COLUMNS.format("cos 6t", "5"), COLUMNS.format("cos 6 t", "10/2")),
+    (r"\boxed{9.}", "9"),
+    (r"\boxed{\frac{\sqrt{2}}{2}}", r"\frac{1}{\sqrt{2}}"),
+    (r"\boxed{0.5}", r"\frac12"),
+    (r"\boxed{\frac{2}{4}}", "1/2"),
+    (r"\boxed{1{,}000}", "1000"),
+    (r"\boxed{x = 5}", "5"),
+    (r"\boxed{5}", "x=5"),
+    (r"\boxed{10 \text{ cm}}", "10"),
+    (r"\boxed{30^\circ}", "30"),
+    (r"\boxed{28\%}", "28"),
+    (r"\boxed{[0, 1)}", "[0,1)"),
+    (r"\boxed{\{2, 1\}}", r"\{1,2\}"),
+    (r"\boxed{2} and \boxed{1}", "1, 2"),
+    (r"\boxed{\frac{1}{2}} or \boxed{0.5}", "1/2"),
+    (r"\boxed{\begin{pmatrix} 1 \\ 2 \end{pmatrix}}", r"\begin{pmatrix}1\\2\end{pmatrix}"),
+    (r"\boxed{(x+1)^2}", "x^2+2x+1"),
+    (r"\boxed{2x = 4y}", "x=2y"),
+    (r"\boxed{\text{(B)}}", "B"),
+    (r"\boxed{C) 5 apples}", "C"),
+    (r"\boxed{\text{east}}", "east"),
+    ("The answer is 5 apples.", "5"),
+    ("The final answer is $x^2$.", "x^2"),
+    ("so 3 + 4 = 7", "7"),
+    (r"\boxed{\pi}", r"\pi"),
+    (r"\boxed{1.414214}", r"\sqrt{2}"),
+    (r"\boxed{5 dollars}", "5"),
+    (r"\boxed{45\degree}", "45"),
+    (r"\boxed{1\,234\,567}", "1234567"),
+    (r"\boxed{0 \le x < 1}", "[0,1)"),
+    (r"\boxed{[0,1)}", r"0 \le x < 1"),
+    (r"\boxed{x<2}", r"(-\infty,2)"),
+    (r"\boxed{(11000)_2}", "11000_2"),
+    (r"\boxed{11000_{\text{2}}}", "11000_2"),
+    (r"\boxed{0.000067}", "6.7e-5"),
+    (r"\boxed{6.72 \times 10^{-5}}", ".0000672"),
+    (r"\boxed{4.5\times10^{33}}", "4.5e33"),
+    (r"\boxed{\varnothing}", r"\emptyset"),
+    (r"\boxed{3 : 1}", "3:1"),
+    (r"\boxed{\text{(E)}}", "E"),
+    *(
+        (rf"\boxed{{{answer}}}", gold)
+        for answer, gold in [
+            # what is said on the way is true, or rounded, or nothing that could be checked
+            ("2+3=5", "5"),
+            (r"x = 2 \cdot 2 + 1 = 5", "5"),
+            (r"\frac{1}{2}+\frac{1}{2}=1", "1"),
+            (r"\sqrt{16}=4", "4"),
+            (r"\sqrt{17}=4", "4"),
+            (r"\frac{1}{3}+\frac{1}{3} = 0.67", "0.67"),
+            (r"0.33 + 0.33 = 0.66 = \frac{2}{3}", r"\frac{2}{3}"),
+            ("3x + 2 = 5", "3x + 2 = 5"),
+            (r"\sin 30^\circ = 0.5", "0.5"),
+            # the same product of units, however it is written, or no unit at all
+            ("10 s m", "10 m s"),
+            (r"10 \text{ m} \cdot \text{s}", "10 m s"),
+            ("10 m s", "10"),
+            (r"3 \text{ m/s}^2", r"3 \text{ m s}^{-2}"),
+            # lists and sets of values; points and intervals
+            ("2, 1", "1, 2"),
+            (r"\{1, 2\}", "1, 2"),
+            ("1, 2", r"\{1, 2\}"),
+            ("x = 1, x = 2", "1, 2"),
+            (r"1 \text{ and } 2", "1, 2"),
+            ("x = 1, y = 2", "(1, 2)"),
+            ("(x, y) = (1, 2)", "(1, 2)"),
+            (r"x \in (1, 2)", "(1, 2)"),
+            ("(3, 4), (1, 2)", "(1, 2), (3, 4)"),
+        ]
+    ),
+]
+
+WRONG = [
+    (r"\boxed{x = 7.0 = 7.1}", "7.1"),
+    (r"\boxed{3 s^3}", "3"),
+    (r"\boxed{6 = 5}", "5"),
+    (r"\boxed{6 = 5}", "6"),
+    (r"\boxed{x = 6 = 5}", "5"),
+    (r"\boxed{y = 6 = 5}", "y = 5"),
+    (r"\boxed{12 m/s}", r"12\text{ km/h}"),
+    (r"\boxed{1200 m/s}", r"12\text{ m/s}"),
+    (r"\boxed{9.8 m/s^2}", "9.8 m/s"),
+    (r"\boxed{500}", "5"),
+    (r"\boxed{0.05}", "5"),
+    (r"\boxed{6}", "5"),
+    (r"\boxed{5.05}", "5"),
+    (r"\boxed{-5}", "5"),
+    (r"\boxed{500\%}", r"5\%"),
+    (r"\boxed{1} or \boxed{2}", "2"),
+    (r"\boxed{1, 2}", "2"),
+    (r"\boxed{2 \text{ or } 3}", "2"),
+    (r"\boxed{0.0000003}", "0.00000001"),
+    (r"\boxed{2^{-57}}", "2^{-60}"),
+    (r"\boxed{100\sqrt{2}}", r"\sqrt{2}"),
+    (r"\boxed{\sqrt{2}+1}", r"\sqrt{2}"),
+    (r"\boxed{1.4283}", r"\sqrt{2}"),
+    (r"\boxed{10 \text{ m}}", r"10 \text{ cm}"),
+    (r"\boxed{(0,1]}", "[0,1]"),
+    (r"\boxed{(1,2)}", "(2,1)"),
+    (r"\boxed{\{1,2,3\}}", r"\{1,2\}"),
+    (r"\boxed{\{2^{-57}, 1\}}", r"\{2^{-60}, 1\}"),
+    (r"\boxed{[2^{-57}, 1]}", "[2^{-60}, 1]"),
+    (r"\boxed{\begin{pmatrix}1\\3\end{pmatrix}}", r"\begin{pmatrix}1\\2\end{pmatrix}"),
+    (r"\boxed{2^{-57}x}", "2^{-60}x"),
+    (r"\boxed{x+1}", "x"),
+    (r"\boxed{B}", "A"),
+    (r"\boxed{4:30 \text{ a.m.}}", r"4:30 \text{ p.m.}"),
+    (r"\boxed{52_8}", "52_9"),
+    (r"\boxed{11000}", "11000_2"),
+    (r"\boxed{11000_2}", "11000"),
+    (r"\boxed{e}", "E"),
+    (r"\boxed{E}", "e"),
+    (r"\boxed{a}", "A"),
+    (r"\boxed{c}", "(C)"),
+    (r"\boxed{3}", "3:1"),
+    (r"\boxed{6.72 \times 10^{-4}}", ".0000672"),
+    (r"\boxed{4.51e33}", "4.5e33"),
+    (r"\boxed{0 \le x \le 1}", "[0,1)"),
+    (r"\boxed{x \le 2}", r"(-\infty,2)"),
+    (r"\boxed{1 < x < 2}", r"\{1,2\}"),
+    (r"\boxed{(1,2)}", r"\{1,2\}"),
+    (r"\boxed{\{1,2\}}", "(1,2)"),
+    (r"\boxed{500 cents}", "5"),
+    (r"\boxed{1\,2}", "12"),
+    (r"\boxed{x^2 + 18x + 86 = 0}", r"\log_{\frac{1}{5}}(625) = -4"),
+    (r"\boxed{6 = 6}", r"\log_{\frac{1}{5}}(625) = -4"),
+    (COLUMNS.format("cos 6t", "5"), COLUMNS.format("sin 6t", "5")),
+    (COLUMNS.format("cos 6t", "5"), COLUMNS.format("cos 6t", r"5 \\ 6")),
+    (COLUMNS.format("cos 6t", "5"), COLUMNS.format("cos 6t", "5 c_{{2}}")),
+    (r"\boxed{\pm 5}", "5"),
+    (r"\boxed{5 \pmod 7}", "5"),
+    ("The answer is 4, 5, 6, or 7", "5"),
+    (r"\boxed{\text{west}}", r"\text{east}"),
+    (r"\boxed{[0,1] \cup [2,3]}", "7"),
+    ("the answer is 6", "5"),
+    *(
+        (rf"\boxed{{{answer}}}", gold)
+        for answer, gold in [
+            # a false equation is no answer, whichever side of it the gold is
+            ("2+2=5", "5"),
+            ("2+2=5", "4"),
+            ("5=2+2", "5"),
+            ("x = 2 + 2 = 5", "5"),
+            ("2 + 2 = x = 5", "5"),
+            (r"2 \times 3 = 5", "5"),
+            ("2^3 = 6", "6"),
+            ("(2+2) = 5", "5"),
+            (r"\sqrt{16} = 5", "5"),
+            (r"\frac{1}{2}+\frac{1}{2}=2", "2"),
+            (r"\frac{1}{2}+\frac{1}{2}=\frac{1}{4}", r"\frac{1}{4}"),
+            # a unit times another one is another unit
+            ("10 m s", "10 s"),
+            ("10 s", "10 m s"),
+            (r"10 \text{ m s}", r"10 \text{ s}"),
+            (r"10 \text{ m} \cdot \text{s}", "10 s"),
+            (r"10 \text{ kg m/s}", r"10 \text{ m/s}"),
+            ("10 m s", "10 ms"),
+            ("10 m^2", "10 m"),
+            ("11 s m", "10 m s"),
+            # the open interval from 1 to 2, and the point, are no list of 1 and 2
+            ("(1,2)", "1,2"),
+            ("1,2", "(1,2)"),
+            ("(1, 2)", r"1 \text{ and } 2"),
+            ("(-1, 2)", "x = -1, 2"),
+            (r"x \in (1, 2)", "1, 2"),
+            ("(1,2,3)", "1,2,3"),
+            ("1,2,3", "(1,2,3)"),
+            ("[1,2]", "1,2"),
+            ("(1,2]", "1,2"),
+            ("(x, y) = (1, 2)", "1, 2"),
+        ]
+    ),
+    ("The answer is the point (1, 2).", "1, 2"),
+]
+
+
+@pytest.mark.parametrize(("response", "gold"), RIGHT)
+def test_a_right_answer_is_right_however_it_is_written(grade, response, gold):
+    assert grade(response, gold) == Outcome.CORRECT
+
+
+@pytest.mark.parametrize(("response", "gold"), WRONG)
+def test_a_wrong_answer_near_the_gold_is_wrong(grade, response, gold):
+    assert grade(response, gold) == Outcome.WRONG
+
+
+@pytest.mark.parametrize("response", ["", "I do not know.", r"\boxed{5", r"\boxed{}", r"\boxed{.}"])
+def test_no_answer_is_told_from_a_wrong_one(grade, response):
+    assert grade(response, "5") == Outcome.NO_ANSWER
+
+
+def test_without_any_expression_a_bare_number_is_no_answer():
+    strict = MathGrader(phrases=(), any_expression=False)
+    request = {"response": "so it is 5", "gold": "5"}
+    assert strict(request, lambda _: None)[0] == Outcome.NO_ANSWER
+
+
+@pytest.mark.parametrize("gold", ["", " $ $ ", "(" * 60 + "1" + ")" * 60, "9" * 6000])
+def test_a_gold_that_cannot_be_read_is_bad(grade, gold):
+    assert grade(r"\boxed{5}", gold) == Outcome.BAD_GOLD
+
+
+@pytest.mark.parametrize("answer", ["(" * 60 + "1" + ")" * 60, "[" * 2000])
+def test_an_answer_nested_too_deeply_is_over_the_limit(grade, answer):
+    assert grade(rf"\boxed{{{answer}}}", "5") == Outcome.OVER_LIMIT
+
+
+def test_reading_a_gold_is_a_stage_of_its_own_and_done_once(grader):
+    stages = []
+    for answer in ("7z+1", "7z+2"):
+        grader({"response": rf"\boxed{{{answer}}}", "gold": "7z+3"}, stages.append)
+    assert stages == ["gold", "answer"]
+
+
+def test_boxes_of_a_gold_are_its_answer():
+    assert gold_answer(r"so $x=\boxed{\frac{1}{2}}$.") == r"\frac{1}{2}"
+
+
+def test_what_needs_sympy_is_not_judged_cheaply():
+    assert judge_cheaply("x+1", "1+x") is None
+
+
+def test_what_sympy_raises_is_invalid_and_no_error(monkeypatch):
+    def fail(*_):
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr("dph.tasks.verifiers.math.handler.readings_equal", fail)
+    fresh = MathGrader(phrases=(), any_expression=False)
+    verdict = fresh({"response": r"\boxed{x+9}", "gold": "x+8"}, lambda _: None)
+    assert verdict == (Outcome.INVALID, 0.0, "RecursionError: too deep")

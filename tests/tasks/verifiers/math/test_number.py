@@ -1,0 +1,85 @@
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dph.tasks.verifiers.math.number import numbers_equal, read_number
+
+
+def equal(answer, gold):
+    return numbers_equal(read_number(answer), read_number(gold))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("5", Fraction(5)),
+        ("073", Fraction(73)),
+        ("-1,234.50", Fraction(-2469, 2)),
+        ("1{,}000", Fraction(1000)),
+        (".5", Fraction(1, 2)),
+        ("9.", Fraction(9)),
+        (r"\$18.90", Fraction(189, 10)),
+        (r"\frac{-3}{4}", Fraction(-3, 4)),
+        (r"-\frac{3}{-4}", Fraction(3, 4)),
+        ("- 3 / 4", Fraction(-3, 4)),
+        (r"50\%", Fraction(50)),
+        ("1e5", Fraction(100_000)),
+        ("6.7E-5", Fraction(67, 10**6)),
+        (r"3 \times 10^{8}", Fraction(3 * 10**8)),
+        (r"-2.5\cdot10^3", Fraction(-2500)),
+    ],
+)
+def test_numbers_are_read_exactly(text, value):
+    assert read_number(text).value == value
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "1,2", "1,23", "1/0", r"\frac{1}{0}", "1 2", "1e5000", "2^3", "9" * 201, "٣"]
+)
+def test_what_is_no_number_is_left_to_others(text):
+    assert read_number(text) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "same"),
+    [
+        ("0.5", r"\frac{1}{2}", True),
+        ("0.333333", "1/3", True),
+        ("0.3333", "1/3", False),
+        ("0.33", "1/3", False),
+        ("0.0000003", "0.00000001", False),
+        ("0.00001", "0.0000101", False),
+        (r"5\%", "5", True),
+        (r"5\%", "0.05", True),
+        ("0.05", r"5\%", True),
+        ("50", "0.5", False),
+        ("0.5", "50", False),
+        (r"500\%", "5", False),
+        (r"500\%", r"5\%", False),
+        ("1", r"100\%", False),
+        (r"50\%", r"\frac{1}{2}", True),
+    ],
+)
+def test_what_the_same_number_is(answer, gold, same):
+    assert equal(answer, gold) is same
+
+
+@given(st.fractions(max_denominator=10**6).filter(bool))
+def test_a_fraction_equals_itself_and_nothing_near_it(value):
+    def spell(number):
+        return rf"\frac{{{number.numerator}}}{{{number.denominator}}}"
+
+    gold = spell(value)
+    assert equal(gold, gold)
+    for wrong in (value * 100, value / 100, value + 1, value * Fraction(101, 100), -value):
+        assert not equal(spell(wrong), gold)
+
+
+@given(st.decimals(places=8, min_value="0.00000001", max_value=10**9))
+def test_a_decimal_equals_nothing_near_it(value):
+    gold = f"{value:f}"
+    assert equal(gold, gold)
+    for wrong in (value * 100, value + 1, value * 101 / 100):
+        assert not equal(f"{wrong:f}", gold)

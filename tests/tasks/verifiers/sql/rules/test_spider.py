@@ -1,0 +1,151 @@
+from collections import Counter
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dph.tasks.verifiers.sql.rules.spider import (
+    SPIDER,
+    SpiderGold,
+    columns_match,
+    compare,
+    keep,
+    rewrite_gold,
+    rewrite_prediction,
+)
+
+cells = st.sampled_from([None, 0, 1, 1.0, 2, 10, "1", "a", b"a", 0.5])
+
+
+def tables(columns):
+    return st.lists(st.tuples(*[cells] * columns), max_size=4)
+
+
+two_tables = st.integers(1, 4).flatmap(lambda n: st.tuples(tables(n), tables(n)))
+
+
+def shuffled(table):
+    """A table with its columns and rows in another order."""
+    rows, _ = table
+    orders = st.permutations(range(len(rows[0]))) if rows else st.just([])
+    return st.tuples(st.just(rows), st.permutations(rows), orders).map(
+        lambda drawn: (drawn[0], [tuple(row[i] for i in drawn[2]) for row in drawn[1]])
+    )
+
+
+def by_definition(gold, predicted, ordered):
+    """The evaluator's rule, by trying every permutation of the columns."""
+    if not gold and not predicted:
+        return True
+    if len(gold) != len(predicted) or len(gold[0]) != len(predicted[0]):
+        return False
+
+    def unordered(rows):
+        return [tuple(sorted(row, key=lambda cell: str(cell) + str(type(cell)))) for row in rows]
+
+    first, second = unordered(gold), unordered(predicted)
+    if first != second if ordered else set(first) != set(second):
+        return False
+    for order in permutations(range(len(gold[0]))):
+        moved = [tuple(row[i] for i in order) for row in predicted]
+        if gold == moved if ordered else Counter(gold) == Counter(moved):
+            return True
+    return False
+
+
+@given(two_tables | two_tables.flatmap(shuffled), st.booleans())
+def test_it_agrees_with_trying_every_permutation(both, ordered):
+    gold, predicted = both
+    found = compare(predicted, SpiderGold(gold, ordered)).reward
+    assert found == float(by_definition(gold, predicted, ordered))
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "in_a_bag", "in_order"),
+    [
+        ([(1, "a")], [("a", 1)], 1, 1),
+        ([(1, "a"), (2, "b")], [("a", 1), ("b", 2)], 1, 1),
+        ([(1, "a"), (2, "b")], [("b", 2), ("a", 1)], 1, 0),
+        ([(1, "a"), (2, "b")], [("b", 1), ("a", 2)], 0, 0),
+        ([(1,), (1,), (2,)], [(1,), (2,), (2,)], 0, 0),
+        ([(1,)], [(1,), (1,)], 0, 0),
+        ([(1,)], [(1.0,)], 1, 1),
+        ([(1,)], [("1",)], 0, 0),
+        ([("a",)], [(b"a",)], 0, 0),
+        ([(None,)], [(0,)], 0, 0),
+        ([(None,)], [(None,)], 1, 1),
+        ([(1,)], [(1, 1)], 0, 0),
+        ([], [], 1, 1),
+        ([], [(1,)], 0, 0),
+        # '1<' stands after '10', '1.0' before it: sorted by their text the two rows differ.
+        ([(1, 10)], [(1.0, 10)], 0, 0),
+        ([(1, 20)], [(1.0, 20)], 1, 1),
+    ],
+)
+def test_bags_permuted_columns_and_quirks(gold, predicted, in_a_bag, in_order):
+    assert compare(predicted, SpiderGold(gold, False)).reward == in_a_bag
+    assert compare(predicted, SpiderGold(gold, True)).reward == in_order
+
+
+def test_each_difference_has_its_reason():
+    gold = SpiderGold([(1, 2), (3, 4)], False)
+    ordered = SpiderGold(gold.rows, True)
+    for rows, wanted, reason in [
+        ([(1, 2)], gold, "1 rows, the gold has 2: (3, 4) is missing"),
+        ([(1,), (2,)], gold, "1 columns, the gold has 2: (1) came, (1, 2) was wanted"),
+        ([(1, 2), (3, 5)], gold, "(3, 5) came, (3, 4) was wanted"),
+        (
+            [(1, 2), (4, 3)],
+            gold,
+            "no permutation of the columns fits: (4, 3) came, (3, 4) was wanted",
+        ),
+        ([(1, 2), (3, 5)], ordered, "row 2: (3, 5) came, (3, 4) was wanted"),
+        ([(3, 4), (1, 2)], ordered, "another order: row 1: (3, 4) came, (1, 2) was wanted"),
+    ]:
+        assert compare(rows, wanted).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("sql", "ordered"),
+    [
+        ("SELECT a FROM t ORDER BY a", True),
+        ("select a from t order by a", True),
+        ("SELECT a FROM (SELECT a FROM t ORDER BY a)", True),
+        ("SELECT 'order by'", True),
+        ("SELECT a FROM t ORDER  BY a", False),
+        ("SELECT a FROM t ORDER\nBY a", False),
+        ("SELECT a FROM t", False),
+    ],
+)
+def test_order_counts_where_the_gold_holds_order_by_in_that_spelling(sql, ordered):
+    assert keep([], sql).ordered is ordered
+
+
+def test_statements_are_rewritten_as_the_evaluator_does():
+    assert rewrite_gold("a > = 1 AND b < = 2 OR c ! = 3") == "a >= 1 AND b <= 2 OR c != 3"
+    assert rewrite_gold("year( CURDATE ( ) ) - 1") == "2020- 1"
+    assert rewrite_gold("a = value AND 1") == "a = value AND 1"
+    assert rewrite_prediction("a > = value AND value = b.value") == "a >= 1 AND 1 = b.value"
+    assert SPIDER.text_errors == "ignore"
+
+
+def test_many_equal_columns_are_matched_without_trying_their_permutations():
+    rows = [tuple(i % 2 for _ in range(60)) for i in range(40)]
+    assert compare(list(reversed(rows)), SpiderGold(rows, False)).reward == 1
+    columns = list(zip(*rows, strict=True))
+    assert columns_match(columns, columns)
+    other = [*columns[:-1], tuple(1 - cell for cell in columns[-1])]
+    assert not columns_match(columns, other)
+
+
+def test_rows_that_agree_column_by_column_may_still_differ():
+    gold = [(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0)]
+    odd = [(1, 1, 1), (1, 0, 0), (0, 1, 0), (0, 0, 1)]
+    assert not columns_match(list(zip(*gold, strict=True)), list(zip(*odd, strict=True)))
+
+
+def test_one_predicted_column_does_not_stand_for_two_of_the_gold():
+    assert not columns_match([(1, 2), (1, 2)], [(1, 2), (3, 3)])
+    assert not columns_match([(1, 2), (2, 1), (3, 3)], [(1, 2), (3, 3), (4, 4)])
+    assert columns_match([(1, 2), (1, 2), (3, 3)], [(3, 3), (2, 1), (2, 1)])

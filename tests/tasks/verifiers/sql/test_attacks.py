@@ -1,0 +1,291 @@
+"""Every attack we know of, each between good answers; and all of them between a hundred."""
+
+import hashlib
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from dph._processes.workers.child import resident_bytes
+from dph.records import Outcome
+from dph.tasks.verifiers.sql.executor import SQLLimits
+from dph.tasks.verifiers.sql.verifier import SQLPair, SQLVerifier
+from hanging_sql import HANG
+from worker_fixtures import children_of
+
+GOLD = "SELECT name FROM singer WHERE age > 20"
+GOOD = [
+    "SELECT name FROM singer WHERE age > 20",
+    "WITH c AS (SELECT * FROM singer WHERE age > 20) SELECT name FROM c",
+    "SELECT name FROM (SELECT * FROM singer WHERE age > 20)",
+    "SELECT p.name FROM singer AS p WHERE NOT p.age <= 20;",
+    "SELECT name FROM singer WHERE id IN (3, 4, 5, 6) ORDER BY name DESC -- all of them",
+]
+
+ENDLESS = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r LIMIT %d)"
+DOUBLING = "WITH c0 AS (SELECT 1 AS x), " + ", ".join(
+    f"c{i} AS (SELECT x FROM c{i - 1} UNION ALL SELECT x FROM c{i - 1})" for i in range(1, 40)
+)
+
+INVALID, WRONG = {Outcome.INVALID}, {Outcome.WRONG}
+OVER, LATE = {Outcome.OVER_LIMIT}, {Outcome.TIMED_OUT}
+REFUSED = INVALID | OVER
+ENDED = REFUSED | LATE | {Outcome.CRASHED}
+
+ATTACKS = {
+    "insert": ("INSERT INTO singer VALUES (9, 'x', 99, NULL)", INVALID),
+    "update": ("UPDATE singer SET age = 99", INVALID),
+    "delete": ("DELETE FROM singer WHERE age <= 20", INVALID),
+    "delete behind with": ("WITH x AS (SELECT 1) DELETE FROM singer", INVALID),
+    "returning": (
+        "WITH x AS (SELECT 1) UPDATE singer SET age = 99 WHERE 1 RETURNING name",
+        INVALID,
+    ),
+    "drop": ("DROP TABLE singer", INVALID),
+    "alter": ("ALTER TABLE singer RENAME TO other", INVALID),
+    "index": ("CREATE INDEX i ON singer (age)", INVALID),
+    "trigger": ("CREATE TEMP TRIGGER t AFTER INSERT ON singer BEGIN SELECT 1; END", INVALID),
+    "temp table": ("CREATE TEMP TABLE singer AS SELECT 'x' AS name, 99 AS age", INVALID),
+    "temp view": ("CREATE TEMP VIEW singer AS SELECT 'x' AS name, 99 AS age", INVALID),
+    "virtual table": ("CREATE VIRTUAL TABLE temp.f USING fts5(a)", INVALID),
+    "attach a file": ("ATTACH 'new.sqlite' AS other", INVALID),
+    "attach memory": ("ATTACH ':memory:' AS other", INVALID),
+    "detach": ("DETACH main", INVALID),
+    "vacuum": ("VACUUM", INVALID),
+    "vacuum into": ("VACUUM INTO 'copy.sqlite'", INVALID),
+    "begin": ("BEGIN EXCLUSIVE", INVALID),
+    "savepoint": ("SAVEPOINT s", INVALID),
+    "pragma query_only": ("PRAGMA query_only = OFF", INVALID),
+    "pragma writable_schema": ("PRAGMA writable_schema = ON", INVALID),
+    "pragma like": ("PRAGMA case_sensitive_like = ON", INVALID),
+    "pragma order": ("PRAGMA reverse_unordered_selects = ON", INVALID),
+    "pragma heap": ("PRAGMA hard_heap_limit = 1000", INVALID),
+    "pragma journal": ("PRAGMA journal_mode = WAL", INVALID),
+    "pragma function": ("SELECT * FROM pragma_journal_mode('wal')", INVALID),
+    "analyze": ("ANALYZE", INVALID),
+    "reindex": ("REINDEX", INVALID),
+    "explain": (f"EXPLAIN {GOLD}", INVALID),
+    "load_extension": ("SELECT load_extension('evil.so')", INVALID),
+    "tokenizer": ("SELECT fts3_tokenizer('simple', x'41414141')", INVALID),
+    "readfile": ("SELECT readfile('/etc/passwd')", INVALID),
+    "writefile": ("SELECT writefile('new.txt', 'x')", INVALID),
+    "edit": ("SELECT edit('x', 'touch new.txt')", INVALID),
+    "two statements": (f"{GOLD}; DROP TABLE singer", INVALID),
+    "second select": (f"SELECT 1; {GOLD}", INVALID),
+    "comment hides": (f"/* SELECT */ DROP TABLE singer -- {GOLD}", INVALID),
+    "semicolons first": (";;; DROP TABLE singer", INVALID),
+    "empty": ("", INVALID),
+    "comment only": ("-- SELECT 1", INVALID),
+    "NUL": (f"{GOLD}\0", INVALID),
+    "NUL in a literal": ("SELECT 'a\0b'", INVALID),
+    "surrogate": ("SELECT '\ud800'", INVALID),
+    "parameter": ("SELECT name FROM singer WHERE age > ?", INVALID),
+    "integer overflow": ("SELECT abs(-9223372036854775808)", INVALID),
+    "invalid UTF-8": ("SELECT CAST(x'ff80fe' AS TEXT)", WRONG),
+    "blob": ("SELECT x'00ff'", WRONG),
+    "infinity": ("SELECT 9e999 UNION ALL SELECT -9e999", WRONG),
+    "nan": ("SELECT 9e999 - 9e999", WRONG),
+    "all of the odd values": ("SELECT * FROM odd", WRONG),
+    "schema": ("SELECT * FROM sqlite_master", WRONG),
+    "state": ("SELECT changes(), total_changes(), last_insert_rowid()", WRONG),
+    "parentheses": ("SELECT " + "(" * 100_000 + "1" + ")" * 100_000, REFUSED),
+    "open parentheses": ("SELECT " + "(" * 100_000, REFUSED),
+    "brackets in json": ("SELECT json('" + "[" * 100_000 + "')", REFUSED),
+    "sums": ("SELECT 1" + "+1" * 90_000, REFUSED),
+    "minuses": ("SELECT " + "- " * 90_000 + "1", REFUSED),
+    "nots": ("SELECT " + "NOT " * 45_000 + "1", REFUSED),
+    "unions": ("SELECT 1" + " UNION SELECT 1" * 10_000, REFUSED),
+    "columns": ("SELECT 1" + ",1" * 90_000, REFUSED),
+    "subqueries": ("SELECT * FROM (" * 10_000 + "SELECT 1" + ")" * 10_000, REFUSED),
+    "long statement": ("SELECT '" + "x" * 1_000_000 + "'", OVER),
+    "very long statement": ("SELECT '" + "x" * 30_000_000 + "'", OVER),
+    "endless comments": ("/* " * 10_000_000, OVER),
+    "doubling": (f"{DOUBLING} SELECT count(*) FROM c39", ENDED),
+    "zeroblob": ("SELECT zeroblob(2000000000)", OVER),
+    "randomblob": ("SELECT randomblob(1000000000)", OVER),
+    "hex": ("SELECT hex(zeroblob(900000))", OVER),
+    "replace": ("SELECT replace(hex(zeroblob(400000)), '0', '0123456789')", OVER),
+    "printf width": ("SELECT printf('%1000000000d', 1)", OVER | WRONG),
+    "printf star": ("SELECT printf('%*c', 1000000000, 'x')", OVER | WRONG),
+    "printf precision": ("SELECT printf('%.1000000000f', 1.0)", OVER | WRONG),
+    "concatenation": (
+        "WITH RECURSIVE r(x) AS (SELECT 'ab' UNION ALL SELECT x || x FROM r) SELECT x FROM r",
+        OVER,
+    ),
+    "group_concat": (
+        f"{ENDLESS % 10_000_000} SELECT group_concat(hex(zeroblob(4000))) FROM r",
+        OVER | LATE,
+    ),
+    "json_group_array": (f"{ENDLESS % 10_000_000} SELECT json_group_array(x) FROM r", ENDED),
+    "blobs in rows": ("SELECT randomblob(999999) FROM singer a, singer b, singer c", OVER | LATE),
+    "rows": (f"{ENDLESS % 10_000_000} SELECT x FROM r", OVER | LATE),
+    "distinct rows": (
+        "WITH RECURSIVE r(x) AS (SELECT 1 UNION SELECT x + 1 FROM r) SELECT count(*) FROM "
+        "(SELECT DISTINCT x, hex(zeroblob(4000)) || x FROM r)",
+        ENDED,
+    ),
+    "sorted blobs": (
+        f"{ENDLESS % 10_000_000} SELECT zeroblob(9000) || x AS y FROM r ORDER BY y",
+        ENDED,
+    ),
+    "no end": (f"{ENDLESS % -1} SELECT count(*) FROM r", LATE),
+    "no end and no row": (f"{ENDLESS % -1} SELECT x FROM r WHERE x < 0", LATE),
+    "million by million": (
+        f"{ENDLESS % 1_000_000}, s AS MATERIALIZED (SELECT x FROM r) "
+        "SELECT count(*) FROM s a, s b WHERE a.x + b.x < 0",
+        LATE,
+    ),
+    "thirty tables": ("SELECT count(*) FROM " + ",".join(f"singer s{i}" for i in range(30)), LATE),
+    "instr": ("SELECT instr(hex(zeroblob(499999)), hex(zeroblob(249999)) || '1')", LATE),
+    "like": ("SELECT hex(zeroblob(20000)) LIKE '" + "%0" * 20 + "%1'", LATE | WRONG),
+    "table function": ("SELECT name FROM pragma_table_info('singer')", INVALID),
+    "database list": ("SELECT file FROM pragma_database_list", INVALID),
+    "pages": ("SELECT data FROM sqlite_dbpage", INVALID),
+    "series": ("SELECT value FROM generate_series(1, 1000000000)", INVALID),
+    "files": ("SELECT * FROM fsdir('/etc')", INVALID),
+    "archive": ("SELECT * FROM zipfile('/etc/x.zip')", INVALID),
+    "sqlite_master": (
+        "WITH x AS (SELECT 1) UPDATE sqlite_master SET sql = '' RETURNING 1",
+        INVALID,
+    ),
+    "space without width": ("SELECT\u200b name FROM singer WHERE age > 20", INVALID),
+    "no-break space": ("SELECT\u00a0name FROM singer WHERE age > 20", INVALID),
+    "full width": ("\uff33\uff25\uff2c\uff25\uff23\uff34 name FROM singer WHERE age > 20", INVALID),
+    "another alphabet": ("SELECT n\u0430me FROM singer WHERE age > 20", INVALID),
+    "byte order marks": ("\ufeff;\ufeff DROP TABLE singer", INVALID),
+    "quines": ("WITH a AS (SELECT * FROM b), b AS (SELECT * FROM a) SELECT * FROM a", INVALID),
+    "half of a pair": ("SELECT char(55296, 0, 65534)", WRONG),
+    "chance": ("SELECT random(), date('now')", WRONG),
+    "no width of printf": (
+        "SELECT printf('%.300000000f', 1e300), printf('%,.999999f', 1e300)",
+        WRONG,
+    ),
+    "list": (f"SELECT name FROM singer WHERE id IN ({','.join(map(str, range(30_000)))})", WRONG),
+    "values": ("VALUES " + ",".join(["(1)"] * 40_000), WRONG),
+    "deep json": ("SELECT json_extract('{}', '" + "$.a" * 40_000 + "')", WRONG | INVALID),
+    "cases": ("SELECT " + "CASE WHEN 1 THEN " * 3000 + "1" + " END" * 3000, REFUSED),
+    "columns of joins": ("SELECT * FROM " + ",".join(f"singer s{i}" for i in range(60)), ENDED),
+    "chain of replace": (
+        "SELECT replace(replace(replace(hex(zeroblob(300)), '0', hex(zeroblob(300))), '0', "
+        "hex(zeroblob(300))), '0', '0123456789')",
+        OVER,
+    ),
+    "quote": ("SELECT quote(zeroblob(900000))", OVER),
+    "search": (HANG, LATE),
+    "wide rows": ("SELECT " + ",".join(["randomblob(999000)"] * 1999), OVER | LATE),
+    "glob": ("SELECT hex(zeroblob(20000)) GLOB '" + "*0" * 20 + "*1'", LATE | WRONG),
+}
+
+
+def pair(database, sql):
+    return SQLPair(str(database), GOLD, sql)
+
+
+def state(folder):
+    """Every file and its hash."""
+    return {
+        path: hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
+        for path in folder.rglob("*")
+    }
+
+
+@pytest.fixture(scope="module")
+def _verifiers():
+    made = {}
+    yield made
+    for verifier in made.values():
+        verifier.close()
+
+
+@pytest.fixture
+def verifier(_verifiers):
+    """One worker for all attacks, so that what one leaves behind would reach the next."""
+    if not _verifiers:
+        _verifiers["one"] = SQLVerifier(timeout=0.5, limits=SQLLimits(memory_bytes=600_000_000))
+    return _verifiers["one"]
+
+
+@pytest.mark.parametrize("name", list(ATTACKS))
+def test_an_attack_fails_and_its_neighbours_stay_right(
+    name, verifier, singers, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    before = state(tmp_path)
+    sql, outcomes = ATTACKS[name]
+    judged = verifier.judge([pair(singers, each) for each in (GOOD[0], sql, *GOOD)])
+    verdicts = [each.verdict for each in judged]
+    assert verdicts[1].outcome in outcomes
+    assert verdicts[1].reward == 0.0
+    assert verdicts[1].reason
+    assert {v.outcome for v in verdicts[:1] + verdicts[2:]} == {Outcome.CORRECT}
+    assert state(tmp_path) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["spider", "bird", "strict"])
+def test_the_whole_table_changes_no_file_leaves_no_process_and_gives_its_memory_back(
+    rule, singers, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SQLITE_TMPDIR", str(tmp_path))
+    others, before, held = children_of(os.getpid()), state(tmp_path), resident_bytes()
+    good = [GOOD[i % 4] for i in range(100)]
+    attacks = [sql for sql, _ in ATTACKS.values()]
+    mixed, places = [], []
+    for index, sql in enumerate(good):
+        places.append(len(mixed))
+        mixed += [sql, *attacks[index::100]]
+    limits = SQLLimits(memory_bytes=600_000_000)
+    with SQLVerifier(rule=rule, workers=2, timeout=0.5, limits=limits) as verifier:
+        verdicts = [j.verdict for j in verifier.judge([pair(singers, sql) for sql in mixed])]
+        verifier.judge([pair(singers, sql) for sql in good])
+        workers = children_of(os.getpid()) - others
+        assert 1 <= len(workers) <= 2
+        assert all(_resident(worker) < 400_000_000 for worker in workers)
+    assert {verdicts[place].outcome for place in places} == {Outcome.CORRECT}
+    assert state(tmp_path) == before
+    assert children_of(os.getpid()) == others
+    assert resident_bytes() - held < 50_000_000
+
+
+def _resident(pid):
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no database" * 1000, b"SQLite format 3\0" * 500])
+def test_a_missing_or_corrupt_database_is_a_bad_gold_and_stays_as_it_is(
+    content, verifier, singers, tmp_path
+):
+    path = tmp_path / "broken.sqlite"
+    if content is not None:
+        path.write_bytes(content)
+    before = state(tmp_path)
+    judged = verifier.judge([pair(path, GOOD[0]), pair(singers, GOOD[0])])
+    assert [each.verdict.outcome for each in judged] == [Outcome.BAD_GOLD, Outcome.CORRECT]
+    assert state(tmp_path) == before
+
+
+def test_a_database_that_is_damaged_in_the_middle_is_no_crash(verifier, tmp_path):
+    path = tmp_path / "damaged.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE singer (name TEXT, age INT)")
+    connection.executemany("INSERT INTO singer VALUES (?, ?)", [("x" * 500, i) for i in range(500)])
+    connection.commit()
+    connection.close()
+    content = bytearray(path.read_bytes())
+    content[8192:60_000] = os.urandom(60_000 - 8192)
+    path.write_bytes(content)
+    outcome = verifier.judge([pair(path, GOOD[0])])[0].verdict.outcome
+    assert outcome in (Outcome.BAD_GOLD, Outcome.CORRECT)
+
+
+def test_like_and_order_are_those_of_a_fresh_connection_after_the_attacks(verifier, singers):
+    attack = ["PRAGMA case_sensitive_like = ON", "PRAGMA reverse_unordered_selects = ON"]
+    gold = "SELECT 'A' LIKE 'a', (SELECT name FROM singer LIMIT 1)"
+    sqls = [*attack, "SELECT 1, 'singer 1'", *attack, "SELECT 1, 'singer 1'"]
+    judged = verifier.judge([SQLPair(str(singers), gold, sql) for sql in sqls])
+    assert [each.verdict.outcome for each in judged] == [*INVALIDS, Outcome.CORRECT] * 2
+
+
+INVALIDS = [Outcome.INVALID] * 2

@@ -1,0 +1,326 @@
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dph.tasks.verifiers.sql.extraction import SQLSource, extract_sql
+
+STYLES = [
+    ("plain: ", "SELECT name FROM singer WHERE age > 20"),
+    ("steps: keep age > 20 ; ", "SELECT name FROM singer WHERE age > 20"),
+    ("cte: ", "WITH c AS ( SELECT * FROM singer WHERE age > 20 ) SELECT name FROM c"),
+    ("nested: ", "SELECT name FROM ( SELECT * FROM singer WHERE age > 20 )"),
+    ("alias: ", "SELECT p . name FROM singer AS p WHERE p . age > 20"),
+]
+
+
+def statement(response):
+    found = extract_sql(response)
+    return found and found.statement
+
+
+@pytest.mark.parametrize(("label", "sql"), STYLES)
+def test_a_label_or_working_before_the_statement_is_dropped(label, sql):
+    found = extract_sql(label + sql)
+    assert (found.preamble, found.statement) == (label, sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a\nFROM t\nUNION ALL\nSELECT b FROM u",
+        "WITH c AS (\n  SELECT 1\n)\nSELECT * FROM c",
+        "WITH RECURSIVE c(n) AS (\nSELECT 1\nUNION\nSELECT n + 1 FROM c)\n\nSELECT * FROM c",
+        "select ';' , ': select 2' from t",
+        "SELECT a FROM t WHERE b IN (\nSELECT c FROM u\n)",
+        "SELECT 1 -- ; SELECT 2",
+    ],
+)
+@pytest.mark.parametrize("around", ["{}", "{};", "Let's see. It's this:\n{}", "```sql\n{}\n```"])
+def test_one_statement_comes_out_whole(sql, around):
+    assert statement(around.format(sql)).removesuffix(";") == sql
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("The answer is SELECT 1", "SELECT 1"),
+        ("The query (SELECT 1) does it; it works.", "SELECT 1"),
+        ("Go on with the singers: SELECT 1", "SELECT 1"),
+        ("Select the singer's names:\nSELECT 1", "SELECT 1"),
+        ("SELECT 1; SELECT 2", "SELECT 2"),
+        ("SELECT 1\nSELECT 2", "SELECT 2"),
+        ("WITH a AS (SELECT 1) SELECT 2\nSELECT 3", "SELECT 3"),
+        ("SELECT 1; that is all", "SELECT 1"),
+        ("sad :( SELECT 1 ; done", "SELECT 1"),
+    ],
+)
+def test_the_last_bare_statement_counts(response, expected):
+    assert statement(response) == expected
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("```sql\nSELECT 1\n```\nno:\n```sql\nSELECT 2\n```\nas SELECT 3", "SELECT 2"),
+        ("```SQL\r\nSELECT 1\r\n```", "SELECT 1"),
+        ("so\n```sql\nSELECT 1", "SELECT 1"),
+        ("```sql SELECT 1 ```", "SELECT 1"),
+        ("```\nSELECT 1\n```", "SELECT 1"),
+        ("```sql\nSELECT 1\n```\n```\nSELECT 2\n```", "SELECT 1"),
+        ("```\nSELECT 1\n```\n```\n1 row\n```", "SELECT 1"),
+        ("```python\nx = 1\n```\nSELECT 2", "SELECT 2"),
+        ("```sql\n```\nSELECT 1", "SELECT 1"),
+        ("```sql\nDROP TABLE singer\n```", "DROP TABLE singer"),
+        ("```sql\nSELECT 1; SELECT 2\n```", "SELECT 1; SELECT 2"),
+    ],
+)
+def test_a_fenced_block_is_taken_as_it_is(response, expected):
+    assert statement(response) == expected
+
+
+@pytest.mark.parametrize(
+    "response", ["", " \n", "forty two", "with singers over 20", "selection", "```sql\n\n```", "'"]
+)
+def test_without_sql_there_is_nothing(response):
+    assert extract_sql(response) is None
+
+
+@given(st.text(alphabet="selectwithas SELECT;:\n`'()x", max_size=80))
+def test_the_preamble_and_the_statement_are_parts_of_the_response(text):
+    found = extract_sql(text)
+    if found is not None:
+        assert found.statement
+        assert text.startswith(found.preamble)
+        assert found.statement in text[len(found.preamble) :]
+
+
+@pytest.mark.parametrize(
+    "piece", ["```", "```sql\n", "SELECT\n", "WITH a AS (", "with ", "with " + "a" * 99, "' ", ";("]
+)
+def test_hostile_responses_are_read_in_time_that_grows_with_their_length(piece):
+    started = time.thread_time()
+    extract_sql(piece * (150_000 // len(piece)))
+    assert time.thread_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("~~~sql\nSELECT 1\n~~~", "SELECT 1"),
+        ("~~~\nSELECT 1\n~~~\nso", "SELECT 1"),
+        ("about ~~~ 3\n```sql\nSELECT 1\n```", "SELECT 1"),
+        ("~~~sql\nSELECT '```'\n~~~", "SELECT '```'"),
+        ("````sql\nSELECT 1\n````", "SELECT 1"),
+        ("```sqlite3\nSELECT 1\n```", "SELECT 1"),
+        ("```PostgreSQL\nSELECT 1\n```", "SELECT 1"),
+        ("```sql\nSELECT 1\n```sql\nSELECT 2\n```", "SELECT 2"),  # the first was never closed
+        ("```\r\nselect 1\r\n```\r\n", "select 1"),
+        ("```sql\nSELECT 1\n\n~~~", "SELECT 1\n\n~~~"),
+    ],
+)
+def test_fences_of_both_kinds_and_dialects_are_read(response, expected):
+    assert statement(response) == expected
+
+
+PLACEHOLDERS = [
+    "-- Your SQL query",
+    "-- your sql here\n/* only this */",
+    "...",
+    "…",
+    "<your SQL query here>",
+    "[Your SQL]",
+    "your query goes here",
+    "SELECT ...",
+    "SELECT ... FROM ...",
+    "INSERT YOUR SQL HERE",
+]
+
+
+@pytest.mark.parametrize("placeholder", PLACEHOLDERS)
+def test_the_instructions_own_placeholder_is_no_answer(placeholder):
+    block = f"```sql\n{placeholder}\n```"
+    assert extract_sql(block) is None
+    assert statement(f"```sql\nSELECT 1\n```\nin the format\n{block}") == "SELECT 1"
+    assert statement(f"in the format\n{block}\nI say:\nSELECT 2") == "SELECT 2"
+    answer = f"<answer>{placeholder}</answer>"
+    assert extract_sql(answer) is None
+    assert statement(f"<answer>SELECT 1</answer> like {answer}") == "SELECT 1"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "-- singers\nSELECT 1",
+        "SELECT '...'",
+        "SELECT your, query FROM here",
+        "INSERT INTO query VALUES (1)",
+        "SELECT 1 -- your SQL query",
+    ],
+)
+def test_sql_that_looks_a_little_like_a_placeholder_is_sql(sql):
+    assert statement(f"```sql\n{sql}\n```") == sql
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("<answer>SELECT 1</answer>", "SELECT 1"),
+        ("```sql\nSELECT 1\n```\n<answer>\nSELECT 2;\n</answer>", "SELECT 2"),
+        ("<answer>```sql\nSELECT 1\n```</answer> ```sql\nSELECT 2\n```", "SELECT 1"),
+        ("<ANSWER>SELECT 1", "SELECT 1"),
+        ("<answer>SELECT 1<answer>SELECT 2</answer>", "SELECT 2"),
+        ("<answer>SELECT 1</answer><answer>none</answer>", "SELECT 1"),
+        ("<answer>42</answer>\n```sql\nSELECT 1\n```", "SELECT 1"),
+        ("</answer> SELECT 1", "SELECT 1"),
+    ],
+)
+def test_an_answer_element_comes_before_anything_else(response, expected):
+    assert statement(response) == expected
+
+
+CALL = '<tool_call>{"name": "run", "arguments": %s}</tool_call>'
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        (CALL % '{"sql": "SELECT 1"}', "SELECT 1"),
+        (CALL % '{"db": "x", "query": "SELECT \\"a\\"\\n"}', 'SELECT "a"'),
+        (CALL % '"{\\"sql\\": \\"SELECT 1\\"}"', "SELECT 1"),
+        (CALL % '{"sql": "SELECT 1"}' + CALL % '{"sql": "SELECT 2"}', "SELECT 2"),
+        (CALL % '{"sql": "SELECT 1"}' + CALL % '{"path": "x"}', "SELECT 1"),
+        ('<tool_call>{"sql_query": "SELECT 1"}', "SELECT 1"),
+        ('{"name": "run", "parameters": {"statement": "SELECT 1"}}', "SELECT 1"),
+        (CALL % '{"sql": "SELECT 1"}' + "\n```sql\nSELECT 2\n```", "SELECT 2"),
+        (CALL % '{"sql": "..."}' + "\nso SELECT 2", "SELECT 2"),
+        ("<tool_call>{broken</tool_call> SELECT 2", "SELECT 2"),
+        ('<tool_call>["SELECT 1"]</tool_call>\nSELECT 2', "SELECT 2"),
+        (CALL % "7" + "\nSELECT 2", "SELECT 2"),
+    ],
+)
+def test_a_tool_call_holds_the_statement_as_an_argument(response, expected):
+    assert statement(response) == expected
+
+
+def test_only_the_named_places_are_looked_at_in_the_order_given():
+    response = "<answer>SELECT 1</answer>\n```sql\nSELECT 2\n```\nSELECT 3\n" + (
+        CALL % '{"sql": "SELECT 4"}'
+    )
+    for source, sql in [("answer", 1), ("fenced", 2), ("tool_call", 4)]:
+        assert extract_sql(response, [SQLSource(source)]).statement == f"SELECT {sql}"
+    both = [SQLSource.TOOL_CALL, SQLSource.ANSWER]
+    assert extract_sql(response, both).statement == "SELECT 4"
+    assert extract_sql("SELECT 1", [SQLSource.FENCED]) is None
+    assert extract_sql(response, []) is None
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["~~~\n", "<answer>", "<answer>SELECT", "<tool_call>{", "your sql ", "[" * 50, "...", "-- x\n"],
+)
+def test_hostile_elements_are_read_in_time_that_grows_with_their_length(piece):
+    def seconds(length):
+        text = piece * (length // len(piece))
+        started = time.process_time()  # of this process alone, whatever else the machine does
+        for response in (text, f"```sql\n{text}\n```", f"<answer>{text}</answer>"):
+            extract_sql(response)
+        return time.process_time() - started
+
+    # Three times the length takes three times as long, or nine times if it grows with the square.
+    short = seconds(50_000)
+    assert short < 5
+    assert seconds(150_000) < max(6 * short, 1.0)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 'a ``` b' FROM t",
+        'SELECT "a ``` b" FROM t',
+        "SELECT [a ``` b] FROM t",
+        "SELECT '```', 'it''s ``` x' FROM t",
+        "SELECT 'a ```sql b' FROM t",
+        "SELECT a FROM t WHERE b = 'x ~~~ y'",
+        "SELECT replace(a, '`', '``') FROM t",
+        "SELECT 'a ` b' FROM t",
+    ],
+)
+@pytest.mark.parametrize(
+    "around",
+    [
+        *("```sql\n{}\n```", "```sql {}```", "```\n{}\n```\nIt isn't `b`.", "~~~sql\n{}\n~~~"),
+        *("<answer>{}</answer>", "<answer>```sql\n{}\n```</answer>", "So:\n{}"),
+        "```sql\nSELECT 1\n```\nNo, it's\n```sql\n{}\n```\nThat's `all`.",
+    ],
+)
+def test_backticks_inside_of_a_literal_belong_to_the_statement(sql, around):
+    assert statement(around.format(sql)) == sql
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("SELECT 'a ``` select b ``` c' FROM t", "SELECT 'a ``` select b ``` c' FROM t"),
+        ("```sql\nSELECT 'abc FROM t\n```\nThis doesn't ``` work", "SELECT 'abc FROM t"),
+        ("It's done: ```SELECT 1``` isn't it ```SELECT 2```", "SELECT 2"),
+        ("It's `x`. ```sql\nSELECT 1\n``` Isn't it", "SELECT 1"),
+        ("```sql\nSELECT a WHERE a = 'it's ```\nwhat's that ``` x", "SELECT a WHERE a = 'it's"),
+        ('He said "use ```SELECT 1``` now", no', "SELECT 1"),
+    ],
+)
+def test_an_apostrophe_of_prose_hides_no_fence(response, expected):
+    assert statement(response) == expected
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("`SELECT 1`", "SELECT 1"),
+        ("Use `SELECT name FROM t;` here, of the `t` table.", "SELECT name FROM t"),
+        ("Use `SELECT 'a ` b' FROM t` here", "SELECT 'a ` b' FROM t"),
+        ("Use ``SELECT 'a ` b' FROM t`` here", "SELECT 'a ` b' FROM t"),
+        ("Answer: `SELECT replace(a, '`', '') FROM t`", "SELECT replace(a, '`', '') FROM t"),
+        ("It is `SELECT `name` FROM `t`` here", "SELECT `name` FROM `t`"),
+        ("We select it: `SELECT a FROM t`, not `SELECT b FROM t`.", "SELECT b FROM t"),
+        ("First `SELECT a FROM t`.\nSELECT b FROM t", "SELECT b FROM t"),
+    ],
+)
+def test_inline_code_holds_the_statement_where_no_line_begins_with_one(response, expected):
+    assert statement(response) == expected
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "`select ",
+        "``with '",
+        "'```",
+        "select '```' ",
+        "`select [ ",
+        "''",
+        '"a',
+        "'a ",
+        "`select `a` ",
+    ],
+)
+def test_hostile_quotes_and_backticks_are_read_in_time_that_grows_with_their_length(piece):
+    def seconds(length):
+        text = piece * (length // len(piece))
+        started = time.process_time()
+        for response in (text, f"```sql\n{text}\n```", f"`select {text} x"):
+            extract_sql(response)
+        return time.process_time() - started
+
+    short = seconds(50_000)
+    assert short < 5
+    assert seconds(150_000) < max(6 * short, 1.0)
+
+
+def test_the_end_of_an_endless_response_is_searched():
+    fence = "```sql\nSELECT 1\n```"
+    started = time.thread_time()
+    assert extract_sql("{" * 20_000_000 + fence).statement == "SELECT 1"
+    assert extract_sql(fence + "(" * 20_000_000) is None
+    assert time.thread_time() - started < 20
