@@ -21,9 +21,9 @@ from marked_blocks import write_block
 
 from dph._base.files import read_json
 from dph.lab.worlds.countdown.puzzles import Puzzle
-from dph.lab.worlds.countdown.solutions import solutions
+from dph.lab.worlds.countdown.puzzles import solutions
 from dph.lab.worlds.countdown.world import build_world
-from dph.results.charts.labels import method_label
+from dph.results.charts.palette import method_label
 
 SEEDS = (0, 1, 2, 3, 4)
 SETS = ("in_domain", "cross_domain")

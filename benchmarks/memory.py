@@ -31,7 +31,7 @@ from dph.lab.smollm2 import smollm2_place
 from dph.lab.smollm2.place import HOW
 from dph.loss.objectives import make_objective
 from dph.model.adapter import without_adapter
-from dph.model.forward.scoring import score_completions
+from dph.model.forward.logprobs import score_completions
 from dph.model.policies import load_policy
 from dph.recipe import resolve_recipe
 from dph.runs.memory import estimate, load_of, read_shape

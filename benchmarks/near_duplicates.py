@@ -18,7 +18,7 @@ from statistics import fmean
 
 from marked_blocks import write_block
 
-from dph._base.files.text_rows import json_rows
+from dph._base.files.rows import json_rows
 from dph.lab.worlds import world_kind
 from dph.lab.worlds.sql.near_duplicates import without_constants
 from dph.lab.worlds.sql.questions import COMPARISONS

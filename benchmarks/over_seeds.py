@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from dph._base.files import read_json, write_json
-from dph.lab.quickstart.over_seeds import FILE, SCHEMA
-from dph.lab.study.study_file import load_study
+from dph.lab.quickstart.closing_words import FILE, SCHEMA
+from dph.lab.study.settings import load_study
 
 PAGE = "docs/first-edition.md"
 ROOT = Path(__file__).parents[1]

@@ -17,7 +17,7 @@ from typing import Any
 from marked_blocks import write_block
 
 from dph._base.files import write_text
-from dph.lab.study.study_file import load_study
+from dph.lab.study.settings import load_study
 
 ROOT = Path(__file__).parents[1]
 FRONT_ROWS = ("base", "GRPO", "GRPO, 5e-4", "DPH-F", "DPH-broad")

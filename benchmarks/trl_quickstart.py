@@ -29,7 +29,7 @@ from dph.lab.quickstart.recipes import (
     parse_contender,
     quickstart_recipe,
 )
-from dph.lab.quickstart.strengths import usual_strengths
+from dph.lab.quickstart.recipes import usual_strengths
 from dph.lab.worlds import world_kind
 from dph.model.prompts import stop_token_ids
 from dph.recipe import Recipe

@@ -17,7 +17,7 @@ from marked_blocks import write_block
 
 from dph._base.files import read_json
 from dph.results.charts.aggregate import prediction_interval
-from dph.results.charts.labels import BASE, method_label, set_label
+from dph.results.charts.palette import BASE, method_label, set_label
 
 SETS = ("in_domain", "cross_domain")
 LABELS = {BASE: BASE, "grpo": "GRPO", "dph_f": "DPH-F", "dph_broad": "DPH-broad"}

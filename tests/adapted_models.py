@@ -4,7 +4,7 @@ import peft
 import torch
 
 from dph.model.adapter import add_adapter
-from dph.recipe.adapter import AdapterSettings
+from dph.recipe.model import AdapterSettings
 from tiny_models import build_model
 
 KINDS = ("lora", "dora")

@@ -12,7 +12,7 @@ from functools import cache
 import torch
 
 from dph.loss.objectives import make_objective
-from dph.model.forward.scoring import score_completions
+from dph.model.forward.logprobs import score_completions
 from dph.recipe import ObjectiveSettings
 from dph.records import Problem
 from dph.runs.presample.pool import RehearsalSample

@@ -17,7 +17,7 @@ from dph.records import Completion, GradedCompletion, Outcome, Verdict
 from dph.runs.evaluate.document import evaluation_document
 from dph.runs.evaluate.samples_file import comparable_scores, samples_table, write_samples
 from dph.runs.evaluate.token_details import TOKENS
-from dph.runs.evaluate.tokens_file import SCHEMA, TOKENS_FILE, VERSION
+from dph.runs.evaluate.samples_file import SCHEMA, TOKENS_FILE, VERSION
 
 SAMPLES = 8
 STYLES = ("plain", "cte", "nested")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from dph._base.files import make_directory, sha256
-from dph.corpus.content import ContentDigest
+from dph.corpus.documents import ContentDigest
 from dph.corpus.documents import Document, position
 from dph.corpus.flow import Flow
 from dph.corpus.shards import KEPT, Manifest, Shard, open_corpus, shard_name, shard_of

@@ -12,7 +12,7 @@ from dph.runs.presample.stores.groups import StoredGroup, groups_table
 from dph.runs.presample.stores.making import sizes
 from dph.runs.presample.stores.manifest import StoreSource, ValueSource
 from dph.runs.presample.stores.store import write_store
-from dph.runs.presample.stores.trie import answer_trie
+from dph.runs.presample.stores.groups import answer_trie
 from dph.runs.presample.stores.values import (
     agreement_counts,
     valued,

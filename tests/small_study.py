@@ -1,7 +1,7 @@
 """A study whose runs are arithmetic: its files, and jobs that are done when they are waited for."""
 
 import study_stub
-from dph._processes.jobs.job import Ended
+from dph._processes.jobs.processes import Ended
 
 STUDY = """
 rule = "rule.toml"

@@ -2,7 +2,7 @@
 
 import torch
 
-from dph.runs.presample.distributions import DistributionSample
+from dph.runs.presample.tables import DistributionSample
 
 
 def distribution_sample(model, ids, *, prompt=2, top=3, problem_id="d"):

@@ -96,7 +96,7 @@ def test_importing_the_package_is_quick_and_loads_no_torch():
 
 def test_what_needs_no_tensors_loads_no_torch():
     code = (
-        "import sys, dph.cli, dph.cli.request, dph.recipe, dph._base.files, dph.tasks.verifiers,"
+        "import sys, dph.cli, dph.cli.options, dph.recipe, dph._base.files, dph.tasks.verifiers,"
         "dph.tasks.problems; print('torch' in sys.modules)"
     )
     output = subprocess.run(

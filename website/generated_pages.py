@@ -21,7 +21,7 @@ from table_bars import without_backslashes
 from typer.main import get_command
 
 from dph.cli.app import app
-from dph.cli.display.recipe_keys import Key, all_keys
+from dph.cli.display.recipe_plan import Key, all_keys
 
 PACKAGES = (
     "dph",

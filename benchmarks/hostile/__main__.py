@@ -16,7 +16,7 @@ from dph.lab.study.planner import Planner
 from dph.lab.study.results import Results
 from dph.lab.study.rows import read_rows
 from dph.lab.study.rule_lock import current_lock, locked_choices
-from dph.lab.study.study_file import load_study
+from dph.lab.study.settings import load_study
 from dph.results.charts.saved_figure import save_figure
 from dph.results.charts.text_table import markdown
 

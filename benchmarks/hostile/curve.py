@@ -13,11 +13,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dph.lab.study.results import Estimate, Results, mean_over_seeds
-from dph.lab.study.row_files import OF_VOTES
-from dph.lab.study.study_file import Study
+from dph.lab.study.rows import OF_VOTES
+from dph.lab.study.settings import Study
 from dph.lab.worlds.correlations import CORRELATIONS
-from dph.results.charts.cells import Number, percent_number
-from dph.results.charts.panel_grid import panel_grid
+from dph.results.charts.tables import Number, percent_number
+from dph.results.charts.panels import panel_grid
 from dph.results.charts.panels import title
 from dph.results.charts.text_table import Table
 

@@ -18,7 +18,7 @@ from tokenizers import (
 )
 from transformers import PreTrainedTokenizerFast
 
-from dph.lab.worlds.word_tokenizer import SPECIAL, UNKNOWN, with_special_tokens
+from dph.lab.worlds.small_model import SPECIAL, UNKNOWN, with_special_tokens
 
 OPEN, CLOSE = "<'", "'>"
 """The quotes of a text in a query; decoding takes the blanks off on their inner side."""

@@ -19,7 +19,7 @@ from benchmarks.speed.world import (
     reward,
 )
 from dph.loss.objectives import make_objective
-from dph.model.forward.scoring import score_completions
+from dph.model.forward.logprobs import score_completions
 from dph.model.forward.sharing import Sharing
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.graded import GradedSampler
@@ -27,9 +27,9 @@ from dph.model.sampler.torch.sampler import TorchSampler
 from dph.recipe import ObjectiveSettings, TrainingSettings
 from dph.recipe.stores import StoreSettings
 from dph.records import Completion, Outcome, Problem, Verdict
-from dph.runs.presample.distributions import DistributionSample
+from dph.runs.presample.tables import DistributionSample
 from dph.runs.presample.pool import RehearsalSample
-from dph.runs.presample.stores.next_tokens import Wanted, kept_distributions
+from dph.runs.presample.stores.making import Wanted, kept_distributions
 from dph.runs.train.collect import Collected, collect
 from dph.runs.train.optimizer import make_optimizer
 from dph.runs.train.order import Position

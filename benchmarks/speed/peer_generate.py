@@ -8,7 +8,7 @@ from torch import Tensor
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerFast
 
 from benchmarks.speed.world import PAD, World
-from dph.model.modes import autocast
+from dph.model.loading import autocast
 
 
 class Generate:

@@ -19,7 +19,7 @@ from benchmarks.speed.runs import Row, Run
 from benchmarks.speed.shapes import PRESAMPLING
 from benchmarks.speed.timing import interleaved
 from benchmarks.speed.world import PAD, World, build_model, build_tokenizer, make_prompts, reward
-from dph.model.modes import autocast
+from dph.model.loading import autocast
 from dph.records import Problem
 from dph.runs.presample.manifest import Rule, Source
 from dph.runs.presample.presample import ReferenceForward, presample

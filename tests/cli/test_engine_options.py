@@ -2,7 +2,7 @@
 
 import pytest
 
-from dph.cli.engine_options import engine_overrides, require_engine_of_options
+from dph.cli.run import engine_overrides, require_engine_of_options
 
 
 def test_an_option_is_the_setting_that_it_stands_for():

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from dph.cli.failure import exit_code
+from dph.cli.options import exit_code
 from dph.errors import (
     CheckpointError,
     DataError,

@@ -50,7 +50,7 @@ def test_without_the_extra_it_says_what_to_install(dph, runs, monkeypatch, tmp_p
     def missing(name):
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr("dph.results.report.vega_scripts.version", missing)
+    monkeypatch.setattr("dph.results.report.page.version", missing)
     code, _, err = dph("report", runs, "--out", tmp_path / "page.html")
     assert code == 2
     assert "pip install 'dph-rl[report]'" in err

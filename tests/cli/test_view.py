@@ -75,7 +75,7 @@ def test_without_the_extra_it_says_what_to_install(dph, runs, monkeypatch):
         if name == "starlette":
             raise PackageNotFoundError(name)
 
-    monkeypatch.setattr("dph.results.report.vega_scripts.version", missing)
+    monkeypatch.setattr("dph.results.report.page.version", missing)
     code, _, err = dph("view", runs)
     assert code == 2
     assert "starlette is missing: pip install 'dph-rl[report]'" in err

@@ -2,7 +2,7 @@ import hashlib
 
 import pytest
 
-from dph.corpus.content import ContentDigest
+from dph.corpus.documents import ContentDigest
 from dph.corpus.documents import FIELDS, Document, position
 from dph.errors import DataError
 from small_corpora import numbered

@@ -1,6 +1,6 @@
 import pytest
 
-from dph.corpus.extra import FINDING, READING, require
+from dph.corpus.stage import FINDING, READING, require
 from dph.errors import SettingsError
 
 

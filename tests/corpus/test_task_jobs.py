@@ -15,11 +15,11 @@ from dph.corpus.dedup.run import dedup
 from dph.corpus.ingest.run import ingest
 from dph.corpus.ingest.sources import plan
 from dph.corpus.mix.run import mix
-from dph.corpus.mix.shares import Mixture
+from dph.corpus.mix.run import Mixture
 from dph.corpus.stage import StageSpec
 from dph.corpus.stage_run import run_stage
-from dph.corpus.task import Notes
-from dph.corpus.task_jobs import do_task
+from dph.corpus.tasks import Notes
+from dph.corpus.tasks import do_task
 from dph.corpus.tasks import run_tasks
 from dph.errors import StageError
 from fake_ray import FakeRay

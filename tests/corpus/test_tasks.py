@@ -1,7 +1,7 @@
 import pytest
 
 from dph._base.files import sha256
-from dph.corpus.task import Notes, Task
+from dph.corpus.tasks import Notes, Task
 from dph.corpus.tasks import run_tasks
 from dph.errors import StageError
 

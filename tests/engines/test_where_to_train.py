@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import get_args
 
-from dph.recipe.adapter import AdapterSettings
+from dph.recipe.model import AdapterSettings
 
 ROOT = Path(__file__).parents[2]
 

@@ -15,8 +15,8 @@ from benchmarks.hostile.__main__ import main
 from benchmarks.hostile.curve import pairs_of, points_of, sentences
 from dph.lab.study.planner import Planner
 from dph.lab.study.results import Results
-from dph.lab.study.row_files import RowFile, Score, write_row_file
-from dph.lab.study.study_file import load_study
+from dph.lab.study.rows import RowFile, Score, write_row_file
+from dph.lab.study.settings import load_study
 from dph.lab.worlds.correlations import CORRELATIONS
 
 ROOT = Path(dph.__file__).parents[2]

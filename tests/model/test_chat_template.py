@@ -1,7 +1,7 @@
 import pytest
 
 from dph.errors import ModelError, SettingsError
-from dph.model.chat_template import chat_text, set_template_variables, wants_chat
+from dph.model.prompts import chat_text, set_template_variables, wants_chat
 from dph.model.fingerprint import tokenizer_fingerprint
 from dph.model.loading import load_tokenizer
 from dph.model.prompts import encode_prompt

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from dph.errors import SettingsError
-from dph.model.modes import autocast, evaluating
+from dph.model.loading import autocast, evaluating
 
 
 def test_every_module_is_in_its_own_mode_again_afterwards():

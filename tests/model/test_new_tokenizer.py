@@ -4,7 +4,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from dph.model.new_tokenizer import new_tokenizer
+from dph.model.loading import new_tokenizer
 
 WORDS = {"<p>": 0, "<b>": 1, "<e>": 2, "<u>": 3, "one": 4, "two": 5}
 

@@ -2,7 +2,7 @@ import pytest
 import transformers as tf
 
 from dph.errors import ModelError
-from dph.model.usable import require_usable
+from dph.model.loading import require_usable
 from tiny_models import FAMILIES, MORE_FAMILIES
 
 REFUSED = {

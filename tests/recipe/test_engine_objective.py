@@ -6,7 +6,7 @@ import pytest
 
 from dph.errors import SettingsError
 from dph.recipe import resolve_recipe
-from dph.recipe.engine_objective import engine_objective
+from dph.recipe.engine_stores import engine_objective
 
 REST = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}}
 

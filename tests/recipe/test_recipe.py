@@ -13,8 +13,8 @@ from dph.recipe import (
     save_recipe,
 )
 from dph.recipe.keys import known_keys
-from dph.recipe.names_elsewhere import NAMES_ELSEWHERE
-from dph.recipe.objective_shorthand import SHORTHAND
+from dph.recipe.keys import NAMES_ELSEWHERE
+from dph.recipe.objective import SHORTHAND
 
 TEXT = """
 method = "dph_js"

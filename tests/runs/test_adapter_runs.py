@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dph.errors import ModelError, SettingsError
-from dph.model.forward.scoring import score_completions
+from dph.model.forward.logprobs import score_completions
 from dph.model.loading import load_model
 from dph.model.policies import load_policy
 from dph.runs.evaluation_stage import evaluate_stage

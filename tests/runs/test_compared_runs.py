@@ -2,7 +2,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph.errors import DataError
-from dph.runs.compared_runs import compared_runs
+from dph.runs.found_runs import compared_runs
 from dph.runs.evaluate.samples_file import write_samples
 from report_runs import make_runs
 

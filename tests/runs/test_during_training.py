@@ -9,9 +9,9 @@ from dph.errors import CheckpointError
 from dph.records import Problem
 from dph.runs.during_training import some_problems
 from dph.runs.ends import ends_of
-from dph.runs.evaluate.problems_file import read_kept_problems
+from dph.runs.evaluate.document import read_kept_problems
 from dph.runs.evaluate.progress_file import measured_steps, read_progress_file
-from dph.runs.evaluate.tokens_file import read_token_details
+from dph.runs.evaluate.samples_file import read_token_details
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.pipeline import run_stages
 from dph.runs.progress import Silent

@@ -5,8 +5,8 @@ from typing import get_args
 import pytest
 
 from dph.recipe import resolve_recipe
-from dph.recipe.choices import Engine
-from dph.runs.consolidation_stage import consolidation_recipe
+from dph.recipe.section import Engine
+from dph.runs.pipeline import consolidation_recipe
 from dph.runs.engines import stages_of
 
 MODEL = {"model": {"path": "m"}, "data": {"train": "p.jsonl"}}

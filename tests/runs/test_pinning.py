@@ -1,5 +1,5 @@
 from dph.recipe import load_recipe, resolve_recipe
-from dph.runs.pinning import pin
+from dph.runs.presampling_stage import pin
 
 
 def recipe_of(train, revision=None):

@@ -19,7 +19,7 @@ from dph.runs.workbench import open_workbench
 HOLD = """
 import sys
 from pathlib import Path
-from dph.runs.presample.lock import only_pool_writer
+from dph.runs.presample.pool import only_pool_writer
 with only_pool_writer(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.readline()

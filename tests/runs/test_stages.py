@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph.errors import CheckpointError, PoolError, SettingsError
-from dph.runs import tracked_evaluation
+from dph.runs import evaluation_stage as tracked_evaluation
 from dph.runs.evaluate.samples_file import samples_digest
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.layout import pool_directory, run_directory

@@ -3,7 +3,7 @@
 import io
 from contextlib import contextmanager
 
-from dph.runs.told_progress import ShownProgress, ToldProgress
+from dph.runs.progress import ShownProgress, ToldProgress
 
 
 class Noted:

@@ -12,7 +12,7 @@ import pytest
 import fake_vllm
 from dph._base.files.parts import TableParts
 from dph.errors import SettingsError
-from dph.model.forward.scoring import score_completions
+from dph.model.forward.logprobs import score_completions
 from dph.recipe import VLLMSettings, resolve_recipe
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.pipeline import run_stages

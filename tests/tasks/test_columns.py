@@ -3,7 +3,7 @@ import json
 import pytest
 
 from dph.errors import DataError
-from dph.tasks.columns import renamed
+from dph.tasks.problems import renamed
 from dph.tasks.problems import load_problems, malformed_rows
 
 

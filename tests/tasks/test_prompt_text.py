@@ -1,5 +1,5 @@
 from dph.records import Problem
-from dph.tasks.prompt_text import prompt_text
+from dph.tasks.problems import prompt_text
 
 
 def test_a_text_is_itself_and_a_chat_is_told_by_its_roles():

@@ -11,28 +11,28 @@ from dph import __version__
 from dph.cli.base import base, sft
 from dph.cli.compare import compare
 from dph.cli.consolidate import consolidate
-from dph.cli.convert import convert
+from dph.cli.tasks import convert
 from dph.cli.corpus.app import corpus_app
-from dph.cli.diagnose import diagnose
+from dph.cli.compare import diagnose
 from dph.cli.doctor import doctor
 from dph.cli.evaluate import evaluate
-from dph.cli.export import export
-from dph.cli.failure import INTERRUPTED, exit_code, say_interrupted
-from dph.cli.figure import figure, table
+from dph.cli.evaluate import export
+from dph.cli.options import INTERRUPTED, exit_code, say_interrupted
+from dph.cli.report import figure, table
 from dph.cli.grade import grade_app
-from dph.cli.interpolate import interpolate
-from dph.cli.passk import passk
-from dph.cli.presample import presample
+from dph.cli.evaluate import interpolate
+from dph.cli.compare import passk
+from dph.cli.run import presample
 from dph.cli.publish import card, push
-from dph.cli.quickstart import quickstart
+from dph.cli.study import quickstart
 from dph.cli.recipe import recipe_app
 from dph.cli.report import report
 from dph.cli.run import run
 from dph.cli.show import show
 from dph.cli.study import study
 from dph.cli.tasks import tasks_app
-from dph.cli.train import train
-from dph.cli.view import view
+from dph.cli.run import train
+from dph.cli.report import view
 
 app = typer.Typer(
     name="dph",

@@ -58,8 +58,8 @@ def _prepared(
     path: Path, kind: str, overrides: list[str] | None, out: Path | None
 ) -> tuple["LMRecipe", Path]:
     """The recipe, checked, and the directory."""
-    from dph.cli.display.quiet import quiet_libraries
-    from dph.cli.request import require_writable
+    from dph.cli.display.output import quiet_libraries
+    from dph.cli.options import require_writable
     from dph.errors import SettingsError
     from dph.lab.base.recipes import load_lm_recipe
 

@@ -2,10 +2,185 @@
 
 from pathlib import Path
 from typing import Annotated
-
 import typer
-
+from dph.cli.options import ROW_FILES, JsonOption
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+import typer
+from dph.cli.options import JsonOption, OlderSetOption, SetNamesOption, renamed_set
+from pathlib import Path
+from typing import Annotated
+import typer
 from dph.cli.options import JsonOption
+
+if TYPE_CHECKING:
+    from dph.results.diagnosis import Diagnosis
+
+
+# ``dph passk``: Pass@k of any file of graded samples.
+
+def passk(
+    source: Annotated[
+        Path,
+        typer.Option(
+            "--input", metavar="FILE", help=f"problem_id and reward in each row: {ROW_FILES}."
+        ),
+    ],
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against", metavar="FILE", help="Base model's file: paired differences to it."
+        ),
+    ] = None,
+    ks: Annotated[
+        list[int] | None,
+        typer.Option(
+            "-k",
+            "--k",
+            min=1,
+            metavar="K",
+            help="k of Pass@k; may be repeated [default: 1, 2, 4 ...].",
+        ),
+    ] = None,
+    retention_k: Annotated[
+        int, typer.Option(min=1, metavar="K", help="Samples of a draw for keep and explore.")
+    ] = 8,
+    set_name: Annotated[
+        str | None, typer.Option("--set-name", metavar="NAME", help="Only rows of this set.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the bootstrap.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Mean and unbiased Pass@k of graded samples, with 95% intervals over problems.
+
+    A sample is correct if its outcome is CORRECT or, in a file without outcomes, its reward is 1.
+    """
+    from dph.cli.display.output import json_text, table_text
+    from dph.cli.display.comparison import passk_json, passk_table
+    from dph.runs.evaluate.rewards_file import read_rewards
+    from dph.runs.evaluate.rewards_file import summarize_rewards
+
+    rewards = read_rewards(source, set_name=set_name)
+    others = None if against is None else read_rewards(against, set_name=set_name)
+    summary = summarize_rewards(rewards, others, ks=ks, retention_k=retention_k, seed=seed)
+    if as_json:
+        typer.echo(json_text(passk_json(summary, source, against)))
+    else:
+        typer.echo(table_text(passk_table(summary, source, against, retention_k)))
+
+
+# ``dph diagnose``: what a run lost against its initial policy, and where it went.
+
+RunArgument = Annotated[
+    Path, typer.Argument(metavar="RUN", help="Run directory, evaluated, or a directory of runs.")
+]
+AgainstOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--against",
+        metavar="RUN_OR_EVALUATION",
+        help="Compare with this run or evaluation [default: the run's initial policy].",
+    ),
+]
+KOption = Annotated[
+    list[int] | None,
+    typer.Option(
+        "-k", min=1, metavar="K", help="k of Pass@k; may be repeated [default: 8, 16, 32]."
+    ),
+]
+FdrOption = Annotated[
+    float,
+    typer.Option(
+        "--fdr",
+        metavar="RATE",
+        help="Chance that two draws of one model are told apart in anything.",
+    ),
+]
+DiedOption = Annotated[
+    float,
+    typer.Option(
+        "--died", metavar="PART", help="A style died when at most this part of its share is left."
+    ),
+]
+ListedOption = Annotated[
+    int,
+    typer.Option(min=0, metavar="N", help="List at most N lost and N gained problems a set."),
+]
+
+
+def diagnose(
+    run: RunArgument,
+    against: AgainstOption = None,
+    set_names: SetNamesOption = None,
+    older_set: OlderSetOption = None,
+    ks: KOption = None,
+    fdr: FdrOption = 0.05,
+    died: DiedOption = 0.1,
+    problems: ListedOption = 10,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the intervals.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Say which problems and ways of answering a run lost, and what its log says about it.
+
+    A problem is lost or gained when two draws of one model would not show as much;
+    docs/diagnosis.md says what is tested and what is not. --json has every problem and every
+    number.
+    """
+    from dph.cli.display.diagnosis import diagnosis_text
+    from dph.cli.display.output import terminal_width
+    from dph.results.diagnosis import diagnose as diagnose_run
+    from dph.runs.found_runs import holds_runs
+
+    sets = renamed_set(older_set, set_names, now="--set-name") or ()
+
+    def diagnosed(path: Path) -> "Diagnosis":
+        return diagnose_run(path, against, sets=sets, ks=ks, fdr=fdr, died=died, seed=seed)
+
+    several = holds_runs(run)
+    found, notes = _of_each(run, diagnosed) if several else ([diagnosed(run)], [])
+    for note in notes:
+        typer.echo(note, err=True)
+    if as_json:
+        typer.echo(_json(found, notes, several=several))
+    else:
+        width = terminal_width()
+        pages = (diagnosis_text(one, most=problems, width=width) for one in found)
+        typer.echo("\n\n".join(pages))
+
+
+def _of_each(
+    place: Path, diagnosed: Callable[[Path], "Diagnosis"]
+) -> tuple[list["Diagnosis"], list[str]]:
+    """The diagnoses of the runs in a directory, and why others have none.
+
+    Raises:
+        DataError: there is no run, or none that can be diagnosed.
+    """
+    from dph.errors import DataError
+    from dph.runs.found_runs import runs_at
+
+    found, notes = [], []
+    for path in runs_at([place]):
+        try:
+            found.append(diagnosed(path))
+        except DataError as error:  # the other runs can be told of without it
+            notes.append(str(error))
+    if not found:
+        raise DataError("; ".join(notes))
+    return found, notes
+
+
+def _json(found: Sequence["Diagnosis"], notes: Sequence[str], *, several: bool) -> str:
+    """The document of one run, or those of a directory."""
+    from dph.cli.display.output import json_text
+    from dph.results.diagnosis import diagnosis_document
+
+    documents = [diagnosis_document(one) for one in found]
+    if not several:
+        return json_text(documents[0])
+    return json_text({"schema": 1, "diagnoses": documents, "notes": notes})
+
 
 RunsArgument = Annotated[
     list[Path],
@@ -18,12 +193,6 @@ RunsArgument = Annotated[
 SetNameOption = Annotated[
     list[str] | None,
     typer.Option("--set-name", metavar="NAME", help="Only this set; may be repeated."),
-]
-KOption = Annotated[
-    list[int] | None,
-    typer.Option(
-        "-k", min=1, metavar="K", help="k of Pass@k; may be repeated [default: 8, 16, 32]."
-    ),
 ]
 
 
@@ -56,8 +225,8 @@ def compare(
     """
     from dph.cli.display.comparison import comparison_json, comparison_text
     from dph.cli.display.output import json_text
-    from dph.results.charts.run_labels import run_labels
-    from dph.runs.compared_runs import compared_runs
+    from dph.results.charts.palette import run_labels
+    from dph.runs.found_runs import compared_runs
     from dph.runs.evaluate.comparison import compare as compare_scores
     from dph.runs.evaluate.evaluated_runs import default_ks, read_runs, runs_on_sets
 

@@ -66,9 +66,9 @@ def consolidate(
     from dph.cli.display.forecast import forecast_text
     from dph.cli.display.output import json_text
     from dph.cli.display.progress import open_progress
-    from dph.cli.display.quiet import quiet_libraries
-    from dph.cli.request import require_writable
-    from dph.cli.train import end_interrupted
+    from dph.cli.display.output import quiet_libraries
+    from dph.cli.options import require_writable
+    from dph.cli.run import end_interrupted
     from dph.recipe.consolidating import consolidating_recipe
     from dph.runs.consolidation_source import consolidation_source
 
@@ -79,7 +79,7 @@ def consolidate(
     require_writable(directory)
     quiet_libraries()
     from dph.runs.consolidating import consolidate_stage, consolidation_forecast
-    from dph.runs.consolidation_stage import consolidation_recipe
+    from dph.runs.pipeline import consolidation_recipe
     from dph.runs.set_problems import SetProblems
     from dph.runs.workbench import open_workbench
 
@@ -120,7 +120,7 @@ def _result(
     """What the run left and what it cost."""
     from dph.cli.display.output import json_text
     from dph.cli.run import result_json, result_texts
-    from dph.results.charts.cost_words import cost_document, cost_words
+    from dph.results.charts.tables import cost_document, cost_words
     from dph.runs.stage_costs import run_cost
 
     cost = cost_document(run_cost(directory, recipe))

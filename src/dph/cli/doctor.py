@@ -22,11 +22,11 @@ def doctor(
     named, and what every run needs (own) without names. 2 is for a name that is no part. smollm2 is
     a real language model: named, its files are read and it has to continue a sentence.
     """
-    from dph.cli.display.installed import OWN, PARTS, Part, parts
+    from dph.cli.display.machine import OWN, PARTS, Part, parts
     from dph.cli.display.machine import machine, machine_line
     from dph.cli.display.output import json_text
-    from dph.cli.display.smollm2 import NAME, RealModel, real_model
-    from dph.cli.failure import FAILED
+    from dph.cli.display.machine import NAME, RealModel, real_model
+    from dph.cli.options import FAILED
     from dph.cli.options import one_of
 
     wanted = [one_of(name, (*PARTS, NAME)) for name in names or [OWN]]

@@ -10,7 +10,7 @@ from dph.cli.grade_math import grade_math
 from dph.cli.grade_options import (
     ReplaceOption,
     ResumeOption,
-    TimeoutOption,
+    AnswerTimeoutOption,
 )
 from dph.cli.grade_sql import grade_sql
 from dph.cli.options import ROW_FILES, JsonOption, WorkersOption
@@ -50,7 +50,7 @@ def grade(
     target: TargetOption = None,
     verifier: VerifierOption = None,
     workers: WorkersOption = None,
-    timeout: TimeoutOption = 5.0,
+    timeout: AnswerTimeoutOption = 5.0,
     resume: ResumeOption = False,
     replace: ReplaceOption = False,
     as_json: JsonOption = False,

@@ -8,8 +8,8 @@ import typer
 from dph.cli.grade_options import (
     ReplaceOption,
     ResumeOption,
-    SourceOption,
-    TargetOption,
+    AnswersOption,
+    VerdictsOption,
 )
 from dph.cli.options import ROW_FILES, JsonOption, WorkersOption
 
@@ -35,8 +35,8 @@ MemoryOption = Annotated[
 
 
 def grade_code(
-    source: SourceOption,
-    target: TargetOption,
+    source: AnswersOption,
+    target: VerdictsOption,
     problems: ProblemsOption = None,
     workers: WorkersOption = None,
     timeout: TimeoutOption = 5.0,

@@ -7,9 +7,9 @@ import typer
 from dph.cli.grade_options import (
     ReplaceOption,
     ResumeOption,
-    SourceOption,
-    TargetOption,
-    TimeoutOption,
+    AnswersOption,
+    VerdictsOption,
+    AnswerTimeoutOption,
 )
 from dph.cli.options import JsonOption, WorkersOption
 
@@ -46,13 +46,13 @@ ExpressionOption = Annotated[
 
 
 def grade_math(
-    source: SourceOption,
-    target: TargetOption,
+    source: AnswersOption,
+    target: VerdictsOption,
     verifier: VerifierOption = "math",
     phrases: PhraseOption = None,
     any_expression: ExpressionOption = True,
     workers: WorkersOption = None,
-    timeout: TimeoutOption = 5.0,
+    timeout: AnswerTimeoutOption = 5.0,
     resume: ResumeOption = False,
     replace: ReplaceOption = False,
     as_json: JsonOption = False,

@@ -7,10 +7,10 @@ import typer
 
 from dph.cli.options import ROW_FILES
 
-SourceOption = Annotated[
+AnswersOption = Annotated[
     Path, typer.Option("--input", metavar="FILE", help=f"Answers: {ROW_FILES}.")
 ]
-TargetOption = Annotated[
+VerdictsOption = Annotated[
     Path,
     typer.Option(
         "--out",
@@ -18,7 +18,7 @@ TargetOption = Annotated[
         help=f"The rows with reward, outcome, reason, seconds added: {ROW_FILES}.",
     ),
 ]
-TimeoutOption = Annotated[
+AnswerTimeoutOption = Annotated[
     float, typer.Option("--timeout", metavar="S", help="Seconds that one answer may take.")
 ]
 ReplaceOption = Annotated[

@@ -8,9 +8,9 @@ import typer
 from dph.cli.grade_options import (
     ReplaceOption,
     ResumeOption,
-    SourceOption,
-    TargetOption,
-    TimeoutOption,
+    AnswersOption,
+    VerdictsOption,
+    AnswerTimeoutOption,
 )
 from dph.cli.options import JsonOption, WorkersOption, one_of
 
@@ -39,12 +39,12 @@ RuleOption = Annotated[
 
 
 def grade_sql(
-    source: SourceOption,
+    source: AnswersOption,
     databases: DatabasesOption,
-    target: TargetOption,
+    target: VerdictsOption,
     rule: RuleOption = "bird",
     workers: WorkersOption = None,
-    timeout: TimeoutOption = 5.0,
+    timeout: AnswerTimeoutOption = 5.0,
     resume: ResumeOption = False,
     replace: ReplaceOption = False,
     as_json: JsonOption = False,

@@ -8,7 +8,7 @@ import typer
 from dph.cli.options import JsonOption
 
 if TYPE_CHECKING:
-    from dph.results.publish.finished_run import FinishedRun
+    from dph.results.publish.card import FinishedRun
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, trained.")]
 
@@ -23,7 +23,7 @@ def card(
 ) -> None:
     """Write a run's model card: method, recipe, what was measured, and hashes. Nothing is sent."""
     from dph.cli.display.output import json_text
-    from dph.cli.display.quiet import quiet_libraries
+    from dph.cli.display.output import quiet_libraries
 
     finished = _finished(run)
     quiet_libraries()
@@ -47,7 +47,7 @@ def push(
     says who you are.
     """
     from dph.cli.display.output import json_text
-    from dph.cli.display.quiet import quiet_libraries
+    from dph.cli.display.output import quiet_libraries
 
     finished = _finished(run)
     quiet_libraries()
@@ -60,7 +60,7 @@ def push(
 
 def _finished(place: Path) -> "FinishedRun":
     """The run, and a word where its card cannot set it beside what it began with."""
-    from dph.results.publish.finished_run import read_finished_run
+    from dph.results.publish.card import read_finished_run
     from dph.runs.found_runs import the_run
 
     run = read_finished_run(the_run(place))

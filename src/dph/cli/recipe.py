@@ -8,7 +8,7 @@ import typer
 from dph.cli.options import JsonOption, RecipeArgument, SetOption
 
 if TYPE_CHECKING:
-    from dph.runs.preflight.findings import Findings
+    from dph.runs.preflight.data import Findings
 
 recipe_app = typer.Typer(
     name="recipe",
@@ -36,8 +36,8 @@ def check(
 
     All that the recipe names is opened, but for the weights. What is not there yet is a note.
     """
-    from dph.cli.display.memory import memory_lines
-    from dph.cli.failure import BAD_INPUT, say_errors
+    from dph.cli.display.machine import memory_lines
+    from dph.cli.options import BAD_INPUT, say_errors
 
     described, plan, found = _looked_at(recipe, overrides or [], memory)
     say_errors(found.errors)
@@ -90,14 +90,14 @@ def _cookbook(recipe: Path, overrides: list[str]) -> tuple[list[str], "Findings"
     """The stages of a cookbook; those without a table do nothing."""
     from dph.lab.cookbook.settings import load_cookbook
     from dph.lab.cookbook.stages import STAGES
-    from dph.runs.preflight.findings import Findings
+    from dph.runs.preflight.data import Findings
 
     load_cookbook(recipe, overrides)
     return [f"{stage.name}: {stage.summary}" for stage in STAGES], Findings()
 
 
 def _print_json(recipe: Path, plan: list[str], found: "Findings") -> None:
-    from dph.cli.display.memory import memory_json
+    from dph.cli.display.machine import memory_json
     from dph.cli.display.output import json_text
 
     content = {
@@ -122,7 +122,7 @@ def show(
 ) -> None:
     """List every key: its value, where it differs from the default, and its meaning."""
     from dph.cli.display.output import json_text
-    from dph.cli.display.recipe_keys import all_keys, keys_of
+    from dph.cli.display.recipe_plan import all_keys, keys_of
     from dph.errors import SettingsError
     from dph.lab.base.recipes import recipe_kind
     from dph.recipe import load_recipe

@@ -2,10 +2,236 @@
 
 from pathlib import Path
 from typing import Annotated
-
 import typer
-
+from pathlib import Path
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+import typer
+from dph.cli.options import JsonOption, SetNamesOption
+from pathlib import Path
+from typing import Annotated
+import typer
 from dph.cli.options import JsonOption
+
+
+# ``dph view``: the report's page served from run directories, as they grow.
+
+def view(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN...", help="Run directories, or a directory of runs."),
+    ],
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0 takes a free one.")
+    ] = 8391,
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST",
+            help="Address to listen on; others than this machine's own "
+            "ask for a token, which is printed.",
+        ),
+    ] = "127.0.0.1",
+    name: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A name of this machine to answer to, besides its own."),
+    ] = None,
+    token: Annotated[
+        bool, typer.Option("--token", help="Ask for a token on 127.0.0.1 too.")
+    ] = False,
+    title: Annotated[str, typer.Option(metavar="TEXT", help="What the page is called.")] = (
+        "dph view"
+    ),
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the intervals.")] = 0,
+) -> None:
+    """Serve the report's page of runs that are large or still going, to a browser.
+
+    It follows metrics.jsonl and progress.parquet as they grow, and reads nothing but the run
+    directories. Ctrl-C ends it.
+    """
+    from dph.results.report.page import SERVER, require_charts
+
+    require_charts(*SERVER)
+    from dph.results.view.app import access_for
+    from dph.results.view.served_runs import ServedRuns
+    from dph.results.view.app import serve
+
+    access = access_for(host, name or (), ask=token)
+    served = ServedRuns(runs, title=title, seed=seed)
+    count = len(served.snapshot.runs)
+    typer.echo(f"{count} models, {served.snapshot.answers:,} answers", err=True)
+    serve(served, access, port=port, on_ready=lambda address: typer.echo(f"view: {address}"))
+
+
+# The file that ``--out`` names, before anything is computed for it.
+
+def require_out_file(out: Path) -> None:
+    """Refuse a file that could not be written.
+
+    Raises:
+        DataError: it is a directory, or its directory is missing or cannot be written.
+    """
+    from dph.cli.options import require_writable
+    from dph.errors import DataError
+
+    if out.is_dir():
+        raise DataError(f"--out names a directory, {out}; it is the file to write")
+    if not out.absolute().parent.is_dir():
+        raise DataError(f"there is no directory {out.absolute().parent} to write {out.name} into")
+    require_writable(out.absolute().parent)
+
+
+# ``dph figure`` and ``dph table``: what the paper shows, of run directories.
+
+class FigureKind(StrEnum):
+    """The paper's figures."""
+
+    STYLES = "styles"
+    PASS_AT_K = "pass-at-k"
+    RETENTION = "retention"
+    ETA = "eta"
+    PROGRESS = "progress"
+
+
+class PaperTable(StrEnum):
+    """The paper's tables."""
+
+    SCORES = "scores"
+    ELSEWHERE = "elsewhere"
+    RETENTION = "retention"
+    ETA = "eta"
+
+
+class TableFormat(StrEnum):
+    """How a table is written."""
+
+    MD = "md"
+    LATEX = "latex"
+    CSV = "csv"
+
+
+RunsArgument = Annotated[
+    list[Path],
+    typer.Argument(metavar="RUN...", help="Run directories, or a directory of runs."),
+]
+BootstrapOption = Annotated[
+    int, typer.Option("--seed", min=0, metavar="N", help="Seed of the bootstrap.")
+]
+ApartOption = Annotated[
+    bool,
+    typer.Option("--apart", help="Keep runs apart that differ in their seed alone."),
+]
+
+
+def figure(
+    kind: Annotated[
+        FigureKind,
+        typer.Argument(
+            help="styles (Figure 2), pass-at-k (3), retention (4), progress (5: Pass@8 over the "
+            "steps of training), eta (what a method's strength does)."
+        ),
+    ],
+    runs: RunsArgument,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="The .pdf, .png or .svg to write.")
+    ],
+    set_names: SetNamesOption = None,
+    k: Annotated[
+        int | None,
+        typer.Option(
+            "-k",
+            min=1,
+            metavar="K",
+            help="pass-at-k: the largest k; retention: samples of a draw; eta, progress: k of "
+            "Pass@k.",
+            show_default="the usual",
+        ),
+    ] = None,
+    apart: ApartOption = False,
+    seed: BootstrapOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Draw a figure of the paper from run directories, a panel a set, with 95% intervals.
+
+    Runs that differ in their seed alone are one method, with intervals over seeds.
+    """
+    from dph.cli.display.output import json_text
+    from dph.results.charts.picture_file import require_picture
+
+    require_picture(out)
+    require_out_file(out)
+    from dph.results.figure import Asked, save_paper_figure
+
+    asked = Asked(places=runs, sets=set_names or (), k=k, seed=seed, apart=apart)
+    drawing = save_paper_figure(kind.value, asked, out)
+    if as_json:
+        document = {"schema": 1, "kind": kind.value, "figure": str(out)}
+        typer.echo(
+            json_text(document | {"shown": list(drawing.shown), "notes": list(drawing.notes)})
+        )
+        return
+    for note in drawing.notes:
+        typer.echo(note, err=True)
+    typer.echo(f"figure: {out}, of {', '.join(drawing.shown)}")
+
+
+def table(
+    kind: Annotated[
+        PaperTable,
+        typer.Argument(
+            help="scores (Tables 1, 3, 4), elsewhere (2: tasks that were not trained), retention "
+            "(what was kept and gained), eta (8: scores over a method's strength)."
+        ),
+    ],
+    runs: RunsArgument,
+    form: Annotated[
+        TableFormat, typer.Option("--format", help="How it is written.")
+    ] = TableFormat.MD,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Write it here [default: to the terminal]."),
+    ] = None,
+    set_names: SetNamesOption = None,
+    ks: Annotated[
+        list[int] | None,
+        typer.Option(
+            "-k",
+            min=1,
+            metavar="K",
+            help="k of Pass@k; may be repeated [default: 8, 16]. retention: samples of a draw.",
+        ),
+    ] = None,
+    apart: ApartOption = False,
+    seed: BootstrapOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a table of the paper from run directories, with 95% intervals.
+
+    Runs that differ in their seed alone are one method, with intervals over seeds.
+    """
+    from dph._base.files import write_text
+    from dph.cli.display.output import json_text
+    from dph.results.charts.text_table import FORMATS
+
+    if out is not None:
+        require_out_file(out)
+    from dph.results.figure import Asked, paper_table
+
+    asked = Asked(places=runs, sets=set_names or (), seed=seed, apart=apart)
+    made = paper_table(kind.value, asked, ks)
+    _, write = FORMATS[form.value]
+    if out is not None:
+        write_text(out, write(made))
+    if as_json:
+        rows = [dict(zip(made.columns, map(str, row), strict=True)) for row in made.rows]
+        document = {"schema": 1, "kind": kind.value, "table": None if out is None else str(out)}
+        typer.echo(json_text(document | {"rows": rows, "note": made.note}))
+    elif out is None:
+        typer.echo(write(made), nl=False)
+    else:
+        typer.echo(f"table: {out}")
+
 
 _LARGE = 50_000_000
 """Bytes from which on a browser takes seconds to open a file."""
@@ -47,9 +273,8 @@ def report(
     side. What a run began with is put beside it.
     """
     from dph.cli.display.output import json_text
-    from dph.cli.out_file import require_out_file
     from dph.results.report import Limits, read_report, write_report
-    from dph.results.report.vega_scripts import require_charts
+    from dph.results.report.page import require_charts
 
     require_out_file(out)
     require_charts()

@@ -1,19 +1,23 @@
 """``dph run``: all stages of a recipe."""
 
 from typing import TYPE_CHECKING, Any
-
 import typer
-
-from dph.cli.engine_options import (
-    AddressOption,
-    DryRunOption,
-    EngineOption,
-    GpusOption,
-    NodesOption,
-    ProcessesOption,
-    engine_overrides,
-    require_engine_of_options,
+from dph.cli.options import (
+    AcceptVerifierOption,
+    JsonOption,
+    OutOption,
+    RecipeArgument,
+    SeedOption,
+    SetOption,
 )
+import typer
+from dph.cli.options import JsonOption, OutOption, RecipeArgument, SeedOption, SetOption
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Annotated
+import typer
+from typing import TYPE_CHECKING, Any
+import typer
 from dph.cli.options import (
     AcceptVerifierOption,
     JsonOption,
@@ -24,8 +28,173 @@ from dph.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from dph.cli.request import Request
+    from dph.runs.train.loop import Trained
+    from dph.cli.options import Request
     from dph.runs.pipeline import RunResult
+
+
+# ``dph train``: from the pool, or from all problems, to a checkpoint.
+
+def train(
+    recipe: RecipeArgument,
+    overrides: SetOption = None,
+    seed: SeedOption = None,
+    out: OutOption = None,
+    accept_verifier: AcceptVerifierOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Train, or go on from the newest checkpoint."""
+    from dph.cli.display.output import json_text
+    from dph.cli.display.progress import open_progress
+    from dph.cli.display.output import quiet_libraries
+    from dph.cli.options import read_request
+
+    request = read_request(recipe, overrides=overrides, seed=seed, out=out)
+    quiet_libraries()
+    from dph.runs.pipeline import trained_policy
+    from dph.runs.workbench import open_workbench
+
+    with open_workbench(request.recipe, accept_verifier=accept_verifier) as bench:
+        request.say_what_was_taken()
+        trained = trained_policy(bench, request.directory, open_progress())
+    if as_json:
+        typer.echo(json_text(trained_json(trained)))
+    else:
+        typer.echo(trained_text(trained))
+    if trained.stopped:
+        end_interrupted(trained)
+
+
+def trained_json(trained: "Trained") -> dict[str, Any]:
+    """Where the weights are, for machines."""
+    return {
+        "checkpoint": str(trained.checkpoint),
+        "step": trained.step,
+        "stopped": trained.stopped,
+    }
+
+
+def trained_text(trained: "Trained") -> str:
+    """Where the weights are, for people."""
+    return f"checkpoint after {trained.step} steps: {trained.checkpoint}"
+
+
+def end_interrupted(trained: "Trained") -> None:
+    """Say what is saved and end with the exit code of an interruption.
+
+    Raises:
+        typer.Exit: always.
+    """
+    from dph.cli.options import INTERRUPTED
+
+    typer.echo(f"stopped after step {trained.step}, everything is saved", err=True)
+    raise typer.Exit(INTERRUPTED)
+
+
+# ``dph presample``: the pool of a recipe, and its stores.
+
+def presample(
+    recipe: RecipeArgument,
+    overrides: SetOption = None,
+    seed: SeedOption = None,
+    out: OutOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Sample the initial policy: the pool, and the stores that training reads."""
+    from dph.cli.display.output import json_text
+    from dph.cli.display.pool import pool_json, pool_text
+    from dph.cli.display.progress import open_progress
+    from dph.cli.display.output import quiet_libraries
+    from dph.cli.display.pool import stores_json, stores_text
+    from dph.cli.options import read_request
+
+    request = read_request(recipe, overrides=overrides, seed=seed, out=out)
+    quiet_libraries()
+    from dph.recipe.store_use import require_files
+    from dph.runs.layout import pool_directory, store_directory
+    from dph.runs.presampling_stage import presample_stage
+    from dph.runs.store_stage import require_prompts, store_stage
+    from dph.runs.workbench import open_workbench
+
+    progress = open_progress()
+    with open_workbench(request.recipe) as bench:
+        request.say_what_was_taken()
+        require_files(request.recipe.used_stores, request.recipe.self_consistency)
+        require_prompts(bench, *request.recipe.used_stores)  # not after the pool was drawn
+        manifest = presample_stage(bench, request.directory, progress)
+        stores = store_stage(bench, request.directory, progress)
+    path = pool_directory(request.recipe, request.directory)
+    places = {name: store_directory(request.recipe, request.directory, name) for name in stores}
+    if as_json:
+        typer.echo(json_text({**pool_json(path, manifest), **stores_json(stores, places)}))
+    else:
+        typer.echo(f"{pool_text(manifest)}\npool: {path}")
+        for line in stores_text(stores, places):
+            typer.echo(line)
+
+
+# Options of ``dph run`` that choose and start an engine: each is one setting of the recipe.
+
+EngineOption = Annotated[
+    str | None,
+    typer.Option(
+        "--engine", metavar="NAME", help="Who trains: own, trl or verl [default: train.engine]."
+    ),
+]
+ProcessesOption = Annotated[
+    int | None,
+    typer.Option("--processes", min=1, metavar="N", help="--engine trl: processes (accelerate)."),
+]
+NodesOption = Annotated[
+    int | None, typer.Option("--nodes", min=1, metavar="N", help="--engine verl: machines.")
+]
+GpusOption = Annotated[
+    int | None, typer.Option("--gpus", min=1, metavar="N", help="--engine verl: GPUs a machine.")
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option("--address", metavar="HOST:PORT", help="--engine verl: Ray cluster to join."),
+]
+DryRunOption = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Print what --engine trl or verl would be started with."),
+]
+
+SETTINGS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "processes": ("trl", "trl.processes"),
+        "nodes": ("verl", "verl.nodes"),
+        "gpus": ("verl", "verl.gpus"),
+        "address": ("verl", "verl.address"),
+    }
+)
+"""For each option the engine that it is for, and the setting that it stands for."""
+
+
+def engine_overrides(engine: str | None, **options: int | str | None) -> list[str]:
+    """What the options say, as ``--set`` would."""
+    overrides = [] if engine is None else [f"train.engine={engine}"]
+    return [*overrides, *_given(options)]
+
+
+def require_engine_of_options(engine: str, **options: int | str | None) -> None:
+    """Refuse an option of an engine that does not run.
+
+    Raises:
+        typer.BadParameter: names the option and the engine.
+    """
+    for name, value in options.items():
+        wanted, _ = SETTINGS[name]
+        if value is not None and engine != wanted:
+            raise typer.BadParameter(
+                f"--{name} {value} is of the engine {wanted}; train.engine is {engine!r}"
+            )
+
+
+def _given(options: Mapping[str, int | str | None]) -> Iterator[str]:
+    for name, value in options.items():
+        if value is not None:
+            yield f"{SETTINGS[name][1]}={value}"
 
 
 def run(
@@ -48,9 +217,8 @@ def run(
     """
     from dph.cli.display.output import json_text
     from dph.cli.display.progress import open_progress
-    from dph.cli.display.quiet import quiet_libraries
-    from dph.cli.request import read_request
-    from dph.cli.train import end_interrupted
+    from dph.cli.display.output import quiet_libraries
+    from dph.cli.options import read_request
 
     options = {"processes": processes, "nodes": nodes, "gpus": gpus, "address": address}
     overrides = [*(overrides or ()), *engine_overrides(engine, **options)]
@@ -75,7 +243,7 @@ def run(
 
 def _dry_run(request: "Request") -> str:
     """What the engine would be started with."""
-    from dph.cli.display.quiet import quiet_libraries
+    from dph.cli.display.output import quiet_libraries
     from dph.errors import SettingsError
 
     if request.recipe.train.engine == "own":
@@ -112,7 +280,6 @@ def _text(request: "Request", result: "RunResult") -> str:
 
 def result_json(result: "RunResult") -> dict[str, Any]:
     """What training and evaluation left, for machines."""
-    from dph.cli.train import trained_json
 
     return {
         "training": trained_json(result.trained),
@@ -124,7 +291,6 @@ def result_json(result: "RunResult") -> dict[str, Any]:
 def result_texts(result: "RunResult") -> list[str]:
     """The same for people, one after another."""
     from dph.cli.display.output import table_text
-    from dph.cli.train import trained_text
     from dph.results.charts.tables import evaluation_table
 
     evaluated = [e for e in (result.base, result.evaluation) if e]

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dph._base.files.parquet_rows import open_parquet
+from dph._base.files.rows import open_parquet
 from dph.corpus.documents import Document
 from dph.corpus.shards import DROPPED, Corpus, is_corpus, open_corpus, shard_of
 from dph.corpus.tables import read_table

@@ -11,7 +11,7 @@ import pyarrow as pa
 from dph._base.files import atomic_file, make_directory, sha256
 from dph._base.import_path import load_callable
 from dph._processes.workers.handler import Handler, Stage
-from dph.corpus.content import ContentDigest
+from dph.corpus.documents import ContentDigest
 from dph.corpus.documents import Document
 from dph.corpus.flow import Flow
 from dph.corpus.shards import DROPPED, DROPS, KEPT

@@ -8,20 +8,40 @@ A directory of a stage holds
 * ``manifest.json``: what it was made from, written last. A directory without it is unfinished.
 """
 
+from collections.abc import Sequence
+from pathlib import Path
+import pyarrow as pa
+from dph._base.files import atomic_file
+from dph.corpus.tables import TableWriter, read_table
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
 import pyarrow as pa
-
 from dph._base.files import read_json
 from dph.corpus.documents import Document, position
 from dph.corpus.flow import Flow
 from dph.corpus.tables import read_documents
 from dph.errors import DataError
+
+
+# The parts of a table put together as one file.
+
+def join_parts(parts: Sequence[Path], target: Path, schema: pa.Schema) -> None:
+    """Write the rows of ``parts``, in that order, to ``target``.
+
+    Row groups are cut anew, so the bytes do not depend on how the rows were cut into parts.
+
+    Raises:
+        DataError: a part cannot be read.
+    """
+    with atomic_file(target) as temporary, TableWriter(temporary, schema) as table:
+        for part in parts:
+            for row in read_table(part):
+                table.write(row)
+
 
 MANIFEST = "manifest.json"
 SCHEMA = 1

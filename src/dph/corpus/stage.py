@@ -9,13 +9,43 @@ may decide the outcome. So shards can be done in any order, by any process, agai
     StageSpec(name="shout", entry="my_module:make_shouting", settings={"preset": "loud"})
 """
 
+from collections.abc import Mapping
+from importlib.util import find_spec
+from dph.errors import SettingsError
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
-
 import pyarrow as pa
-
 from dph.corpus.documents import Document
+
+
+# The packages of the extra ``corpus``, asked for before a stage begins.
+
+READING = {
+    "pygments": "pygments",
+    "regex": "regex",
+    "bs4": "beautifulsoup4",
+    "esprima": "esprima",
+    "jieba": "jieba",
+    "zhconv": "zhconv",
+    "sqlglot": "sqlglot",
+}
+"""What signals read code and text with, by module."""
+FINDING = {"detect_secrets": "detect-secrets"}
+"""What secrets are found with, by module."""
+
+
+def require(packages: Mapping[str, str], verb: str) -> None:
+    """Make sure that ``packages`` are installed.
+
+    Raises:
+        SettingsError: some are not.
+    """
+    missing = [name for module, name in packages.items() if find_spec(module) is None]
+    if missing:
+        raise SettingsError(
+            f"dph corpus {verb} needs {', '.join(missing)}: pip install 'dph-rl[corpus]'"
+        )
 
 
 @dataclass(frozen=True, slots=True)

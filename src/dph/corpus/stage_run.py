@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from dph._base.files import make_directory, only_writer, sha256, write_json
 from dph._base.import_path import load_callable
-from dph.corpus.content import ContentDigest
+from dph.corpus.documents import ContentDigest
 from dph.corpus.flow import Flow
-from dph.corpus.joining import join_parts
+from dph.corpus.shards import join_parts
 from dph.corpus.shard_work import part_path
 from dph.corpus.shards import (
     DROPPED,
@@ -30,7 +30,7 @@ from dph.corpus.shards import (
     open_corpus,
 )
 from dph.corpus.stage import DocumentStage, StageSpec
-from dph.corpus.task import Notes, Task
+from dph.corpus.tasks import Notes, Task
 from dph.corpus.tasks import Workers, run_tasks
 from dph.errors import DataError
 

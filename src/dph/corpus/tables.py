@@ -8,7 +8,7 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dph._base.files.parquet_rows import open_parquet
+from dph._base.files.rows import open_parquet
 from dph.corpus.documents import FIELDS, DocType, Document, position
 from dph.errors import DataError
 

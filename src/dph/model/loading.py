@@ -1,12 +1,24 @@
 """Loading a model and its tokenizer from a local directory."""
 
+import contextlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+from dph.errors import SettingsError
+from tokenizers import Tokenizer, processors
+from transformers import PreTrainedTokenizerFast
+import inspect
+from transformers import AutoModelForCausalLM, PreTrainedConfig
+from dph.errors import ModelError
+from dph.model.attention.probing import RECURRENT, recurrent_layers
 import logging
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
-
 import torch
 from safetensors import SafetensorError
 from transformers import (
@@ -18,11 +30,84 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 from transformers.utils import logging as transformers_logging
-
 from dph.errors import ModelError, SettingsError
 from dph.model.attention.context import checkpoint_contexts
 from dph.model.attention.probing import RECURRENT, recurrent_layers
-from dph.recipe.choices import Device, Precision
+from dph.recipe.section import Device, Precision
+
+
+# A model in another mode for a moment: evaluation, or bfloat16 arithmetic.
+
+def autocast(model: PreTrainedModel, dtype: str) -> AbstractContextManager[object]:
+    """A context in which the model's matrix products run in ``dtype``; weights stay float32.
+
+    Raises:
+        SettingsError: ``dtype`` is neither "float32" nor "bfloat16".
+    """
+    if dtype == "float32":
+        return contextlib.nullcontext()
+    if dtype == "bfloat16":
+        return torch.autocast(model.device.type, dtype=torch.bfloat16)
+    raise SettingsError(f'dtype must be "float32" or "bfloat16", got {dtype!r}')
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Switch ``model`` to evaluation; afterwards every module is in the mode it was in."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+# A tokenizer of our own making for transformers.
+
+def new_tokenizer(
+    backend: Tokenizer, *, pad: str, bos: str, eos: str, unknown: str | None = None
+) -> PreTrainedTokenizerFast:
+    """``backend``, which has these special tokens; a text begins with ``bos``, padding is left."""
+    backend.post_processor = processors.TemplateProcessing(
+        single=f"{bos} $A", special_tokens=[(bos, backend.token_to_id(bos))]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        pad_token=pad,
+        bos_token=bos,
+        eos_token=eos,
+        unk_token=unknown,
+        padding_side="left",
+        clean_up_tokenization_spaces=False,
+        model_input_names=["input_ids", "attention_mask"],
+    )
+
+
+# Models that can be neither sampled nor trained, told by their config alone.
+
+def require_usable(config: PreTrainedConfig, name: str) -> None:
+    """Refuse such a model before weights or data are read; ``name`` is what messages call it.
+
+    Raises:
+        ModelError: it is an encoder-decoder, transformers has no causal model of its kind, or its
+            layers keep a recurrent state.
+    """
+    kind = config.model_type
+    if config.is_encoder_decoder:
+        raise ModelError(f"{name}: {kind} is an encoder-decoder, not a causal model")
+    if type(config) not in AutoModelForCausalLM._model_mapping:
+        raise ModelError(f"{name}: transformers has no causal language model of the kind {kind}")
+    if not _caches_tokens(config):
+        raise ModelError(f"{name}: {kind} is not supported: its layers {RECURRENT}")
+
+
+def _caches_tokens(config: PreTrainedConfig) -> bool:
+    found = AutoModelForCausalLM._model_mapping[type(config)]
+    classes = found if isinstance(found, tuple) else (found,)
+    takes = (inspect.signature(cls.forward).parameters for cls in classes)
+    return any("past_key_values" in names for names in takes) and not recurrent_layers(config)
+
 
 _LOG = logging.getLogger(__name__)
 _DAMAGED = (OSError, ValueError, RuntimeError, KeyError, ImportError, SafetensorError)

@@ -9,7 +9,7 @@ from dph.model.adapter import add_adapter, is_adapter, merge_adapter, read_adapt
 from dph.model.fingerprint import directory_fingerprint
 from dph.model.loading import load_model
 from dph.recipe import ModelSettings
-from dph.recipe.choices import Precision
+from dph.recipe.section import Precision
 
 
 def load_policy(

@@ -6,7 +6,7 @@ from dph.recipe.evaluation import EvaluationSettings
 from dph.recipe.methods import METHODS, STRENGTHS
 from dph.recipe.model import ModelSettings
 from dph.recipe.objective import ObjectiveSettings
-from dph.recipe.presampling import PresamplingSettings
+from dph.recipe.sampling import PresamplingSettings
 from dph.recipe.recipe import (
     changed_settings,
     load_recipe,
@@ -18,7 +18,7 @@ from dph.recipe.recipe import (
 )
 from dph.recipe.sampling import SamplingSettings, VLLMSettings
 from dph.recipe.schema import Recipe
-from dph.recipe.self_consistency import SelfConsistencySettings
+from dph.recipe.consolidation import SelfConsistencySettings
 from dph.recipe.stores import StoreSettings
 from dph.recipe.training import TrackingSettings, TrainingSettings
 

@@ -3,16 +3,141 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+from pydantic import ValidationError
+from dph.errors import SettingsError
+from dph.recipe.methods import METHODS
+from dph.recipe.objective import ObjectiveSettings
+from dph.recipe.objective import REHEARSAL, SHORTHAND, expand_shorthand
+from dph.recipe.recipe import load_recipe, merged, messages
+import json
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Self
-
 from pydantic import Field, ValidationError, model_validator
-
 from dph.errors import SettingsError
 from dph.recipe.methods import METHODS
 from dph.recipe.objective import ObjectiveSettings
 from dph.recipe.recipe import load_recipe, messages
 from dph.recipe.section import FilePath, Section
 from dph.recipe.stores import Targets, Values, wrong_targets
+
+
+# ``[objective]`` as the configuration of another engine gives it: one reader for all of them.
+
+DEFAULT: Mapping[str, Any] = {"divergence": "forward_kl", "eta": 0.01}
+"""The objective of an engine that was told neither terms nor a method: the paper's forward KL."""
+
+
+def engine_objective(
+    given: Mapping[str, Any] | str | None,
+    *,
+    method: str | None = None,
+    beside: Mapping[str, Any] | None = None,
+) -> ObjectiveSettings:
+    """The settings of the loss.
+
+    Args:
+        given: the section as a table, as JSON text, or the path of a recipe that has it. It is
+            the whole objective: without it, and without a method, ``DEFAULT`` is.
+        method: a named method, whose settings lie under the others.
+        beside: keys of the section that stand outside of it, short names above all (``eta``);
+            None is "not given".
+
+    Raises:
+        SettingsError: something is unknown, out of range, or given twice with different values.
+    """
+    flat = {name: value for name, value in (beside or {}).items() if value is not None}
+    try:
+        if not given and method is None:
+            return ObjectiveSettings.model_validate({**DEFAULT, **flat})
+        table = _joined(expand_shorthand(_engine_objective_table(given, method)), expand_shorthand(flat), "")
+        found = ObjectiveSettings.model_validate(merged(_under(table, method), table))
+    except ValidationError as error:
+        wrong = "; ".join(messages(error))
+        raise SettingsError(_in_the_words_given(wrong, flat)) from error
+    except ValueError as error:  # of the short names
+        raise SettingsError(str(error)) from error
+    _refuse_recent(found)
+    return found
+
+
+def _refuse_recent(objective: ObjectiveSettings) -> None:
+    for name, anchor in objective.active_anchors.items():
+        if anchor.recent is not None:
+            raise SettingsError(
+                f"objective.anchors.{name}.recent={anchor.recent}: only `dph train` keeps the "
+                "policy's own recent answers; here an anchor rehearses a pool (store)"
+            )
+
+
+def _engine_objective_table(given: Mapping[str, Any] | str | None, method: str | None) -> Mapping[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, str):
+        return given
+    if given.lstrip().startswith("{"):
+        try:
+            found: dict[str, Any] = json.loads(given)
+        except ValueError as error:
+            raise SettingsError(f"objective is not JSON: {error}: {given!r:.80}") from error
+        return found
+    if not given.endswith(".toml"):
+        raise SettingsError(
+            f"objective must be a table, JSON text or the path of a recipe (.toml), got {given!r}"
+        )
+    if method is not None:
+        raise SettingsError(f"method={method!r} beside the recipe {given}, which has its own")
+    recipe = load_recipe(Path(given))
+    if recipe.self_consistency.active:
+        raise SettingsError(
+            f"the recipe {given} learns from unlabelled prompts (self_consistency), which only "
+            "this package's own engine does (dph train)"
+        )
+    return recipe.objective.model_dump(exclude_unset=True, exclude_none=True)
+
+
+def _under(table: Mapping[str, Any], method: str | None) -> Mapping[str, Any]:
+    """What holds where ``table`` says nothing."""
+    if method is None:
+        # ``eta`` alone is the weight of some divergence: of the one that DEFAULT names.
+        anchors = table.get("anchors")
+        named = isinstance(anchors, Mapping) and REHEARSAL in anchors
+        default = {"divergence": DEFAULT["divergence"]}
+        return {"anchors": {REHEARSAL: default}} if named else {}
+    if method not in METHODS:
+        raise SettingsError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    if "self_consistency" in METHODS[method]:
+        raise SettingsError(
+            f"method={method!r} learns from unlabelled prompts, which only this package's own "
+            "engine does (dph train)"
+        )
+    return METHODS[method]["objective"]
+
+
+def _joined(table: Mapping[str, Any], more: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Both tables in one; where they meet, they have to say the same."""
+    joined = dict(table)
+    for name, value in more.items():
+        there = joined.get(name, value)
+        if isinstance(there, Mapping) and isinstance(value, Mapping):
+            joined[name] = _joined(there, value, f"{place}{name}.")
+        elif there != value:
+            raise SettingsError(
+                f"objective.{place}{name} is {there!r}, and {value!r} beside it: give it once"
+            )
+        else:
+            joined[name] = value
+    return joined
+
+
+def _in_the_words_given(message: str, flat: Mapping[str, Any]) -> str:
+    """``eta`` instead of ``anchors.rehearsal.weight``, where the former was written."""
+    for name, path in SHORTHAND.items():
+        if name in flat:
+            message = message.replace(".".join(path), name)
+    return message
+
 
 _READ = ("place", "tilt", "values", "targets")
 """What of a recipe's [stores.<name>] matters once the store has been made."""

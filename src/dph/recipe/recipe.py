@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from dph._base.files import write_text
 from dph.errors import SettingsError
 from dph.recipe.engine_refusals import require_engine_can
-from dph.recipe.error_details import faults_of
+from dph.recipe.section import faults_of
 from dph.recipe.keys import (
     FIELDS_OF_ALL_TERMS,
     SELECTORS,
@@ -23,9 +23,9 @@ from dph.recipe.keys import (
     refuse_unknown_keys,
 )
 from dph.recipe.methods import METHODS
-from dph.recipe.objective_shorthand import expand_shorthand
+from dph.recipe.objective import expand_shorthand
 from dph.recipe.overrides import Override, put, read_override
-from dph.recipe.places import (
+from dph.recipe.hub_names import (
     OWN_CODE,
     PLACES,
     place_own_code,

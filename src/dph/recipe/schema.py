@@ -10,18 +10,18 @@ from pydantic import Field, field_validator, model_validator
 
 from dph.recipe.consolidation import ConsolidationSettings
 from dph.recipe.data import DataSettings
-from dph.recipe.engines import TRLSettings, VerlSettings
+from dph.recipe.training import TRLSettings, VerlSettings
 from dph.recipe.evaluation import EvaluationSettings, wrong_during
 from dph.recipe.methods import METHODS
 from dph.recipe.model import ModelSettings
 from dph.recipe.objective import ObjectiveSettings
-from dph.recipe.presampling import PresamplingSettings
+from dph.recipe.sampling import PresamplingSettings
 from dph.recipe.sampling import SamplingSettings, VLLMSettings
 from dph.recipe.section import Count, Section
-from dph.recipe.self_consistency import SelfConsistencySettings
+from dph.recipe.consolidation import SelfConsistencySettings
 from dph.recipe.store_use import stores_in_use, with_one_file, wrong_stores
 from dph.recipe.stores import StoreSettings
-from dph.recipe.term import BASE_CORRECT
+from dph.recipe.terms import BASE_CORRECT
 from dph.recipe.terms import ADVANTAGES
 from dph.recipe.training import TrackingSettings, TrainingSettings
 

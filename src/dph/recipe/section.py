@@ -1,11 +1,40 @@
 """What a table of settings is: frozen, strict, and without unknown keys."""
 
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+from typing import Literal
 from collections.abc import Callable
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, get_args
-
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+
+# What pydantic says of a wrong table, each fault once.
+
+def faults_of(error: ValidationError) -> list[ErrorDetails]:
+    """All of them, without lists that are too short only because an element is wrong.
+
+    pydantic leaves a wrong element out and then finds the list, and the list around it, too short.
+    """
+    items = error.errors(include_url=False)
+    wrong = [item["loc"] for item in items]
+
+    def is_echo(item: ErrorDetails) -> bool:
+        place = item["loc"]
+        return any(len(loc) > len(place) and loc[: len(place)] == place for loc in wrong)
+
+    return [item for item in items if item["type"] != "too_short" or not is_echo(item)]
+
+
+# Choices by name that settings offer and other layers take: each list stands here alone.
+
+Engine = Literal["own", "trl", "verl"]
+Device = Literal["auto", "cpu", "cuda"]
+Precision = Literal["float32", "bfloat16"]
+SharedPrompts = Literal["auto", "always", "never"]
+SQLRuleName = Literal["spider", "bird", "bird_soft_f1", "strict", "cartesian"]
+WrongFinal = Literal["discard", "explore"]
 
 
 def _whole(value: Any) -> Any:

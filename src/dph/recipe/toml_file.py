@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError, Validat
 from pydantic_core import ErrorDetails
 
 from dph.errors import SettingsError
-from dph.recipe.error_details import faults_of
+from dph.recipe.section import faults_of
 from dph.recipe.overrides import Override, put, read_override
 from dph.recipe.section import Section
 

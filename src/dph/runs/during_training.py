@@ -21,7 +21,7 @@ from dph.runs.verifier_maker import verifier_maker
 from dph.runs.workbench import Workbench
 from dph.tasks.problems import problems_fingerprint
 from dph.tasks.verifiers.base import verifier_identity
-from dph.tasks.verifiers.one_at_a_time import OneAtATime
+from dph.tasks.verifiers.base import OneAtATime
 
 
 def compares_with_initial(recipe: Recipe) -> bool:

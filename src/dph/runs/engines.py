@@ -12,7 +12,7 @@ from typing import Protocol
 
 from dph._base.import_path import load_callable
 from dph.recipe import Recipe
-from dph.recipe.choices import Engine
+from dph.recipe.section import Engine
 from dph.runs.presample.manifest import Manifest
 from dph.runs.progress import ProgressDisplay
 from dph.runs.train.actors import Trained

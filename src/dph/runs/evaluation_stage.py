@@ -1,13 +1,35 @@
 """The evaluation stage of a run: samples.parquet and evaluation.json of one model."""
 
+import contextlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+import pyarrow as pa
+from dph.runs.evaluate.progress_file import step_metrics_of
+from dph.runs.train.sample_tables import stored_table
+from dph.runs.train.tracking import open_trackers, shown_answers
+from dph.runs.workbench import Workbench
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+import pyarrow as pa
+from transformers import PreTrainedModel
+from dph.model.fingerprint import directory_fingerprint
+from dph.model.forward.compared import compared_tokens
+from dph.recipe import recipe_digest
+from dph.runs.evaluate.evaluate import EvaluationSet
+from dph.runs.evaluate.samples_file import samples_digest
+from dph.runs.evaluate.token_details import TokenReader, keep_token_details
+from dph.runs.evaluate.samples_file import TOKENS_FILE
+from dph.runs.progress import ProgressDisplay
+from dph.runs.workbench import Workbench
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
-
 import pyarrow as pa
 from transformers import PreTrainedModel
-
 from dph._base.files import only_writer, write_json
 from dph._base.randomness import derived_seed
 from dph.errors import SettingsError
@@ -16,14 +38,96 @@ from dph.model.loading import load_config
 from dph.recipe import recipe_digest
 from dph.runs.evaluate.document import evaluation_document
 from dph.runs.evaluate.evaluate import EvaluationSet, evaluate, total_answers
-from dph.runs.evaluate.problems_file import PROBLEMS_FILE, keep_problems
+from dph.runs.evaluate.document import PROBLEMS_FILE, keep_problems
 from dph.runs.evaluate.samples_file import comparable_scores, read_samples, samples_digest
 from dph.runs.evaluation_sets import evaluation_set, set_style, set_verifier
 from dph.runs.layout import EVALUATION, SAMPLES
 from dph.runs.progress import ProgressDisplay
-from dph.runs.token_details import keep_tokens
-from dph.runs.tracked_evaluation import track_evaluation
 from dph.runs.workbench import Workbench
+
+
+# An evaluation in the trackers of a recipe: scores and some answers, as a run of its own.
+
+def track_evaluation(
+    bench: Workbench,
+    directory: Path,
+    samples: pa.Table,
+    document: Mapping[str, Any],
+    *,
+    model: Path,
+) -> None:
+    """Send what was measured of ``model``, under the name ``<recipe>-evaluation-<directory>``.
+
+    ``samples`` and ``document`` are the content of samples.parquet and evaluation.json.
+
+    Raises:
+        SettingsError: a tracker is not installed.
+    """
+    recipe = bench.recipe
+    if not recipe.track.to:
+        return
+    name, step = f"{recipe.name}-evaluation-{directory.name}", _step_of(model)
+    most, seed = shown_answers(recipe.track), recipe.evaluate.seed
+    tables = [
+        stored_table(samples, bench.sets[one], name=one, step=step, most=most, seed=seed)
+        for one in (document["sets"] if most else ())
+    ]
+    with contextlib.closing(open_trackers(recipe.track, recipe, directory, name=name)) as trackers:
+        trackers.log(step_metrics_of(document["sets"]), step=step)
+        trackers.log_tables(tables, step=step)
+
+
+def _step_of(model: Path) -> int:
+    """The step of a checkpoint by its name; 0 for a model that no run trained."""
+    found = re.fullmatch(r"step_(\d+)", model.name)
+    return int(found[1]) if found else 0
+
+
+# The tokens of some evaluated answers, scored by the evaluated model and by the initial policy.
+
+def keep_tokens(
+    bench: Workbench,
+    directory: Path,
+    progress: ProgressDisplay,
+    sets: Sequence[EvaluationSet],
+    samples: pa.Table,
+    *,
+    weights: PreTrainedModel,
+    seed: int,
+) -> None:
+    """Write ``tokens.parquet`` beside ``samples.parquet``, whose graded answers are ``samples``.
+
+    Raises:
+        ModelError: the initial policy cannot be loaded.
+    """
+    recipe = bench.recipe
+    initial = bench.load_model(bench.initial)
+    compare = partial(
+        compared_tokens,
+        weights,
+        initial,
+        temperature=recipe.evaluate.temperature,
+        pad_id=int(bench.tokenizer.pad_token_id),
+        token_budget=recipe.train.microbatch_tokens,
+        dtype=recipe.model.dtype,
+        sharing=recipe.train.shared_prompts,
+    )
+    problems = sum(len(chosen.problems) for chosen in sets)
+    with progress.task(f"tokens of {directory.name}", problems, "problems") as advance:
+        keep_token_details(
+            directory / TOKENS_FILE,
+            sets,
+            samples,
+            TokenReader(compare=compare, piece=lambda token: str(bench.tokenizer.decode([token]))),
+            samples=recipe.evaluate.token_details,
+            seed=seed,
+            digest=recipe_digest(
+                samples_digest(directory / "samples.parquet") or "",
+                directory_fingerprint(bench.initial),
+                recipe.evaluate.token_details,
+            ),
+            on_progress=lambda amount: advance(amount, ""),
+        )
 
 
 def evaluate_stage(

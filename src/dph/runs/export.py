@@ -8,7 +8,7 @@ from dph._base.files import atomic_path, make_directory
 from dph.errors import TrainingError
 from dph.model.loading import load_tokenizer
 from dph.model.policies import load_whole
-from dph.recipe.choices import Precision
+from dph.recipe.section import Precision
 from dph.runs.ends import Ends, ends_of, require_free
 
 

@@ -1,7 +1,7 @@
 """Whether a run reads a pool, with advantages of one's own asked too."""
 
 from dph.recipe import Recipe
-from dph.recipe.term import BASE_CORRECT
+from dph.recipe.terms import BASE_CORRECT
 
 
 def reads_base_counts(recipe: Recipe) -> bool:

@@ -1,16 +1,17 @@
 """The pre-sampling stage of a run: a pool that fits the recipe, made, split again or found."""
 
+from pathlib import Path
+from dph._base.files import make_directory
+from dph.model.hub import uses_hub
+from dph.recipe import Recipe, save_recipe
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-
 from transformers import PreTrainedModel
-
 from dph._base.files import only_writer
 from dph.errors import PoolError
 from dph.runs.layout import pool_directory
-from dph.runs.pinning import pin
-from dph.runs.presample.lock import only_pool_writer
+from dph.runs.presample.pool import only_pool_writer
 from dph.runs.presample.manifest import FORMAT, Manifest, Rule, Source, read_manifest
 from dph.runs.presample.pool import require_free, require_rule, require_source, require_whole
 from dph.runs.presample.presample import ReferenceForward, presample
@@ -20,6 +21,23 @@ from dph.runs.stage_costs import timed
 from dph.runs.train.checkpoint_places import latest_checkpoint
 from dph.runs.verifier_change import accepted_source
 from dph.runs.workbench import Workbench
+
+
+# A run's recipe is left behind before anything is drawn, where it names the Hub.
+
+def pin(recipe: Recipe, directory: Path) -> None:
+    """Write the recipe with its commits into a run's directory that has none yet.
+
+    Training writes it anyway. Here it comes before pools and stores, so that a run which is stopped
+    while they are made goes on with the same model and data, whatever is pushed meanwhile.
+
+    Raises:
+        DataError: the directory cannot be written.
+    """
+    path = directory / "recipe.toml"
+    if uses_hub(recipe) and not path.exists():
+        make_directory(directory)
+        save_recipe(recipe, path)
 
 
 def presample_stage(

@@ -3,6 +3,13 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from typing import TextIO
+
 
 Advance = Callable[[int, str], None]
 """``advance(amount, note)``: so much more is done; ``note`` is a few words on the newest."""
@@ -30,3 +37,68 @@ class Silent:
 
     def say(self, text: str) -> None:
         """Do nothing."""
+
+
+# Progress of a child process, told to its parent as lines of JSON and shown there.
+
+class ToldProgress:
+    """Shows nothing itself: every event is a line that ``ShownProgress`` understands."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream, self._numbers = stream, count()
+
+    @contextmanager
+    def task(self, title: str, total: int, unit: str) -> Iterator[Advance]:
+        """A task of ``total`` units."""
+        number = next(self._numbers)
+        self._tell(begin=number, title=title, total=total, unit=unit)
+        yield lambda amount, note: self._tell(at=number, amount=amount, note=note)
+        self._tell(end=number)
+
+    def say(self, text: str) -> None:
+        """One line about what happened."""
+        self._tell(say=text)
+
+    def _tell(self, **event: object) -> None:
+        print(json.dumps(event), file=self._stream, flush=True)
+
+
+class ShownProgress:
+    """What several children tell, on one display; any thread may hand in their lines."""
+
+    def __init__(self, display: ProgressDisplay) -> None:
+        self._display, self._lock = display, threading.Lock()
+        self._tasks: dict[tuple[str, int], tuple[Advance, ExitStack]] = {}
+
+    def line(self, child: str, line: str) -> None:
+        """Show what ``child`` told; its other output is passed over."""
+        try:
+            event = json.loads(line)
+        except ValueError:
+            return
+        if isinstance(event, dict):
+            with self._lock:
+                self._show(child, event)
+
+    def close(self) -> None:
+        """Take away what children left open; whoever was killed did not come to its end."""
+        with self._lock:
+            for _, stack in self._tasks.values():
+                stopped = KeyboardInterrupt()
+                stack.__exit__(KeyboardInterrupt, stopped, None)
+            self._tasks.clear()
+
+    def _show(self, child: str, event: dict[str, object]) -> None:
+        match event:
+            case {"begin": int(number), "title": str(title), "total": int(total), "unit": str(u)}:
+                stack = ExitStack()
+                advance = stack.enter_context(self._display.task(title, total, u))
+                self._tasks[child, number] = (advance, stack)
+            case {"at": int(number), "amount": int(amount), "note": str(note)}:
+                if (child, number) in self._tasks:
+                    self._tasks[child, number][0](amount, note)
+            case {"end": int(number)}:
+                if (child, number) in self._tasks:
+                    self._tasks.pop((child, number))[1].close()
+            case {"say": str(text)}:
+                self._display.say(text)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dph.errors import DataError, SettingsError
 from dph.recipe import Recipe
 from dph.records import Problem
-from dph.runs.presample.stores.words import same_prompts
+from dph.runs.presample.stores.prompts import same_prompts
 from dph.tasks.problems import load_problems
 from dph.tasks.shots import TEMPLATE, Shots, drawn_examples
 

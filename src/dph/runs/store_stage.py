@@ -1,25 +1,38 @@
 """The stores of a run: made where they are missing, checked and kept where they are there."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+import pyarrow as pa
+from dph._base.files.parts import TableParts
+from dph.recipe import StoreSettings, recipe_digest
+from dph.records import Problem
+from dph.runs.comparers import comparer
+from dph.runs.presample.stores.making import CHUNK
+from dph.runs.presample.stores.manifest import StoreManifest, StoreSource
+from dph.runs.presample.stores.store import write_store
+from dph.runs.presample.stores.values import agreement_counts, values_by_prompt
+from dph.runs.presample.stores.values import Judges
+from dph.runs.workbench import Workbench
+from dph.tasks.agreement.verified import GOLDS, labelled
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-
 import pyarrow as pa
 from transformers import PreTrainedModel
-
 from dph._base.files import held, only_writer
 from dph._base.files.parts import TableParts
 from dph._base.randomness import derived_seed
 from dph.errors import ModelError, PoolError
 from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.recipe import StoreSettings, recipe_digest
-from dph.recipe.self_consistency import SelfConsistencySettings
+from dph.recipe.consolidation import SelfConsistencySettings
 from dph.recipe.store_use import require_files
 from dph.records import Problem
 from dph.runs.layout import store_directory
-from dph.runs.pinning import pin
-from dph.runs.presample.lock import only_pool_writer
+from dph.runs.presampling_stage import pin
+from dph.runs.presample.pool import only_pool_writer
 from dph.runs.presample.stores.making import CHUNK, StoreDraw, drawn_chunks, sizes
 from dph.runs.presample.stores.manifest import (
     FORMAT,
@@ -35,12 +48,78 @@ from dph.runs.presample.stores.store import (
     require_whole_store,
     write_store,
 )
-from dph.runs.presample.stores.valuing import Judges, Valuing
+from dph.runs.presample.stores.values import Judges, Valuing
 from dph.runs.progress import ProgressDisplay
 from dph.runs.stage_costs import timed
-from dph.runs.store_values import judges_of, value_parts, write_valued_store
 from dph.runs.workbench import Workbench
 from dph.tasks.problems import problems_fingerprint
+
+
+# The values of a store's answers as a step of a run: found where they fit, else worked out.
+
+_INSTEAD = {
+    "distributions": "set tilt = 0 or values = 'correct'",
+    "answers": "set values = 'correct'",
+}
+"""What can be done without anybody who compares, by the targets of a store."""
+
+
+@contextmanager
+def judges_of(bench: Workbench, name: str, store: StoreSettings) -> Iterator[Judges | None]:
+    """Who judges the answers of a store; None where nothing that training does asks for it.
+
+    Raises:
+        SettingsError: answers have to be compared, and nobody can.
+    """
+    by_consensus = bench.recipe.self_consistency.active and (
+        bench.recipe.self_consistency.store == name
+    )
+    verifier = bench.verifier
+
+    def has_gold(problem: Problem) -> bool:
+        # Only the function itself knows what it reads: its problems count as labelled when asked.
+        return labelled(problem, verifier) or (store.grades and verifier.name not in GOLDS)
+
+    if store.compares or by_consensus:
+        instead = "leave it out" if by_consensus else _INSTEAD[store.targets]
+        with comparer(bench, store.agreement, key=f"stores.{name}", instead=instead) as known:
+            yield Judges(
+                comparer=known, verifier=verifier, labelled=has_gold, all_labelled=store.grades
+            )
+    elif store.grades:
+        yield Judges(comparer=None, verifier=verifier, labelled=has_gold, all_labelled=True)
+    else:
+        yield None
+
+
+def value_parts(path: Path, judges: Judges, source: StoreSource) -> TableParts:
+    """Where the values of a store's answers are kept until all are known."""
+    drawn = source.model_dump(mode="json", exclude={"model"})
+    return TableParts(
+        path.with_name(f"{path.name}.values.partial"),
+        digest=recipe_digest(drawn, judges.source(), CHUNK),
+    )
+
+
+def write_valued_store(
+    path: Path,
+    groups: Sequence[pa.Table],
+    values: pa.Table,
+    judges: Judges,
+    *,
+    source: StoreSource,
+    about: dict[str, int],
+) -> StoreManifest:
+    """Write a store with what its answers came to."""
+    return write_store(
+        path,
+        source=source,
+        groups=groups,
+        values=values,
+        value_source=judges.source(),
+        about={**about, **agreement_counts(values_by_prompt(values))},
+    )
+
 
 _DRAWING = 3600.0
 """Seconds that a run waits for another one to make the store that both read."""

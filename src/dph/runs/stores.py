@@ -6,10 +6,10 @@ from pathlib import Path
 from dph.recipe import Recipe
 from dph.recipe.objective import AnchorSettings
 from dph.runs.layout import store_directory
-from dph.runs.presample.distributions import DistributionSample
+from dph.runs.presample.tables import DistributionSample
 from dph.runs.presample.manifest import Source, read_manifest
 from dph.runs.presample.pool import Pool, RehearsalSample, load_pool
-from dph.runs.presample.same_policy import require_same_policy
+from dph.runs.presample.pool import require_same_policy
 from dph.runs.presample.stores.manifest import read_store_manifest
 from dph.runs.presample.stores.store import load_store, require_store_policy
 from dph.runs.train.rows import StoredRow

@@ -15,7 +15,7 @@ from dph.runs.presample.stores.store import (
     stored_groups,
     stored_values,
 )
-from dph.runs.presample.stores.words import with_new_words
+from dph.runs.presample.stores.prompts import with_new_words
 from dph.runs.store_stage import known_problems
 from dph.runs.train.self_consistency import Consensus, SelfConsistency, consensus_of
 from dph.runs.workbench import Workbench

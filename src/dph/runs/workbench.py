@@ -12,9 +12,9 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from dph.errors import DataError
 from dph.model.adapter import is_adapter
-from dph.model.chat_template import set_template_variables, wants_chat
+from dph.model.prompts import set_template_variables, wants_chat
 from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
-from dph.model.forward.scoring import score_completions
+from dph.model.forward.logprobs import score_completions
 from dph.model.hub import model_directory, problems_file, resolve_names
 from dph.model.loading import load_config, load_tokenizer
 from dph.model.policies import load_policy, load_whole
@@ -24,13 +24,13 @@ from dph.model.sampler.graded import GradedSampler
 from dph.model.sampler.torch.sampler import TorchSampler, check_requests
 from dph.model.sampler.vllm.engine import EngineOptions, require_vllm
 from dph.model.sampler.vllm.sampler import VLLMSampler
-from dph.model.usable import require_usable
+from dph.model.loading import require_usable
 from dph.recipe import Recipe
 from dph.records import Problem
 from dph.runs.presample.manifest import Rule, Source
 from dph.runs.set_problems import SetProblems
 from dph.runs.shots import recipe_shots, require_no_shown_test
-from dph.runs.train.optimizer_state import FILE as OPTIMIZER_FILE
+from dph.runs.train.optimizer import FILE as OPTIMIZER_FILE
 from dph.runs.verifier_maker import verifier_maker
 from dph.tasks.problems import load_problems, problems_fingerprint
 from dph.tasks.shots import Shots

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from dph.tasks.sql.bird import load_bird
     from dph.tasks.sql.problems import sql_problems
     from dph.tasks.sql.prompt import SQLPrompts
-    from dph.tasks.sql.spider import load_spider
+    from dph.tasks.sql.bird import load_spider
     from dph.tasks.sql.styles import SQL_STYLES, sql_style
     from dph.tasks.styles import STYLES, make_style
 
@@ -42,7 +42,7 @@ __getattr__, __dir__ = lazy_names(
         "load_math": "dph.tasks.math",
         "load_math_set": "dph.tasks.math",
         "load_problems": "dph.tasks.problems",
-        "load_spider": "dph.tasks.sql.spider",
+        "load_spider": "dph.tasks.sql.bird",
         "make_style": "dph.tasks.styles",
         "problems_fingerprint": "dph.tasks.problems",
         "save_problems": "dph.tasks.problems",

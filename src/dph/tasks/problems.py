@@ -1,16 +1,98 @@
 """Problems on disk: one per row, ``problem_id``, ``prompt`` and whatever the verifier needs."""
 
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from dph.errors import DataError
+from dph.records import Problem
+import json
+from collections.abc import Mapping
+from typing import Any
+from dph.records import Problem
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
 from dph._base.files import write_text
 from dph._base.files.rows import read_rows
 from dph.errors import DataError
 from dph.records import Problem
-from dph.tasks.columns import renamed
+
+
+# Rows whose columns have other names than the fields of problems.
+
+def renamed(
+    rows: Iterable[tuple[str, Any]], columns: Mapping[str, str]
+) -> Iterator[tuple[str, Any]]:
+    """Rows with the fields that ``columns`` names, each with its place in the file.
+
+    ``{"prompt": "question"}`` takes the prompt from the column ``question``, which is not there
+    any more under its own name, unless a field is called so; what else was called ``prompt`` is
+    gone. Columns that are not named stay. A row without a ``problem_id`` gets its number in the
+    file, from 1.
+
+    Raises:
+        DataError: a row lacks a column that is named.
+    """
+    for number, (place, row) in enumerate(rows, start=1):
+        if not isinstance(row, dict):
+            yield place, row  # refused, with its value, where rows become problems
+            continue
+        for field, column in columns.items():
+            if column not in row:
+                there = ", ".join(map(str, row)) or "none"
+                raise DataError(
+                    f"{place}: there is no column {column!r}, which columns (of data, or of a set) "
+                    f"names for {field}; there are: {there}"
+                )
+        taken = {field: row[column] for field, column in columns.items()}
+        gone = {*columns, *columns.values()}
+        others = {name: value for name, value in row.items() if name not in gone}
+        yield place, {"problem_id": number, **others, **taken}
+
+
+# What a model was asked, as one text.
+
+def prompt_text(problem: Problem) -> str:
+    r"""The prompt as it was given; of a chat each message under its role.
+
+    >>> prompt_text(Problem(problem_id="p", prompt=({"role": "user", "content": "2 + 2?"},)))
+    '[user]\n2 + 2?'
+    """
+    if isinstance(problem.prompt, str):
+        return problem.prompt
+    messages = (f"[{m.get('role', '')}]\n{m.get('content', '')}" for m in problem.prompt)
+    return "\n\n".join(messages)
+
+
+# A problem as columns of a table: prompt and answer as JSON, so that chats and nesting survive.
+
+def problem_columns(problem: Problem) -> dict[str, str]:
+    """``problem_id``, and ``prompt`` and ``answer`` as JSON text.
+
+    >>> problem_columns(Problem(problem_id="q", prompt="1 + 1?", answer={"answer": "2"}))
+    {'problem_id': 'q', 'prompt': '"1 + 1?"', 'answer': '{"answer": "2"}'}
+    """
+    return {
+        "problem_id": problem.problem_id,
+        "prompt": _json(problem.prompt),
+        "answer": _json(dict(problem.answer)),
+    }
+
+
+def problem_of_columns(row: Mapping[str, Any]) -> Problem:
+    """The problem of a row with the columns of ``problem_columns``."""
+    prompt = json.loads(row["prompt"])
+    return Problem(
+        problem_id=row["problem_id"],
+        prompt=prompt if isinstance(prompt, str) else tuple(prompt),
+        answer=json.loads(row["answer"]),
+    )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
 
 _OWN_FIELDS = ("problem_id", "prompt")
 

@@ -8,9 +8,9 @@ import time
 import pytest
 
 from dph._processes.jobs.cores import CoreJobs
-from dph._processes.jobs.job import Job
+from dph._processes.jobs.processes import Job
 from dph._processes.jobs.processes import Forked, Fresh
-from dph.lab.study.row_files import read_row_files
+from dph.lab.study.rows import read_row_files
 
 
 def payload(tmp_path, run):
@@ -84,7 +84,7 @@ import sys
 from dph._processes.jobs import processes
 from pathlib import Path
 from dph._processes.jobs.cores import CoreJobs
-from dph._processes.jobs.job import Job
+from dph._processes.jobs.processes import Job
 from dph._processes.jobs.processes import Forked, Fresh
 jobs = CoreJobs(1, lambda job: Path(sys.argv[1]) / job, entry="time:sleep",
                 start_by=getattr(processes, sys.argv[2]))

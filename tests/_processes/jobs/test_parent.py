@@ -5,10 +5,10 @@ import subprocess
 import sys
 import time
 
-from dph._processes.jobs.parent import PARENT
+from dph._processes.jobs.child import PARENT
 
 WAITING = (
-    "from dph._processes.jobs.parent import end_with_parent; import time; end_with_parent(); "
+    "from dph._processes.jobs.child import end_with_parent; import time; end_with_parent(); "
     "print('ready', flush=True); time.sleep(90)"
 )
 

@@ -3,7 +3,7 @@
 import pytest
 
 from dph._processes.jobs import ray_jobs
-from dph._processes.jobs.job import Job
+from dph._processes.jobs.processes import Job
 from dph._processes.jobs.ray_jobs import RayJobs, connected_ray
 from dph.errors import SettingsError
 from fake_ray import FakeRay

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dph._processes.jobs.cores import CoreJobs
-from dph._processes.jobs.job import Job
+from dph._processes.jobs.processes import Job
 from dph._processes.jobs.processes import Forked
 from dph.errors import StageError
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from dph._processes.sandbox.channel import (
+from dph._processes.sandbox.values import (
     LARGEST_MESSAGE,
     Channel,
     ChannelBrokenError,

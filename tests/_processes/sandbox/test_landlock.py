@@ -3,13 +3,13 @@ import sys
 
 import pytest
 
-from dph._processes.sandbox.landlock import FileRules
+from dph._processes.sandbox.confinement import FileRules
 
 CHILD = """
 import sys
 from pathlib import Path
-from dph._processes.sandbox import kernel
-from dph._processes.sandbox.landlock import FileRules
+from dph._processes.sandbox import seccomp as kernel
+from dph._processes.sandbox.confinement import FileRules
 readable, writable, other = map(Path, sys.argv[1:])
 rules = FileRules(readable=[readable, Path("/nowhere")], writable=[writable])
 kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)

@@ -3,12 +3,12 @@ import sys
 
 import pytest
 
-from dph._processes.sandbox.limits import Limits
+from dph._processes.sandbox.supervisor import Limits
 from dph.errors import SettingsError
 
 CHILD = """
 import resource
-from dph._processes.sandbox.limits import Limits, apply_limits
+from dph._processes.sandbox.supervisor import Limits, apply_limits
 apply_limits(Limits(memory_bytes=300_000_000), seconds=1.5, threads=None)
 for name in ("AS", "CPU", "FSIZE", "NOFILE", "CORE"):
     print(*resource.getrlimit(getattr(resource, f"RLIMIT_{name}")))

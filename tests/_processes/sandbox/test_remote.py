@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from dph._processes.sandbox.channel import Channel
+from dph._processes.sandbox.values import Channel
 from dph._processes.sandbox.remote import (
     ProgramError,
     ProgramGoneError,

@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from dph._processes.sandbox.limits import Limits
+from dph._processes.sandbox.supervisor import Limits
 from dph._processes.sandbox.supervisor import Sandbox, StepLimits
 from dph.errors import SettingsError, VerifierError
 from dph.records import Outcome

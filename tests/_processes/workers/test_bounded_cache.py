@@ -1,4 +1,4 @@
-from dph._processes.workers.bounded_cache import BoundedCache
+from dph._processes.workers.handler import BoundedCache
 
 
 def test_what_was_used_least_recently_is_forgotten():

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 _CODE = """
-from dph._processes.workers.memory_limit import limit_address_space
+from dph._processes.workers.handler import limit_address_space
 limit_address_space(2_000_000_000)
 try:
     bytearray(3_000_000_000)

@@ -1,4 +1,4 @@
-from dph.cli.display.chart import BAR_WIDTH, bar_chart
+from dph.cli.display.pool import BAR_WIDTH, bar_chart
 
 
 def test_the_longest_bar_has_the_full_width_and_no_count_disappears():

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from dph.cli.display.installed import PARTS, Installed, Part, parts
+from dph.cli.display.machine import PARTS, Installed, Part, parts
 
 PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
 

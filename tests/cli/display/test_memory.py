@@ -2,7 +2,7 @@
 
 import pytest
 
-from dph.cli.display.memory import memory_json, memory_lines
+from dph.cli.display.machine import memory_json, memory_lines
 from dph.runs.memory import Device, MemoryEstimate
 
 GIB, MIB = 2.0**30, 2.0**20

@@ -6,7 +6,7 @@ import termios
 
 import pytest
 
-from dph.cli.display.pager import pager_command, show_text
+from dph.cli.display.shown_problems import pager_command, show_text
 
 LONG = "".join(f"line {number}\n" for number in range(100))
 SHORT = "one\ntwo\n"
@@ -102,7 +102,7 @@ def test_a_pager_that_is_left_early_is_no_error(paged, tmp_path):
 
 
 def test_less_ends_by_itself_on_a_terminal_where_nobody_types_if_all_fits():
-    program = "from dph.cli.display.pager import show_text; show_text('a\\n' * 50, height=24)"
+    program = "from dph.cli.display.shown_problems import show_text; show_text('a\\n' * 50, height=24)"
     mine, theirs = os.openpty()
     termios.tcsetwinsize(theirs, (90, 80))
     environment = {"PATH": os.environ["PATH"], "TERM": "xterm"}

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from dph.corpus.decontaminate.run import decontaminate
-from dph.corpus.decontaminate.stage import CHECKS
+from dph.corpus.decontaminate.run import CHECKS
 from dph.corpus.documents import Document
 from dph.corpus.flow import MOST_COUNTED
 from dph.corpus.tables import read_table

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph.corpus.dedup.shingles import jaccard, shingle_hashes, shingle_hashes_of, shingle_set
+from dph.corpus.dedup.signatures import jaccard, shingle_hashes, shingle_hashes_of, shingle_set
 
 WORDS = st.lists(st.sampled_from("abc"), max_size=40).map(" ".join)
 

@@ -1,5 +1,5 @@
-from dph.corpus.dedup.shingles import shingle_set
-from dph.corpus.dedup.verified import Member, NearCopy, near_copies
+from dph.corpus.dedup.signatures import shingle_set
+from dph.corpus.dedup.work import Member, NearCopy, near_copies
 
 BAND = b"12345678"
 

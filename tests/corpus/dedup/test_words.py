@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dph.corpus.dedup.words import word_hashes
+from dph.corpus.dedup.signatures import word_hashes
 
 TEXTS = st.text(st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from(" a_1\n.-é")))
 

@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from dph.corpus.ingest.archives import archive_files
-from dph.corpus.ingest.distribution import distribution_facts
+from dph.corpus.ingest.spill import distribution_facts
 from dph.corpus.ingest.reading import LARGEST, RawFile
 
 
@@ -65,7 +65,7 @@ def test_paths_that_lead_outside_links_and_devices_are_counted_and_nothing_is_wr
 
 
 def test_a_bomb_is_cut_off_and_what_came_before_it_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("dph.corpus.ingest.streams.ALWAYS_ALLOWED", 1_000_000)
+    monkeypatch.setattr("dph.corpus.ingest.reading.ALWAYS_ALLOWED", 1_000_000)
     bomb = [member(f"{n}.txt", b"\n" * 200_000) for n in range(400)]  # 80 MB in about 100 kB
     path = tar(tmp_path / "a.tar.gz", member("good.py"), *bomb)
     files, skipped = read(path)
@@ -75,7 +75,7 @@ def test_a_bomb_is_cut_off_and_what_came_before_it_is_kept(tmp_path, monkeypatch
 
 
 def test_a_zip_bomb_is_cut_off_too(tmp_path, monkeypatch):
-    monkeypatch.setattr("dph.corpus.ingest.streams.ALWAYS_ALLOWED", 1_000_000)
+    monkeypatch.setattr("dph.corpus.ingest.reading.ALWAYS_ALLOWED", 1_000_000)
     with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("good.py", "x")
         for number in range(400):

@@ -125,7 +125,7 @@ def test_packed_lines_are_read_and_a_broken_frame_keeps_what_came_before_it(tmp_
 
 
 def test_a_frame_that_unpacks_to_too_much_is_cut_off(tmp_path, monkeypatch):
-    monkeypatch.setattr("dph.corpus.ingest.streams.ALWAYS_ALLOWED", 1_000_000)
+    monkeypatch.setattr("dph.corpus.ingest.reading.ALWAYS_ALLOWED", 1_000_000)
     line = json.dumps({"id": "a", "text": "x"}).encode() + b"\n"
     (tmp_path / "a.jsonl.zst").write_bytes(zstd(line * 2_000_000))
     documents, skipped = read(tmp_path / "a.jsonl.zst")

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from dph.corpus.instruct.quotas import STAGES
+from dph.corpus.instruct.run import STAGES
 from dph.corpus.instruct.run import instruct
 from dph.errors import DataError, SettingsError
 

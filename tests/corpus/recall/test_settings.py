@@ -1,6 +1,6 @@
 import pytest
 
-from dph.corpus.recall.settings import RecallSettings
+from dph.corpus.recall.learnt import RecallSettings
 from dph.errors import SettingsError
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph.corpus.recall.urls import Patterns, bare_url, domain_of, section_of
+from dph.corpus.recall.review import Patterns, bare_url, domain_of, section_of
 
 
 @pytest.mark.parametrize(

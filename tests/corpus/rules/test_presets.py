@@ -3,7 +3,7 @@ import json
 import pytest
 
 from dph.corpus.languages import language_of_path
-from dph.corpus.rules.judge import judge
+from dph.corpus.rules.presets import judge
 from dph.corpus.rules.presets import PRESETS, load_preset
 from dph.corpus.signals import FileView
 from dph.errors import SettingsError

@@ -1,4 +1,4 @@
-from dph.corpus.rules.thinning import thinned_drops
+from dph.corpus.rules.presets import thinned_drops
 
 
 def test_the_coin_falls_in_four_of_five_cases_and_alike_every_time():

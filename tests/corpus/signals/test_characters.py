@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph.corpus.signals.characters import CharacterCounts, count_characters
+from dph.corpus.signals.view import CharacterCounts, count_characters
 
 
 @given(st.text(st.characters() | st.sampled_from("{}\ufffd\ud800 ²９"), max_size=60))

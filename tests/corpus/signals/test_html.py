@@ -1,4 +1,4 @@
-from dph.corpus.signals.html import visible_text
+from dph.corpus.signals.javascript import visible_text
 
 
 def test_scripts_styles_and_comments_are_not_visible():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph.corpus.signals.ngrams import DUPLICATED, TOP, ngram_shares
+from dph.corpus.signals.words import DUPLICATED, TOP, ngram_shares
 
 
 def grams(words, n):

@@ -6,7 +6,7 @@ from pygments.lexers import PythonLexer
 from pygments.token import Comment, Literal
 
 import dph
-from dph.corpus.signals.python_split import split_python
+from dph.corpus.signals.python import split_python
 from dph.corpus.signals.split import as_lexed
 
 COMMENTS = {Comment.Single, Comment.Hashbang, Literal.String.Doc}

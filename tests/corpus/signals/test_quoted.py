@@ -3,7 +3,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph.corpus.signals.quoted import (
+from dph.corpus.signals.split import (
     joins_strings,
     long_strings,
     long_word_characters,

@@ -1,6 +1,6 @@
 import pytest
 
-from dph.corpus.signals.sql import data_share, parsed_share
+from dph.corpus.signals.own_signals import data_share, parsed_share
 
 
 @pytest.mark.parametrize(

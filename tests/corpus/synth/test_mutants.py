@@ -2,7 +2,7 @@ import ast
 
 import pytest
 
-from dph.corpus.synth.mutants import mutants, stubs
+from dph.corpus.synth.hard_coded import mutants, stubs
 
 PROGRAM = '''\
 def f(a, b=2):

@@ -2,7 +2,7 @@ import ast
 
 import pytest
 
-from dph.corpus.synth.purity import impurity
+from dph.corpus.synth.seeds import impurity
 
 
 @pytest.mark.parametrize(

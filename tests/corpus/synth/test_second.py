@@ -2,7 +2,7 @@ import pytest
 
 from corpus.synth.answers import BY_LENGTH, HONEST, with_program
 from dph.corpus.synth.draft import read_draft
-from dph.corpus.synth.second import disagreements, second_prompt
+from dph.corpus.synth.writing import disagreements, second_prompt
 from dph.tasks.verifiers.code.verifier import CodeVerifier
 
 SECOND = """\

@@ -2,7 +2,7 @@ import sqlite3
 
 import pytest
 
-from dph.corpus.synth.prompts import PROMPTS
+from dph.corpus.synth.seeds import PROMPTS
 from dph.corpus.synth.seeds import database_seeds, document_seeds, seeds_digest, signature_seeds
 from dph.errors import DataError, SettingsError
 from small_corpora import numbered, small_corpus

@@ -1,5 +1,5 @@
 from dph.corpus.documents import DocType, Document
-from dph.corpus.transform.stage import make_transform
+from dph.corpus.transform.cleaning import make_transform
 
 
 def test_a_changed_document_has_a_new_digest_and_its_changes_are_listed():

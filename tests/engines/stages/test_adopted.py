@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from dph.engines.stages.adopted import adopt
+from dph.engines.stages.stage import adopt
 from dph.errors import CheckpointError
 from dph.model.loading import load_model
 from dph.runs.train.checkpoint_places import latest_checkpoint

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dph.engines.stages.made_from import require_made_from
+from dph.engines.stages.stage import require_made_from
 from dph.errors import CheckpointError
 
 

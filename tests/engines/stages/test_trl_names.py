@@ -2,7 +2,7 @@
 
 import pytest
 
-from dph.engines.stages.trl_names import SECONDS, step_of_trl
+from dph.engines.stages.engine_log import SECONDS, step_of_trl
 from engines.stages.recipes import make_recipe
 
 RECIPE = make_recipe(

@@ -4,13 +4,13 @@ import math
 
 import pytest
 
-from dph.engines.stages.trl_names import step_of_trl
-from dph.engines.stages.verl_names import SAME, step_of_verl
+from dph.engines.stages.engine_log import step_of_trl
+from dph.engines.stages.engine_log import SAME_IN_VERL, step_of_verl
 from engines.stages.recipes import make_recipe
 from engines.stages.test_trl_names import LINES, RECIPE
 
 LINE = {
-    **dict.fromkeys(SAME.values(), 2.0),
+    **dict.fromkeys(SAME_IN_VERL.values(), 2.0),
     "dph/reward": 0.25,
     "dph/correct": 0.25,
     "dph/zero_variance": 0.5,
@@ -56,7 +56,7 @@ def test_both_engines_have_the_same_names_and_all_are_ours():
     assert set(of_trl) - set(of_verl) == set()
 
 
-@pytest.mark.parametrize("name", [*SAME, "reward", "correct", "zero_variance", "kl_penalty"])
+@pytest.mark.parametrize("name", [*SAME_IN_VERL, "reward", "correct", "zero_variance", "kl_penalty"])
 def test_every_name_is_one_of_our_own_log(name):
     from pathlib import Path  # noqa: PLC0415 - only here
 

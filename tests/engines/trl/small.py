@@ -3,7 +3,7 @@
 import random
 
 from dph.engines.trl import DPHConfig, DPHTrainer, problems_dataset
-from dph.model.forward.scoring import score_completions
+from dph.model.forward.logprobs import score_completions
 from dph.records import Problem
 from dph.runs.presample.pool import RehearsalSample
 from small_pools import write_pool_of

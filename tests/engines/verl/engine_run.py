@@ -31,10 +31,10 @@ from dph.engines.verl.layout import (
     row_scales,
 )
 from dph.engines.verl.loss import WorkerLoss
-from dph.engines.verl.tensors import SCALES, STORED, answer_rows, jagged, stored_rows
+from dph.engines.verl.distributions import SCALES, STORED, answer_rows, jagged, stored_rows
 from dph.engines.verl.terms import OWN_SURROGATE
 from dph.recipe import ObjectiveSettings
-from dph.runs.presample.distributions import DistributionSample
+from dph.runs.presample.tables import DistributionSample
 from engines.verl.rows import (
     FAR,
     HIGH,

@@ -3,7 +3,7 @@
 from tensordict import NonTensorStack, TensorDict
 from torch import Tensor
 
-from dph.engines.verl.tensors import jagged
+from dph.engines.verl.distributions import jagged
 
 
 class FakeQueue:

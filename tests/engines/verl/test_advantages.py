@@ -8,9 +8,9 @@ from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage
 
 from dph.engines.verl import advantages as module
-from dph.engines.verl import answer_metrics, trainer
+from dph.engines.verl import advantages as answer_metrics, trainer
 from dph.engines.verl.advantages import Scored, group_values
-from dph.engines.verl.tensors import jagged
+from dph.engines.verl.distributions import jagged
 from dph.loss.objectives import GroupAdvantage, GroupSamples, make_objective
 from dph.recipe import ObjectiveSettings
 from dph.records import Outcome

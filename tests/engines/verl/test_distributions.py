@@ -11,10 +11,10 @@ from dph.engines.verl.distributions import (
     target_rows,
     values_at_logits,
 )
-from dph.engines.verl.tensors import STORED, answer_rows, jagged
+from dph.engines.verl.distributions import STORED, answer_rows, jagged
 from dph.loss.divergences.distribution_kl import DistributionKL
 from dph.loss.objectives import Anchor
-from dph.runs.presample.distributions import DistributionSample
+from dph.runs.presample.tables import DistributionSample
 from tiny_models import VOCABULARY
 
 HALF, QUARTER, NOTHING = (float(torch.tensor(p).log()) for p in (0.5, 0.25, 0.0))

@@ -8,7 +8,7 @@ import pytest
 
 from dph.cli import main
 from dph.engines.verl.mixing import stored_digest
-from dph.model.forward.scoring import score_completions
+from dph.model.forward.logprobs import score_completions
 from dph.model.loading import load_model
 from dph.model.sampler.graded_table import graded_rows
 from dph.records import Outcome

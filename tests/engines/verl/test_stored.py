@@ -2,7 +2,7 @@
 
 import pytest
 
-from dph.engines.verl.stored import open_stored
+from dph.engines.verl.fitting import open_stored
 from dph.errors import PoolError
 from dph.runs.presample.pool import load_pool
 from dph.runs.train.order import rehearsal_of_step

@@ -5,7 +5,7 @@ from itertools import chain
 
 import torch
 
-from dph.model.forward.scoring import score_completions
+from dph.model.forward.logprobs import score_completions
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from tiny_models import VOCABULARY
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from dph.model.forward.scoring import score_completions
+from dph.model.forward.logprobs import score_completions
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from engines.vllm.drawing import (
     PLAIN,

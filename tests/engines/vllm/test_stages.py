@@ -12,7 +12,7 @@ import pytest
 import tomli_w
 
 from dph._base.files import read_json
-from dph.model.forward.scoring import score_completions
+from dph.model.forward.logprobs import score_completions
 from dph.model.loading import load_model
 from dph.records import Problem
 from dph.runs.presample.pool import load_pool

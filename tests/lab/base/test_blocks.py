@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dph.errors import DataError
-from dph.lab.base.blocks import Blocks, Curriculum
+from dph.lab.base.tokens import Blocks, Curriculum
 
 
 def blocks(*lengths, name="corpus", length=4):

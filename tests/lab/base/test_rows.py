@@ -4,7 +4,7 @@ import pytest
 
 from dph.errors import DataError, ModelError
 from dph.lab.base.rows import IGNORED, encode_row, read_sft_rows
-from dph.lab.base.tokenizer import BEGIN, END, train_tokenizer
+from dph.lab.base.tokens import BEGIN, END, train_tokenizer
 from dph.model.prompts import encode_prompt
 
 TEMPLATE = (

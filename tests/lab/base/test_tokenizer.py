@@ -2,7 +2,7 @@ import pytest
 
 from dph.errors import DataError
 from dph.lab.base.recipes import TokenizerSettings
-from dph.lab.base.tokenizer import BEGIN, END, PAD, tokenizer_for, train_tokenizer
+from dph.lab.base.tokens import BEGIN, END, PAD, tokenizer_for, train_tokenizer
 from dph.model.fingerprint import tokenizer_fingerprint
 from small_lm import code_corpus
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dph.errors import DataError
-from dph.lab.base.tokenizer import train_tokenizer
+from dph.lab.base.tokens import train_tokenizer
 from dph.lab.base.tokens import corpus_tokens
 from small_corpora import numbered, small_corpus
 

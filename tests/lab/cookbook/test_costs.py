@@ -2,7 +2,7 @@ import subprocess
 import sys
 import time
 
-from dph.lab.cookbook.costs import Costs
+from dph.lab.cookbook.run import Costs
 
 
 def test_costs_add_up_and_count_children(tmp_path):

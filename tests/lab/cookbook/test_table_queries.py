@@ -2,7 +2,7 @@ import sqlite3
 
 import pytest
 
-from dph.corpus.synth.prompts import PROMPTS, SQL
+from dph.corpus.synth.seeds import PROMPTS, SQL
 from dph.corpus.synth.seeds import database_seeds
 from dph.lab.cookbook.table_queries import write
 

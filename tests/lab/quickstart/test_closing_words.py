@@ -6,7 +6,7 @@ import pytest
 
 from dph.errors import DataError
 from dph.lab.quickstart.closing_words import closing_words
-from dph.lab.quickstart.over_seeds import FILE, Measured, OverSeeds, read_over_seeds
+from dph.lab.quickstart.closing_words import FILE, Measured, OverSeeds, read_over_seeds
 from results.charts.synthetic import make_summary
 
 ROOT = Path(__file__).parents[3]

@@ -8,7 +8,7 @@ import pytest
 from dph.errors import DataError, SettingsError
 from dph.lab.quickstart.recipes import Size
 from dph.lab.quickstart.run import quickstart
-from dph.lab.quickstart.stage_clock import StageClock
+from dph.lab.quickstart.stages import StageClock
 from dph.lab.worlds.sql.editions import WorldSizes
 from dph.runs.progress import Silent
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from dph.errors import DataError
-from dph.lab.smollm2.gguf_file import GgufFile
-from dph.lab.smollm2.llama import llama_config, llama_weights, rotated_halves
+from dph.lab.smollm2.convert import GgufFile
+from dph.lab.smollm2.convert import llama_config, llama_weights, rotated_halves
 
 FACTS = {
     "general.architecture": "llama",

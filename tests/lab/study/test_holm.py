@@ -1,7 +1,7 @@
 import pytest
 
 from dph.errors import DataError
-from dph.lab.study.holm import holm
+from dph.lab.study.results import holm
 
 
 def test_by_hand():

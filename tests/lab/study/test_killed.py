@@ -47,7 +47,7 @@ from dph._processes.jobs.cores import CoreJobs
 from dph.lab.study.planner import Planner
 from dph.lab.study.rule_lock import current_lock, default_places
 from dph.lab.study.runner import Runner
-from dph.lab.study.study_file import load_study
+from dph.lab.study.settings import load_study
 
 class Lines:
     def say(self, text):

@@ -10,10 +10,10 @@ from dph.lab.study.all_tables import all_tables
 from dph.lab.study.outputs import make_report, report_document, write_outputs
 from dph.lab.study.parquet import COLUMNS
 from dph.lab.study.planner import Planner
-from dph.lab.study.power_table import power_table
+from dph.lab.study.all_tables import power_table
 from dph.lab.study.results import POWER_SEEDS
 from dph.lab.study.rule_lock import RuleLock, current_lock
-from dph.lab.study.study_file import load_study, with_settings
+from dph.lab.study.settings import load_study, with_settings
 from dph.lab.study.tables import (
     choices_table,
     comparisons_table,
@@ -21,8 +21,8 @@ from dph.lab.study.tables import (
     scores_table,
     study_tables,
 )
-from dph.lab.study.tried_tables import tried_tables
-from dph.results.charts.student_t import t_quantile
+from dph.lab.study.all_tables import tried_tables
+from dph.results.charts.aggregate import t_quantile
 from small_study import RULE
 
 

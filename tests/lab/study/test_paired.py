@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import ttest_rel
 
 from dph.errors import DataError
-from dph.lab.study.paired import paired_t
+from dph.lab.study.results import paired_t
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])

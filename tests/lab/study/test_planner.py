@@ -6,7 +6,7 @@ from dph.errors import SettingsError
 from dph.lab.study.planner import Planner
 from dph.lab.study.rule_lock import default_places
 from dph.lab.study.runner import Runner
-from dph.lab.study.study_file import load_study
+from dph.lab.study.settings import load_study
 from dph.runs.progress import Silent
 from small_study import RULE, STUDY
 

@@ -5,10 +5,10 @@ import importlib.util
 import pytest
 
 import study_stub
-from dph._processes.jobs.job import Job
+from dph._processes.jobs.processes import Job
 from dph.lab.study import execute as execution
 from dph.lab.study import ray_jobs
-from dph.lab.study.row_files import read_row_files
+from dph.lab.study.rows import read_row_files
 from fake_ray import FakeRay
 from lab.study.test_real import finish, study_in
 

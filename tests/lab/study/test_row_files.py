@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dph.errors import DataError
-from dph.lab.study.row_files import read_row_files
+from dph.lab.study.rows import read_row_files
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from dph.lab.study.results import Results
 from dph.lab.study.rows import read_rows
 from dph.lab.study.rule_lock import current_lock
 from dph.lab.study.runner import Runner
-from dph.lab.study.study_file import load_study
+from dph.lab.study.settings import load_study
 from dph.runs.progress import Silent
 from small_study import STUDY
 

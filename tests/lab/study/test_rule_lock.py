@@ -9,14 +9,14 @@ import pytest
 from dph.errors import DataError
 from dph.lab.study.outputs import make_report, write_outputs
 from dph.lab.study.planner import Planner
-from dph.lab.study.row_files import read_row_files
+from dph.lab.study.rows import read_row_files
 from dph.lab.study.rule_lock import (
     current_lock,
     default_places,
     locked_choices,
     start_with_new_rule,
 )
-from dph.lab.study.study_file import load_study
+from dph.lab.study.settings import load_study
 from small_study import RULE, STUDY
 
 OTHER = RULE.replace("[choose]", "[choose]\ntie = 0.01")

@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from dph.errors import SettingsError
-from dph.lab.study.study_file import load_study
+from dph.lab.study.settings import load_study
 from small_study import RULE, STUDY
 
 

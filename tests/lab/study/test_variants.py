@@ -6,10 +6,10 @@ from dph.errors import SettingsError
 from dph.lab.study.candidates import Candidate
 from dph.lab.study.settings import BudgetSettings, MethodSettings
 from dph.lab.study.sites import Site
-from dph.lab.study.variants import Variants
+from dph.lab.study.candidates import Variants
 from dph.lab.worlds import WORLDS, world_kind
-from dph.lab.worlds.evaluation_sets import WORLD_SETS
-from dph.lab.worlds.optimizers import WORLD_OPTIMIZERS
+from dph.lab.worlds.table import WORLD_SETS
+from dph.lab.worlds.world import WORLD_OPTIMIZERS
 from dph.recipe import merged, resolve_recipe
 from dph.recipe.keys import nested
 

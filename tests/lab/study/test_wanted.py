@@ -3,9 +3,9 @@
 import pytest
 
 from dph.errors import SettingsError
-from dph.lab.study.outlook import outlook
+from dph.lab.study.costs import outlook
 from dph.lab.study.planner import Planner
-from dph.lab.study.wanted import wanted_runs
+from dph.lab.study.plan import wanted_runs
 
 
 def asked(study, *only):

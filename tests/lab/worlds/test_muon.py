@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dph.lab.worlds.muon import Muon, orthogonalize
+from dph.lab.worlds.small_model import Muon, orthogonalize
 
 
 def test_orthogonalized_matrices_have_singular_values_near_one():

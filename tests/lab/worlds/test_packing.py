@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dph.lab.worlds.packing import NO_TARGET, Block, pack_blocks
+from dph.lab.worlds.small_model import NO_TARGET, Block, pack_blocks
 from dph.lab.worlds.small_model import new_model, packed_logprobs
 
 BLOCKS = [

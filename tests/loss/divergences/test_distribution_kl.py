@@ -7,7 +7,7 @@ import torch
 
 from dph.errors import SettingsError
 from dph.loss.divergences import DistributionDivergence, DistributionKL
-from dph.model.forward.buckets import bucket_logprobs
+from dph.model.forward.over_vocabulary import bucket_logprobs
 
 WORDS = 24
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from dph.loss.objectives import make_objective
-from dph.recipe import resolve_recipe, term
-from dph.recipe.advantage_terms import ADVANTAGES
+from dph.recipe import resolve_recipe, terms as term
+from dph.recipe.terms import ADVANTAGES
 from dph.recipe.objective import AdvantageSettings
 from own_advantage import relative_to_mean
 

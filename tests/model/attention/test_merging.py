@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from dph.model.attention.kernels import Part, Scoring, kernel_for
-from dph.model.attention.merging import merge, merge_evenly
+from dph.model.attention.kernels import merge, merge_evenly
 
 VARIANTS = [
     (torch.float32, None, 8),  # flash

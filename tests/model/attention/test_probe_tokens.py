@@ -1,6 +1,6 @@
 from transformers import LlamaConfig
 
-from dph.model.attention.probe_tokens import COUNT, probe_tokens
+from dph.model.attention.probing import COUNT, probe_tokens
 
 CONFIG = LlamaConfig(vocab_size=1000, bos_token_id=1, eos_token_id=[2, 3], pad_token_id=None)
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from dph.model.attention.rounding import DRAWS, own_logits, root_mean_square, rounded_anew
+from dph.model.attention.probing import DRAWS, own_logits, root_mean_square, rounded_anew
 from tiny_models import build_model
 
 

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from dph.model.forward.buckets import bucket_logprobs
+from dph.model.forward.over_vocabulary import bucket_logprobs
 
 
 def table(*rows):

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from dph.model.forward.next_tokens import next_tokens
+from dph.model.forward.over_vocabulary import next_tokens
 from tiny_models import PLAIN_FAMILIES, build_model
 
 PROMPTS, COMPLETIONS = [(3, 4, 5), (3, 4, 6), (7, 8)], [(9, 10), (11,), (12, 13, 14)]

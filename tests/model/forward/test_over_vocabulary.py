@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from dph.model.forward import over_vocabulary as module
-from dph.model.forward.buckets import bucket_logprobs
+from dph.model.forward.over_vocabulary import bucket_logprobs
 from dph.model.forward.over_vocabulary import TABLES, blocks, over_vocabulary
 
 

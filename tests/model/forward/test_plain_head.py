@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from dph.model.forward.plain_head import plain_head
+from dph.model.forward.selected_logprobs import plain_head
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2", "gpt2", "gemma", "mixtral"])

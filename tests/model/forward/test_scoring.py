@@ -1,7 +1,7 @@
 import pytest
 
-from dph.model.forward import scoring
-from dph.model.forward.scoring import score_completions
+from dph.model.forward import logprobs as scoring
+from dph.model.forward.logprobs import score_completions
 from tiny_models import build_model
 
 PROMPTS = [(3, 4, 5)] * 3 + [(6,)]

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from dph.model.forward.packing import Span
-from dph.model.forward.token_tables import token_table
+from dph.model.forward.packed_attention import token_table
 
 CPU = torch.device("cpu")
 NEIGHBOURS = [Span(2, 3), Span(5, 3)]

@@ -4,7 +4,7 @@ import time
 import pytest
 
 from dph.errors import VerifierError
-from dph.model.sampler.background_grading import LARGEST_CALL, BackgroundGrading
+from dph.model.sampler.graded import LARGEST_CALL, BackgroundGrading
 from dph.records import Outcome, Problem, Verdict
 
 PROBLEM = Problem(problem_id="p", prompt="?")

@@ -1,4 +1,4 @@
-from dph.model.sampler.beginnings import LEAST_SHARED, common_length, families
+from dph.model.sampler.base import LEAST_SHARED, common_length, families
 
 
 def test_what_is_alike_ends_at_the_first_difference_or_with_the_shorter_one():

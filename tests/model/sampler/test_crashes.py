@@ -1,7 +1,7 @@
 import pytest
 
 from dph.errors import VerifierError
-from dph.model.sampler.crashes import CrashCount
+from dph.model.sampler.graded import CrashCount
 from dph.records import Completion, GradedCompletion, Outcome, Verdict
 
 

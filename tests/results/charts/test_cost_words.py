@@ -1,4 +1,4 @@
-from dph.results.charts.cost_words import cost_document, cost_words
+from dph.results.charts.tables import cost_document, cost_words
 from dph.runs.stage_costs import RunCost, StageCost
 
 

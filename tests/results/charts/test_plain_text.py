@@ -1,6 +1,6 @@
 import pytest
 
-from dph.results.charts.plain_text import one_line, shortened, visible
+from dph.results.charts.text_table import one_line, shortened, visible
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import pytest
 
 from dph.errors import SettingsError
-from dph.results.charts.student_t import t_quantile
+from dph.results.charts.aggregate import t_quantile
 
 
 @pytest.mark.parametrize(

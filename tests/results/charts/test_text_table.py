@@ -4,7 +4,7 @@ import io
 import pytest
 
 from dph.errors import DataError
-from dph.results.charts.cells import Number
+from dph.results.charts.tables import Number
 from dph.results.charts.text_table import (
     Table,
     comma_separated,

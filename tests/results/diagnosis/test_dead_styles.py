@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dph.errors import SettingsError
-from dph.results.diagnosis.dead_styles import smallest_rate, style_changes
+from dph.results.diagnosis.style_counts import smallest_rate, style_changes
 from results.diagnosis.models import a_model, counts_of, drawn_counts
 
 

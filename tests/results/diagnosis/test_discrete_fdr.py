@@ -6,7 +6,7 @@ import pytest
 
 from dph.errors import DataError
 from dph.results.diagnosis.changes import fallen
-from dph.results.diagnosis.discrete_fdr import adjusted_p_values
+from dph.results.diagnosis.changes import adjusted_p_values
 
 GRID = np.arange(1, 10_001) / 10_000
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dph.results.diagnosis.log_series import log_series
+from dph.results.diagnosis.log_findings import log_series
 
 
 def series(values):

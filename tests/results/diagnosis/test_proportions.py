@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dph.errors import DataError
-from dph.results.diagnosis.proportions import newcombe, wilson
+from dph.results.diagnosis.changes import newcombe, wilson
 
 
 @pytest.mark.parametrize(("count", "of"), [(0, 16), (3, 16), (16, 16), (500, 1000)])

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from dph.errors import DataError
-from dph.results.diagnosis.same_model import fall_p_values, falls, second_draw
+from dph.results.diagnosis.totals import fall_p_values, falls, second_draw
 
 
 @pytest.mark.parametrize(("total", "first", "second"), [(0, 2, 3), (3, 4, 3), (5, 3, 4), (7, 3, 4)])

@@ -12,7 +12,7 @@ from dph.results.charts.text_table import latex
 from dph.results.figure import Asked, paper_table, read_progress
 from dph.results.figure.figures import KINDS
 from dph.results.figure.models import read_models
-from dph.results.figure.strengths import strengths_on
+from dph.results.figure.figures import strengths_on
 from dph.runs.evaluate.progress_file import PROGRESS, progress_row, write_progress_file
 from report_runs import answers, make_runs
 

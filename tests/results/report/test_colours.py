@@ -4,7 +4,7 @@ from importlib.resources import files
 import pytest
 
 from dph.results.charts.palette import looks
-from dph.results.report.colours import DARK, contrast, on_dark
+from dph.results.report.chart import DARK, contrast, on_dark
 
 KNOWN = ("base", "grpo", "dapo", "rkl", "alpha", "dph_f", "dph_js", "dph_js_definition")
 ALL = [look.colour for look in looks([*KNOWN, "dph_broad", *"abcdefgh"]).values()]

@@ -1,4 +1,4 @@
-from dph.results.report.marks import marked
+from dph.results.report.chart import marked
 
 
 def test_characters_that_nobody_sees_are_written_out():

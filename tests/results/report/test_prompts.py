@@ -1,5 +1,5 @@
 from dph.records import Problem
-from dph.results.report.prompts import excerpts
+from dph.results.report.answers import excerpts
 
 
 def asked(prompt):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dph.results.view import haystack, trigrams
+from dph.results.view import haystack, haystack as trigrams
 from dph.results.view.haystack import Haystack
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from dph.errors import SettingsError
-from dph.results.view.query import number_of, query_of
+from dph.results.view.set_index import number_of, query_of
 
 
 def test_words_in_quotes_are_one_and_an_open_quote_ends_with_the_line():

@@ -3,8 +3,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph.errors import DataError
-from dph.results.view import row_file
-from dph.results.view.row_file import RowFile
+from dph.results.view import snapshot as row_file
+from dph.results.view.snapshot import RowFile
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from dph.records import Problem
 from dph.results.view.answer_counts import AnswerCounts
-from dph.results.view.query import Query
+from dph.results.view.set_index import Query
 from dph.results.view.set_index import SetIndex
 
 CHANGES = ("lost", "kept", "")

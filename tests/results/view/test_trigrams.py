@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from dph.results.view import trigrams
-from dph.results.view.trigrams import Trigrams
+from dph.results.view import haystack as trigrams
+from dph.results.view.haystack import Trigrams
 
 
 def signatures_of(texts):

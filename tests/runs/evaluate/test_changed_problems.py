@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dph.errors import DataError, SettingsError
-from dph.runs.evaluate.changed_problems import changed_problems
+from dph.runs.evaluate.comparison import changed_problems
 
 
 def solved(counts, samples):

@@ -72,7 +72,7 @@ def test_more_correct_samples_than_samples_are_refused(correct):
         "from dph.runs.evaluate import pass_at_k",
         "from dph.runs.evaluate import pass_at_k as f\n"
         "from dph.runs.evaluate.pass_at_k import pass_at_k",
-        "import dph.runs.evaluate.rewards_summary; from dph.runs.evaluate import pass_at_k",
+        "import dph.runs.evaluate.rewards_file; from dph.runs.evaluate import pass_at_k",
     ],
 )
 def test_pass_at_k_is_the_function_however_it_is_imported(statements):

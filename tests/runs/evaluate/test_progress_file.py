@@ -15,7 +15,7 @@ from dph.runs.evaluate.progress_file import (
     rows_up_to,
     write_progress_file,
 )
-from dph.runs.evaluate.progress_summary import best_score, step_metrics_of, step_summary
+from dph.runs.evaluate.progress_file import best_score, step_metrics_of, step_summary
 
 
 def graded(problem, index, outcome, *, style=None, finished=True):

@@ -3,7 +3,7 @@ import pytest
 
 from dph.errors import DataError, SettingsError
 from dph.runs.evaluate.rewards_file import ProblemRewards, Rewards
-from dph.runs.evaluate.rewards_summary import summarize_rewards
+from dph.runs.evaluate.rewards_file import summarize_rewards
 
 
 def rewards(bad_gold=(), **problems):

@@ -7,12 +7,12 @@ import sys
 import pytest
 
 from dph.errors import DataError
-from dph.runs.presample.lock import only_pool_writer
+from dph.runs.presample.pool import only_pool_writer
 
 TRY = """
 import sys
 from pathlib import Path
-from dph.runs.presample.lock import only_pool_writer
+from dph.runs.presample.pool import only_pool_writer
 with only_pool_writer(Path(sys.argv[1])):
     pass
 """

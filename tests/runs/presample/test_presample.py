@@ -6,9 +6,9 @@ import pytest
 
 from dph._base.files.parts import TableParts
 from dph.errors import PoolError
-from dph.model.forward.scoring import score_completions
+from dph.model.forward.logprobs import score_completions
 from dph.records import Outcome, Verdict
-from dph.runs.presample.partition import histogram, partition
+from dph.runs.presample.splitting import histogram, partition
 from dph.runs.presample.pool import load_pool, require_fit
 from dph.runs.presample.presample import presample
 

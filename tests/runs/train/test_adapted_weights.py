@@ -10,7 +10,7 @@ from dph.loss.objectives import make_objective
 from dph.recipe import ObjectiveSettings, resolve_recipe
 from dph.runs.presample.pool import RehearsalSample
 from dph.runs.train.actors import Actors
-from dph.runs.train.adapted_weights import first_weights, next_weights
+from dph.runs.train.updating import first_weights, next_weights
 from dph.runs.train.checkpoint_places import latest_checkpoint
 from dph.runs.train.checkpoints import read_progress
 from dph.runs.train.loop import train

@@ -10,7 +10,7 @@ from dph.loss.objectives import AlphaDPG, BayesianBoundaryGate, GroupAdvantage, 
 from dph.records import Completion, GradedCompletion, Outcome, Verdict
 from dph.runs.presample.base_counts import BaseCounts
 from dph.runs.train.collect import Group
-from dph.runs.train.group_samples import group_samples
+from dph.runs.train.policy_rows import group_samples
 from dph.runs.train.rows import PolicyRow
 
 

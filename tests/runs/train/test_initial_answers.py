@@ -1,7 +1,7 @@
 import pytest
 
 from dph.errors import DataError
-from dph.runs.train.initial_answers import read_initial_answers, write_initial_answers
+from dph.runs.train.drift import read_initial_answers, write_initial_answers
 
 IDS = {"dev": ["a", "b"], "test": ["a"]}
 ANSWERS = {"dev": [[(1, 2), (3,)], [(4,), (5, 6)]], "test": [[(7,), (8,)]]}

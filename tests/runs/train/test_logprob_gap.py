@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from dph.runs.train.logprob_gap import LogprobGap, logprob_gap
+from dph.runs.train.policy_rows import LogprobGap, logprob_gap
 
 
 def test_the_gap_is_the_mean_and_largest_difference_over_all_tokens():

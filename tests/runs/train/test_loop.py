@@ -22,7 +22,7 @@ from dph.runs.presample.pool import RehearsalSample, load_pool
 from dph.runs.presample.presample import presample
 from dph.runs.train.checkpoint_places import latest_checkpoint
 from dph.runs.train.checkpoints import Progress, save_checkpoint
-from dph.runs.train.checks import mean_reference_gap
+from dph.runs.train.preparation import mean_reference_gap
 from dph.runs.train.collect import collect
 from dph.runs.train.loop import Actors, train
 from dph.runs.train.tracking import read_metrics
@@ -277,8 +277,8 @@ def test_of_a_large_pool_an_even_sample_is_checked(make_model, monkeypatch):
         seen.append(len(prompts))
         return [(0.25,)] * len(prompts)
 
-    monkeypatch.setattr("dph.runs.train.checks.CHECKED", 10)
-    monkeypatch.setattr("dph.runs.train.checks.score_completions", score)
+    monkeypatch.setattr("dph.runs.train.preparation.CHECKED", 10)
+    monkeypatch.setattr("dph.runs.train.preparation.score_completions", score)
     forward = TrainingForward(
         model=make_model(), pad_id=0, temperature=1.0, dtype="float32", token_budget=9, max_tokens=8
     )
@@ -451,7 +451,7 @@ def test_a_checkpoint_on_a_full_disk_is_an_error_and_leaves_nothing(
     def fail(*_args, **_kwargs):
         raise SafetensorError("No space left on device")
 
-    monkeypatch.setattr("dph.runs.train.optimizer_state.save_file", fail)
+    monkeypatch.setattr("dph.runs.train.optimizer.save_file", fail)
     model = make_model()
     optimizer = torch.optim.AdamW(model.parameters())
     with pytest.raises(TrainingError, match="step_000000: No space left on device"):

@@ -10,7 +10,7 @@ from dph.errors import DataError
 from dph.loss.objectives import make_objective
 from dph.model.forward import logprobs as forward_logprobs
 from dph.model.forward import over_vocabulary
-from dph.model.forward.scoring import score_completions
+from dph.model.forward.logprobs import score_completions
 from dph.recipe import ObjectiveSettings
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.rows import Minibatch, PolicyRow

@@ -3,7 +3,7 @@ import torch
 
 from dph.recipe import TrainingSettings
 from dph.runs.train.optimizer import make_optimizer, make_schedule
-from dph.runs.train.optimizer_state import load_optimizer, save_optimizer
+from dph.runs.train.optimizer import load_optimizer, save_optimizer
 
 
 def rates(train, model, *, done=0, steps=6):

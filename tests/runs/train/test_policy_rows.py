@@ -5,7 +5,7 @@ import pytest
 
 from dph.errors import DataError
 from dph.loss.objectives import boundary_gate, make_objective
-from dph.model.forward.scoring import score_completions
+from dph.model.forward.logprobs import score_completions
 from dph.recipe import ObjectiveSettings
 from dph.records import Completion, GradedCompletion, Outcome, Verdict
 from dph.runs.presample.base_counts import BaseCounts

@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from dph.errors import DataError
-from dph.runs.presample.distributions import DistributionSample
-from dph.runs.train.targets import target_buckets
+from dph.runs.presample.tables import DistributionSample
+from dph.runs.train.loss_batch import target_buckets
 
 SAMPLE = DistributionSample(
     problem_id="p",

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dph.model.forward import microbatches, packing, prefix_tree, sharing
-from dph.model.forward.scoring import score_completions
+from dph.model.forward.logprobs import score_completions
 from dph.runs.presample.pool import RehearsalSample
 from dph.runs.train.rows import Minibatch, PolicyRow
 from dph.runs.train.updating import TrainingForward, update, weigh

@@ -1,7 +1,7 @@
 import json
 
 from dph.tasks.sql.schema import Column, Schema, Table, read_tables
-from dph.tasks.sql.schema_text import schema_text
+from dph.tasks.sql.schema import schema_text
 from zoo import SCHEMA_TEXT, TABLES
 
 EXAMPLES = {

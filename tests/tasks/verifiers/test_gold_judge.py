@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from dph._processes.workers.pool import Reply, ReplyKind
-from dph._processes.workers.verdicts import GOLD_STAGE
+from dph._processes.workers.pool import GOLD_STAGE
 from dph.records import Outcome
 from dph.tasks.verifiers.gold_judge import GoldJudge
-from dph.tasks.verifiers.math.pooled import MathPair, PooledMathVerifier
+from dph.tasks.verifiers.math.verifier import MathPair, PooledMathVerifier
 from dph.tasks.verifiers.sql.verifier import SQLPair, SQLVerifier
 
 RIGHT = "SELECT name FROM singer"

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from dph.records import Outcome, Problem, Verdict
 from dph.tasks.verifiers.base import Verifier
-from dph.tasks.verifiers.one_at_a_time import OneAtATime
+from dph.tasks.verifiers.base import OneAtATime
 
 
 class Watched:

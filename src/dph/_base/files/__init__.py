@@ -5,9 +5,9 @@ are imported by their own names, because they load pyarrow.
 """
 
 from dph._base.files.atomic import atomic_file, atomic_path, write_text
-from dph._base.files.directories import make_directory, only_writer
-from dph._base.files.documents import read_json, sha256, write_json
-from dph._base.files.exclusive import held
+from dph._base.files.atomic import make_directory, only_writer
+from dph._base.files.atomic import read_json, sha256, write_json
+from dph._base.files.atomic import held
 
 __all__ = [
     "atomic_file",

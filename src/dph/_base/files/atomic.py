@@ -1,10 +1,121 @@
 """Writing files so that a killed process never leaves half of one: temporary name, then rename."""
 
+import datetime
+import decimal
+from typing import Any
+from dph.errors import DataError
+import contextlib
+import fcntl
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from dph.errors import DataError
+import contextlib
+import fcntl
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from dph.errors import DataError
 import contextlib
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+from dph.errors import DataError
+
+
+# Values of a table as JSON knows them.
+
+def plain_value(value: Any, place: str) -> Any:
+    """A value of a parquet file as JSON; dates and decimals become text.
+
+    Raises:
+        DataError: JSON has nothing like it; ``place`` says where it stands.
+    """
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case list():
+            return [plain_value(item, place) for item in value]
+        case dict():
+            return {str(key): plain_value(item, place) for key, item in value.items()}
+        case datetime.date() | datetime.time():
+            return value.isoformat()
+        case decimal.Decimal():
+            return str(value)
+        case _:
+            raise DataError(f"{place}: JSON has no {type(value).__name__}, got {value!r:.80}")
+
+
+# Directories that can be written to, and that one process at a time writes into.
+
+def make_directory(path: Path) -> Path:
+    """Create ``path`` (and its parents) and make sure that it can be written to.
+
+    Raises:
+        DataError: it is a file, or cannot be created or written.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise DataError(f"cannot write into the directory {path}: {error.strerror}") from error
+    return path
+
+
+@contextlib.contextmanager
+def only_writer(directory: Path) -> Iterator[None]:
+    """Hold ``directory`` (made if need be) for this process; whoever comes second is refused.
+
+    The lock is the operating system's and ends with the process, however that ends.
+
+    Raises:
+        DataError: another process holds it, or it cannot be written.
+    """
+    with (make_directory(directory) / ".lock").open("a", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise DataError(
+                f"another dph process is writing into {directory}; wait for it, or choose another "
+                "directory"
+            ) from error
+        yield
+
+
+# What one process at a time may have, where the one before may take a moment to end.
+
+_PATIENCE = 60.0
+"""Seconds: a child whose parent was killed notices within a moment, unless the machine is busy."""
+
+
+@contextlib.contextmanager
+def held(path: Path, *, patience: float = _PATIENCE) -> Iterator[None]:
+    """Hold the lock file ``path``, waiting for whoever holds it.
+
+    Raises:
+        DataError: somebody still holds it after ``patience`` seconds.
+    """
+    make_directory(path.parent)
+    until = time.monotonic() + patience
+    with path.open("a", encoding="utf-8") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError as error:
+                if time.monotonic() > until:
+                    raise DataError(
+                        f"another process has been holding {path} for {patience:g} s; is the same "
+                        "command running twice?"
+                    ) from error
+                time.sleep(0.1)
+        yield
 
 
 @contextlib.contextmanager
@@ -61,3 +172,30 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+# JSON documents as files, and what tells one file from another.
+
+def write_json(path: Path, value: Any) -> None:
+    """Write ``value`` as readable JSON, atomically; NaN and infinity are refused."""
+    write_text(path, json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file.
+
+    Raises:
+        DataError: the file is missing or is not JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise DataError(f"{path} is not valid JSON: {error}") from error
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dph._base.files.atomic import atomic_file
-from dph._base.files.directories import make_directory
-from dph._base.files.documents import read_json, write_json
+from dph._base.files.atomic import make_directory
+from dph._base.files.atomic import read_json, write_json
 from dph.errors import DataError
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from typing import IO
 
 from dph._base.files import make_directory
 from dph._processes.jobs.child import BAD_INPUT
-from dph._processes.jobs.job import Ended, Job
+from dph._processes.jobs.processes import Ended, Job
 from dph._processes.jobs.processes import Child, Starter, starter
 
 _LOOK_EVERY = 0.05

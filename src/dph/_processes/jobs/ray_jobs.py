@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from dph._base.import_path import search_path
-from dph._processes.jobs.job import Ended, Job
+from dph._processes.jobs.processes import Ended, Job
 from dph.errors import DphError, SettingsError
 
 

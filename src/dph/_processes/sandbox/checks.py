@@ -8,13 +8,15 @@ arguments of earlier calls as they were left (dph._processes.sandbox.left).
 """
 
 import ast
+from collections.abc import Iterator
+import ast
+import ast
+from collections.abc import Sequence
+import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, MappingProxyType
 from typing import Any
-
-from dph._processes.sandbox.deciding import deciding_names
-from dph._processes.sandbox.swallowing import swallows
 from dph._processes.sandbox.syntax import (
     asserts,
     awaits_failure,
@@ -26,7 +28,129 @@ from dph._processes.sandbox.syntax import (
     may_fail,
     one_by_one,
 )
-from dph._processes.sandbox.twins import rename_twins
+
+
+# Which functions say by their result alone whether an assertion of the tests holds.
+
+def deciding_names(tree: ast.AST) -> frozenset[str]:
+    """Names of functions: of ``same`` in ``assert same(f(2), 3)``, also by way of a variable."""
+    assigned: dict[str, list[ast.expr]] = {}
+    tests: list[ast.expr] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    assigned.setdefault(target.id, []).append(node.value)
+        elif isinstance(node, ast.Assert | ast.If | ast.While):
+            tests.append(node.test)
+        elif isinstance(node, ast.Call) and _method(node) in ("assertTrue", "assertFalse"):
+            tests += node.args[:1]
+    found: set[str] = set()
+    seen: set[str] = set()
+    for test in tests:
+        found.update(_deciding(test, assigned, seen))
+    return frozenset(found)
+
+
+def _deciding(test: ast.expr, assigned: dict[str, list[ast.expr]], seen: set[str]) -> Iterator[str]:
+    parts: list[ast.expr] = []
+    if isinstance(test, ast.UnaryOp):
+        parts = [test.operand]
+    elif isinstance(test, ast.BoolOp):
+        parts = test.values
+    elif isinstance(test, ast.Compare) and any(map(_is_truth, [test.left, *test.comparators])):
+        parts = [test.left, *test.comparators]
+    elif isinstance(test, ast.Await | ast.NamedExpr):
+        parts = [test.value]
+    elif isinstance(test, ast.GeneratorExp | ast.ListComp):
+        parts = [test.elt]
+    elif isinstance(test, ast.Name) and test.id not in seen:
+        seen.add(test.id)
+        parts = assigned.get(test.id, [])
+    elif isinstance(test, ast.Call) and isinstance(test.func, ast.Name):
+        yield test.func.id
+        if test.func.id in ("all", "any", "bool", "map", "list"):
+            yield from (each.id for each in test.args if isinstance(each, ast.Name))
+            parts = test.args
+    for part in parts:
+        yield from _deciding(part, assigned, seen)
+
+
+def _is_truth(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, bool)
+
+
+def _method(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else ""
+
+
+# Handlers of exceptions that let a failed assertion pass, with a message at most.
+
+_SAYING = frozenset(
+    {"print", "print_exc", "print_exception", "write", "log", "debug", "info", "warning", "error"}
+    | {"exception", "critical"}
+)
+_OF_ASSERTIONS = frozenset({"AssertionError", "Exception", "BaseException"})
+
+
+def swallows(handler: ast.ExceptHandler) -> bool:
+    """Whether assertions fail here and nothing comes of it: no flag, no count, no other check."""
+    return _is_for_assertions(handler.type) and all(map(_is_nothing, handler.body))
+
+
+def _is_nothing(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Return):
+        return statement.value is None
+    if not isinstance(statement, ast.Expr):
+        return isinstance(statement, ast.Pass | ast.Continue | ast.Break)
+    value = statement.value
+    if isinstance(value, ast.Call):
+        function = value.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        return name in _SAYING
+    return isinstance(value, ast.Constant)
+
+
+def _is_for_assertions(kind: ast.expr | None) -> bool:
+    if isinstance(kind, ast.Tuple):
+        return any(map(_is_for_assertions, kind.elts))
+    return kind is None or getattr(kind, "id", "") in _OF_ASSERTIONS
+
+
+# Tests of one name in one text: all of them are run, not the last alone.
+
+_BLOCKS = (ast.If, ast.For, ast.While, ast.With, ast.Try)
+_NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def rename_twins(tree: ast.Module) -> None:
+    """Give all but the last of the tests of one name names of their own."""
+    _rename(tree.body)
+
+
+def _rename(body: Sequence[ast.stmt]) -> None:
+    found: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]] = {}
+    waiting = list(body)
+    while waiting:
+        each = waiting.pop(0)
+        if isinstance(each, _NAMED) and _is_test(each):
+            found.setdefault(each.name, []).append(each)
+        if isinstance(each, ast.ClassDef):
+            _rename(each.body)
+        elif isinstance(each, _BLOCKS):
+            inside = [getattr(each, field, []) for field in ("body", "orelse", "finalbody")]
+            waiting[:0] = [statement for statements in inside for statement in statements]
+    for name, twins in found.items():
+        for number, twin in enumerate(twins[:-1], start=1):
+            twin.name = f"{name}__{number}"
+
+
+def _is_test(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+    if isinstance(node, ast.ClassDef):
+        methods = [each for each in node.body if isinstance(each, _NAMED)]
+        return any(each.name.lower().startswith("test") for each in methods)
+    return node.name.lower().startswith("test") or node.name == "check"
+
 
 BEGINS, AFTER, SEEN = "__dph_begins__", "__dph_after__", "__dph_seen__"
 """Names that changed tests call: a statement begins, a call is over, an argument after one."""

@@ -16,6 +16,16 @@ Without the private /tmp nothing can be written at all.
 """
 
 import ctypes
+import fcntl
+import os
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+from dph._processes.sandbox.seccomp import system_call
+import os
+from pathlib import Path
+from dph._processes.sandbox.seccomp import detach, mount, unshare
+import ctypes
 import os
 import signal
 import struct
@@ -23,12 +33,156 @@ import sys
 import sysconfig
 from collections.abc import Callable, Collection
 from pathlib import Path
-
-from dph._processes.sandbox import kernel
-from dph._processes.sandbox.landlock import FileRules
-from dph._processes.sandbox.limits import Limits, apply_limits
-from dph._processes.sandbox.namespaces import Scratch, leave_the_others
+from dph._processes.sandbox import seccomp as kernel
+from dph._processes.sandbox.supervisor import Limits, apply_limits
 from dph._processes.sandbox.seccomp import SystemCallFilter
+
+
+# Which files a process may read and write (Landlock, Linux 6.2 or newer): needs no privilege.
+#
+# Outside the directories given nothing can be opened, made, renamed or removed. Where the kernel
+# knows more (6.7, 6.12), TCP and signals to processes outside are refused, too.
+
+_CREATE, _ADD, _RESTRICT = 444, 445, 446
+_HIGH = 200
+_OLDEST = 3
+"""The first version that knows of truncation."""
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
+_TRUNCATE, _IOCTL_DEVICE = 1 << 14, 1 << 15
+_ALL_OF_VERSION_3 = (1 << 15) - 1
+_TCP, _SIGNALS_AND_SOCKETS = 3, 3
+_ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
+
+
+class FileRules:
+    """Rules, made once and put on any number of processes.
+
+    Args:
+        readable: files and directories that may be read and mapped.
+        writable: files and directories in which everything may be done. What does not exist in
+            either is left out.
+
+    Raises:
+        OSError: the kernel has no Landlock, or one that is too old.
+    """
+
+    def __init__(self, *, readable: Iterable[Path], writable: Iterable[Path]) -> None:
+        version = system_call(_CREATE, 0, 0, 1)
+        if version < _OLDEST:
+            raise OSError(f"Landlock is of version {version}, {_OLDEST} is needed")
+        fields = [_ALL_OF_VERSION_3 | (_IOCTL_DEVICE if version >= 5 else 0)]
+        fields += [_TCP] if version >= 4 else []
+        fields += [_SIGNALS_AND_SOCKETS] if version >= 6 else []
+        attributes = _buffer(struct.pack(f"<{len(fields)}Q", *fields))
+        made = system_call(_CREATE, attributes, len(attributes), 0)
+        # Out of the way of descriptors that a child puts in places of its own.
+        self._descriptor = fcntl.fcntl(made, fcntl.F_DUPFD_CLOEXEC, _HIGH)
+        os.close(made)
+        for path in readable:
+            self._allow(path, _EXECUTE | _READ_FILE | _READ_DIR)
+        for path in writable:
+            self._allow(path, _ALL_OF_VERSION_3)
+
+    def restrict(self) -> None:
+        """Put the caller under the rules, for good. NO_NEW_PRIVS is set.
+
+        Raises:
+            OSError: the kernel refuses.
+        """
+        system_call(_RESTRICT, self._descriptor, 0)
+
+    def close(self) -> None:
+        """Let go of the rules."""
+        os.close(self._descriptor)
+
+    def _allow(self, path: Path, access: int) -> None:
+        try:
+            place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        try:
+            if not path.is_dir():
+                access &= _ON_FILES
+            rule = _buffer(struct.pack("<Qi", access, place))
+            system_call(_ADD, self._descriptor, 1, rule, 0)
+        finally:
+            os.close(place)
+
+
+def _buffer(data: bytes) -> "ctypes.Array[ctypes.c_char]":
+    return ctypes.create_string_buffer(data, len(data))
+
+
+# Namespaces of one's own: no network, no view of other processes, a private /tmp in memory.
+#
+# Each of these is more than a confined program needs: the filter of system calls and Landlock
+# hold without them. Processes of a process namespace end, all of them, with its first one.
+
+_MOUNTS, _IPC, _USERS, _PROCESSES, _NETWORK = (
+    0x00020000,
+    0x08000000,
+    0x10000000,
+    0x20000000,
+    0x40000000,
+)
+_OTHERS = _MOUNTS | _IPC | _PROCESSES | _NETWORK
+_NO_SUID, _NO_DEVICES, _NO_EXECUTION = 2, 4, 8
+_RECURSIVE, _PRIVATE = 0x4000, 0x40000
+
+
+def leave_the_others() -> None:
+    """Move the caller into namespaces of its own; the next child is the first process in one.
+
+    Raises:
+        OSError: the kernel or the machine's settings do not allow it.
+    """
+    user, group = os.getuid(), os.getgid()
+    try:
+        unshare(_OTHERS)  # as root; nobody else may without users of their own
+    except PermissionError:
+        unshare(_OTHERS | _USERS)
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
+        Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+
+
+class Scratch:
+    """A directory in memory over one of the disk, seen in this mount namespace alone.
+
+    Args:
+        path: the directory, which is there.
+        size: bytes that it holds at most.
+        entries: files and directories in it, at most.
+
+    Raises:
+        OSError: nothing may be mounted.
+    """
+
+    def __init__(self, path: Path, *, size: int, entries: int) -> None:
+        self.path = path
+        self._options = f"size={size},nr_inodes={entries},mode=0777"
+        mount("none", "/", "", _RECURSIVE | _PRIVATE, "")
+        self._mount()
+
+    def is_clean(self) -> bool:
+        """Whether nothing was left in it."""
+        return not any(self.path.iterdir())
+
+    def renew(self) -> None:
+        """Replace it by an empty one, whatever is in it.
+
+        Raises:
+            OSError: the kernel refuses.
+        """
+        os.chdir("/")
+        detach(str(self.path))
+        self._mount()
+
+    def _mount(self) -> None:
+        flags = _NO_SUID | _NO_DEVICES | _NO_EXECUTION
+        mount("tmpfs", str(self.path), "tmpfs", flags, self._options)
+        os.chdir(self.path)
+
 
 PARTS = ("system calls", "files", "namespaces")
 """What can be missing, and what tests leave out."""

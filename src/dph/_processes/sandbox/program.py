@@ -11,7 +11,7 @@ import sys
 import types
 from collections.abc import Sequence
 
-from dph._processes.sandbox.channel import Channel, read_document
+from dph._processes.sandbox.values import Channel, read_document
 from dph._processes.sandbox.served import serve_calls, text_of
 
 NOT_LOADED = 97

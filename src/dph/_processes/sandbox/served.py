@@ -13,9 +13,9 @@ from importlib import import_module
 from typing import Any
 
 from dph._processes.sandbox.arguments import Watched
-from dph._processes.sandbox.channel import Channel, ChannelBrokenError, ChannelClosedError
+from dph._processes.sandbox.values import Channel, ChannelBrokenError, ChannelClosedError
 from dph._processes.sandbox.operations import OPERATIONS
-from dph._processes.sandbox.source import whole_source
+from dph._processes.sandbox.names import whole_source
 from dph._processes.sandbox.values import TYPES, BadValueError, decode, encode
 
 _REASON_CHARACTERS = 300

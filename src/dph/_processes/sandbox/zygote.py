@@ -30,10 +30,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
 
-from dph._processes.sandbox import kernel
+from dph._processes.sandbox import seccomp as kernel
 from dph._processes.sandbox.confinement import Confinement, separate
 from dph._processes.sandbox.judge import run_judge
-from dph._processes.sandbox.limits import Limits
+from dph._processes.sandbox.supervisor import Limits
 from dph._processes.sandbox.program import run_program
 
 _LARGEST = 65536

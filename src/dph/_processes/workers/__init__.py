@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dph._processes.workers.bounded_cache import BoundedCache
+    from dph._processes.workers.handler import BoundedCache
     from dph._processes.workers.pool import WorkerPool
     from dph._processes.workers.process import Reply, ReplyKind
 
@@ -19,7 +19,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "BoundedCache": "dph._processes.workers.bounded_cache",
+        "BoundedCache": "dph._processes.workers.handler",
         "Reply": "dph._processes.workers.process",
         "ReplyKind": "dph._processes.workers.process",
         "WorkerPool": "dph._processes.workers.pool",

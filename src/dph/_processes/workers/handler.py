@@ -1,7 +1,55 @@
 """What runs in a worker: a handler, and how it says what it is about to do."""
 
+from collections import OrderedDict
+from typing import Generic, TypeVar
+import resource
+import sys
 from collections.abc import Callable
 from typing import Any, Protocol
+
+
+# A cache that forgets what was used least recently.
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class BoundedCache(Generic[Key, Value]):
+    """Keeps up to ``entries`` values.
+
+    >>> cache = BoundedCache(2)
+    >>> for key in "aba": cache.put(key, key.upper())
+    >>> cache.put("c", "C")
+    >>> cache.get("a"), cache.get("b")
+    ('A', None)
+    """
+
+    def __init__(self, entries: int) -> None:
+        self._entries = entries
+        self._values: OrderedDict[Key, Value] = OrderedDict()
+
+    def get(self, key: Key) -> Value | None:
+        """The value kept under ``key``, now the most recently used, or None."""
+        if key in self._values:
+            self._values.move_to_end(key)
+        return self._values.get(key)
+
+    def put(self, key: Key, value: Value) -> None:
+        """Keep ``value``; the oldest one goes if there are too many."""
+        self._values[key] = value
+        self._values.move_to_end(key)
+        if len(self._values) > self._entries:
+            self._values.popitem(last=False)
+
+
+# A bound on a worker's memory, so that one answer cannot take the machine's.
+
+def limit_address_space(size: int) -> None:
+    """Let allocations beyond ``size`` bytes fail in this process; on Linux alone."""
+    if sys.platform == "linux":  # elsewhere RLIMIT_AS is missing or refuses any value
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        soft = size if hard == resource.RLIM_INFINITY else min(size, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 class Stage(Protocol):

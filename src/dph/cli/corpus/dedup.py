@@ -1,11 +1,137 @@
 """``dph corpus dedup``: copies and near-copies go, the best file of a group stays."""
 
+from pathlib import Path
 from typing import Annotated
-
 import typer
-
+from dph.cli.corpus.options import EngineOption, OutOption, named_values, open_workers
+from dph.cli.options import JsonOption, WorkersOption
+from pathlib import Path
+from typing import Annotated
+import typer
+from dph.cli.corpus.options import EngineOption, InputOption, OutOption, named_values, open_workers
+from dph.cli.options import ROW_FILES, JsonOption, WorkersOption
+from typing import Annotated
+import typer
 from dph.cli.corpus.options import EngineOption, InputOption, OutOption, ShardsOption, open_workers
 from dph.cli.options import JsonOption, WorkersOption
+
+
+# ``dph corpus mix``: so many bytes of each of several corpora.
+
+_TOLD = 0.01
+"""A part that is short of more than this share of what it was to have is told of in a line."""
+
+
+def mix(
+    out: OutOption,
+    parts: Annotated[
+        list[str],
+        typer.Option("--part", metavar="NAME=DIR", help="A corpus; may be repeated."),
+    ],
+    budget: Annotated[
+        int, typer.Option("--budget", min=1, metavar="BYTES", help="Bytes of text in all.")
+    ],
+    shares: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--share",
+            metavar="NAME=WEIGHT",
+            help="How much of each part; only ratios count [default: OpenCoder's annealing "
+            "mixture, code 83.94, algorithmic 12.44, synthetic 2.71, textbook 0.91].",
+        ),
+    ] = None,
+    caps: Annotated[
+        list[str] | None,
+        typer.Option("--cap", metavar="LANGUAGE=BYTES", help="The most of a language."),
+    ] = None,
+    workers: WorkersOption = None,
+    engine: EngineOption = "cores",
+    as_json: JsonOption = False,
+) -> None:
+    """Take of each corpus its share of a budget, and write one corpus.
+
+    What is taken of a part is a uniform sample, without the documents that do not fit what is left
+    of its share. A part that is too small leaves a shortfall, which is told and not filled up.
+    """
+    from dph.cli.corpus.options import print_corpus
+    from dph.cli.display.progress import open_progress
+    from dph.corpus.mix.run import mix as run_mix
+    from dph.corpus.mix.run import ANNEALING, Mixture
+    from dph.corpus.shards import open_corpus
+
+    mixture = Mixture(
+        budget=budget,
+        shares=_numbers(shares, "--share") if shares else ANNEALING,
+        caps={name: int(value) for name, value in _numbers(caps or [], "--cap").items()},
+    )
+    corpora = {
+        name: open_corpus(Path(path)) for name, path in named_values(parts, "--part").items()
+    }
+    with open_progress().task("mix", len(corpora), "parts") as advance:
+        mixed = run_mix(corpora, out, mixture=mixture, workers=open_workers(engine, workers))
+        advance(len(corpora), "")
+    print_corpus(mixed, as_json=as_json)
+    for name, quota in mixture.quotas().items():
+        short = mixed.manifest.flow.counts[f"short {name}"]
+        if not as_json and short > _TOLD * quota:
+            typer.echo(f"short: {name} has {(quota - short) / 1e6:.2f} of {quota / 1e6:.2f} MB")
+
+
+def _numbers(texts: list[str], flag: str) -> dict[str, float]:
+    from dph.errors import SettingsError
+
+    found: dict[str, float] = {}
+    for name, value in named_values(texts, flag).items():
+        try:
+            found[name] = float(value)
+        except ValueError as error:
+            raise SettingsError(f"{flag} {name} must be a number, got {value!r}") from error
+    return found
+
+
+# ``dph corpus decontaminate``: documents that hold parts of a test set go.
+
+def decontaminate(
+    source: InputOption,
+    out: OutOption,
+    tests: Annotated[
+        list[str],
+        typer.Option(
+            "--tests", metavar="NAME=FILE", help=f"A test set, {ROW_FILES}; may be repeated."
+        ),
+    ],
+    entry_points: Annotated[
+        bool,
+        typer.Option(
+            "--entry-points",
+            help="Also drop what defines a function that a test asks for (for rows of questions "
+            "and answers; common names hit much of any Python corpus).",
+        ),
+    ] = False,
+    workers: WorkersOption = None,
+    engine: EngineOption = "cores",
+    as_json: JsonOption = False,
+) -> None:
+    """Drop documents that share 10 words in a row, a SQL query or a database with a test set.
+
+    What each of them shared is in DIR/dropped, and counted.
+    """
+    from dph.cli.corpus.options import print_corpus
+    from dph.cli.display.progress import open_progress
+    from dph.corpus.decontaminate.run import DEFAULT_CHECKS
+    from dph.corpus.decontaminate.run import decontaminate as run_decontaminate
+    from dph.corpus.decontaminate.test_sets import ENTRY_POINT
+    from dph.corpus.opening import open_input
+
+    sets = {name: Path(path) for name, path in named_values(tests, "--tests").items()}
+    count = open_workers(engine, workers)
+    checks = (*DEFAULT_CHECKS, ENTRY_POINT) if entry_points else DEFAULT_CHECKS
+    corpus = open_input(source, out, workers=count)
+    with open_progress().task("decontaminate", len(corpus.shards), "shards") as advance:
+        kept = run_decontaminate(
+            corpus, out, sets=sets, checks=checks, workers=count, on_progress=advance
+        )
+    print_corpus(kept, as_json=as_json)
 
 
 def dedup(
@@ -38,7 +164,7 @@ def dedup(
 
     Of a group the file with most stars stays, then the one committed last, then the smallest id.
     """
-    from dph.cli.corpus.summary import print_corpus
+    from dph.cli.corpus.options import print_corpus
     from dph.cli.display.progress import open_progress
     from dph.corpus.dedup.presets import preset as named
     from dph.corpus.dedup.run import dedup as run_dedup

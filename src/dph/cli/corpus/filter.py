@@ -1,9 +1,15 @@
 """``dph corpus filter``: drop documents by the rules of a preset."""
 
+from pathlib import Path
 from typing import Annotated
-
 import typer
-
+from dph.cli.options import JsonOption
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+import typer
+from dph.cli.options import JsonOption
+from typing import Annotated
+import typer
 from dph.cli.corpus.options import (
     EngineOption,
     InputOption,
@@ -12,6 +18,110 @@ from dph.cli.corpus.options import (
     open_workers,
 )
 from dph.cli.options import JsonOption, WorkersOption, one_of
+from dataclasses import asdict
+from typing import Annotated
+import typer
+from dph.cli.options import JsonOption
+
+if TYPE_CHECKING:
+    from dph.corpus.explaining import StageWord
+
+
+# ``dph corpus show``: what a stage kept and dropped.
+
+def show(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory that a stage made.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Print what a stage made: documents and bytes by kind, and what each reason dropped."""
+    from dph.cli.corpus.options import print_corpus
+    from dph.corpus import open_corpus
+
+    print_corpus(open_corpus(directory), as_json=as_json)
+
+
+# ``dph corpus explain``: every stage's verdict on one file.
+
+def explain(
+    document_id: Annotated[str, typer.Argument(metavar="ID", help="Of the document.")],
+    directories: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DIR...", help="Directories of stages, or one that holds those of several."
+        ),
+    ],
+    as_json: JsonOption = False,
+) -> None:
+    """Print what each stage made of one document: kept, changed or dropped, and every verdict."""
+    from dph.cli.display.output import json_text
+    from dph.corpus.explaining import explain as explain_document
+
+    words = explain_document(document_id, directories)
+    if as_json:
+        typer.echo(json_text({"id": document_id, "stages": [_content(word) for word in words]}))
+        return
+    for word in words:
+        typer.echo(f"{word.stage} ({word.directory}): {_outcome(word)}")
+        for name, rows in word.rows.items():
+            typer.echo(_indented(_table(name, rows)))
+
+
+def _outcome(word: "StageWord") -> str:
+    from dph.corpus.explaining import text_digest
+
+    if word.kept is not None:
+        kind = f"{word.kept.doc_type}, {word.kept.language or 'language unknown'}"
+        digest = text_digest(word.kept.text)
+        return f"kept ({kind}, {word.kept.bytes} bytes, sha256 {digest}...)"
+    if word.dropped is None:
+        return "never saw it"
+    facts = [
+        f"{name} {word.dropped[name]}"
+        for name in ("value", "threshold", "kept_id", "note")
+        if word.dropped[name] not in (None, "")
+    ]
+    others = [reason for reason in word.dropped["reasons"] if reason != word.dropped["reason"]]
+    facts += [f"also {', '.join(others)}"] if others else []
+    return f"dropped for {word.dropped['reason']}" + (f" ({'; '.join(facts)})" if facts else "")
+
+
+def _table(name: str, rows: Any) -> str:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    from dph.cli.display.output import table_text
+
+    columns = [column for column in rows[0] if column != "id"]
+    table = Table(*columns, title=name, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for row in rows:
+        table.add_row(*(Text(_shown(row[column])) for column in columns))
+    return table_text(table)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value).lower() if isinstance(value, bool) else ascii(value).strip("'")
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}".rstrip() for line in text.split("\n"))
+
+
+def _content(word: "StageWord") -> dict[str, Any]:
+    from dph.corpus.explaining import text_digest
+
+    kept = word.kept
+    return {
+        "stage": word.stage,
+        "directory": str(word.directory),
+        "kept": None if kept is None else {**kept.row(), "text": text_digest(kept.text)},
+        "dropped": dict(word.dropped) if word.dropped else None,
+        "rows": {name: list(rows) for name, rows in word.rows.items()},
+    }
 
 
 def _preset(name: str) -> str:
@@ -54,7 +164,7 @@ def filter_documents(
     verdicts.parquet has a row for each rule that applies to a document (id, rule, value, threshold,
     fires, thinned, drops), signals.parquet each document's values.
     """
-    from dph.cli.corpus.summary import print_corpus
+    from dph.cli.corpus.options import print_corpus
     from dph.cli.display.progress import open_progress
     from dph.corpus.opening import open_input
     from dph.corpus.rules.spec import filter_spec
@@ -66,3 +176,41 @@ def filter_documents(
     with open_progress().task("filter", len(corpus.shards), "shards") as advance:
         made = run_stage(spec, corpus, out, workers=number, on_progress=advance)
     print_corpus(made, as_json=as_json)
+
+
+# ``dph corpus rules``: what the rules of a preset are.
+
+def rules(
+    preset: PresetOption = "fixed",
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the page docs/corpus-rules.md, all presets.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List a preset's rules: when a file is dropped, what for, and which rules can never fire."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from dph.cli.display.output import json_text, table_text
+    from dph.corpus.rules.document import rules_document
+    from dph.corpus.rules.presets import load_preset
+
+    if markdown:
+        typer.echo(rules_document(), nl=False)
+        return
+    found = load_preset(preset)
+    if as_json:
+        rows = [
+            {**asdict(rule), "conditions": {k: c.text for k, c in rule.conditions.items()}}
+            for rule in found.rules.values()
+        ]
+        typer.echo(json_text({"preset": preset, "rules": rows, "left_out": dict(found.left_out)}))
+        return
+    table = Table("rule", "drops", "catches", box=SIMPLE_HEAD, pad_edge=False)
+    for rule in found.rules.values():
+        notes = [f"never fires: {rule.dead}"] if rule.dead else []
+        notes += ["drops 4 of 5 of them"] if rule.thinned else []
+        table.add_row(rule.name, rule.thresholds(), "; ".join([rule.catches, *notes]))
+    typer.echo(table_text(table))
+    for name, reason in found.left_out.items():
+        typer.echo(f"\nleft out: {name}: {reason}")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def _classifier(name: str) -> str:
-    from dph.corpus.recall.settings import CLASSIFIERS
+    from dph.corpus.recall.learnt import CLASSIFIERS
 
     return one_of(name, CLASSIFIERS)
 
@@ -90,13 +90,13 @@ def recall(
     DIR/url_patterns.csv lists their sections: write yes or no under accept, give the file to the
     next run, and pages of accepted sections that the classifier missed join the seed.
     """
-    from dph.cli.corpus.summary import print_corpus
+    from dph.cli.corpus.options import print_corpus
     from dph.cli.display.output import table_text
     from dph.cli.display.progress import open_progress
     from dph.corpus.opening import open_input
     from dph.corpus.recall.run import REVIEW, rounds_of
     from dph.corpus.recall.run import recall as run_recall
-    from dph.corpus.recall.settings import RecallSettings
+    from dph.corpus.recall.learnt import RecallSettings
 
     settings = RecallSettings(
         rounds=rounds,

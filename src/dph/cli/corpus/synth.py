@@ -1,20 +1,117 @@
 """``dph corpus synth``: rows that a model writes and that are kept because they were executed."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
+from typing import TYPE_CHECKING, Annotated
 import typer
-
+from dph.cli.corpus.options import OutOption, named_values
+from dph.cli.options import ROW_FILES, JsonOption
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+import typer
 from dph.cli.corpus.options import OutOption
 from dph.cli.options import JsonOption, WorkersOption, one_of
 
 if TYPE_CHECKING:
+    from dph.corpus.instruct.run import InstructFile
     from dph.corpus.synth.generators import Generator
     from dph.corpus.synth.seeds import Seed
 
 
+# ``dph corpus instruct``: the rows of one stage of fine-tuning.
+
+def instruct(
+    out: OutOption,
+    parts: Annotated[
+        list[str],
+        typer.Option(
+            "--part",
+            metavar="NAME=FILE",
+            help=f"Rows with prompt and response, or messages, {ROW_FILES}; may be repeated.",
+        ),
+    ],
+    rows: Annotated[
+        list[str] | None,
+        typer.Option("--rows", metavar="NAME=COUNT", help="How many rows of a part."),
+    ] = None,
+    stage: Annotated[
+        str | None,
+        typer.Option(
+            "--stage",
+            metavar="NAME",
+            help="Instead of --rows: stage1 or stage2, the numbers of OpenCoder.",
+        ),
+    ] = None,
+    tests: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tests", metavar="NAME=FILE", help=f"A test set, {ROW_FILES}; may be repeated."
+        ),
+    ] = None,
+    checks: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--check",
+            metavar="NAME",
+            help="By what rows are compared with tests: words (10 in a row), entry_point, prompt "
+            "(the whole of it) [default: all].",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write DIR/rows.jsonl for `dph sft`: so many rows of each part, no copies, none of a test.
+
+    What is taken is a uniform sample. A part that is too small leaves a shortfall, which is told.
+    """
+    from dph.cli.display.output import json_text
+    from dph.cli.display.progress import open_progress
+    from dph.corpus.instruct.run import DEFAULT_CHECKS
+    from dph.corpus.instruct.run import instruct as write_instruct
+
+    files = {name: Path(path) for name, path in named_values(parts, "--part").items()}
+    sets = {name: Path(path) for name, path in named_values(tests or [], "--tests").items()}
+    with open_progress().task("instruct", len(files), "parts") as advance:
+        made = write_instruct(
+            files,
+            out,
+            quotas=_quotas(rows, stage),
+            sets=sets,
+            checks=checks or DEFAULT_CHECKS,
+            on_progress=advance,
+        )
+    typer.echo(json_text(dict(made.manifest)) if as_json else _told(made))
+
+
+def _told(made: "InstructFile") -> str:
+    """What was taken, left out and written, for people."""
+    lines = []
+    for name, count in made.manifest["taken"].items():
+        read, short = made.manifest["read"].get(name, 0), made.manifest["short"][name]
+        lines.append(f"{name}: {count} of {read} rows" + (f", {short} short" if short else ""))
+    for reason, count in made.manifest["left_out"].items():
+        lines.append(f"left out for {reason}: {count}")
+    return "\n".join([*lines, f"{made.manifest['rows']} rows -> {made.path}"])
+
+
+def _quotas(rows: list[str] | None, stage: str | None) -> dict[str, int]:
+    from dph.corpus.instruct.run import STAGES
+    from dph.errors import SettingsError
+
+    if bool(rows) == bool(stage):
+        raise SettingsError("give --rows NAME=COUNT for each part, or --stage, not both")
+    if stage is not None:
+        if stage not in STAGES:
+            raise SettingsError(f"--stage is one of {', '.join(STAGES)}, got {stage!r}")
+        return dict(STAGES[stage])
+    found: dict[str, int] = {}
+    for name, text in named_values(rows or [], "--rows").items():
+        if not text.isdecimal():
+            raise SettingsError(f"--rows {name} must be a whole number, got {text!r}")
+        found[name] = int(text)
+    return found
+
+
 def _kind(name: str) -> str:
-    from dph.corpus.synth.prompts import PROMPTS
+    from dph.corpus.synth.seeds import PROMPTS
 
     return one_of(name, PROMPTS)
 
@@ -131,7 +228,7 @@ def synth(
     kept if it returns rows that queries wrong in one place do not. DIR/rows.parquet is to learn
     from, DIR/problems.jsonl to grade by.
     """
-    from dph.cli.corpus.summary import print_corpus
+    from dph.cli.corpus.options import print_corpus
     from dph.cli.display.progress import open_progress
     from dph.cli.grade_run import default_workers
     from dph.corpus.synth.run import synthesise
@@ -168,7 +265,7 @@ def _seeds(
     workers: int,
 ) -> "list[Seed]":
     from dph.corpus.opening import open_input
-    from dph.corpus.synth.prompts import DOCUMENTATION, SQL
+    from dph.corpus.synth.seeds import DOCUMENTATION, SQL
     from dph.corpus.synth.seeds import database_seeds, document_seeds, signature_seeds
     from dph.errors import SettingsError
 

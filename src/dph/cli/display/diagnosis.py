@@ -1,12 +1,12 @@
-"""What ``dph diagnose`` prints for people; ``dph.results.diagnosis.document`` is for machines."""
+"""What ``dph diagnose`` prints for people; ``dph.results.diagnosis.sentences`` is for machines."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dph.cli.display.output import table_text, wrapped
-from dph.results.charts.cells import percent, points
-from dph.results.charts.labels import set_label
-from dph.results.charts.plain_text import one_line
+from dph.results.charts.tables import percent, points
+from dph.results.charts.palette import set_label
+from dph.results.charts.text_table import one_line
 from dph.results.diagnosis.changes import Change, ProblemChange
 from dph.results.diagnosis.run_diagnosis import Diagnosis
 from dph.results.diagnosis.sentences import set_sentences

@@ -1,12 +1,258 @@
 """What a machine is: its devices, its memory, and what of it the graders use."""
 
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from dph.errors import DphError
+from dph.lab.smollm2 import HOW, smollm2_place
+from dph.lab.smollm2.place import WEIGHTS_SHA256, check_digests
+from collections.abc import Iterator
+from typing import Any
+from dph.runs.memory import Device, MemoryEstimate
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from types import MappingProxyType
+from typing import Any
+from packaging.requirements import Requirement
 import os
 import platform
 import sqlite3
 from typing import Any
-
 from dph import __version__
 from dph.errors import DphError
+
+
+# SmolLM2 as a part of ``dph doctor``: where it lies, whether it is whole, whether it speaks.
+
+NAME = "smollm2"
+_LABEL = "a real language model"
+_PROMPT, _ANSWER = "The capital of France is", " Paris"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealModel:
+    """What was found of the model; with ``missing`` it is not ready."""
+
+    directory: Path | None
+    facts: dict[str, str] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+
+    @property
+    def ready(self) -> bool:
+        """Whether nothing is missing."""
+        return not self.missing
+
+    def line(self) -> str:
+        """What is there, or what is missing and how it comes."""
+        told = self.missing or list(self.facts.values())
+        state = "ready" if self.ready else "not ready"
+        return f"{_LABEL} ({NAME}): {state}: {'; '.join(told)}"
+
+    def as_json(self) -> dict[str, Any]:
+        """For machines."""
+        place = None if self.directory is None else str(self.directory)
+        return {"ready": self.ready, "missing": self.missing, "model": place, **self.facts}
+
+
+def real_model(*, whole: bool) -> RealModel:
+    """Look for the model; ``whole`` also reads all of it and lets it speak, which takes seconds."""
+    directory = smollm2_place()
+    if directory is None:
+        return RealModel(directory=None, missing=[f"SmolLM2-135M-Instruct is missing ({HOW})"])
+    facts = {"model": str(directory)}
+    if not whole:
+        return RealModel(directory=directory, facts=facts)
+    try:
+        check_digests(directory)
+        said = _said(directory)
+    except DphError as error:
+        return RealModel(directory=directory, missing=[str(error)])
+    if said != _ANSWER:
+        wrong = f"{_PROMPT!r} is continued with {said!r}, not {_ANSWER!r}"
+        return RealModel(directory=directory, missing=[wrong])
+    facts |= {"weights": f"sha256:{WEIGHTS_SHA256}", "says": f"{_PROMPT}{said}"}
+    return RealModel(directory=directory, facts=facts)
+
+
+def _said(directory: Path) -> str:
+    """The likeliest token after the prompt."""
+    from dph.model.loading import load_model, load_tokenizer
+    from dph.model.sampler.base import SampleRequest, SamplingParameters
+    from dph.model.sampler.torch.sampler import TorchSampler
+
+    tokenizer = load_tokenizer(directory)
+    sampler = TorchSampler(load_model(directory, device="cpu"), tokenizer)
+    request = SampleRequest(problem_id=NAME, prompt_ids=tuple(tokenizer.encode(_PROMPT)), samples=1)
+    parameters = SamplingParameters(max_tokens=1, stop_token_ids=(), greedy=True)
+    [[answer]] = sampler.sample([request], parameters, seed=0)
+    return answer.text
+
+
+# The estimate of a recipe's memory, part by part.
+
+def memory_lines(found: MemoryEstimate, device: Device | None) -> Iterator[str]:
+    """The peaks of training and sampling and what they are made of."""
+    yield (
+        f"memory, estimated: training {_size(found.training)} = weights {_size(found.weights)}, "
+        f"optimizer {_size(found.optimizer)}, and the more of gradients "
+        f"{_size(found.gradients)} with the optimizer's step {_size(found.step)} and activations "
+        f"{_size(found.activations)} (without sharing prompts {_size(found.activations_apart)})"
+    )
+    yield (
+        f"memory, estimated: sampling {_size(found.sampling)} = weights, optimizer, cache "
+        f"{_size(found.cache)}, logits and prefill {_size(found.logits)}"
+    )
+    if found.vllm:
+        yield f"memory, estimated: vLLM {_size(found.vllm)} while pre-sampling and evaluating"
+    if device is not None:
+        yield f"memory there is: {_size(device.memory)} ({device.name})"
+
+
+def memory_json(found: MemoryEstimate, device: Device | None) -> dict[str, Any]:
+    """The same in bytes, for machines."""
+    parts = ("weights", "gradients", "optimizer", "step", "activations", "activations_apart")
+    more = ("cache", "logits", "vllm", "training", "sampling", "peak")
+    return {
+        **{name: round(getattr(found, name)) for name in (*parts, *more)},
+        "device": None if device is None else {"name": device.name, "bytes": round(device.memory)},
+    }
+
+
+def _size(count: float) -> str:
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"
+
+
+# What this package asks for, part by part, and what of it is installed.
+
+_PACKAGE = "dph-rl"
+PARTS: Mapping[str, str] = MappingProxyType(
+    {
+        "own": "own engine",
+        "trl": "TRL",
+        "verl": "verl",
+        "vllm": "sampling with vLLM",
+        "vllm-cpu": "sampling with vLLM on a CPU",
+        "math": "graders of mathematics",
+        "gym": "tasks of reasoning-gym",
+        "corpus": "corpora",
+        "base": "base models",
+        "sft": "supervised fine-tuning",
+        "report": "reports with charts, dph view",
+        "peft": "adapters",
+        "low-memory": "training weights in bfloat16",
+        "cce": "cut cross-entropy on CUDA",
+        "tracking": "trackers",
+        "tensorboard": "TensorBoard",
+        "wandb": "Weights & Biases",
+        "trackio": "Trackio",
+        "docs": "the documentation site",
+    }
+)
+"""The extras, for people; ``own`` is what every run needs."""
+OWN = "own"
+_ON_CUDA = ("vllm", "cce")
+"""Parts that do nothing without a CUDA device."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """A requirement and the version of it that is there; None where it is missing."""
+
+    requirement: Requirement
+    version: str | None
+
+    @property
+    def fits(self) -> bool:
+        """Whether it is there in a version that is asked for."""
+        found = self.version
+        return found is not None and self.requirement.specifier.contains(found, prereleases=True)
+
+    def __str__(self) -> str:
+        """As people read it."""
+        name, wanted = self.requirement.name, self.requirement.specifier
+        if self.version is None:
+            return f"{name} is missing"
+        return f"{name} {self.version}" + ("" if self.fits else f", but {wanted} is needed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """An engine or an extra and all that it needs besides the rest.
+
+    ``lacks`` is what no package brings: a device, or an extra that the installed package is too
+    old to have.
+    """
+
+    name: str
+    needs: tuple[Installed, ...] = ()
+    lacks: str = ""
+
+    @property
+    def ready(self) -> bool:
+        """Whether nothing is missing."""
+        return not self.missing
+
+    @property
+    def missing(self) -> list[str]:
+        """What is missing or too old, for people."""
+        return [str(one) for one in self.needs if not one.fits] + [self.lacks] * bool(self.lacks)
+
+    def line(self) -> str:
+        """What is there, or what is missing and how it comes."""
+        state = "ready" if self.ready else "not ready"
+        told = "; ".join(self.missing or map(str, self.needs))
+        extra = "" if self.name == OWN else f"[{self.name}]"
+        comes = any(not one.fits for one in self.needs)
+        install = f" (pip install '{_PACKAGE}{extra}')" if comes else ""
+        return f"{PARTS[self.name]} ({self.name}): {state}: {told}{install}"
+
+    def as_json(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "ready": self.ready,
+            "installed": {one.requirement.name: one.version for one in self.needs},
+            "missing": self.missing,
+        }
+
+
+def parts(package: str = _PACKAGE, *, cuda: bool = False) -> list[Part]:
+    """What every run needs first, then the extras, as the installed package asks for them.
+
+    ``cuda`` says whether there is a CUDA device. A package that is not installed itself, but only
+    found, is what is missing first.
+    """
+    try:
+        asked = [Requirement(text) for text in requires(package) or ()]
+        extras = metadata(package).get_all("Provides-Extra") or []
+    except PackageNotFoundError:
+        asked, extras = [Requirement(package)], []
+    return [
+        Part(name=name, needs=tuple(_needs(asked, name)), lacks=_lacks(name, extras, cuda))
+        for name in PARTS
+    ]
+
+
+def _lacks(name: str, extras: Collection[str], cuda: bool) -> str:
+    if name not in (OWN, *extras):
+        return f"{_PACKAGE} as it is installed has no extra {name!r}: install it again"
+    return "there is no CUDA device" if name in _ON_CUDA and not cuda else ""
+
+
+def _needs(asked: list[Requirement], part: str) -> Iterator[Installed]:
+    for one in asked:
+        marker = one.marker
+        plain = marker is None or marker.evaluate({"extra": ""})
+        wanted = plain if part == OWN else not plain and marker and marker.evaluate({"extra": part})
+        if wanted:
+            yield Installed(requirement=one, version=_version(one.name))
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 def machine() -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """What goes to stdout: one JSON document, or text."""
 
+import os
+import warnings
 import io
 import json
 import shutil
@@ -9,6 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+
+# Keeping the libraries below from talking over our own output.
+
+def quiet_libraries() -> None:
+    """Silence progress bars and advice of transformers and torch, for this process."""
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    warnings.filterwarnings("ignore", module=r"(torch|transformers|huggingface_hub)(\.|$)")
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+
 
 _WIDEST = 400
 _NARROWEST = 20

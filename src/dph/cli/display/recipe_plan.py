@@ -1,8 +1,114 @@
 """What a recipe would do."""
 
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from pydantic import BaseModel
+from dph.recipe import Recipe
+from dph.recipe.keys import NAMED_TABLES, term_parameters
+from dph.recipe.objective import TermSettings
+from dph.recipe.section import section_in
 from dph.recipe import Recipe, StoreSettings
 from dph.recipe.objective import AnchorSettings, PenaltySettings, TermSettings
 from dph.runs.layout import pool_directory, run_directory, store_directory
+
+
+# The keys of a recipe: value, default and meaning.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """One dotted key. ``value`` is absent where there is no recipe."""
+
+    name: str
+    meaning: str
+    required: bool
+    default: Any
+    has_value: bool = False
+    value: Any = None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the value is not the default."""
+        return self.has_value and (self.required or self.value != self.default)
+
+    def as_json(self) -> dict[str, Any]:
+        """For machines."""
+        content: dict[str, Any] = {"meaning": self.meaning, "required": self.required}
+        if not self.required:
+            content["default"] = self.default
+        if self.has_value:
+            content |= {"value": self.value, "differs": self.differs}
+        return content
+
+    def line(self) -> str:
+        """For people."""
+        default = "required" if self.required else f"default {_plain(self.default)}"
+        if not self.has_value:
+            return f"{self.name} ({default})\n      {self.meaning}"
+        mark, aside = ("*", f"  ({default})") if self.differs else (" ", "")
+        return f"{mark} {self.name} = {_plain(self.value)}{aside}\n      {self.meaning}"
+
+
+def all_keys() -> list[Key]:
+    """Every key there is; ``*`` stands for the name of an evaluation set."""
+    return list(_keys(Recipe, "", None))
+
+
+def keys_of(recipe: Recipe) -> list[Key]:
+    """Every key of a resolved recipe."""
+    return list(_keys(Recipe, "", recipe.model_dump(mode="json")))
+
+
+def _keys(section: type[BaseModel], prefix: str, values: dict[str, Any] | None) -> Iterator[Key]:
+    for name, field in section.model_fields.items():
+        below = section_in(field.annotation)
+        inside = None if values is None else values[name]
+        if prefix + name in NAMED_TABLES:
+            for own in ["*"] if inside is None else inside:
+                content = None if inside is None else inside[own]
+                yield from _keys(NAMED_TABLES[prefix + name], f"{prefix}{name}.{own}.", content)
+        elif below is not None and (values is None or inside is not None):
+            yield from _keys(below, f"{prefix}{name}.", inside)
+        else:
+            default = None if field.is_required() else field.default
+            yield Key(
+                name=f"{prefix}{name}",
+                meaning=field.description or "",
+                required=field.is_required(),
+                default=list(default) if isinstance(default, tuple) else default,
+                has_value=values is not None,
+                value=inside,
+            )
+    if issubclass(section, TermSettings):
+        yield from _recipe_keys_parameters(section, prefix, values)
+
+
+def _recipe_keys_parameters(
+    section: type[TermSettings], prefix: str, values: dict[str, Any] | None
+) -> Iterator[Key]:
+    """The parameters of the chosen term, or those of all that can be chosen."""
+    known = term_parameters(section, None if values is None else values[section.selector])
+    own = (
+        known
+        if values is None
+        else {k: v for k, v in values.items() if k not in section.model_fields}
+    )
+    for name in own:
+        meaning, default = known.get(name, (f"of {values and values[section.selector]}", None))
+        yield Key(
+            name=f"{prefix}{name}",
+            meaning=meaning,
+            required=False,
+            default=default,
+            has_value=values is not None,
+            value=None if values is None else values[name],
+        )
+
+
+def _plain(value: Any) -> str:
+    return "not set" if value is None else json.dumps(value, ensure_ascii=False)
+
 
 _VALUES = {
     "agreement": "agreement",

@@ -1,19 +1,82 @@
 """Problems and their answers: as text for people and as JSON."""
 
+import contextlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 import io
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-from dph.cli.display.pager import show_text
-from dph.results.charts.plain_text import shortened, visible
+from dph.results.charts.text_table import shortened, visible
 from dph.runs.evaluate.shown_problems import AnswerGroup, Counted, ShownProblem
-from dph.tasks.prompt_text import prompt_text
+from dph.tasks.problems import prompt_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
+
+
+# A long text on a terminal: a screen at a time where somebody can type, else printed.
+
+_LESS = "-FRX"
+"""Of less: end at once if it fits the screen, colours as they are, leave the text on the screen."""
+
+
+def show_text(text: str, *, height: int, pager: bool = True) -> None:
+    """Print ``text``, through a pager where it is longer than a screen of ``height`` lines.
+
+    There is no pager unless stdin and stdout are terminals that can move their cursor: nobody
+    could leave it.
+    """
+    command = pager_command() if pager and _can_type() else None
+    longer = text.count("\n") >= height
+    if not longer or command is None or not _paged(text, command):
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def pager_command() -> list[str] | None:
+    """The words of ``$PAGER``, or ``less``; None for an empty one, ``cat`` and what is no command.
+
+    less always has ``-FRX``, whatever else it is given.
+    """
+    try:
+        words = shlex.split(os.environ.get("PAGER", "less"))
+    except ValueError:  # a quotation mark without its other one
+        return None
+    if not words or words == ["cat"]:
+        return None
+    return [*words, _LESS] if Path(words[0]).name == "less" else words
+
+
+def _can_type() -> bool:
+    terminals = sys.stdin.isatty() and sys.stdout.isatty()
+    return terminals and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def _paged(text: str, command: list[str]) -> bool:
+    """Whether the pager could be started; it is waited for."""
+    program = shutil.which(command[0])
+    if program is None:
+        return False
+    try:
+        process = subprocess.Popen([program, *command[1:]], stdin=subprocess.PIPE)
+    except OSError:  # no program of this machine
+        return False
+    with contextlib.suppress(BrokenPipeError):  # it was left before the end
+        process.communicate(text.encode("utf-8", "backslashreplace"))
+    while True:
+        try:
+            process.wait()
+        except KeyboardInterrupt:  # Ctrl-C is the pager's, which goes on
+            continue
+        return True
+
 
 _PROMPT, _ANSWER, _REASON = 1500, 600, 200
 """Characters of each that are shown unless all of them are asked for."""
@@ -50,7 +113,7 @@ def print_shown(*shown: Shown, pager: bool = True) -> None:
 
     Args:
         shown: what is printed.
-        pager: whether there may be one (``dph.cli.display.pager`` says when there is).
+        pager: whether there may be one (``dph.cli.display.shown_problems`` says when there is).
     """
     from rich.console import Console
 

@@ -1,13 +1,49 @@
 """What ``dph study`` prints: how far it is, and its tables."""
 
 from collections.abc import Mapping
-
+from typing import Any
+from dph.lab.quickstart.closing_words import closing_words
+from dph.lab.quickstart.closing_words import read_over_seeds
+from dph.lab.worlds import newest_edition
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from dph.errors import SettingsError
+from dph.lab.quickstart.recipes import run_name
+from dph.results.report import read_report, write_report
+from dph.results.report.page import require_charts
+from collections.abc import Mapping
 from dph.lab.study.all_tables import all_tables
-from dph.lab.study.outlook import Outlook
+from dph.lab.study.costs import Outlook
 from dph.lab.study.plan import DEVELOPMENT, REPORT, Plan
-from dph.lab.study.row_files import RowFile
+from dph.lab.study.rows import RowFile
 from dph.lab.study.tables import Report, choices_table
 from dph.results.charts.text_table import FORMATS, markdown
+
+
+# The quickstart's last words, beside the table over seeds of its world.
+
+def said_words(summary: Mapping[str, Any], task: str, edition: int | None) -> str:
+    """What was seen on this seed and what the table says; ``edition`` None is the newest."""
+    table = read_over_seeds(f"{task}-{edition or newest_edition(task)}")
+    return "\n".join(closing_words(summary, table))
+
+
+# The quickstart's report, from what its runs left behind.
+
+def save_report(summary: Mapping[str, Any], directory: Path) -> str:
+    """Write ``report.html`` in the quickstart's directory and return where it is.
+
+    Without the extra the path's place is taken by what is missing: the runs are done all the same.
+    """
+    try:
+        require_charts()
+    except SettingsError as error:
+        return f"none, {error}"
+    path = directory / "report.html"
+    runs = [directory / run_name(label) for label in summary["methods"]]
+    write_report(read_report(runs, seed=summary["seed"]), path, title="dph quickstart")
+    return str(path)
 
 
 def said_status(report: Report, asked: Plan, outlook: Outlook, rows: Mapping[str, RowFile]) -> str:

@@ -9,7 +9,7 @@ from dph.records import Problem
 from dph.tasks.code.problems import CodeProblems
 from dph.tasks.math import MathProblems, MathSet
 from dph.tasks.sql.problems import SQLProblems
-from dph.tasks.sql.questions import SQLSplit
+from dph.tasks.sql.bird import SQLSplit
 
 _EXAMPLES = 3
 

@@ -1,21 +1,61 @@
 """Test sets as an index: their runs of 10 words, the functions they ask for, their queries."""
 
+from collections.abc import Iterator
+from dph.tasks.verifiers.sql.tokens import Token, TokenKind, tokenize
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-
 from dph._base.files import atomic_file
 from dph._base.files.rows import read_rows
-from dph.corpus.decontaminate.sql_queries import normalised_queries
-from dph.corpus.dedup.shingles import shingle_hashes
+from dph.corpus.dedup.signatures import shingle_hashes
 from dph.corpus.tables import TableWriter, read_table
 from dph.errors import DataError
+
+
+# SQL queries in a form in which spelling does not count.
+
+LEAST_TOKENS = 6
+"""A shorter query (``SELECT count(*) FROM t``) is anybody's."""
+
+_SAME = {"==": "=", "<>": "!="}
+
+
+def normalised_queries(text: str) -> Iterator[str]:
+    """The statements of ``text`` that are long enough, normalised.
+
+    Comments, white space, the case and quotes of names, AS, and the spelling of ``=`` and ``!=``
+    do not count; literals do.
+
+    >>> list(normalised_queries('SELECT "A" AS x FROM t WHERE B<>1; -- why'))
+    ['select a x from t where b != 1']
+    """
+    statement: list[str] = []
+    for token in tokenize(text):
+        if token.text == ";" and token.kind is TokenKind.SYMBOL:
+            yield from _long_enough(statement)
+            statement = []
+        elif token.word != "AS":
+            statement.append(_plain(token))
+    yield from _long_enough(statement)
+
+
+def _plain(token: Token) -> str:
+    if token.kind is TokenKind.QUOTED_NAME:
+        return token.text[1:-1].lower()
+    if token.kind is TokenKind.WORD:
+        return token.text.lower()
+    return _SAME.get(token.text, token.text)
+
+
+def _long_enough(statement: list[str]) -> Iterator[str]:
+    if len(statement) >= LEAST_TOKENS:
+        yield " ".join(statement)
+
 
 WORDS = 10
 """In a row that a document must not share with a test."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from dph.corpus.ingest.reading import DAMAGE, LARGEST, RawFile, Skip, plain_path, printable
-from dph.corpus.ingest.streams import TooLargeError, allowed, unpacked
+from dph.corpus.ingest.reading import TooLargeError, allowed, unpacked
 
 _LONGEST_HEADER = 1_000_000
 """Bytes of a long name or of a table of attributes, which tarfile reads whole."""

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from dph.corpus.documents import DocType, Document
 from dph.corpus.ingest.reading import DAMAGE, LARGEST, Skip
-from dph.corpus.ingest.streams import TooLargeError, unpacked
+from dph.corpus.ingest.reading import TooLargeError, unpacked
 from dph.corpus.languages import language_named, language_of_path
 from dph.errors import SettingsError
 

@@ -9,7 +9,7 @@ from dph._base.files import only_writer, read_json, write_json
 from dph.corpus.flow import Flow
 from dph.corpus.ingest.sources import Unit
 from dph.corpus.ingest.spill import SKIPPED, SKIPPED_FILE
-from dph.corpus.joining import join_parts
+from dph.corpus.shards import join_parts
 from dph.corpus.shard_work import part_path
 from dph.corpus.shards import (
     DROPPED,
@@ -23,7 +23,7 @@ from dph.corpus.shards import (
     shards_for,
 )
 from dph.corpus.stage_run import OnProgress, finish_stage, whole
-from dph.corpus.task import Notes, Task
+from dph.corpus.tasks import Notes, Task
 from dph.corpus.tasks import Workers, run_tasks
 from dph.errors import DataError, SettingsError
 
@@ -105,7 +105,7 @@ def _ingest(
     summaries = run_tasks(
         cutting,
         notes,
-        handler="dph.corpus.ingest.gather:make_handler",
+        handler="dph.corpus.ingest.spill:make_gatherer",
         options={"spills": _spills(reading, answers)},
         workers=workers,
         on_begin=begin,

@@ -1,23 +1,125 @@
 """What a worker reads of a unit, sorted and kept until the shards are cut."""
 
+from collections.abc import Iterator
+from email.parser import BytesHeaderParser
+from email.policy import compat32
+from pathlib import Path
+from typing import Any
+from dph.corpus.ingest.archives import archive_files
+from dph.corpus.ingest.reading import RawFile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from dph._base.files.rows import open_parquet
+from dph._processes.workers.handler import Handler, Stage
+from dph.corpus.documents import FIELDS, DocType, Document
+from dph.corpus.shard_work import write_shard
+from dph.corpus.shards import position_range
+from dph.corpus.stage import Drop, Outcome
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
-
 import pyarrow as pa
-
 from dph._base.files import atomic_path, make_directory, sha256
 from dph._processes.workers.handler import Handler, Stage
 from dph.corpus.documents import Document, position
 from dph.corpus.flow import Flow
 from dph.corpus.ingest.archives import archive_files
-from dph.corpus.ingest.directories import directory_files
-from dph.corpus.ingest.distribution import distribution_facts
+from dph.corpus.ingest.sources import directory_files
 from dph.corpus.ingest.git import repository_facts, repository_files
 from dph.corpus.ingest.reading import RawFile, Skip, document_of
 from dph.corpus.ingest.rows import row_documents
 from dph.corpus.ingest.sources import Kind
 from dph.corpus.tables import DOCUMENTS, TableWriter
+
+
+# What a source distribution says of itself: its licence, where it lives, when it was made.
+
+_LONGEST_LICENCE = 60
+"""Characters; some put the whole text where its name belongs."""
+
+
+def distribution_facts(path: Path, name: str) -> dict[str, Any]:
+    """Licence and URL by the ``PKG-INFO`` of a source distribution; {} where there is none."""
+    for file in archive_files(path, name):
+        if isinstance(file, RawFile) and file.path == "PKG-INFO":
+            return dict(_facts(file.data))
+    return {}
+
+
+def _facts(data: bytes) -> Iterator[tuple[str, str]]:
+    headers = BytesHeaderParser(policy=compat32).parsebytes(data)
+
+    def first(*names: str) -> str:
+        values = (str(headers[name]).strip() for name in names if headers[name] is not None)
+        return next((value for value in values if value and value != "UNKNOWN"), "")
+
+    licence = first("License-Expression", "License")
+    if licence and len(licence) <= _LONGEST_LICENCE and "\n" not in licence:
+        yield "licence", licence
+    places = [str(value).partition(", ")[2] for value in headers.get_all("Project-URL") or ()]
+    if url := first("Home-Page") or next(iter(places), ""):
+        yield "url", url
+
+
+# Cuts spills into the shards of a corpus: each worker takes the documents of one range.
+
+def make_gatherer(options: Mapping[str, Any]) -> Handler:
+    """The handler of a worker that gathers shards."""
+    spills = [Path(path) for path in options["spills"]]
+
+    def handle(request: Any, announce: Stage) -> Any:
+        announce("")
+        low, high = position_range(request["shard"], request["shards"])
+        documents = gathered(spills, low, high)
+        return write_shard(_once_each(documents), "ingest", Path(request["out"]), request["name"])
+
+    return handle
+
+
+def gathered(spills: Sequence[Path], low: int, high: int) -> list[Document]:
+    """The documents at positions in [low, high), in the order of a corpus.
+
+    Of documents with the same id the one with more stars comes first, then the one changed last;
+    then the fields decide, so that the order of the spills does not.
+    """
+    found = [row for path in spills for row in _rows(path, low, high)]
+    found.sort(key=_order)
+    return [
+        Document(**{name: row[name] for name in FIELDS} | {"doc_type": DocType(row["doc_type"])})
+        for row in found
+    ]
+
+
+def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (
+        *(row["position"], row["id"], -row["stars"], -row["commit_time"]),
+        *(row[name] for name in FIELDS if name not in ("text", "id", "stars", "commit_time")),
+    )
+
+
+def _rows(path: Path, low: int, high: int) -> Iterator[dict[str, Any]]:
+    with open_parquet(path) as file:
+        column = file.schema_arrow.names.index("position")
+        for group in range(file.metadata.num_row_groups):
+            known = file.metadata.row_group(group).column(column).statistics
+            if known.min < high and low <= known.max:
+                for row in file.read_row_group(group).to_pylist():
+                    if low <= row["position"] < high:
+                        yield row
+
+
+def _once_each(documents: Sequence[Document]) -> Iterator[tuple[Document, Outcome]]:
+    kept: Document | None = None
+    for document in documents:
+        if kept is None or document.id != kept.id:
+            kept = document
+            yield document, Outcome(document)
+            continue
+        same = document.sha256 == kept.sha256
+        drop = Drop("id_repeated" if same else "id_taken", kept_id=kept.id)
+        yield document, Outcome(None, [drop])
+
 
 SPILL = DOCUMENTS.append(pa.field("position", pa.uint64()))
 """The columns of a spill."""

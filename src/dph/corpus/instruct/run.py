@@ -1,17 +1,162 @@
 """The rows of one stage of fine-tuning: so many of each part, no copies, nothing of a test set."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from dph.errors import DataError
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from dph._base.files.rows import read_rows
+from dph.corpus.decontaminate.run import Decontamination
+from dph.corpus.decontaminate.test_sets import ENTRY_POINT, GRAM, read_index, write_index
+from dph.corpus.documents import Document
+from dph.errors import SettingsError
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
 from dph._base.files import make_directory, only_writer, read_json, sha256, write_json, write_text
 from dph._base.files.rows import read_rows
-from dph.corpus.instruct.contamination import DEFAULT_CHECKS, Contamination
-from dph.corpus.instruct.row import InstructRow, instruct_row
 from dph.corpus.shards import digest
 from dph.errors import DataError, SettingsError
+
+
+# How many rows of each part a stage of fine-tuning takes.
+
+STAGES: Mapping[str, Mapping[str, int]] = MappingProxyType(
+    {
+        "stage1": MappingProxyType(
+            {"realuser": 700_000, "diverse": 2_300_000, "infinity": 1_000_000}
+        ),
+        "stage2": MappingProxyType(
+            {"mceval": 36_000, "evol": 111_000, "educational": 110_000, "package": 110_000}
+        ),
+    }
+)
+"""OpenCoder's two stages (arXiv:2411.04905): broad first, then verified and of high quality. The
+card of the released data has 118,000 educational and 171,000 package rows."""
+
+
+# A row of fine-tuning as texts: a prompt and a response, or messages.
+
+@dataclass(frozen=True, slots=True)
+class InstructRow:
+    """A row, the part it comes from, and a key of what it says.
+
+    ``key`` is a SHA-256 over its texts, so that equal rows have one, and their order by it is that
+    of no file.
+    """
+
+    part: str
+    content: Mapping[str, Any]
+    key: str
+
+    def line(self) -> str:
+        """The row as a line of JSON; ``source`` says its part."""
+        return json.dumps({**self.content, "source": self.part}, ensure_ascii=False)
+
+    @property
+    def prompt(self) -> str:
+        """What is asked: all texts but the last."""
+        *asked, _ = row_texts(self.content)
+        return "\n".join(asked)
+
+    @property
+    def text(self) -> str:
+        """All that is said."""
+        return "\n".join(row_texts(self.content))
+
+
+def instruct_row(part: str, value: Any, place: str) -> InstructRow:
+    """Check a row.
+
+    Raises:
+        DataError: it has neither messages nor a prompt and a response.
+    """
+    if not isinstance(value, Mapping) or len(texts := [*row_texts(value)]) < 2:
+        raise DataError(
+            f"{place}: a row has a prompt and a response, or messages; got {value!r:.80}"
+        )
+    key = hashlib.sha256(json.dumps(texts).encode("utf-8", "surrogatepass")).hexdigest()
+    return InstructRow(part, value, key)
+
+
+def row_texts(row: Mapping[str, Any]) -> Iterator[str]:
+    """What is said, turn by turn; nothing of what has another form."""
+    turns = row.get("messages")
+    if turns is None:
+        prompt, answer = row.get("prompt"), row.get("response")
+        if not isinstance(answer, str):
+            return
+        turns = [*(prompt if isinstance(prompt, list) else [{"content": prompt}])]
+        turns.append({"content": answer})
+    for turn in turns:
+        if isinstance(turn, Mapping) and isinstance(turn.get("content"), str):
+            yield turn["content"]
+
+
+# What of the test sets a row of fine-tuning holds.
+
+PROMPT = "prompt"
+CHECKS = (GRAM, ENTRY_POINT, PROMPT)
+"""What a row can be compared by: ten words in a row, a function that a test asks for, and the whole
+prompt."""
+DEFAULT_CHECKS = CHECKS
+_ASKED = ("prompt", "question")
+
+
+class Contamination:
+    """Says what a row shares with test sets.
+
+    Args:
+        sets: files of tests, by name.
+        checks: of ``CHECKS``. Tasks whose prompts all begin with the same schema share ten words
+            by nature and are told apart by the whole prompt.
+        index: where the index of the sets is written.
+
+    Raises:
+        SettingsError: a check is unknown.
+        DataError: a set cannot be read, or is empty.
+    """
+
+    def __init__(self, sets: Mapping[str, Path], checks: Sequence[str], index: Path) -> None:
+        if unknown := [check for check in checks if check not in CHECKS]:
+            raise SettingsError(f"a check is one of {', '.join(CHECKS)}, got {unknown[0]!r}")
+        self._stage: Decontamination | None = None
+        self._prompts: dict[str, str] = {}
+        if not sets:
+            return
+        write_index(sets, index)
+        self._stage = Decontamination(
+            read_index(index), {"checks": [check for check in checks if check != PROMPT]}
+        )
+        if PROMPT in checks:
+            self._prompts = {
+                _normal(row[key]): name
+                for name in sorted(sets, reverse=True)
+                for _, row in read_rows(sets[name])
+                for key in _ASKED
+                if isinstance(row.get(key), str)
+            }
+
+    def reason(self, row: InstructRow) -> str:
+        """Why the row must go; '' if it may stay."""
+        if (found := self._prompts.get(_normal(row.prompt))) is not None:
+            return f"{PROMPT}:{found}"
+        if self._stage is None:
+            return ""
+        outcome = self._stage(Document.of(row.text, id=row.key, path="row"))
+        return outcome.drops[0].reason if outcome.drops else ""
+
+
+def _normal(text: str) -> str:
+    return " ".join(text.split()).lower()
+
 
 VERSION = 1
 """Counts up when the same files and settings give other rows."""

@@ -1,15 +1,29 @@
 """A mixture of corpora, written as one corpus."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+from dph.errors import SettingsError
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import merge
 from pathlib import Path
-
+from typing import Any
+import pyarrow as pa
+from dph._processes.workers.handler import Handler, Stage
+from dph.corpus.documents import Document, position
+from dph.corpus.shard_work import write_shard
+from dph.corpus.stage import Drop, Outcome
+from dph.corpus.tables import read_documents, read_table
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import merge
+from pathlib import Path
 from dph._base.files import atomic_file, make_directory, sha256
 from dph.corpus.documents import position
 from dph.corpus.flow import Flow
-from dph.corpus.mix.selection import Candidate, Selection
-from dph.corpus.mix.shares import Mixture
-from dph.corpus.mix.work import LEFT_OUT
 from dph.corpus.shard_work import part_path
 from dph.corpus.shards import (
     DROPPED,
@@ -23,9 +37,161 @@ from dph.corpus.shards import (
 )
 from dph.corpus.stage_run import WORK, OnProgress, finish_stage, made_once
 from dph.corpus.tables import TableWriter, read_table
-from dph.corpus.task import Notes, Task
+from dph.corpus.tasks import Notes, Task
 from dph.corpus.tasks import Workers, run_tasks
 from dph.errors import SettingsError
+
+
+# How much of a mixture each part is to be.
+
+ANNEALING: Mapping[str, float] = MappingProxyType(
+    {"code": 83.94, "algorithmic": 12.44, "synthetic": 2.71, "textbook": 0.91}
+)
+"""OpenCoder's annealing mixture, in billions of tokens and so in percent (arXiv:2411.04905)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mixture:
+    """What is wanted of a mixture.
+
+    Args:
+        budget: bytes of text in all.
+        shares: weight of each part, by its name; only their ratios count.
+        caps: the most bytes of a language, by its name in lower case, over all parts.
+
+    Raises:
+        SettingsError: a number is out of range.
+    """
+
+    budget: int
+    shares: Mapping[str, float]
+    caps: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.budget < 1:
+            raise SettingsError(f"the budget must be at least 1 byte, got {self.budget}")
+        for name, share in self.shares.items():
+            if not 0 < share < 1e9:
+                raise SettingsError(f"the share of {name} must lie in (0, 1e9), got {share}")
+        for language, cap in self.caps.items():
+            if cap < 0 or language != language.lower():
+                raise SettingsError(
+                    f"a cap is a language in lower case and at least 0 bytes, got {language}={cap}"
+                )
+
+    def quotas(self) -> dict[str, int]:
+        """The bytes of each part.
+
+        >>> Mixture(budget=1000, shares={"a": 3, "b": 1}).quotas()
+        {'a': 750, 'b': 250}
+        """
+        total = sum(self.shares.values())
+        return {name: round(self.budget * share / total) for name, share in self.shares.items()}
+
+    def json(self) -> dict[str, Any]:
+        """The settings as JSON."""
+        return {
+            "budget": self.budget,
+            "shares": dict(sorted(self.shares.items())),
+            "caps": dict(sorted(self.caps.items())),
+        }
+
+
+# Which documents a mixture takes: of each part the first in the order of a corpus.
+#
+# That order is by hash of the id, so what is taken is a uniform sample of each part and language.
+# A document that does not fit what is left of its part's share is passed over, and smaller ones
+# after it still fill that: only the end of a part prefers small documents.
+
+FULL, CAPPED, TAKEN = "share", "language", "id_taken"
+"""Why a document is left out: its part or its language has what it may have, or its id is there
+from another part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A document of a part; candidates come in the order of a corpus."""
+
+    part: str
+    id: str
+    language: str
+    bytes: int
+
+
+class Selection:
+    """Takes candidates one by one, and remembers how much was taken."""
+
+    def __init__(self, mixture: Mixture) -> None:
+        self._quotas, self._caps = mixture.quotas(), mixture.caps
+        self._last_id = ""
+        self.taken: Counter[str] = Counter()
+        self._by_language: Counter[str] = Counter()
+
+    def left_out(self, candidates: Iterable[Candidate]) -> Iterator[tuple[Candidate, str]]:
+        """The candidates that are not taken, each with the reason."""
+        for candidate in candidates:
+            if reason := self._reason(candidate):
+                yield candidate, reason
+                continue
+            self.taken[candidate.part] += candidate.bytes
+            self._by_language[candidate.language] += candidate.bytes
+            self._last_id = candidate.id
+
+    def shortfalls(self) -> dict[str, int]:
+        """Bytes that each part was to have and its documents did not fill.
+
+        Where a part had documents enough this is less than the smallest that was passed over.
+        """
+        return {part: quota - self.taken[part] for part, quota in self._quotas.items()}
+
+    def _reason(self, candidate: Candidate) -> str:
+        if candidate.id == self._last_id:
+            return TAKEN
+        cap = self._caps.get(candidate.language)
+        if cap is not None and self._by_language[candidate.language] + candidate.bytes > cap:
+            return CAPPED
+        if self.taken[candidate.part] + candidate.bytes > self._quotas[candidate.part]:
+            return FULL
+        return ""
+
+
+# What a worker does for ``mix``: merge the parts' documents of one range of positions.
+
+LEFT_OUT = pa.schema([(name, pa.string()) for name in ("part", "id", "reason")])
+"""The documents that a mixture leaves out."""
+
+
+def make_handler(_options: Mapping[str, Any]) -> Handler:
+    """The handler of a worker."""
+
+    def handle(request: Any, announce: Stage) -> Any:
+        announce("")
+        rows = read_table(Path(request["left_out"]))
+        left_out = {(row["part"], row["id"]): row["reason"] for row in rows}
+        low, high = int(request["low"]), int(request["high"])
+        parts = [_part(number, part, low, high) for number, part in enumerate(request["parts"])]
+        outcomes = (
+            (document, _outcome(document, left_out.get((request["names"][number], document.id))))
+            for _, _, number, document in merge(*parts, key=lambda found: found[:3])
+        )
+        return write_shard(outcomes, "mix", Path(request["out"]), request["name"])
+
+    return handle
+
+
+def _part(
+    number: int, shards: Sequence[str], low: int, high: int
+) -> Iterator[tuple[int, str, int, Document]]:
+    for path in shards:
+        for document in read_documents(Path(path)):
+            place = position(document.id)
+            if low <= place < high:
+                yield place, document.id, number, document
+
+
+def _outcome(document: Document, reason: str | None) -> Outcome:
+    return Outcome(document) if reason is None else Outcome(None, [Drop(reason)])
+
 
 VERSION = 2
 """Counts up when the same parts and settings give another mixture."""
@@ -75,7 +241,7 @@ def mix(
         summaries = run_tasks(
             tasks,
             Notes(out / WORK / "done"),
-            handler="dph.corpus.mix.work:make_handler",
+            handler="dph.corpus.mix.run:make_handler",
             options={},
             workers=workers,
             on_progress=on_progress,

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from dph.corpus.recall.fasttext_classifier import FastText, learn_fasttext
 from dph.corpus.recall.linear_classifier import Linear, learn_linear
-from dph.corpus.recall.settings import FASTTEXT, LINEAR
+from dph.corpus.recall.learnt import FASTTEXT, LINEAR
 
 
 class Classifier(Protocol):

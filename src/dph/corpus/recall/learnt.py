@@ -1,11 +1,113 @@
 """What the rounds of recall leave: a record of each, the domains, and what the last has learnt."""
 
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+from dph.errors import SettingsError
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import NamedTuple
+from dph._base.files.rows import read_rows
+from dph.errors import DataError
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-
 from dph.corpus.recall.review import Section
+
+
+# What recall is told: when a page is recalled, when a domain is related, how a round learns.
+
+FASTTEXT, LINEAR = "fasttext", "sklearn"
+CLASSIFIERS = (FASTTEXT, LINEAR)
+"""``fasttext`` as OpenCoder's; ``sklearn``, a logistic regression, where floret has no wheel."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallSettings:
+    """All that the outcome depends on but the documents and the reviewed patterns.
+
+    Args:
+        rounds: at most so many; a round is the last if it brings nothing to the seed.
+        threshold: a page is recalled from this score on, in (0, 1).
+        domain_share: a domain is related if more than this share of its pages is recalled, in
+            [0, 1).
+        classifier: of ``CLASSIFIERS``.
+        vocabulary: tokens of the byte-level BPE that a round learns.
+        characters: of the head of a page that are read.
+        examples: the most pages of either kind that a round learns from.
+        seed: of the classifier.
+
+    Raises:
+        SettingsError: a value is out of range.
+    """
+
+    rounds: int = 3
+    threshold: float = 0.5
+    domain_share: float = 0.1
+    classifier: str = FASTTEXT
+    vocabulary: int = 32_000
+    characters: int = 10_000
+    examples: int = 500_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (("rounds", 1), ("vocabulary", 300), ("characters", 1), ("examples", 1)):
+            if (value := getattr(self, name)) < least:
+                raise SettingsError(f"{name} must be at least {least}, got {value}")
+        if not 0 < self.threshold < 1:
+            raise SettingsError(f"the threshold must lie in (0, 1), got {self.threshold}")
+        if not 0 <= self.domain_share < 1:
+            raise SettingsError(f"domain_share must lie in [0, 1), got {self.domain_share}")
+        if self.classifier not in CLASSIFIERS:
+            raise SettingsError(
+                f"a classifier is one of {', '.join(CLASSIFIERS)}, got {self.classifier!r}"
+            )
+
+    def json(self) -> Mapping[str, Any]:
+        """The settings as JSON."""
+        return asdict(self)
+
+
+# A labelled slice of the pages: what recall and precision of a round are measured on.
+
+_LABELS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+
+
+class Measured(NamedTuple):
+    """Of the labelled pages; None where it would divide by 0."""
+
+    recall: float | None
+    precision: float | None
+
+
+def read_labels(path: Path) -> dict[str, bool]:
+    """The labels (``relevant``) of pages by their ``id``.
+
+    Raises:
+        DataError: it cannot be read, an id is there twice, or a label is neither true nor false.
+    """
+    labels: dict[str, bool] = {}
+    for place, row in read_rows(path, columns=["id", "relevant"]):
+        label = _LABELS.get(str(row["relevant"]).strip().lower())
+        if label is None:
+            raise DataError(f"{place}: relevant must be true or false, got {row['relevant']!r}")
+        if row["id"] in labels:
+            raise DataError(f"{place}: the id {row['id']!r} is there twice")
+        labels[row["id"]] = label
+    return labels
+
+
+def measure(labels: Mapping[str, bool], recalled: Collection[str]) -> Measured:
+    """Recall and precision of ``recalled`` among the labelled pages.
+
+    >>> measure({"a": True, "b": True, "c": False}, {"a", "c", "d"})
+    Measured(recall=0.5, precision=0.5)
+    """
+    found = sum(label for name, label in labels.items() if name in recalled)
+    relevant, named = sum(labels.values()), sum(name in recalled for name in labels)
+    return Measured(found / relevant if relevant else None, found / named if named else None)
+
 
 QUANTILES = (0.5, 0.9, 0.99, 1.0)
 """Of the scores of a round, that are told."""

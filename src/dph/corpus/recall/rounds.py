@@ -5,31 +5,78 @@ domain related if more than a share of its pages is recalled. Pages of related d
 pattern which a person has accepted, and that the classifier missed, join the seed of the next.
 """
 
+from collections.abc import Iterator
+from itertools import cycle
+from statistics import median
+from dph.corpus.documents import Document, position
+from dph.corpus.shards import Corpus
+from dph.corpus.tables import read_table
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
 import numpy as np
-
 from dph._base.files import atomic_file, make_directory, sha256
 from dph.corpus.documents import Document
-from dph.corpus.recall.labelled import measure
+from dph.corpus.recall.learnt import measure
 from dph.corpus.recall.learnt import QUANTILES, Domain, Learnt, Round
 from dph.corpus.recall.review import Section, sections
-from dph.corpus.recall.settings import RecallSettings
-from dph.corpus.recall.urls import Patterns, domain_of
-from dph.corpus.recall.windows import Windows
+from dph.corpus.recall.learnt import RecallSettings
+from dph.corpus.recall.review import Patterns, domain_of
 from dph.corpus.recall.work import EXAMPLES
 from dph.corpus.shard_work import part_path
 from dph.corpus.shards import DROPPED, KEPT, Corpus, digest
 from dph.corpus.stage_run import WORK, OnProgress
 from dph.corpus.tables import TableWriter, read_table
-from dph.corpus.task import Notes, Task
+from dph.corpus.tasks import Notes, Task
 from dph.corpus.tasks import Workers, run_tasks
 from dph.errors import DataError
+
+
+# Examples of one length: a classifier must not learn that seeds are short.
+#
+# Seeds of a line and pages of a thousand words are told apart by nothing but their length, and
+# then no page scores well, however right the ranking is. So both kinds are learnt from in windows
+# whose lengths are those of the shorter kind.
+
+class Windows:
+    """Cuts examples, one after the other, to the lengths of the shorter of two corpora.
+
+    Args:
+        seeds: one kind; its lengths are taken in its order, again and again.
+        pages: the other.
+        longest: characters that a window never passes.
+    """
+
+    def __init__(self, seeds: Corpus, pages: Corpus, *, longest: int) -> None:
+        kinds = [lengths for corpus in (seeds, pages) if (lengths := list(_lengths(corpus)))]
+        shorter = min(kinds, key=median, default=[longest])
+        self._lengths: dict[bool, Iterator[int]] = {kind: cycle(shorter) for kind in (True, False)}
+        self._longest = longest
+
+    def cut(self, document: Document, *, seed: bool) -> str:
+        """A window of the document's text, whole words, at a place that its id decides."""
+        text, length = document.text, min(max(next(self._lengths[seed]), 1), self._longest)
+        if len(text) <= length:
+            return text
+        start = position(document.id) % (len(text) - length + 1)
+        window = text[start : start + length]
+        if start and not text[start - 1].isspace() and (blank := _first_blank(window)):
+            return window[blank:].lstrip()  # not from the middle of a word
+        return window
+
+
+def _first_blank(text: str) -> int:
+    return next((place for place, char in enumerate(text) if char.isspace()), 0)
+
+
+def _lengths(corpus: Corpus) -> Iterator[int]:
+    """Bytes of each document, which are about its characters."""
+    for shard in corpus.shards:
+        for row in read_table(corpus.path(shard), ("bytes",)):
+            yield row["bytes"]
 
 
 @dataclass(frozen=True, slots=True)

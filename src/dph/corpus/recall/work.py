@@ -1,21 +1,57 @@
 """What workers do for ``recall``: learn the classifier of a round, score a shard, cut it."""
 
+from collections.abc import Set
+from dataclasses import dataclass
+import pyarrow as pa
+from dph.corpus.documents import Document
+from dph.corpus.recall.review import Patterns, domain_of
+from dph.corpus.stage import Drop, Outcome
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
-
 import pyarrow as pa
-
 from dph._base.files import atomic_file, make_directory, sha256
 from dph._processes.workers.handler import Handler, Stage
 from dph.corpus.recall.classifier import Classifier, learn_classifier, load_classifier
 from dph.corpus.recall.pieces import Pieces, learn_pieces, load_pieces
-from dph.corpus.recall.stage import TABLE, Recalled
-from dph.corpus.recall.urls import Patterns
+from dph.corpus.recall.review import Patterns
 from dph.corpus.shard_work import write_shard
 from dph.corpus.tables import TableWriter, read_documents, read_table
 from dph.errors import DataError
+
+
+# The last step of recall: which pages are kept, by what the last round has scored.
+
+SCORE, URL = "score", "url"
+"""By what a page is kept."""
+TABLE = pa.schema([("id", pa.string()), ("score", pa.float64()), ("by", pa.string())])
+"""``scores.parquet``: every page; ``by`` is '' for those that go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """Keeps pages that score well, and those of related domains that match a pattern."""
+
+    related: Set[str]
+    patterns: Patterns
+    threshold: float
+
+    def __call__(self, document: Document, score: float) -> Outcome:
+        """Keep the page, or drop it with its score."""
+        by = self._by(document, score)
+        rows = {"scores": [{"id": document.id, "score": score, "by": by}]}
+        if by:
+            return Outcome(document, (), rows, {f"by {by}": 1})
+        drop = Drop(SCORE, value=score, threshold=f"< {self.threshold:g}")
+        return Outcome(None, [drop], rows)
+
+    def _by(self, document: Document, score: float) -> str:
+        if score >= self.threshold:
+            return SCORE
+        known = domain_of(document.url) in self.related
+        return URL if known and self.patterns.matches(document.url) else ""
+
 
 EXAMPLES = pa.schema([("seed", pa.bool_()), ("text", pa.string())])
 """What a round learns from."""

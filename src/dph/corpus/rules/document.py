@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from dph.corpus.rules.presets import PRESETS, Preset, load_preset
-from dph.corpus.rules.rule import Rule
+from dph.corpus.rules.presets import Rule
 
 _RELEASED = "opencoder"
 _HEAD = """\

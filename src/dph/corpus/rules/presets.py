@@ -1,14 +1,144 @@
 """Tables of rules that belong together, by name."""
 
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+import hashlib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
-
-from dph.corpus.rules.rule import KINDS, Condition, Rule, parse_condition
 from dph.errors import SettingsError
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from dph.corpus.signals import FileView, measure, signal_groups
+from dph.corpus.signals.own_signals import OWN_SIGNALS
+
+
+# A rule: a signal, what it is compared with, and for which kinds of files.
+
+_COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    ">": operator.gt,
+    "==": operator.eq,
+}
+LANGUAGES = ("c", "cpp", "csharp", "go", "html", "java", "javascript", "python", "shell", "sql")
+"""Languages with thresholds of their own; they are kinds of files."""
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "text": ("text_en", "text_zh"),
+    "code": (*LANGUAGES, "data", "others"),
+}
+"""Kinds of files, by family: Chinese text and other; languages, other code and other data."""
+
+
+def kind_of_file(doc_type: str, language: str, natural_language: str) -> str | None:
+    """The kind of a file, or None for one that no rule reads.
+
+    >>> kind_of_file("data", "yaml", "en"), kind_of_file("data", "html", "en")
+    ('data', 'html')
+    """
+    match doc_type:
+        case "text":
+            return "text_zh" if natural_language == "zh" else "text_en"
+        case "code" | "data" if language in LANGUAGES:
+            return language
+        case "data":
+            return "data"
+        case "code":
+            return "others"
+        case _:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Comparisons of which one has to hold, such as ``< 2 or > 10``."""
+
+    text: str
+    parts: tuple[tuple[str, float], ...]
+
+    def holds(self, value: float | None) -> bool:
+        """Whether ``value`` meets the condition; a missing one never does."""
+        return value is not None and any(
+            _COMPARISONS[sign](value, threshold) for sign, threshold in self.parts
+        )
+
+
+def parse_condition(text: str) -> Condition:
+    """Read ``< 2 or > 10``.
+
+    Raises:
+        ValueError: it is written otherwise.
+    """
+    parts = []
+    for part in text.split(" or "):
+        sign, _, number = part.partition(" ")
+        if sign not in _COMPARISONS:
+            raise ValueError(f"a condition compares by {', '.join(_COMPARISONS)}; got {text!r}")
+        parts.append((sign, float(number)))
+    return Condition(text, tuple(parts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A row of a table of rules.
+
+    Args:
+        name: of the rule, and of its signal.
+        conditions: when a file is dropped, by its kind.
+        thinned: such a file is dropped with probability 0.8, by a hash of id and rule.
+        catches: what the rule is for.
+        example: repeated ``repeat`` times, the content of a file on which it fires.
+        file: that file's name.
+        dead: why it can never fire, or ''.
+        reason: why the preset has it, if the released filter has not.
+    """
+
+    name: str
+    conditions: Mapping[str, Condition]
+    thinned: bool = False
+    catches: str
+    example: str = ""
+    repeat: int = 1
+    file: str
+    dead: str = ""
+    reason: str = ""
+
+    def thresholds(self) -> str:
+        """The conditions and their kinds as words, families where all of one agree."""
+        by_text: dict[str, list[str]] = {}
+        for kind, condition in self.conditions.items():
+            by_text.setdefault(condition.text, []).append(kind)
+        if len(by_text) == 1:
+            text, kinds = next(iter(by_text.items()))
+            return f"{text} ({_family(kinds)})"
+        return "; ".join(f"{text} ({_family(kinds)})" for text, kinds in by_text.items())
+
+
+def _family(kinds: Sequence[str]) -> str:
+    for family, members in KINDS.items():
+        missing = [kind for kind in members if kind not in kinds]
+        if set(kinds) <= set(members) and len(missing) < len(kinds) and len(kinds) > 1:
+            return family + (f" but {', '.join(missing)}" if missing else "")
+    return ", ".join(kinds)
+
+
+# The coin of thinned rules, thrown by a hash: the same file always falls alike.
+
+DROP_PROBABILITY = 0.8
+
+
+def thinned_drops(document_id: str, rule: str) -> bool:
+    """Whether a thinned rule that fires on a document drops it.
+
+    Equation: SHA-256(rule, 0, id) / 2**256 < 0.8. Over ids it is a coin that falls so in 4 of 5
+    cases, independently for every rule.
+    Differs from the released filter: that draws anew, without a seed, in each run.
+    """
+    head = hashlib.sha256(f"{rule}\0{document_id}".encode()).digest()[:8]
+    return int.from_bytes(head, "big") < DROP_PROBABILITY * 2**64
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +210,61 @@ def _rule(row: Mapping[str, Any]) -> Rule:
         raise ValueError(f"{row['name']} has conditions for unknown kinds: {sorted(unknown)}")
     facts = {key: value for key, value in row.items() if key != "drop"}
     return Rule(conditions=conditions, **facts)
+
+
+# What the rules of a preset say of a file.
+
+@dataclass(frozen=True, slots=True)
+class RuleVerdict:
+    """A rule's word on a file.
+
+    ``fires`` is the condition on the value alone; ``drops`` what becomes of it, which differs
+    where a thinned rule lets the file pass.
+    """
+
+    rule: str
+    value: float | None
+    threshold: str
+    fires: bool
+    thinned: bool
+    drops: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """All that a preset has to say of a file.
+
+    ``kind`` is None for a file that no rule reads: it is dropped unread.
+    """
+
+    kind: str | None
+    verdicts: Sequence[RuleVerdict]
+    values: Mapping[str, float | None]
+    failures: Mapping[str, str]
+
+    @property
+    def dropping(self) -> list[RuleVerdict]:
+        """The rules that drop the file."""
+        return [verdict for verdict in self.verdicts if verdict.drops]
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the file stays."""
+        return self.kind is not None and not self.dropping
+
+
+def judge(preset: Preset, view: FileView, *, document_id: str, doc_type: str) -> Judgement:
+    """Measure a file's signals and apply the rules for its kind."""
+    kind = kind_of_file(doc_type, view.language, view.natural_language)
+    if kind is None:
+        return Judgement(None, (), {}, {})
+    rules = preset.of_kind(kind)
+    own = tuple(OWN_SIGNALS[name] for name in rules if name in OWN_SIGNALS)
+    measured = measure(view, (*signal_groups(doc_type, view.language), own))
+    verdicts = []
+    for name, (rule, condition) in rules.items():
+        value = measured.values.get(name)
+        fires = condition.holds(value)
+        drops = fires and (not rule.thinned or thinned_drops(document_id, name))
+        verdicts.append(RuleVerdict(name, value, condition.text, fires, rule.thinned, drops))
+    return Judgement(kind, verdicts, measured.values, measured.failures)

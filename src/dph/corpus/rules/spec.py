@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from dph.corpus.extra import READING, require
+from dph.corpus.stage import READING, require
 from dph.corpus.rules.presets import load_preset
-from dph.corpus.rules.thresholds import with_thresholds
+from dph.corpus.rules.stage import with_thresholds
 from dph.corpus.stage import StageSpec
 
 _SECONDS = 300.0

@@ -1,14 +1,31 @@
 """JavaScript, read by esprima: ECMAScript 2017. What is newer does not parse."""
 
+import warnings
+from bs4 import BeautifulSoup
 import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-
 import esprima
-
 from dph.corpus.signals.failure import SignalError
+
+
+# Visible text of HTML.
+
+def visible_text(text: str) -> str | None:
+    """Text nodes outside scripts, styles, templates and comments, or None if it cannot be parsed.
+
+    Nearly everything parses: only markup that ``html.parser`` rejects does not.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # XML, names of files: data all the same
+            visible: str = BeautifulSoup(text, features="html.parser").get_text()
+            return visible
+    except Exception:  # noqa: BLE001 - the parser's own errors have no common class
+        return None
+
 
 _SIMPLE = frozenset(("Literal", "Identifier", "UnaryExpression"))
 _FUNCTIONS = frozenset(("FunctionExpression", "ArrowFunctionExpression"))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dph.corpus.signals.ngrams import DUPLICATED, TOP
+from dph.corpus.signals.words import DUPLICATED, TOP
 from dph.corpus.signals.signal import Measure, share
 from dph.corpus.signals.view import FileView
 

@@ -3,24 +3,86 @@
 A part that fails does so again for every signal that asks.
 """
 
+from dataclasses import dataclass
+import numpy as np
+from numpy.typing import NDArray
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
-
-from dph.corpus.signals.characters import CharacterCounts, count_characters
 from dph.corpus.signals.failure import SignalError
-from dph.corpus.signals.lines import cut_lines, not_blank
-from dph.corpus.signals.ngrams import NGramShares, ngram_shares
+from dph.corpus.signals.split import cut_lines, not_blank
+from dph.corpus.signals.words import NGramShares, ngram_shares
 from dph.corpus.signals.python import PythonFacts, parse_python, python_facts
-from dph.corpus.signals.quoted import quoted_in_lines
+from dph.corpus.signals.split import quoted_in_lines
 from dph.corpus.signals.split import Split, split_text
 from dph.corpus.signals.words import normalised_words, raw_words, simplified
 
 if TYPE_CHECKING:
     from dph.corpus.signals.javascript import JavaScriptFacts
+
+
+# Counts of kinds of characters: every share of characters comes from one table of a text.
+
+_ASCII = [chr(code) for code in range(128)]
+_ALPHABETIC = np.array([c.isalpha() for c in _ASCII])
+_DIGITS = np.array([c.isdigit() for c in _ASCII])
+_SPACES = np.array([c.isspace() for c in _ASCII])
+_REPLACEMENT = 0xFFFD
+
+
+@dataclass(frozen=True, slots=True)
+class CharacterCounts:
+    """How many characters of a text are of a kind, by ``str``'s own tests."""
+
+    total: int
+    alphabetic: int
+    digits: int
+    """Superscripts and the like are among them."""
+    spaces: int
+    replacements: int
+    """U+FFFD, which stands where a byte could not be decoded."""
+    brackets: int
+    """Curly ones."""
+
+    @property
+    def visible(self) -> int:
+        """Characters that are no space."""
+        return self.total - self.spaces
+
+
+def count_characters(text: str) -> CharacterCounts:
+    """Count the kinds of characters of ``text``.
+
+    >>> count_characters("a1 {²}").digits
+    2
+    """
+    if text.isascii():
+        counts = np.bincount(np.frombuffer(text.encode(), np.uint8), minlength=128)
+        others = np.array([], np.uint32)
+        other_counts = np.array([], np.int64)
+    else:
+        codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+        small = codes < 128
+        counts = np.bincount(codes[small], minlength=128)
+        others, other_counts = np.unique(codes[~small], return_counts=True)
+    wide = [chr(code) for code in others]
+
+    def number(ascii_kind: NDArray[np.bool_], wide_kind: list[bool]) -> int:
+        beyond = int(other_counts[np.array(wide_kind, bool)].sum()) if wide_kind else 0
+        return int(counts[ascii_kind].sum()) + beyond
+
+    return CharacterCounts(
+        total=len(text),
+        alphabetic=number(_ALPHABETIC, [c.isalpha() for c in wide]),
+        digits=number(_DIGITS, [c.isdigit() for c in wide]),
+        spaces=number(_SPACES, [c.isspace() for c in wide]),
+        replacements=int(other_counts[others == _REPLACEMENT].sum()),
+        brackets=int(counts[ord("{")] + counts[ord("}")]),
+    )
+
 
 _Part = TypeVar("_Part")
 
@@ -133,7 +195,7 @@ class FileView:
     @cached_property
     def visible_text(self) -> str | None:
         """Visible text of HTML, None if it cannot be parsed."""
-        from dph.corpus.signals.html import visible_text  # noqa: PLC0415 - loads beautifulsoup4
+        from dph.corpus.signals.javascript import visible_text  # noqa: PLC0415 - loads beautifulsoup4
 
         return visible_text(self.text)
 

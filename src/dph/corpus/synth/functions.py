@@ -14,9 +14,9 @@ from collections.abc import Callable, Collection, Sequence
 
 from dph.corpus.synth.draft import Draft, NoDraft, parsed, read_draft
 from dph.corpus.synth.hard_coded import probe, spells_out_its_tests, wanted_values
-from dph.corpus.synth.judged import Judged
-from dph.corpus.synth.mutants import mutants, stubs
-from dph.corpus.synth.purity import PURE_MODULES, impurity
+from dph.corpus.synth.draft import Judged
+from dph.corpus.synth.hard_coded import mutants, stubs
+from dph.corpus.synth.seeds import PURE_MODULES, impurity
 from dph.records import Outcome
 from dph.tasks.verifiers.code.task import CodeTask
 from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier

@@ -6,10 +6,139 @@ all alike (a fallback, an error). Or the program spells out the inputs and the v
 
 import ast
 import copy
+import ast
+import copy
 import json
 from collections.abc import Iterator, Sequence
-
 from dph.corpus.synth.draft import Draft, parsed
+
+
+# Programs that are wrong in one place: tests that a wrong program passes show nothing.
+#
+# The changes are those of mutation testing (DeMillo, Lipton and Sayward 1978): a comparison, an
+# operator, a constant, a condition or a returned value becomes another one. Some mutants mean the
+# same as the program, so not every one has to fail.
+
+_COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
+_OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.FloorDiv,
+    ast.Pow: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.BitXor: ast.BitAnd,
+    ast.LShift: ast.RShift,
+    ast.RShift: ast.LShift,
+}
+
+
+def mutants(program: str, *, most: int) -> list[str]:
+    r"""At most ``most`` programs that differ from ``program`` in one place, spread over all of it.
+
+    >>> mutants("def f(a):\n    return a + 1", most=9)
+    ['def f(a):\n    return None', 'def f(a):\n    return a - 1', 'def f(a):\n    return a + 2']
+    """
+    tree = ast.parse(program)
+    original = ast.unparse(tree)
+    doc_strings, places = _doc_strings(tree), sum(1 for _ in ast.walk(tree))
+    found: dict[str, None] = {}
+    for place in range(places):
+        if place in doc_strings:
+            continue
+        changed = copy.deepcopy(tree)
+        if _change(list(ast.walk(changed))[place]):
+            text = ast.unparse(ast.fix_missing_locations(changed))
+            if text != original:
+                found.setdefault(text)
+    return spread(list(found), most)
+
+
+def spread(found: list[str], most: int) -> list[str]:
+    """At most ``most`` of the texts, at equal distances.
+
+    >>> spread(["a", "b", "c", "d"], 2)
+    ['a', 'c']
+    """
+    if len(found) <= most:
+        return found
+    return [found[place * len(found) // most] for place in range(most)]
+
+
+def stubs(program: str, entry_point: str) -> list[str]:
+    """Programs whose ``entry_point`` does no work: it returns None, or its first argument."""
+    found = []
+    for source in ("return None", "return {first}"):
+        tree = ast.parse(program)
+        function = next(
+            node
+            for node in reversed(tree.body)
+            if isinstance(node, ast.FunctionDef) and node.name == entry_point
+        )
+        names = [*function.args.posonlyargs, *function.args.args]
+        if names or "{first}" not in source:
+            first = names[0].arg if names else ""
+            function.body = ast.parse(f"def f():\n    {source.format(first=first)}").body[0].body  # type: ignore[attr-defined]
+            found.append(ast.unparse(ast.fix_missing_locations(tree)))
+    return found
+
+
+def _doc_strings(tree: ast.Module) -> set[int]:
+    """Which nodes are doc strings, by their place in a walk: changing them changes nothing."""
+    strings = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module) and node.body:
+            first = node.body[0]
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                strings.add(id(first.value))
+    return {place for place, node in enumerate(ast.walk(tree)) if id(node) in strings}
+
+
+def _change(node: ast.AST) -> bool:
+    """Change a node in place; False if there is nothing to change."""
+    match node:
+        case ast.Compare(ops=[first, *_]) if type(first) in _COMPARISONS:
+            node.ops[0] = _COMPARISONS[type(first)]()
+        case ast.BinOp(op=operator) | ast.AugAssign(op=operator) if type(operator) in _OPERATORS:
+            node.op = _OPERATORS[type(operator)]()
+        case ast.BoolOp(op=ast.And()):
+            node.op = ast.Or()
+        case ast.BoolOp(op=ast.Or()):
+            node.op = ast.And()
+        case ast.UnaryOp(op=ast.Not() | ast.USub()):
+            node.op = ast.UAdd() if isinstance(node.op, ast.USub) else ast.Not()
+            if isinstance(node.op, ast.Not):
+                node.operand = ast.UnaryOp(op=ast.Not(), operand=node.operand)
+        case ast.Constant(value=bool() as value):
+            node.value = not value
+        case ast.Constant(value=int() | float() as value):
+            node.value = value + 1
+        case ast.Constant(value=str() as value):
+            node.value = f"{value}x"
+        case ast.Return(value=ast.expr() as value) if not _is_none(value):
+            node.value = ast.Constant(None)
+        case _:
+            return False
+    return True
+
+
+def _is_none(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None
+
 
 _Plain = bool | int | float | str
 _PROBES = 12

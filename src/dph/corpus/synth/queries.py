@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from dph.corpus.synth.judged import Judged
-from dph.corpus.synth.mutants import spread
+from dph.corpus.synth.draft import Judged
+from dph.corpus.synth.hard_coded import spread
 from dph.records import Outcome
 from dph.tasks.verifiers.sql.verifier import SQLPair, SQLVerifier
 

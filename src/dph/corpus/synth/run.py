@@ -18,7 +18,7 @@ from dph.corpus.shard_work import write_shard
 from dph.corpus.shards import Corpus, digest, shard_name
 from dph.corpus.stage import Drop, Outcome
 from dph.corpus.stage_run import OnProgress, finish_stage, made_once
-from dph.corpus.synth.prompts import SQL, VERSION
+from dph.corpus.synth.seeds import SQL, VERSION
 from dph.corpus.synth.seeds import Seed, seeds_digest
 from dph.corpus.synth.writing import Writer, Written
 

@@ -4,20 +4,91 @@ A seed says what to write about. Its id and the run's seed decide what is drawn,
 or samples leave the rows of the others as they are.
 """
 
+import ast
+from collections.abc import Collection, Iterator
 import importlib
 import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
 from dph.corpus.documents import Document
 from dph.corpus.shards import Corpus, digest
-from dph.corpus.synth.purity import PURE_MODULES
 from dph.errors import DataError, SettingsError
 from dph.tasks.sql.example_values import ExampleValues
 from dph.tasks.sql.prompt import database_file
 from dph.tasks.sql.schema import read_schema
-from dph.tasks.sql.schema_text import schema_text
+from dph.tasks.sql.schema import schema_text
+from collections.abc import Callable, Mapping
+
+
+# Whether a program is self-contained: nothing but functions, classes and constants.
+#
+# A kept row has to give the same result whenever and wherever it is run, so what reaches outside
+# of a program (files, processes, clocks, chance) or around Python (``eval``, names with two
+# underscores) is refused before anything is run. The sandbox holds what gets past this.
+
+_PURE = """
+    __future__ abc array base64 binascii bisect cmath collections colorsys copy dataclasses datetime
+    decimal difflib enum fnmatch fractions functools hashlib heapq html itertools json keyword math
+    numbers operator re statistics string struct textwrap types typing unicodedata zlib
+"""
+PURE_MODULES = frozenset(_PURE.split())
+"""Modules of the standard library that reach nothing outside of the program."""
+
+_REFUSED = """
+    eval exec compile open input breakpoint globals locals vars getattr setattr delattr memoryview
+    __import__ __builtins__ __loader__ __file__ id hash exit quit help print
+"""
+_REFUSED_NAMES = frozenset(_REFUSED.split())
+_REFUSED_ATTRIBUTES = frozenset({"now", "today", "utcnow", "fromtimestamp"})
+_STATEMENTS = (
+    ast.FunctionDef,
+    ast.ClassDef,
+    ast.Import,
+    ast.ImportFrom,
+    ast.Assign,
+    ast.AnnAssign,
+)
+
+
+def impurity(tree: ast.Module, *, modules: Collection[str] = PURE_MODULES) -> str:
+    """The first thing that keeps a program from being self-contained; '' if nothing does.
+
+    >>> impurity(ast.parse("import os"))
+    'imports os'
+    """
+    return next(_impurities(tree, modules), "")
+
+
+def _impurities(tree: ast.Module, modules: Collection[str]) -> Iterator[str]:
+    for place, statement in enumerate(tree.body):
+        doc_string = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        if not isinstance(statement, _STATEMENTS) and not (doc_string and place == 0):
+            yield f"does something when it is loaded: {type(statement).__name__}"
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                yield from (
+                    f"imports {name.name}"
+                    for name in names
+                    if name.name.partition(".")[0] not in modules
+                )
+            case ast.ImportFrom(module=module, level=level):
+                if level or (module or "").partition(".")[0] not in modules:
+                    yield f"imports {'.' * level}{module or ''}"
+            case ast.Name(id=name) if name in _REFUSED_NAMES:
+                yield f"uses {name}"
+            case ast.Attribute(attr=name) if name in _REFUSED_ATTRIBUTES or _is_hidden(node):
+                yield f"uses .{name}"
+            case ast.Global() | ast.Nonlocal() | ast.Await() | ast.AsyncFunctionDef():
+                yield f"has {type(node).__name__}"
+
+
+def _is_hidden(node: ast.Attribute) -> bool:
+    """Whether an attribute is private to something else than the object whose method this is."""
+    own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls", "other")
+    return node.attr.startswith("__" if own else "_")
+
 
 _LONGEST = 4000
 
@@ -110,3 +181,64 @@ def database_seeds(databases: Path) -> list[Seed]:
 def seeds_digest(seeds: Sequence[Seed]) -> str:
     """A digest of all that seeds say."""
     return digest([[seed.id, seed.text, seed.uses, seed.database] for seed in seeds])
+
+
+# What a model is asked, by kind of row.
+
+_FORM = """\
+Answer in three parts and nothing else:
+1. The task, in words that somebody who sees nothing else can work from.
+2. One block of Python: a function that solves it, self-contained, with no input or output, by \
+the standard library only.
+3. One block of Python with at least five assertions about that function and nothing else, which \
+cover ordinary and unusual inputs and want different values.
+"""
+
+
+def _prompts_functions(seed: Seed) -> str:
+    return (
+        "Here is a file of code:\n\n"
+        f"```\n{seed.text}\n```\n\n"
+        "Let it give you an idea for a small programming task of your own that a single function "
+        f"solves.\n\n{_FORM}"
+    )
+
+
+def _instructions(seed: Seed) -> str:
+    return (
+        f"Here is a programming task:\n\n{seed.text}\n\n"
+        "Make a harder task of it that can still be solved by one function: ask for one thing "
+        "more, replace a general condition by a particular one, or make inputs possible that the "
+        f"first solution would get wrong.\n\n{_FORM}"
+    )
+
+
+def _documentation(seed: Seed) -> str:
+    return (
+        f"Here is the documentation of a function:\n\n{seed.text}\n\n"
+        "Think of a question that a programmer would ask to which this function is the answer, and "
+        f"solve it by a function that calls {seed.uses}.\n\n{_FORM}"
+    )
+
+
+def _sql(seed: Seed) -> str:
+    return (
+        f"Here is a database:\n\n{seed.text}\n\n"
+        "Write a question that a user of this database would ask, in words that do not name its "
+        "columns, and then one block with the SQLite query that answers it. The result must hang "
+        "on the question's conditions and must not be empty.\n\n"
+        "Question: ..."
+    )
+
+
+FUNCTIONS, INSTRUCTIONS, DOCUMENTATION, SQL = "functions", "instructions", "documentation", "sql"
+PROMPTS: Mapping[str, Callable[[Seed], str]] = {
+    FUNCTIONS: _prompts_functions,
+    INSTRUCTIONS: _instructions,
+    DOCUMENTATION: _documentation,
+    SQL: _sql,
+}
+"""By kind of row: ``functions`` from documents of code, ``instructions`` evolved from tasks,
+``documentation`` from signatures and doc strings, ``sql`` from databases."""
+VERSION = 1
+"""Counts up when a prompt changes."""

@@ -4,7 +4,7 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
-from dph.corpus.transform.finding import Finding
+from dph.corpus.transform.secrets import Finding
 
 _EMAIL = re.compile(
     r"(?<![\w.%+@-])[A-Za-z0-9](?:[\w.%+-]{0,62}[A-Za-z0-9_+])?"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dph.corpus.signals.lines import cut_lines
+from dph.corpus.signals.split import cut_lines
 
 _NOTICE = re.compile(
     r"""copyright|\(c\)\s*(?:19|20)\d\d|©|licen[cs]ed?\b|SPDX-|all\s+rights\s+reserved

@@ -5,12 +5,33 @@ what is assigned to names such as ``password``. A value counts as one if it is n
 reference and more than a word of letters, so ``password = "password"`` stays.
 """
 
+from dataclasses import dataclass
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from dph.corpus.transform.finding import Finding
+
+# A place in a text that a placeholder takes.
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """Characters ``start`` to ``end`` of a text, and what they are: email, ip, key, password."""
+
+    start: int
+    end: int
+    kind: str
+
+
+def replaced(text: str, findings: list[Finding]) -> str:
+    """``text`` with ``<kind>`` for each finding; of two that overlap the first, longest one."""
+    parts, last = [], 0
+    for finding in sorted(findings, key=lambda found: (found.start, -found.end)):
+        if finding.start >= last:
+            parts += [text[last : finding.start], f"<{finding.kind}>"]
+            last = finding.end
+    return "".join([*parts, text[last:]])
+
 
 _DETECTORS: Mapping[str, tuple[str, str]] = {
     # what a line has to hold for the detector to look at it: (module, class)

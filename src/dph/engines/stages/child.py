@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from dph._base.files import make_directory
-from dph._processes.jobs.parent import PARENT
+from dph._processes.jobs.child import PARENT
 from dph.errors import TrainingError
 
 ERROR = "dph: "

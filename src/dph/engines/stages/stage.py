@@ -1,13 +1,29 @@
 """What the training stage does in every engine: what it asks before, and the log it follows."""
 
+import shutil
+from pathlib import Path
+from safetensors import safe_open
+from dph._base.files import atomic_path, make_directory, read_json, write_json
+from dph.errors import CheckpointError
+from dph.runs.train.actors import Trained
+from dph.runs.train.checkpoints import Progress, VerifierVersion, remove_old, write_progress
+from dph.runs.workbench import Workbench
+from pathlib import Path
+from dph._base.files import make_directory, read_json, write_json
+from dph.errors import CheckpointError
+from collections.abc import Sequence
+from pathlib import Path
+from dph.records import Problem
+from dph.runs.layout import pool_directory
+from dph.runs.pool_need import needs_pool
+from dph.runs.presample.diagnosis import require_usable
+from dph.runs.presample.pool import load_pool
+from dph.runs.workbench import Workbench
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-
 from dph.engines.stages.engine_log import Logged, LogReader, StepLog
-from dph.engines.stages.made_from import require_made_from
-from dph.engines.stages.prompts import problems_to_explore
 from dph.errors import DataError, SettingsError
 from dph.recipe import Recipe
 from dph.runs.progress import ProgressDisplay
@@ -18,6 +34,95 @@ from dph.runs.train.metrics import Metrics
 from dph.runs.train.tracking import MetricsLog, open_trackers
 from dph.runs.training_stage import steps_done
 from dph.runs.workbench import Workbench
+
+
+# The weights that an engine left, as a checkpoint of the run.
+
+def adopt(bench: Workbench, directory: Path, model: Path, *, step: int, digest: str) -> Trained:
+    """Make ``checkpoints/step_NNNNNN`` of the weights in the transformers directory ``model``.
+
+    The tokenizer is the run's own, so that what the recipe says of chat templates stays with it.
+    There is no optimizer in it, the engine's own checkpoints have that, and no pickled arguments.
+    """
+    train, verifier = bench.recipe.train, bench.verifier
+    checkpoints = make_directory(directory / "checkpoints")
+    path = checkpoints / f"step_{step:06d}"
+    with atomic_path(path) as temporary:
+        shutil.copytree(model, temporary, ignore=shutil.ignore_patterns("*.bin", "README.md"))
+        _say_the_dtype(temporary)
+        bench.tokenizer.save_pretrained(temporary)
+        write_progress(
+            temporary,
+            Progress(step=step, optimizer_steps=step * train.minibatches * train.epochs),
+            digest=digest,
+            verifiers=(VerifierVersion(name=verifier.name, version=verifier.version),),
+        )
+    remove_old(checkpoints, keep=train.keep_checkpoints)
+    return Trained(checkpoint=path, step=step, stopped=False)
+
+
+def _say_the_dtype(directory: Path) -> None:
+    """Let ``config.json`` name the weights' dtype: verl writes bfloat16 beside float32 weights."""
+    found = set[str]()
+    for path in directory.glob("*.safetensors"):
+        with safe_open(path, framework="np") as file:
+            found |= {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118
+    names = {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}
+    if len(found) != 1 or next(iter(found)) not in names:
+        raise CheckpointError(f"the weights in {directory} should have one dtype, got {found}")
+    path = directory / "config.json"
+    said = {key: value for key, value in read_json(path).items() if key != "torch_dtype"}
+    write_json(path, {**said, "dtype": names[found.pop()]})
+
+
+# Which recipe an engine's own checkpoints were made from, so that another does not go on.
+
+_FILE = "made_from.json"
+
+
+def require_made_from(place: Path, digest: str) -> None:
+    """Write the digest of ``training_digest`` into a new ``place``, or compare the one there.
+
+    Raises:
+        CheckpointError: the engine's checkpoints there were made with other settings.
+    """
+    path = place / _FILE
+    if not path.exists():
+        write_json(make_directory(place) / _FILE, {"digest": digest})
+    elif dict(read_json(path)).get("digest") != digest:
+        raise CheckpointError(
+            f"the checkpoints in {place} were made with other settings; continue with the recipe "
+            "in its run directory, or train into another one (--out)"
+        )
+
+
+# The problems that another engine trains on, and how long their prompts are.
+
+def longest_prompt(bench: Workbench) -> int:
+    """Tokens of the longest prompt of the training problems."""
+    return max(len(bench.encode(problem)) for problem in bench.problems)
+
+
+def problems_to_explore(bench: Workbench, directory: Path) -> Sequence[Problem]:
+    """All problems, or those that pre-sampling left open, as ``train.problems`` says.
+
+    Raises:
+        PoolError: the pool is missing or damaged, or holds too little for the recipe.
+    """
+    recipe = bench.recipe
+    if not needs_pool(recipe):
+        return bench.problems
+    path = pool_directory(recipe, directory)
+    pool = load_pool(path)
+    explores = recipe.train.problems == "exploration"
+    require_usable(
+        path,
+        pool.manifest,
+        rehearses=recipe.objective.rehearses_pool,
+        explores=recipe.train.problems_per_step if explores else 0,
+    )
+    return pool.exploration if explores else bench.problems
+
 
 _NAMES = {"trl": "TRL", "verl": "verl"}
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from dph._base.files import make_directory, only_writer
 from dph._base.import_path import search_path
-from dph.engines.stages.adopted import adopt
+from dph.engines.stages.stage import adopt
 from dph.engines.stages.child import run_command
-from dph.engines.stages.prompts import longest_prompt
+from dph.engines.stages.stage import longest_prompt
 from dph.engines.stages.stage import (
     already_trained,
     following,
@@ -21,7 +21,7 @@ from dph.engines.stages.trl_arguments import (
     trl_arguments,
     updates_per_step,
 )
-from dph.engines.stages.trl_names import step_of_trl
+from dph.engines.stages.engine_log import step_of_trl
 from dph.recipe import Recipe
 from dph.recipe.engine_refusals import require_engine_can
 from dph.runs.beginning import note_beginning

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dph._base.files import make_directory, only_writer
-from dph.engines.stages.adopted import adopt
+from dph.engines.stages.stage import adopt
 from dph.engines.stages.child import run_command
 from dph.engines.stages.engine_log import StepLog
-from dph.engines.stages.prompts import longest_prompt
+from dph.engines.stages.stage import longest_prompt
 from dph.engines.stages.stage import (
     already_trained,
     following,
     require_a_rollout,
     require_installed,
 )
-from dph.engines.stages.verl_names import step_of_verl
+from dph.engines.stages.engine_log import step_of_verl
 from dph.engines.stages.verl_overrides import (
     CHECKPOINTS,
     PROBLEMS,

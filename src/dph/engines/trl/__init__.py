@@ -12,7 +12,7 @@ except ModuleNotFoundError as error:
 
 from dph.engines.trl.config import DPHConfig
 from dph.engines.trl.dataset import problems_dataset
-from dph.engines.trl.rewards import reward_function
+from dph.engines.trl.dataset import reward_function
 from dph.engines.trl.trainer import DPHTrainer
 
 __all__ = ["DPHConfig", "DPHTrainer", "problems_dataset", "reward_function"]

@@ -12,10 +12,10 @@ from dph.engines.trl.config import DPHConfig
 from dph.errors import CheckpointError, ModelError
 from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.runs.presample.manifest import Manifest
-from dph.runs.presample.same_policy import require_same_policy
+from dph.runs.presample.pool import require_same_policy
 from dph.runs.presample.stores.manifest import StoreManifest
 from dph.runs.presample.stores.store import require_store_of
-from dph.runs.train.checks import require_reference
+from dph.runs.train.preparation import require_reference
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.rows import StoredRow
 

@@ -2,18 +2,179 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
+import torch
+from dph.loss.objectives import Reduction, row_weights
+from dph.runs.train.order import Drawing, stored_of_step
+from dph.runs.train.rows import StoredRow
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from dph.loss.divergences import DistributionDivergence, Divergence
+from dph.loss.objectives import make_objective
+from dph.recipe import ObjectiveSettings
+from dph.recipe.engine_stores import EngineStore
+from dph.runs.presample.manifest import Manifest
+from dph.runs.presample.pool import load_pool
+from dph.runs.presample.stores.manifest import StoreManifest, read_store_manifest
+from dph.runs.presample.stores.store import load_store
+from dph.runs.train.order import Drawing, drawing_of
+from dph.runs.train.preparation import require_kinds
+from dph.runs.train.rows import StoredRow
+from collections.abc import Sequence
+from dataclasses import dataclass
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
-
-from dph.engines.trl.share import Share
 from dph.loss.divergences import DistributionDivergence, Divergence
 from dph.loss.objectives import Buckets, LossBatch, anchor_term, weighted_sum
 from dph.model.forward.logprobs import completion_scores
-from dph.runs.presample.distributions import DistributionSample
+from dph.runs.presample.tables import DistributionSample
 from dph.runs.train.loss_batch import bucket_statistics
-from dph.runs.train.targets import target_buckets
+from dph.runs.train.loss_batch import target_buckets
+
+
+# Which stored answers a process works on: a function of the seed, the step and its place.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MicroStep:
+    """One micro-step of one process, in an optimizer step of many."""
+
+    rank: int
+    ranks: int
+    micro: int
+    micros: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """Stored answers with their weights, and the tokens of the whole step.
+
+    Averaged over ranks, as data parallelism does with gradients, and added up over micro-steps,
+    the weights reduce the values of the whole step as the objective says; a token mean gives every
+    token the weight 1 / ``tokens``.
+    """
+
+    rows: tuple[StoredRow, ...]
+    weights: tuple[float, ...]
+    tokens: int
+
+
+def rehearsal_share(
+    samples: Sequence[StoredRow],
+    drawing: Drawing,
+    step: int,
+    place: MicroStep,
+    *,
+    seed: int,
+    reduction: Reduction = "token_mean",
+    max_tokens: int | None = None,
+) -> Share:
+    """The part of optimizer step ``step`` (from 1) that falls to ``place``.
+
+    The step's answers are those that the package's own loop draws for (``seed``, ``step``); they
+    are dealt out to the ranks first and each rank's to its micro-steps. Where fewer answers than
+    places are left, a place gets the first answer with weight 0: every process runs as many
+    forwards as the others, which sharded models need.
+    """
+    rows = stored_of_step(samples, drawing, step, seed=seed)
+    lengths = torch.tensor([len(row.completion_ids) for row in rows])
+    whole = row_weights(lengths, reduction=reduction, max_tokens=max_tokens)
+    weights = (place.ranks * whole).tolist()
+    mine = range(len(rows))[place.rank :: place.ranks][place.micro :: place.micros]
+    return Share(
+        rows=tuple(rows[i] for i in mine) or (rows[0],),
+        weights=tuple(weights[i] for i in mine) or (0.0,),
+        tokens=int(lengths.sum()),
+    )
+
+
+class MicroSteps:
+    """Counts the micro-steps of the optimizer step that is under way."""
+
+    def __init__(self) -> None:
+        self._step: int | None = None
+        self._micro = 0
+
+    def next(self, step: int, micros: int) -> int:
+        """The index, from 0, of the micro-step that begins now in ``step``."""
+        same = step == self._step
+        self._micro = (self._micro + 1) % micros if same else 0
+        self._step = step
+        return self._micro
+
+
+# The anchors of a run with their stored answers.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenStore:
+    """A pool, or a store of distributions: what it was made from, and its answers."""
+
+    directory: Path
+    manifest: Manifest | StoreManifest
+    samples: Sequence[StoredRow]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAnchor:
+    """A divergence, its weight, and the store whose answers it acts on."""
+
+    name: str
+    divergence: Divergence | DistributionDivergence
+    weight: float
+    drawing: Drawing
+    store: OpenStore
+
+
+def open_anchors(
+    objective: ObjectiveSettings,
+    *,
+    pool: str,
+    per_step: int,
+    stores: Mapping[str, EngineStore],
+) -> tuple[StoredAnchor, ...]:
+    """Every anchor that weighs anything; a store that serves several of them is read once.
+
+    Raises:
+        PoolError: a store is missing or damaged, or holds what its anchor can do nothing with.
+    """
+    terms = make_objective(objective)
+    settings = objective.active_anchors
+    sources: dict[str, Path | EngineStore] = {}
+    for name in terms.anchors:
+        distributions = settings[name].distributions
+        sources[name] = settings[name].store or Path(pool)
+        if distributions is not None:
+            sources[name] = stores[distributions]
+    opened = {source: _open(source) for source in set(sources.values())}
+    require_kinds(terms, {name: opened[source].samples for name, source in sources.items()})
+    return tuple(
+        StoredAnchor(
+            name=name,
+            divergence=term.divergence,
+            weight=term.weight,
+            drawing=drawing_of(settings[name], per_step),
+            store=opened[sources[name]],
+        )
+        for name, term in terms.anchors.items()
+    )
+
+
+def stores_of(anchors: Sequence[StoredAnchor]) -> list[OpenStore]:
+    """The stores of the anchors, each once."""
+    return list({id(anchor.store): anchor.store for anchor in anchors}.values())
+
+
+def _open(source: Path | EngineStore) -> OpenStore:
+    if isinstance(source, Path):
+        pool = load_pool(source)
+        return OpenStore(directory=source, manifest=pool.manifest, samples=pool.rehearsal)
+    return OpenStore(
+        directory=source.place,
+        manifest=read_store_manifest(source.place / "manifest.json"),
+        samples=load_store(
+            source.place, tilt=source.tilt, values=source.values, targets=source.targets
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

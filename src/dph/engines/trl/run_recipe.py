@@ -17,15 +17,15 @@ import torch
 from transformers import PreTrainedModel, TrainerCallback
 from transformers.trainer_utils import get_last_checkpoint
 
-from dph._processes.jobs.parent import end_with_parent
+from dph._processes.jobs.child import end_with_parent
 from dph.engines.stages.child import ERROR
-from dph.engines.stages.prompts import longest_prompt, problems_to_explore
+from dph.engines.stages.stage import longest_prompt, problems_to_explore
 from dph.engines.stages.trl_arguments import trl_arguments
-from dph.engines.stages.trl_names import SECONDS, VERDICT
+from dph.engines.stages.engine_log import SECONDS, VERDICT
 from dph.engines.stages.trl_stage import LOG, MODEL
 from dph.engines.trl.config import DPHConfig
 from dph.engines.trl.dataset import problems_dataset
-from dph.engines.trl.rewards import reward_function
+from dph.engines.trl.dataset import reward_function
 from dph.engines.trl.trainer import DPHTrainer
 from dph.errors import DphError
 from dph.model.policies import load_policy

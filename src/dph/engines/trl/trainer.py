@@ -10,17 +10,17 @@ import torch
 from torch import Tensor
 from trl import GRPOTrainer
 
-from dph.engines.trl.advantages import all_advantages, read_logprobs
+from dph.engines.trl.terms import all_advantages, read_logprobs
 from dph.engines.trl.checks import StartChecks, require_pool_of_model
 from dph.engines.trl.config import DPHConfig
 from dph.engines.trl.rehearsal import rehearse
-from dph.engines.trl.share import MicroStep, MicroSteps, Share, rehearsal_share
-from dph.engines.trl.stores import StoredAnchor, open_anchors, stores_of
+from dph.engines.trl.rehearsal import MicroStep, MicroSteps, Share, rehearsal_share
+from dph.engines.trl.rehearsal import StoredAnchor, open_anchors, stores_of
 from dph.engines.trl.terms import own_advantage
 from dph.errors import SettingsError
 from dph.loss.objectives import AnyAdvantage, make_objective, reads_of
-from dph.recipe.objective_shorthand import REHEARSAL
-from dph.recipe.term import LOGPROBS
+from dph.recipe.objective import REHEARSAL
+from dph.recipe.terms import LOGPROBS
 
 _MEASURED = ("loss", "log_ratio", "tokens")
 METRICS = tuple(f"{REHEARSAL}/{name}" for name in _MEASURED)

@@ -23,7 +23,7 @@ from verl.workers.utils.losses import ppo_loss
 from verl.workers.utils.padding import no_padding_2_padding
 
 from dph.engines.verl.distributions import VALUES, values_at_logits
-from dph.engines.verl.tensors import SCALES, STORED, gated
+from dph.engines.verl.distributions import SCALES, STORED, gated
 from dph.engines.verl.terms import OWN_SURROGATE, own_penalties, own_surrogate
 from dph.loss.divergences import DistributionDivergence
 from dph.loss.objectives import (

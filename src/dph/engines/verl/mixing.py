@@ -23,7 +23,7 @@ from dph.engines.verl.layout import (
     row_scales,
 )
 from dph.engines.verl.settings import TrainSettings
-from dph.engines.verl.tensors import SCALES, STORED, stored_rows
+from dph.engines.verl.distributions import SCALES, STORED, stored_rows
 from dph.runs.train.order import drawing_of, stored_of_step
 from dph.runs.train.rows import StoredRow
 

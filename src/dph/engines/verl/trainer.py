@@ -12,7 +12,7 @@ from verl.utils.config import omega_conf_to_dataclass
 
 from dph._base.files import make_directory
 from dph.engines.verl.advantages import replace_advantages
-from dph.engines.verl.answer_metrics import answer_metrics
+from dph.engines.verl.advantages import answer_metrics
 from dph.engines.verl.fitting import open_stores, require_prompts_fit
 from dph.engines.verl.loss import PolicyLoss, WorkerLoss
 from dph.engines.verl.mixing import MixingActors
@@ -28,7 +28,7 @@ from dph.errors import SettingsError
 from dph.loss.objectives import AnyAdvantage, GroupAdvantage, make_objective
 from dph.model.loading import load_tokenizer
 from dph.runs.presample.pool import load_pool
-from dph.runs.train.checks import checked, mean_gap, require_small_gap
+from dph.runs.train.preparation import checked, mean_gap, require_small_gap
 from dph.tasks.problems import save_problems
 from dph.tasks.verl.files import problems_to_verl
 

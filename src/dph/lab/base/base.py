@@ -18,13 +18,13 @@ from transformers import (
 from dph._base.files import only_writer
 from dph.corpus import Corpus, open_corpus
 from dph.errors import ModelError
-from dph.lab.base.blocks import Blocks, Curriculum
-from dph.lab.base.card import lm_card
+from dph.lab.base.tokens import Blocks, Curriculum
+from dph.lab.base.results import lm_card
 from dph.lab.base.checkpointed import train_on
 from dph.lab.base.recipes import BaseRecipe
 from dph.lab.base.results import CHECKPOINTS, MODEL, begin, finish, last_loss
 from dph.lab.base.schedule import WarmupStableDecay
-from dph.lab.base.tokenizer import tokenizer_for
+from dph.lab.base.tokens import tokenizer_for
 from dph.lab.base.tokens import corpus_tokens
 from dph.lab.base.trainer_settings import trainer_settings
 from dph.model.fingerprint import directory_fingerprint, tokenizer_fingerprint

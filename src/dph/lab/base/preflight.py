@@ -9,7 +9,7 @@ from dph.errors import DphError
 from dph.lab.base.base import config_of, parameters_of, schedule_of
 from dph.lab.base.recipes import BaseRecipe, LMRecipe, SFTRecipe
 from dph.model.loading import load_config, load_tokenizer
-from dph.runs.preflight.findings import Findings
+from dph.runs.preflight.data import Findings
 
 
 def plan(recipe: LMRecipe) -> list[str]:

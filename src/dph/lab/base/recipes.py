@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from dph.errors import SettingsError
-from dph.recipe.choices import Device, Precision
+from dph.recipe.section import Device, Precision
 from dph.recipe.section import Count, Positive, Section
 from dph.recipe.toml_file import Name, PlacedPath, load_file, read_table
 

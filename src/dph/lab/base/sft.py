@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerBase, set_seed
 from dph._base.files import only_writer, sha256
 from dph._base.randomness import generator
 from dph.errors import DataError, SettingsError
-from dph.lab.base.card import lm_card
+from dph.lab.base.results import lm_card
 from dph.lab.base.checkpointed import train_on
 from dph.lab.base.recipes import SFTRecipe, SFTStageSettings
 from dph.lab.base.results import CHECKPOINTS, MODEL, begin, finish, last_loss

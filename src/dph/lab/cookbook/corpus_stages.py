@@ -12,14 +12,14 @@ from dph.corpus.ingest.run import ingest
 from dph.corpus.ingest.sources import plan
 from dph.corpus.instruct.run import instruct
 from dph.corpus.mix.run import mix
-from dph.corpus.mix.shares import Mixture
+from dph.corpus.mix.run import Mixture
 from dph.corpus.recall.run import recall
 from dph.corpus.rules.spec import filter_spec
 from dph.corpus.stage_run import OnProgress
-from dph.corpus.transform.stage import transform_spec
+from dph.corpus.transform.cleaning import transform_spec
 from dph.errors import DataError
 from dph.lab.cookbook.kitchen import Digests, Kitchen
-from dph.lab.cookbook.sources import WORLD
+from dph.lab.cookbook.settings import WORLD
 
 
 def ingest_stage(kitchen: Kitchen) -> Digests:

@@ -7,7 +7,7 @@ from pathlib import Path
 from dph.corpus import Corpus, open_corpus
 from dph.corpus.tasks import Workers
 from dph.lab.cookbook.settings import SETS, Cookbook
-from dph.lab.cookbook.sources import DATABASES, SYNTH, WORLD
+from dph.lab.cookbook.settings import DATABASES, SYNTH, WORLD
 from dph.lab.worlds.sql.editions import WorldSizes
 from dph.lab.worlds.sql.second_edition import SECOND_EDITION
 from dph.lab.worlds.sql.world import World

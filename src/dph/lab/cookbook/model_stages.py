@@ -13,10 +13,10 @@ from dph.lab.base.base import train_base
 from dph.lab.base.sft import train_sft
 from dph.lab.cookbook.kitchen import Digests, Kitchen
 from dph.lab.cookbook.settings import SETS
-from dph.lab.cookbook.tables import RLSettings
+from dph.lab.cookbook.settings import RLSettings
 from dph.lab.quickstart.recipes import THREADS, Size, parse_contender, quickstart_recipe, run_name
 from dph.lab.quickstart.stages import Stage, method_stages, stage_runner
-from dph.lab.worlds.sql.settings import sql_settings
+from dph.lab.worlds.sql.second_edition import sql_settings
 from dph.model.fingerprint import directory_fingerprint
 from dph.recipe import Recipe
 from dph.runs.evaluation_stage import evaluate_stage

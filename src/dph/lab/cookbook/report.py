@@ -8,7 +8,7 @@ from dph.corpus import open_corpus
 from dph.corpus.shards import Corpus
 from dph.lab.cookbook.kitchen import Digests, Kitchen
 from dph.lab.cookbook.settings import SETS
-from dph.results.charts.cells import percent
+from dph.results.charts.tables import percent
 
 _REASONS, _LANGUAGES, _EXAMPLES = 12, 6, 2
 

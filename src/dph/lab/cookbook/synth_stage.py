@@ -1,16 +1,37 @@
 """The stage ``synth``: rows that a model writes and that are kept because they were executed."""
 
+from dph.corpus import open_corpus
+from dph.corpus.shards import digest
+from dph.lab.ablation.run import ablate
+from dph.lab.cookbook.kitchen import Digests, Kitchen
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
 from dph.corpus import Corpus, open_corpus
 from dph.corpus.synth.run import synthesise
 from dph.corpus.synth.seeds import Seed, database_seeds, document_seeds, signature_seeds
 from dph.corpus.synth.writing import open_writer
 from dph.lab.cookbook.kitchen import Digests, Kitchen
-from dph.lab.cookbook.tables import SynthTable
+from dph.lab.cookbook.settings import SynthTable
 from dph.lab.cookbook.writers import open_generator
+
+
+# The stage ``ablate``: whether the cleaning of one of the corpora pays.
+
+def ablation_stage(kitchen: Kitchen) -> Digests:
+    """``[ablation]``: raw, dedup, filter and both of a corpus as it came in."""
+    if (table := kitchen.cookbook.ablation) is None:
+        return {}
+    found = ablate(
+        open_corpus(kitchen.corpus_stage("ingest", table.corpus)),
+        open_corpus(kitchen.corpus_stage("ingest", table.heldout)),
+        kitchen.directory / "ablation",
+        table,
+        kitchen.progress,
+        workers=kitchen.shards_by,
+    )
+    return {"ablation": digest(dict(found))}
+
 
 _JUDGING = ("second", "survivors", "timeout")
 

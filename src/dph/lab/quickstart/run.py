@@ -15,13 +15,13 @@ from dph.lab.quickstart.recipes import (
     parse_contender,
     quickstart_recipe,
 )
-from dph.lab.quickstart.stage_clock import TOTAL, StageClock
+from dph.lab.quickstart.stages import TOTAL, StageClock
 from dph.lab.quickstart.stages import clock_of, stage_runner, stages_of
-from dph.lab.quickstart.strengths import usual_strengths
-from dph.lab.quickstart.unlabelled import world_tables
+from dph.lab.quickstart.recipes import usual_strengths
+from dph.lab.quickstart.recipes import world_tables
 from dph.lab.worlds import WorldKind, newest_edition, world_kind
 from dph.recipe import Recipe
-from dph.results.charts.cost_words import cost_document
+from dph.results.charts.tables import cost_document
 from dph.runs.layout import EVALUATION
 from dph.runs.progress import ProgressDisplay
 from dph.runs.stage_costs import run_cost

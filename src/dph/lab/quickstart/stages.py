@@ -1,5 +1,10 @@
 """The stages of a quickstart that can run side by side, in this process or in children of it."""
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from dph._base.files import held, read_json, write_json
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -7,25 +12,62 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
 import torch
-
 from dph._base.files import held
 from dph._processes.jobs.cores import CoreJobs
-from dph._processes.jobs.job import Job
+from dph._processes.jobs.processes import Job
 from dph.errors import DataError, TrainingError
 from dph.lab.quickstart.recipes import THREADS
-from dph.lab.quickstart.stage_clock import StageClock
 from dph.recipe import Recipe, recipe_toml, resolve_recipe
-from dph.runs.consolidation_stage import trained_policy
+from dph.runs.pipeline import trained_policy
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.pool_need import needs_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import ProgressDisplay
 from dph.runs.result_model import result_model
 from dph.runs.store_stage import shared_store_stage
-from dph.runs.told_progress import ShownProgress, ToldProgress
+from dph.runs.progress import ShownProgress, ToldProgress
 from dph.runs.workbench import open_workbench
+
+
+# How long the stages of something took, kept in a file beside it.
+
+TOTAL = "total"
+
+
+class StageClock:
+    """Seconds a stage took, added up over the times that it was started.
+
+    Several processes may add to one file. The stage ``total`` is the time that passed, whatever
+    ran side by side in it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds by stage, and ``total`` as the last: its own, or else their sum."""
+        spent = self._spent()
+        total = spent.pop(TOTAL, None)
+        return {**spent, TOTAL: round(sum(spent.values()), 2) if total is None else total}
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Add the time that the block takes to the stage ``name``."""
+        started = time.perf_counter()
+        earlier = self.seconds()[TOTAL] if name == TOTAL else 0.0  # of files without a total
+        try:
+            yield
+        finally:
+            passed = time.perf_counter() - started
+            with held(self._path.with_name(f".{self._path.name}.lock")):
+                spent = self._spent()
+                seconds = round(spent.get(name, earlier) + passed, 2)
+                write_json(self._path, {**spent, name: seconds})
+
+    def _spent(self) -> dict[str, float]:
+        return dict(read_json(self._path)) if self._path.exists() else {}
+
 
 _CLOCK = "seconds.json"
 _CHECKPOINT = 30.0

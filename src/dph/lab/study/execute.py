@@ -1,40 +1,99 @@
 """What a job does, in a process of its own: prepare a world of a seed, or make one run on it."""
 
+from collections.abc import Iterator
+from pathlib import Path
+from dph.lab.study.rows import OF_VOTES, Score
+from dph.recipe import Recipe, StoreSettings, recipe_digest
+from dph.runs.layout import CONSOLIDATION, store_directory
+from dph.runs.presample.stores.manifest import read_store_manifest
+from dph.runs.presample.stores.vote import store_vote
+from dph.runs.progress import Silent
+from dph.runs.store_stage import shared_store_stage
+from dph.runs.workbench import Workbench
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-
 import torch
-
 from dph._base.files import held, make_directory
 from dph._base.provenance import code_commit, versions
 from dph.errors import DataError
 from dph.lab.quickstart.recipes import THREADS, Size
-from dph.lab.quickstart.stage_clock import StageClock
-from dph.lab.quickstart.unlabelled import world_tables
-from dph.lab.study.prepared import note_prepared
-from dph.lab.study.recipes import Asked, own_recipe, world_recipe
-from dph.lab.study.row_files import RowFile, Score, scores_of, write_row_file
+from dph.lab.quickstart.stages import StageClock
+from dph.lab.quickstart.recipes import world_tables
+from dph.lab.study.places import note_prepared
+from dph.lab.study.sites import Asked, own_recipe, world_recipe
+from dph.lab.study.rows import RowFile, Score, scores_of, write_row_file
 from dph.lab.study.settings import BASE
-from dph.lab.study.shared_stores import (
-    consolidated_answers,
-    made_stores,
-    votes,
-    with_shared_stores,
-)
 from dph.lab.study.sites import made_sizes
 from dph.lab.worlds import WorldKind, world_kind
 from dph.model.fingerprint import directory_fingerprint
 from dph.recipe import Recipe
-from dph.runs.consolidation_stage import trained_policy
+from dph.runs.pipeline import trained_policy
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.interpolation import interpolated
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
 from dph.runs.stage_costs import run_cost
 from dph.runs.workbench import Workbench, open_workbench
+
+
+# Stores that runs of one world and seed share: a place for each way of drawing, made once.
+
+def with_shared_stores(recipe: Recipe, directory: Path) -> Recipe:
+    """The recipe with its stores below ``directory``; other values or targets share one."""
+    stores = {
+        name: store.model_copy(update={"place": directory / f"{name}-{_drawn(store)}"})
+        for name, store in recipe.stores.items()
+        if name != recipe.consolidation.store  # which the run's own policy fills
+    }
+    stores = {**recipe.stores, **stores}
+    return recipe.model_copy(update={"stores": stores})
+
+
+def made_stores(bench: Workbench, run: Path, lock: Path) -> int:
+    """Make the stores that the run reads, and return how many answers are in them.
+
+    Raises:
+        DphError: as of ``shared_store_stage``.
+    """
+    made = shared_store_stage(bench, run, Silent(), lock=lock)
+    return sum(manifest.counts.answers for manifest in made.values())
+
+
+def consolidated_answers(recipe: Recipe, run: Path) -> int:
+    """How many answers the trained policy drew for what followed RL."""
+    if not recipe.consolidation.active:
+        return 0
+    store = store_directory(recipe, run / CONSOLIDATION, str(recipe.consolidation.store))
+    return read_store_manifest(store / "manifest.json").counts.answers
+
+
+def votes(recipe: Recipe, run: Path) -> Iterator[Score]:
+    """How often the consensus of each store is right that the run learnt from by agreement.
+
+    Nothing where no prompt of a store has a label to tell.
+    """
+    places = {name: store_directory(recipe, run, name) for name in recipe.used_stores}
+    if recipe.consolidation.active:
+        own = str(recipe.consolidation.store)
+        places[own] = store_directory(recipe, run / CONSOLIDATION, own)
+    for name, place in places.items():
+        store = recipe.stores[name]
+        found = store_vote(place, values=store.values) if store.compares else None
+        if found is not None:
+            known = zip(OF_VOTES, (found.right, found.share, found.answers_right), strict=True)
+            for metric, value in known:
+                yield Score(
+                    set=f"stores.{name}", metric=metric, k=None, value=value, problems=found.prompts
+                )
+
+
+def _drawn(store: StoreSettings) -> str:
+    drawing = store.model_dump(mode="json", exclude={"place", "tilt", "values", "targets"})
+    return recipe_digest({**drawing, "compares": store.compares, "grades": store.grades})[:8]
+
 
 _ANY_METHOD = "grpo"
 """The base model's evaluation and its pools do not depend on the method."""

@@ -7,17 +7,17 @@ from dph._base.files import make_directory, write_json, write_text
 from dph.lab.study.all_tables import all_tables
 from dph.lab.study.choice import Choice
 from dph.lab.study.costs import write_costs
-from dph.lab.study.curves import draw_curves
-from dph.lab.study.dots import draw_dots
+from dph.lab.study.fronts import draw_curves
+from dph.lab.study.fronts import draw_dots
 from dph.lab.study.fronts import draw_fronts
 from dph.lab.study.parquet import write_study
 from dph.lab.study.places import Places
 from dph.lab.study.plan import Plan
 from dph.lab.study.results import Results, compared
-from dph.lab.study.row_files import RowFile
+from dph.lab.study.rows import RowFile
 from dph.lab.study.rule_lock import RuleLock, choices_document, write_lock
-from dph.lab.study.strengths_figure import draw_strengths
-from dph.lab.study.study_file import Study
+from dph.lab.study.fronts import draw_strengths
+from dph.lab.study.settings import Study
 from dph.lab.study.tables import Report
 from dph.results.charts.text_table import FORMATS
 

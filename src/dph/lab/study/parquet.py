@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from dph._base.files import atomic_file
 from dph.lab.study.places import Places
 from dph.lab.study.plan import Plan
-from dph.lab.study.row_files import RowFile, row_path
+from dph.lab.study.rows import RowFile, row_path
 from dph.lab.study.rows import COLUMNS, OF_RUN, OF_SCORE, SCHEMA
 from dph.lab.study.rule_lock import RuleLock
 

@@ -1,8 +1,19 @@
 """Runs of a study on a Ray cluster. Its directory must lie where every machine can write."""
 
+from dph._processes.jobs import cores
+from dph.lab.study.places import Places
 from typing import Any
-
 from dph._processes.jobs.ray_jobs import RayJobs, connected_ray
+
+
+# Jobs of a study as processes of this machine.
+
+_EXECUTE = "dph.lab.study.execute:execute"
+
+
+def core_jobs(capacity: int, places: Places) -> cores.CoreJobs:
+    """At most ``capacity`` runs at a time; what a failed one said is in the study's logs."""
+    return cores.CoreJobs(capacity, places.log, entry=_EXECUTE)
 
 
 def study_ray_jobs(capacity: int | None) -> RayJobs:

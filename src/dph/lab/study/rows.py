@@ -1,15 +1,165 @@
 """The rows of a study: those of its ``study.parquet``, and files of runs that ended since."""
 
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from dph._base.files import make_directory, read_json, write_json
+from dph.errors import DataError
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
-
 import pyarrow as pa
 import pyarrow.parquet as pq
-
 from dph.errors import DataError
 from dph.lab.study.places import Places
-from dph.lab.study.row_files import RowFile, Score, read_row_files, require_one_base
+
+
+# ``rows/<run>.json``: what a finished run scored, until ``study.parquet`` holds it.
+#
+# Every run leaves a file of its own, so that none is lost whoever is killed;
+# ``dph.lab.study.parquet`` gathers them.
+
+ROW_SCHEMA = 2
+OF_VOTES = ("consensus", "consensus_share", "answers_right")
+"""Metrics of stores whose prompts are labelled: how often their consensus is right, the share of
+prompts that have one, and how many answers are right."""
+_STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """One metric on one set; ``k`` belongs to ``pass_at_k`` alone. None: not known."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+    set: str
+    metric: str
+    k: int | None
+    value: float | None
+    problems: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowFile:
+    """A finished run: what it was, what it scored, and how many answers were drawn for it.
+
+    ``rule_sha256`` is the rule that chose to run it, on report seeds; None on others. ``samples``
+    are drawn for each problem of an evaluation; ``rollouts`` in training; ``stored`` for the
+    stores that training read. ``base_sha256`` is the fingerprint of the base model's files;
+    ``commit`` and ``versions`` are those of the code that made the run (``dph._base.provenance``).
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+    run: str
+    world: str
+    edition: int | None
+    seed: int
+    method: str
+    strength: float | None
+    learning_rate: float | None
+    interpolate: float | None
+    steps: int
+    rule_sha256: str | None
+    samples: int
+    rollouts: int
+    stored: int
+    base_sha256: str
+    commit: str
+    versions: str
+    scores: tuple[Score, ...]
+
+
+_ROW = TypeAdapter(RowFile)
+
+
+def row_path(directory: Path, run: str) -> Path:
+    """Where the row of a run lies: ``<directory>/<run>.json``."""
+    return directory / f"{run}.json"
+
+
+def write_row_file(directory: Path, row: RowFile) -> None:
+    """Write a row where ``row_path`` says."""
+    write_json(row_path(make_directory(directory), row.run), {"schema": ROW_SCHEMA, **asdict(row)})
+
+
+def read_row_files(directory: Path) -> dict[str, RowFile]:
+    """All finished runs, by id.
+
+    Raises:
+        DataError: a file is damaged or has another schema.
+    """
+    if not directory.is_dir():
+        return {}
+    return {path.stem: _read(path) for path in sorted(directory.glob("[!.]*.json"))}
+
+
+def require_one_base(rows: Iterable[RowFile]) -> None:
+    """Refuse runs on one seed of a world that began with different base models.
+
+    What is between them is not what a method did: nothing may subtract one from the other.
+
+    Raises:
+        DataError: names two runs and the digests of their base models.
+    """
+    first: dict[tuple[str, int], RowFile] = {}
+    for row in rows:
+        other = first.setdefault((row.world, row.seed), row)
+        if row.base_sha256 != other.base_sha256:
+            raise DataError(
+                f"{other.run} began with the base model {other.base_sha256}, {row.run} with "
+                f"{row.base_sha256}: runs on one seed of a world are compared only where they "
+                "share their base model; remove the rows of one of them and run them again"
+            )
+
+
+def scores_of(document: Mapping[str, Any]) -> Iterator[Score]:
+    """The scores of an evaluation.json, set by set."""
+    for name, summary in document["sets"].items():
+
+        def score(
+            metric: str,
+            value: float | None,
+            k: int | None = None,
+            of: str = name,
+            problems: int = summary["problems"],
+        ) -> Score:
+            return Score(set=of, metric=metric, k=k, value=value, problems=problems)
+
+        yield score("greedy", summary["greedy"])
+        yield score("mean", summary["mean"])
+        for k, value in summary["pass_at_k"].items():
+            yield score("pass_at_k", value, int(k))
+        yield score("styles", summary["effective_styles"])
+        for metric in ("keep", "explore", "cut_off"):
+            yield score(metric, summary.get(metric))
+
+
+def _read(path: Path) -> RowFile:
+    found = read_json(path)
+    schema = found.get("schema") if isinstance(found, dict) else None
+    if schema != ROW_SCHEMA:
+        raise DataError(f"{path} has the schema {schema}, not {ROW_SCHEMA}: remove it to run it again")
+    try:
+        # As JSON: strictly checked, a record may come as a table there, and a tuple as a list.
+        row = _ROW.validate_json(json.dumps({k: v for k, v in found.items() if k != "schema"}))
+    except ValidationError as error:
+        raise DataError(
+            f"{path} is damaged ({_first(error)}): remove it to run it again"
+        ) from error
+    if row.run != path.stem:
+        raise DataError(f"{path} holds the run {row.run!r}: a file of rows is not renamed")
+    return row
+
+
+def _first(error: ValidationError) -> str:
+    """The first thing that is wrong: the key, what is allowed and the value."""
+    item = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, item['loc']))}: {item['msg']}, got {item['input']!r:.80}"
+
 
 SCHEMA = 2
 COLUMNS = pa.schema(

@@ -17,9 +17,9 @@ from dph.errors import DataError
 from dph.lab.study.candidates import Candidate
 from dph.lab.study.choice import Choice
 from dph.lab.study.places import Places
-from dph.lab.study.row_files import RowFile
+from dph.lab.study.rows import RowFile
 from dph.lab.study.rows import read_rows
-from dph.lab.study.study_file import Study
+from dph.lab.study.settings import Study
 
 SCHEMA = 2
 SHOWN = 12

@@ -5,19 +5,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from dph._processes.jobs.job import Ended, Job, Jobs
+from dph._processes.jobs.processes import Ended, Job, Jobs
 from dph.errors import TrainingError
 from dph.lab.study.candidates import Candidate
-from dph.lab.study.outlook import outlook
+from dph.lab.study.costs import outlook
 from dph.lab.study.places import Places
 from dph.lab.study.plan import REPORT, Plan, Run
 from dph.lab.study.planner import Planner
-from dph.lab.study.prepared import is_prepared
-from dph.lab.study.row_files import RowFile, read_row_files, require_one_base
+from dph.lab.study.places import is_prepared
+from dph.lab.study.rows import RowFile, read_row_files, require_one_base
 from dph.lab.study.rows import read_rows
 from dph.lab.study.rule_lock import current_lock, write_lock
 from dph.lab.study.settings import BASE
-from dph.lab.study.wanted import Wanted
+from dph.lab.study.plan import Wanted
 from dph.runs.progress import ProgressDisplay
 
 

@@ -9,7 +9,7 @@ from dph.lab.study.results import Compared, Estimate, Results, compared
 from dph.lab.study.rule import ComparisonSettings
 from dph.lab.study.rule_lock import RuleLock
 from dph.lab.study.settings import BASE
-from dph.lab.study.study_file import Study
+from dph.lab.study.settings import Study
 from dph.results.charts.text_table import Table, marked
 
 UNKNOWN = "-"

@@ -5,9 +5,9 @@ from statistics import fmean
 from typing import NamedTuple
 
 from dph.lab.study.plan import DEVELOPMENT
-from dph.lab.study.row_files import RowFile
+from dph.lab.study.rows import RowFile
 from dph.lab.study.tables import Report
-from dph.lab.study.values import known_value
+from dph.lab.study.choice import known_value
 
 
 class Tried(NamedTuple):

@@ -9,9 +9,9 @@ import torch
 from transformers import LlamaForCausalLM
 
 from dph.lab.worlds.fused_llama import FusedLlama, imitation_gradients
-from dph.lab.worlds.lesson_batches import Batch, lesson_batch
+from dph.lab.worlds.fused_llama import Batch, lesson_batch
 from dph.lab.worlds.lessons import Lesson
-from dph.lab.worlds.muon import Muon
+from dph.lab.worlds.small_model import Muon
 from dph.lab.worlds.small_model import Rates
 
 LESSONS_AT_ONCE = 9

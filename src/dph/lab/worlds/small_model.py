@@ -3,19 +3,191 @@
 Muon moves the matrices, AdamW the rest.
 """
 
+from collections.abc import Iterable
+import torch
+from torch import Tensor
+from collections.abc import Sequence
+from dataclasses import dataclass
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from collections.abc import Sequence
+from tokenizers import Tokenizer, models
+from tokenizers.pre_tokenizers import PreTokenizer
+from transformers import PreTrainedTokenizerFast
+from dph.model.loading import new_tokenizer
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
 from dph._base.files import atomic_path, make_directory, read_json, write_json
 from dph.errors import ModelError, SettingsError
-from dph.lab.worlds.muon import Muon
-from dph.lab.worlds.packing import NO_TARGET, PackedBlocks
 from dph.lab.worlds.world import Progress
+
+
+# Muon in float32: torch's own works in bfloat16 and one matrix at a time, slow on a CPU.
+
+NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
+"""Coefficients of the quintic iteration (Jordan et al., 2024, Muon)."""
+ITERATIONS = 5
+
+
+def orthogonalize(matrices: Tensor) -> Tensor:
+    """Push the singular values of each wide matrix of a stack towards 1 (roughly 0.7 to 1.2)."""
+    a, b, c = NEWTON_SCHULZ
+    x: Tensor = matrices / (matrices.flatten(1).norm(dim=1).view(-1, 1, 1) + 1e-7)
+    for _ in range(ITERATIONS):
+        gram = x @ x.mT
+        x = a * x + (b * gram + c * gram @ gram) @ x
+    return x
+
+
+class Muon:
+    """Orthogonalised momentum for weight matrices (Jordan et al., 2024), batched by shape.
+
+    A parameter is a matrix, or a stack of matrices that are orthogonalised each by itself.
+    """
+
+    def __init__(
+        self,
+        parameters: Iterable[Tensor],
+        *,
+        learning_rate: float,
+        momentum: float = 0.95,
+        weight_decay: float = 0.02,
+    ) -> None:
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+        self._groups: dict[tuple[int, ...], list[Tensor]] = {}
+        for parameter in parameters:
+            self._groups.setdefault(tuple(parameter.shape[-2:]), []).append(parameter)
+        self._buffers = {
+            shape: torch.zeros(sum(p.numel() for p in group) // (shape[0] * shape[1]), *shape)
+            for shape, group in self._groups.items()
+        }
+
+    @torch.no_grad()
+    def step(self, scale: float = 1.0) -> None:
+        """Update every matrix from its gradient, at ``scale`` times the learning rate."""
+        rate = self.learning_rate * scale
+        for (rows, columns), group in self._groups.items():
+            gradients = torch.cat(
+                [p.grad.reshape(-1, rows, columns) for p in group if p.grad is not None]
+            )
+            buffer = self._buffers[rows, columns].mul_(self.momentum).add_(gradients)
+            update = gradients.add_(buffer, alpha=self.momentum)
+            update = orthogonalize(update.mT).mT if rows > columns else orthogonalize(update)
+            size = rate * max(1.0, rows / columns) ** 0.5
+            directions = torch.split(update, [p.numel() // (rows * columns) for p in group])
+            for parameter, direction in zip(group, directions, strict=True):
+                direction = direction.view_as(parameter)
+                parameter.mul_(1 - rate * self.weight_decay).add_(direction, alpha=-size)
+
+
+# Several answers to one prompt in one row: the prompt runs once, and each answer sees only it.
+#
+# A block is a prompt without its last token, then for every answer that last token and the answer
+# without its end. Each answer's tokens continue the prompt's positions and attend to the prompt
+# and to themselves, so their log-probs are those of a row of their own. A row may hold several
+# blocks, which do not see each other.
+
+NO_TARGET = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A prompt and its answers as token ids; an answer includes its end-of-text token."""
+
+    prompt: tuple[int, ...]
+    answers: tuple[tuple[int, ...], ...]
+
+    def __len__(self) -> int:
+        return len(self.prompt) - 1 + sum(map(len, self.answers))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedBlocks:
+    """The tensors of a packed forward pass."""
+
+    input_ids: Int[Tensor, "rows tokens"]
+    positions: Int[Tensor, "rows tokens"]
+    targets: Int[Tensor, "rows tokens"]
+    """The next token of the answer; NO_TARGET on prompts and padding."""
+    attention: Float[Tensor, "rows 1 tokens tokens"] | None
+    """0 where a token may look, the smallest float where not; fits SDPA and eager attention.
+
+    None where every row holds one answer and no padding: a token sees all before it, which is
+    faster than a mask that says so.
+    """
+
+
+def pack_blocks(blocks: Sequence[Block], *, pad_id: int) -> PackedBlocks:
+    """Lay blocks into rows no longer than the longest block, first fit by falling length."""
+    width = max(map(len, blocks))
+    rows: list[list[Block]] = []
+    for block in sorted(blocks, key=len, reverse=True):
+        room = (row for row in rows if sum(map(len, row)) + len(block) <= width)
+        row = next(room, None)
+        if row is None:
+            rows.append([block])
+        else:
+            row.append(block)
+    columns = torch.tensor([_row_columns(row, width, pad_id) for row in rows])
+    ids, positions, targets, block_of, answer_of = columns.unbind(-1)
+    allowed = _allowed(block_of, answer_of)
+    attention = torch.zeros(allowed.shape).masked_fill_(~allowed, torch.finfo(torch.float32).min)
+    return PackedBlocks(
+        input_ids=ids, positions=positions, targets=targets, attention=attention[:, None]
+    )
+
+
+def _row_columns(row: Sequence[Block], width: int, pad_id: int) -> list[list[int]]:
+    """For each token: id, position, target, block number, answer number (0: the prompt)."""
+    cells: list[list[int]] = []
+    for number, block in enumerate(row, start=1):
+        *shared, last = block.prompt
+        cells += [[token, i, NO_TARGET, number, 0] for i, token in enumerate(shared)]
+        for which, answer in enumerate(block.answers, start=1):
+            inputs = (last, *answer[:-1])
+            pairs = enumerate(zip(inputs, answer, strict=True), start=len(shared))
+            cells += [[token, i, target, number, which] for i, (token, target) in pairs]
+    # Padding is a block of its own: a row of the mask without any allowed token would be NaN.
+    return cells + [[pad_id, 0, NO_TARGET, 0, 0]] * (width - len(cells))
+
+
+def _allowed(
+    block_of: Int[Tensor, "rows tokens"], answer_of: Int[Tensor, "rows tokens"]
+) -> Bool[Tensor, "rows tokens tokens"]:
+    tokens = block_of.shape[1]
+    same_block = block_of[:, :, None] == block_of[:, None, :]
+    visible = (answer_of[:, None, :] == 0) | (answer_of[:, :, None] == answer_of[:, None, :])
+    return same_block & visible & torch.ones(tokens, tokens, dtype=torch.bool).tril()
+
+
+# Word-level tokenizers of worlds: a token for each word of a closed vocabulary.
+
+PAD, BOS, EOS, UNKNOWN = "<pad>", "<bos>", "<eos>", "<unk>"
+SPECIAL = (PAD, BOS, EOS, UNKNOWN)
+"""What every vocabulary begins with."""
+
+
+def word_tokenizer(
+    vocabulary: Sequence[str], pre_tokenizer: PreTokenizer
+) -> PreTrainedTokenizerFast:
+    """A tokenizer whose ids are the places in ``vocabulary``; a prompt begins with ``BOS``."""
+    ids = {token: index for index, token in enumerate(vocabulary)}
+    backend = Tokenizer(models.WordLevel(ids, unk_token=UNKNOWN))
+    backend.pre_tokenizer = pre_tokenizer
+    return with_special_tokens(backend)
+
+
+def with_special_tokens(backend: Tokenizer) -> PreTrainedTokenizerFast:
+    """``backend``, which has ``SPECIAL``, for transformers; a prompt begins with ``BOS``."""
+    return new_tokenizer(backend, pad=PAD, bos=BOS, eos=EOS, unknown=UNKNOWN)
+
 
 WARM_UP_STEPS = 20
 GRADIENT_NORM = 1.0

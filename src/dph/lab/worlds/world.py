@@ -4,13 +4,34 @@ A world is a small task of our own whose effects show on a CPU in minutes. Every
 from one seed.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from dph.lab.worlds.correlations import CORRELATIONS
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
-
 from dph._base.files import read_json, sha256
 from dph.errors import DataError
+
+
+# The optimizer of each world: settings of AdamW that GRPO does best with on it (docs/study.md).
+
+FAST: Mapping[str, float] = MappingProxyType({"learning_rate": 5e-4})
+"""With which the figures of the first text-to-SQL world were made."""
+GENTLE: Mapping[str, float] = MappingProxyType({"learning_rate": 2e-4, "eps": 1e-5})
+GENTLER: Mapping[str, float] = MappingProxyType({"learning_rate": 1e-4, "eps": 1e-5})
+
+WORLD_OPTIMIZERS: Mapping[tuple[str, int], Mapping[str, float]] = MappingProxyType(
+    {
+        ("sql", 1): FAST,
+        ("sql", 2): GENTLE,
+        ("countdown", 1): GENTLER,
+        **{(task, 1): GENTLE for task in CORRELATIONS},
+    }
+)
+"""By task and edition. A world's ``settings`` have the same."""
+
 
 MANIFEST = "world.json"
 UNLABELLED = "unlabelled"

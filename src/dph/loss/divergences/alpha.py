@@ -9,7 +9,7 @@ from torch import Tensor
 
 from dph.errors import SettingsError
 from dph.loss.divergences.elementwise import apply_generator
-from dph.loss.divergences.series import SERIES_RADIUS, alpha_series
+from dph.loss.divergences.elementwise import SERIES_RADIUS, alpha_series
 
 
 @dataclass(frozen=True, slots=True)

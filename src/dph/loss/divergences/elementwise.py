@@ -6,15 +6,87 @@ differentiated term by term. Here value and derivative are two formulas, each as
 can be.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
-
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from functools import cache
+from math import factorial, fsum
+from typing import Final
+from jaxtyping import Float
+from torch import Tensor
+from collections.abc import Callable
+from typing import Any
+import torch
+from jaxtyping import Float
+from torch import Tensor
 from dph.loss.divergences.base import LOG_RATIO_BOUND
-from dph.loss.divergences.precision import at_least_float32
+
+
+# The precision that per-token terms are computed in.
+
+def at_least_float32(values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """Return bfloat16 and float16 values as float32, everything else as it is.
+
+    Call it *before* subtracting log-probs: a difference of two bfloat16 numbers near -5 is a
+    multiple of 2^-6 at best.
+    """
+    return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values
+
+
+# KL divergence between distributions of which every probability is known.
+
+def categorical_kl(
+    logprobs: Float[Tensor, "*shape outcomes"], others: Float[Tensor, "*shape outcomes"]
+) -> Float[Tensor, "*shape"]:
+    """KL(p || q) over the last dimension, from log p and log q, differentiable in both.
+
+    Equation: sum over v of p(v) (log p(v) - log q(v)).
+    Units: nats.
+    Limits: outcomes with p(v) = 0 add nothing, q(v) = 0 or not; +inf where p(v) > 0 = q(v).
+
+    >>> p, q = torch.tensor([0.5, 0.5, 0.0]).log(), torch.tensor([0.25, 0.25, 0.5]).log()
+    >>> categorical_kl(p, q)
+    tensor(0.6931)
+    """
+    # Mask first: 0 * (-inf + inf) is NaN.
+    possible = logprobs > -torch.inf
+    log_ratio = torch.where(possible, logprobs - others, 0.0)
+    return (logprobs.exp() * log_ratio).sum(dim=-1)
+
+
+# Power series of the alpha family around x = 0, where the closed forms cancel.
+#
+# Equation: with b = 1 - alpha,
+#
+# f(x) = sum_{n >= 2} (1 + b + ... + b^(n-2)) x^n / n!
+#
+# b = 0 is forward KL (expm1(x) - x) and b = 1 reverse KL (u x - expm1(x)). Every coefficient is a
+# sum of positive numbers, so nothing cancels for any b in [0, 1], while the closed form (expm1(b
+# x) - b expm1(x)) / (b (b - 1)) loses all digits as x -> 0, b -> 0 or b -> 1.
+
+SERIES_RADIUS: Final = 1.0
+"""Nats. Inside, the series is used; outside, the closed forms lose at most two bits."""
+
+_LAST_POWER: Final = 20  # the next term is below 1e-18 of f at the radius
+
+
+@cache
+def _coefficients(b: float) -> tuple[float, ...]:
+    """Coefficients of x^2, x^3, ..."""
+    return tuple(fsum(b**j for j in range(n - 1)) / factorial(n) for n in range(2, _LAST_POWER + 1))
+
+
+def alpha_series(x: Float[Tensor, "*shape"], b: float) -> Float[Tensor, "*shape"]:
+    """Return f(x) of the alpha family for |x| <= ``SERIES_RADIUS``; meaningless beyond."""
+    *lower, last = _coefficients(b)
+    total = x * 0.0 + last
+    for coefficient in reversed(lower):
+        total = total * x + coefficient
+    return x * x * total
+
 
 TensorMap = Callable[[Tensor], Tensor]
 

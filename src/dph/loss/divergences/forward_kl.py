@@ -9,8 +9,8 @@ from torch import Tensor
 
 from dph.errors import SettingsError
 from dph.loss.divergences.elementwise import apply_generator
-from dph.loss.divergences.precision import at_least_float32
-from dph.loss.divergences.series import SERIES_RADIUS, alpha_series
+from dph.loss.divergences.elementwise import at_least_float32
+from dph.loss.divergences.elementwise import SERIES_RADIUS, alpha_series
 
 
 def exp_remainder(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

@@ -25,12 +25,12 @@ from dph.loss.objectives.advantages import (
     maxrl_advantages,
     reads_of,
 )
-from dph.loss.objectives.clip_cov import ClipCov
-from dph.loss.objectives.dual_ascent import DualAscent
-from dph.loss.objectives.entropy import EntropyBonus
-from dph.loss.objectives.exact_kl import ExactForwardKL, ExactReverseKL
+from dph.loss.objectives.covariance import ClipCov
+from dph.loss.objectives.objective import DualAscent
+from dph.loss.objectives.kl_penalty import EntropyBonus
+from dph.loss.objectives.kl_penalty import ExactForwardKL, ExactReverseKL
 from dph.loss.objectives.flow_balance import FlowBalance
-from dph.loss.objectives.kl_cov import KLCov
+from dph.loss.objectives.covariance import KLCov
 from dph.loss.objectives.kl_penalty import KLPenalty, kl_penalty
 from dph.loss.objectives.mixed import (
     POLICY,
@@ -49,7 +49,7 @@ from dph.loss.objectives.objective import (
     WeightedPenalty,
     make_objective,
 )
-from dph.loss.objectives.overlong import overlong_penalty
+from dph.loss.objectives.kl_penalty import overlong_penalty
 from dph.loss.objectives.policy import ClippedSurrogate, clipped_policy_loss, importance_ratio
 from dph.loss.objectives.reduction import Reduction, row_weights, weighted_sum
 from dph.loss.objectives.terms import (
@@ -65,7 +65,7 @@ from dph.loss.objectives.terms import (
     Surrogate,
     VocabularyPenalty,
 )
-from dph.loss.objectives.unclipped import UnclippedSurrogate
+from dph.loss.objectives.policy import UnclippedSurrogate
 
 __all__ = [
     "PKPO",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from dph.loss.divergences.precision import at_least_float32
+from dph.loss.divergences.elementwise import at_least_float32
 from dph.loss.objectives.policy import check_bounds
 from dph.loss.objectives.terms import PolicyTerm, PolicyTokens
 

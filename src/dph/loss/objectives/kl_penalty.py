@@ -1,15 +1,124 @@
 """Reverse-KL baselines: a penalty on the policy's own samples."""
 
+from jaxtyping import Float, Int
+from torch import Tensor
+from dph.errors import SettingsError
 from dataclasses import dataclass
-from typing import ClassVar, Literal
-
+import torch
 from jaxtyping import Float
 from torch import Tensor
-
+from dataclasses import dataclass
+from typing import ClassVar
+from jaxtyping import Float
+from torch import Tensor
+from dph.loss.divergences.elementwise import categorical_kl
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+from jaxtyping import Float
+from torch import Tensor
 from dph.errors import SettingsError
 from dph.loss.divergences import ForwardKL
-from dph.loss.divergences.precision import at_least_float32
+from dph.loss.divergences.elementwise import at_least_float32
 from dph.loss.objectives.terms import PolicyTokens
+
+
+# Soft punishment of answers that come close to the length limit.
+
+def overlong_penalty(
+    lengths: Int[Tensor, "rows"], *, max_tokens: int, buffer: int, penalty: float = 1.0
+) -> Float[Tensor, "rows"]:
+    """Amount to add to the reward: 0 for short answers, down to ``-penalty`` at the limit.
+
+    Equation: with s = max_tokens - buffer (DAPO, arXiv:2503.14476, equation 13):
+    0 for length <= s; penalty (s - length) / buffer up to max_tokens; -penalty above.
+    Units: lengths, ``max_tokens`` and ``buffer`` in tokens.
+
+    Raises:
+        SettingsError: not 1 <= buffer <= max_tokens, or ``penalty`` is not finite and >= 0.
+
+    >>> import torch
+    >>> overlong_penalty(torch.tensor([6, 9, 12]), max_tokens=10, buffer=4).tolist()
+    [0.0, -0.75, -1.0]
+    """
+    if not 1 <= buffer <= max_tokens:
+        raise SettingsError(
+            f"the overlong buffer must lie in [1, max_tokens], got {buffer=}, {max_tokens=}"
+        )
+    if not 0 <= penalty < float("inf"):
+        raise SettingsError(f"the overlong penalty must be finite and at least 0, got {penalty}")
+    start = max_tokens - buffer
+    return penalty * ((start - lengths).float() / buffer).clamp(-1.0, 0.0)
+
+
+# The entropy bonus: a reward for next-token distributions that stay wide.
+
+@dataclass(frozen=True, slots=True)
+class EntropyBonus:
+    """Minus the entropy of the policy at the positions of its own samples.
+
+    Equation: -H(pi) = sum over v of pi(v) log pi(v) (Williams & Peng, 1991; A3C, arXiv:1602.01783,
+    section 4), so that adding it to a loss raises the entropy.
+    Gradient: through the distribution at each position; that the policy also decides which
+    positions come about is left out, as it is in TRL and verl.
+    Units: nats a token; between -log(vocabulary) and 0.
+    Limits: tokens of probability 0 add nothing.
+    """
+
+    def over_vocabulary(
+        self,
+        logprobs: Float[Tensor, "positions vocabulary"],
+        _: Float[Tensor, "positions vocabulary"] | None,
+        /,
+    ) -> Float[Tensor, "positions"]:
+        """The value at each position."""
+        return (logprobs.exp() * torch.where(logprobs > -torch.inf, logprobs, 0.0)).sum(dim=-1)
+
+
+# KL to the initial policy on new samples, exact over the vocabulary at each position.
+
+@dataclass(frozen=True, slots=True)
+class ExactReverseKL:
+    """KL(pi || pi_ref) at each position of the policy's samples.
+
+    Equation: sum over v of pi(v) log(pi(v) / pi_ref(v)); mode-seeking. The estimators k1, k2 and
+    k3 (``KLPenalty``) are made from the sampled token alone; this has their mean and none of
+    their variance, for the price of the initial policy's forward in every update.
+    Gradient: through the distribution at each position, not through which positions come about.
+    Units: nats a token.
+    """
+
+    reads_reference: ClassVar[bool] = True
+
+    def over_vocabulary(
+        self,
+        logprobs: Float[Tensor, "positions vocabulary"],
+        ref_logprobs: Float[Tensor, "positions vocabulary"],
+        /,
+    ) -> Float[Tensor, "positions"]:
+        """The value at each position."""
+        return categorical_kl(logprobs, ref_logprobs)
+
+
+@dataclass(frozen=True, slots=True)
+class ExactForwardKL:
+    """KL(pi_ref || pi) at each position of the policy's samples.
+
+    Equation: sum over v of pi_ref(v) log(pi_ref(v) / pi(v)); mass-covering: at every position
+    that the policy comes to, it keeps what the initial policy would have said there.
+    Gradient: through the distribution at each position, not through which positions come about.
+    Units: nats a token.
+    """
+
+    reads_reference: ClassVar[bool] = True
+
+    def over_vocabulary(
+        self,
+        logprobs: Float[Tensor, "positions vocabulary"],
+        ref_logprobs: Float[Tensor, "positions vocabulary"],
+        /,
+    ) -> Float[Tensor, "positions"]:
+        """The value at each position."""
+        return categorical_kl(ref_logprobs, logprobs)
 
 
 def kl_penalty(

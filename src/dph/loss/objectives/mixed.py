@@ -24,7 +24,7 @@ from torch import Tensor
 
 from dph.errors import DataError
 from dph.loss.divergences import DistributionDivergence, Divergence, PolicyHalf
-from dph.loss.divergences.precision import at_least_float32
+from dph.loss.divergences.elementwise import at_least_float32
 from dph.loss.objectives.objective import SURROGATE, Objective, penalty_place
 from dph.loss.objectives.policy import importance_ratio
 from dph.loss.objectives.reduction import weighted_sum

@@ -2,14 +2,16 @@
 
 from dataclasses import dataclass
 from typing import Final
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
-
 from dph.errors import SettingsError
-from dph.loss.divergences.precision import at_least_float32
+from dph.loss.divergences.elementwise import at_least_float32
 from dph.loss.objectives.terms import PolicyTerm, PolicyTokens
+from dataclasses import dataclass
+import torch
+from dph.loss.objectives.terms import PolicyTerm, PolicyTokens
+
 
 RATIO_LOG_BOUND: Final = 20.0
 """Nats. Above it the importance ratio goes on along its tangent; exp(20) = 4.9e8."""
@@ -100,3 +102,21 @@ def check_bounds(clip_low: float, clip_high: float) -> None:
         raise SettingsError(f"clip_low must lie in [0, 1], got {clip_low}")
     if not clip_high >= 0:
         raise SettingsError(f"clip_high must be at least 0, got {clip_high}")
+
+
+# The policy-gradient loss without bounds on the ratio.
+
+@dataclass(frozen=True, slots=True)
+class UnclippedSurrogate:
+    """Minus ratio times advantage: nothing holds the policy near the one that drew the samples.
+
+    Equation: -r A, r = pi / pi_old (arXiv:1707.06347, equation 6). KL-Cov builds on it.
+    Overflow: as ``importance_ratio``.
+    """
+
+    def __call__(self, tokens: PolicyTokens) -> PolicyTerm:
+        """The loss of every token; no bound is active anywhere."""
+        ratio = importance_ratio(tokens.logprobs, tokens.old_logprobs)
+        never = torch.zeros_like(tokens.mask)
+        loss = -tokens.advantages.to(ratio.dtype)[:, None] * ratio
+        return PolicyTerm(loss=loss, clipped_low=never, clipped_high=never)

@@ -18,7 +18,7 @@ from typing import Protocol, runtime_checkable
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from dph.recipe.term import BASE_CORRECT, LOGPROBS, REF_LOGPROBS
+from dph.recipe.terms import BASE_CORRECT, LOGPROBS, REF_LOGPROBS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ class Advantage(Protocol):
 class ReadingAdvantage(Protocol):
     """From rewards and what else is known of the samples to advantages.
 
-    ``reads`` says what that is, a frozenset of names (``dph.recipe.term.READS``).
+    ``reads`` says what that is, a frozenset of names (``dph.recipe.terms.READS``).
     """
 
     @property

@@ -1,13 +1,152 @@
 """What is asked of a model's layers before prompts are shared in it: what they see and keep."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+import random
+from collections.abc import Sequence
+from itertools import chain, cycle, islice
+from transformers import PreTrainedConfig
 import inspect
 from typing import Any
-
 import torch
 from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
-
 from dph.errors import ModelError
+
+
+# What rounding does to a model: its own logits, and how far they move where all is rounded anew.
+#
+# Two ways of computing the same thing differ by rounding, and by how much is up to the model, its
+# tokens and its precision: a token that was hardly trained can make activations so large that
+# logits in bfloat16 are off by more than they mean. So the model is asked, by Monte Carlo
+# arithmetic (D. S. Parker, 1997): whatever its modules put out is moved up or down, at random, by
+# as much as it may be off.
+
+DRAWS = 8
+"""Random roundings that the model's own movement is measured by."""
+MOST = 2.0
+"""Movements that two computations may lie apart: each is at most one away from what is exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLogits:
+    """The last logits of a row that a model runs by itself.
+
+    Attributes:
+        values: as the model gives them.
+        moved: the same row in a batch of `DRAWS`, each rounded in its own way.
+    """
+
+    values: Float[Tensor, "tokens vocabulary"]
+    moved: Float[Tensor, "draws tokens vocabulary"]
+
+    def agree_with(self, ours: Float[Tensor, "tokens vocabulary"]) -> bool:
+        """Whether ``ours`` are no further away than rounding takes them."""
+        movement = root_mean_square(self.moved, self.values)
+        return root_mean_square(ours, self.values) <= MOST * movement
+
+
+def own_logits(model: PreTrainedModel, ids: Sequence[int], last: int) -> OwnLogits:
+    """What the model has to say at the ``last`` tokens of a row, alone and in a rounded batch."""
+    values = last_logits(model, ids, last)[0]
+    with rounded_anew(model):
+        return OwnLogits(values, last_logits(model, ids, last, copies=DRAWS))
+
+
+def last_logits(
+    model: PreTrainedModel, ids: Sequence[int], last: int, *, copies: int = 1
+) -> Float[Tensor, "copies tokens vocabulary"]:
+    """The logits at the ``last`` tokens of a row, of which there are some ``copies``."""
+    rows = torch.tensor([list(ids)], device=model.device).expand(copies, -1)
+    mask = torch.ones_like(rows)
+    logits: Tensor = model(input_ids=rows, attention_mask=mask, use_cache=False).logits
+    return logits[:, -last:]
+
+
+@contextmanager
+def rounded_anew(model: nn.Module, draw: int = 0) -> Iterator[None]:
+    """Every output of a module without parts is moved by its rounding, up or down at random.
+
+    Computed as: a relative u + sqrt(n) v. u is half the spacing of the output's precision, v that
+    of the sums (float32 for 16 bits), n the width of the input: rounding of a sum of n terms grows
+    with the root of n (Higham and Mary 2019). The same ``draw`` moves a module's outputs of the
+    same shape alike, as gradient checkpointing needs; torch's own random numbers are left alone.
+    """
+    leaves = [module for module in model.modules() if not any(True for _ in module.children())]
+    handles = [
+        module.register_forward_hook(partial(_moved, seed=draw * len(leaves) + number))
+        for number, module in enumerate(leaves)
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def root_mean_square(found: Tensor, wanted: Tensor) -> float:
+    """The distance of two tensors by element; NaN, which lost weights give, counts as 0."""
+    # Whoever uses the values says so when it meets them.
+    apart = found.detach().nan_to_num() - wanted.detach().nan_to_num()
+    return float(apart.float().square().mean().sqrt())
+
+
+def _moved(_module: nn.Module, inputs: Any, output: Any, *, seed: int) -> Any:
+    if isinstance(output, tuple):
+        return tuple(_moved(_module, inputs, part, seed=seed) for part in output)
+    plain = isinstance(output, Tensor) and output.is_floating_point()
+    if not plain or any(output is given for given in inputs):  # dropout that does nothing
+        return output
+    exact = torch.promote_types(output.dtype, torch.float32)
+    terms = inputs[0].shape[-1] if inputs and isinstance(inputs[0], Tensor) else 1
+    size = (torch.finfo(output.dtype).eps + terms**0.5 * torch.finfo(exact).eps) / 2
+    generator = torch.Generator(output.device).manual_seed(seed)
+    up = torch.randint(2, output.shape, generator=generator, device=output.device)
+    return (output.to(exact) * (1 + (2 * up - 1).to(exact) * size)).to(output.dtype)
+
+
+# Tokens to ask a model with: those of the prompts that it is to be used on.
+
+COUNT = 10
+"""Different tokens that rows of a probe are made of."""
+
+
+def probe_tokens(config: PreTrainedConfig, prompts: Sequence[Sequence[int]]) -> list[int]:
+    """`COUNT` tokens, all different where the vocabulary has that many.
+
+    The first of ``prompts``, without those that begin, end or pad a text; then others of the
+    vocabulary, by a seeded choice. Tokens by their number alone (1, 2, 3) are often special ones,
+    which training has hardly touched: a model rounds worst on them.
+    """
+    text = config.get_text_config()
+    special = {
+        token
+        for name in ("bos_token_id", "eos_token_id", "pad_token_id")
+        for token in _listed(getattr(text, name, None))
+    }
+    vocabulary = range(text.vocab_size)
+    others = random.Random(0).sample(vocabulary, min(len(vocabulary), COUNT + len(special)))
+    found: dict[int, None] = {}
+    for token in chain(chain.from_iterable(prompts), others):
+        if len(found) == COUNT:
+            break
+        if token not in special:
+            found[token] = None
+    return list(islice(cycle(found or [0]), COUNT))
+
+
+def _listed(value: int | Sequence[int] | None) -> Sequence[int]:
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, int) else value
+
 
 RECURRENT = (
     "keep a recurrent state (Mamba, RWKV, linear attention), which cannot be repeated for the "

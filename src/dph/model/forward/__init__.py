@@ -10,7 +10,7 @@ from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.model.forward.logprobs import CompletionScores, completion_scores
-    from dph.model.forward.scoring import score_completions
+    from dph.model.forward.logprobs import score_completions
     from dph.model.forward.sharing import Microbatch, Sharing, plan_microbatches
 
 __all__ = [
@@ -30,6 +30,6 @@ __getattr__, __dir__ = lazy_names(
         "Sharing": "dph.model.forward.sharing",
         "completion_scores": "dph.model.forward.logprobs",
         "plan_microbatches": "dph.model.forward.sharing",
-        "score_completions": "dph.model.forward.scoring",
+        "score_completions": "dph.model.forward.logprobs",
     },
 )

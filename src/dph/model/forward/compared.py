@@ -8,11 +8,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from dph.loss.divergences.categorical import categorical_kl
-from dph.model.forward.next_tokens import NextTokens, next_tokens
+from dph.loss.divergences.elementwise import categorical_kl
+from dph.model.forward.over_vocabulary import NextTokens, next_tokens
 from dph.model.forward.over_vocabulary import blocks
 from dph.model.forward.sharing import Sharing, plan_microbatches
-from dph.model.modes import autocast
+from dph.model.loading import autocast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

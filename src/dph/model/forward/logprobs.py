@@ -2,18 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from transformers import PreTrainedModel
-
 from dph.model.forward.layout import Layout, completion_hidden, completion_logits, layout_of
 from dph.model.forward.over_vocabulary import Statistic, over_vocabulary
-from dph.model.forward.plain_head import plain_head
+from dph.model.forward.selected_logprobs import plain_head
 from dph.model.forward.prefix_tree import Node
 from dph.model.forward.selected_logprobs import selected_logprobs_and_entropy
 from dph.model.forward.sharing import Sharing
+from collections.abc import Sequence
+import torch
+from transformers import PreTrainedModel
+from dph.model.forward.sharing import Sharing, plan_microbatches
+from dph.model.loading import autocast, evaluating
+
 
 _LOGITS_AT_ONCE = 2**24
 """Logits above which they are computed in blocks: 64 MiB, of which the plain form holds three."""
@@ -193,3 +197,41 @@ def _head_for_blocks(model: PreTrainedModel, scored: int) -> nn.Linear | None:
     if scored * model.config.get_text_config().vocab_size <= _LOGITS_AT_ONCE:
         return None
     return plain_head(model)
+
+
+# Log-probs of given completions under a model: the training forward, without gradients.
+
+def score_completions(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    completions: Sequence[Sequence[int]],
+    *,
+    temperature: float,
+    pad_id: int,
+    token_budget: int,
+    dtype: str,
+    sharing: Sharing = "auto",
+) -> list[tuple[float, ...]]:
+    """Log-probs (nats) of every completion token, row by row, in the order given.
+
+    The forward is that of training, so that a policy with the same weights scores a ratio of 1
+    up to rounding. ``token_budget`` bounds the tokens that one forward pass computes.
+    """
+    scores: list[tuple[float, ...]] = [()] * len(prompts)
+    with evaluating(model):
+        for batch in plan_microbatches(
+            model, prompts, completions, token_budget=token_budget, sharing=sharing
+        ):
+            with torch.no_grad(), autocast(model, dtype):
+                scored = completion_scores(
+                    model,
+                    [prompts[row] for row in batch.rows],
+                    [completions[row] for row in batch.rows],
+                    temperature=temperature,
+                    pad_id=pad_id,
+                    sharing=batch.sharing,
+                    forest=batch.forest,
+                )
+            for row, values in zip(batch.rows, scored.logprobs.cpu().tolist(), strict=True):
+                scores[row] = tuple(values[: len(completions[row])])
+    return scores

@@ -5,12 +5,48 @@ and, in the backward pass, once more with the gradient that arrives: a few table
 numbers live at a time, whatever the number of positions and the size of the vocabulary.
 """
 
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from collections.abc import Sequence
+from dataclasses import dataclass
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from transformers import PreTrainedModel
+from dph.model.forward.layout import completion_hidden, completion_logits, layout_of
+from dph.model.forward.selected_logprobs import plain_head
+from dph.model.forward.prefix_tree import Node
+from dph.model.forward.sharing import Sharing
+from dph.model.loading import evaluating
+
+
+# Log-probs of some tokens at each position, and of all others together.
+
+def bucket_logprobs(
+    table: Float[Tensor, "positions vocabulary"], ids: Int[Tensor, "positions chosen"]
+) -> Float[Tensor, "positions chosen+1"]:
+    """The log-probs of ``ids``, and at the end the log of the mass on every other token.
+
+    Equation: log pi(i) for each id; log sum of pi(v) over the v that are no id.
+    Computed as: the sum over the others themselves, in log space. 1 - sum of the chosen is
+    rounding alone once the rest is below eps: in float32 a rest of 1e-8 would come out as 0.
+    An id may stand several times (padding): it counts once in the rest.
+    Units: nats.
+    Limits: -inf, with gradient 0, where there is no other token.
+    Accuracy: that of a log-softmax, whatever the size of the rest.
+    """
+    others = table.scatter(-1, ids, -torch.inf)
+    # logsumexp of nothing but -inf has a gradient of NaN.
+    empty = others.amax(dim=-1, keepdim=True) == -torch.inf
+    rest = torch.logsumexp(torch.where(empty, 0.0, others), dim=-1, keepdim=True)
+    return torch.cat([table.gather(-1, ids), torch.where(empty, -torch.inf, rest)], dim=-1)
+
 
 BLOCK = 2**24
 """Numbers in one table: 64 MiB in float32. A pass over the vocabulary holds at most
@@ -154,3 +190,58 @@ def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
         total.addmm_(left, right)
     else:
         total.add_(left @ right)
+
+
+# A frozen model's next-token distributions at the tokens of completions, a block at a time.
+
+@dataclass(frozen=True, slots=True)
+class NextTokens:
+    """What a model says of each completion token, row after row, without gradient.
+
+    With a head ``states`` are hidden states and blocks are computed when they are asked for;
+    without one they are the log-probs themselves.
+    """
+
+    states: Float[Tensor, "positions size"]
+    head: HeadWeights | None
+
+    @torch.no_grad()
+    def logprobs(
+        self, positions: slice | Int[Tensor, "positions"]
+    ) -> Float[Tensor, "positions vocabulary"]:
+        """Log-probs (nats) of the whole vocabulary at some positions."""
+        states = self.states[positions]
+        return states if self.head is None else log_table(states, self.head)
+
+
+@torch.no_grad()
+def next_tokens(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    completions: Sequence[Sequence[int]],
+    *,
+    temperature: float,
+    pad_id: int,
+    sharing: Sharing = "auto",
+    forest: Sequence[Node] | None = None,
+) -> NextTokens:
+    """The distributions that ``model`` has at ``temperature`` at every completion token.
+
+    Computed as: hidden states are kept, not tables, where the logits are the head's products and
+    nothing more. Models that do something to their logits afterwards give whole tables. ``forest``
+    are the trees of these rows, where a plan has built them already.
+
+    Raises:
+        DataError: a prompt is empty, or there are not as many prompts as completions.
+        ModelError: as ``completion_scores``.
+    """
+    with evaluating(model):
+        layout = layout_of(
+            model, prompts, completions, pad_id=pad_id, sharing=sharing, forest=forest
+        )
+        head = plain_head(model)
+        if head is None:
+            logits = completion_logits(model, layout)
+            return NextTokens(torch.log_softmax(logits / temperature, dim=-1), None)
+        hidden = completion_hidden(model, layout)
+        return NextTokens(hidden, head_weights(head, temperature, like=hidden))

@@ -13,9 +13,9 @@ from transformers import PreTrainedModel
 
 from dph.errors import ModelError
 from dph.model.attention.context import attending
-from dph.model.attention.probe_tokens import probe_tokens
+from dph.model.attention.probing import probe_tokens
 from dph.model.attention.probing import attention_window
-from dph.model.attention.rounding import (
+from dph.model.attention.probing import (
     DRAWS,
     MOST,
     last_logits,
@@ -25,7 +25,7 @@ from dph.model.attention.rounding import (
 )
 from dph.model.forward.packed_attention import PackedAttention
 from dph.model.forward.packing import PackedRows, pack
-from dph.model.modes import evaluating
+from dph.model.loading import evaluating
 
 _LOG = logging.getLogger(__name__)
 

@@ -5,14 +5,93 @@ buffer of ``BLOCK`` numbers holds a block at a time; the backward pass computes 
 a forward and backward pass take 4/3 of the matrix products.
 """
 
+import importlib
+import importlib.util
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from typing import Any
+from weakref import WeakKeyDictionary
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+from dph.model.loading import evaluating
 from collections.abc import Iterator
 from typing import Any
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from dph.model.forward.cut_cross_entropy import cut_logprobs, takes_cut_cross_entropy
+
+# Log-probs by cut-cross-entropy (Wijmans et al., arXiv:2411.09009), where it is installed.
+
+_PACKAGE = "cut_cross_entropy"
+
+
+def takes_cut_cross_entropy(device: str, dtype: torch.dtype) -> bool:
+    """Whether the optional package is there and has kernels for this device and precision."""
+    sixteen_bits = dtype in (torch.bfloat16, torch.float16)
+    return device == "cuda" and sixteen_bits and importlib.util.find_spec(_PACKAGE) is not None
+
+
+def cut_logprobs(
+    hidden: Float[Tensor, "tokens size"],
+    weight: Float[Tensor, "vocabulary size"],
+    targets: Int[Tensor, "tokens"],
+    temperature: float,
+    *,
+    dtype: torch.dtype,
+) -> Float[Tensor, "tokens"]:
+    """Give log softmax(weight hidden / temperature) at the targets, in float32.
+
+    The package by default leaves small gradients out; here it does not.
+    """
+    negative: Tensor = importlib.import_module(_PACKAGE).linear_cross_entropy(
+        (hidden / temperature).to(dtype),
+        weight.to(dtype),
+        targets,
+        reduction="none",
+        filter_eps=None,
+    )
+    return -negative.float()
+
+
+# The head of a model whose logits are nothing but its products; each model is asked once.
+
+_known: WeakKeyDictionary[PreTrainedModel, bool] = WeakKeyDictionary()
+
+
+def plain_head(model: PreTrainedModel) -> nn.Linear | None:
+    """The output layer, if ``logits = head(last hidden state)`` and nothing more; else None.
+
+    Computed as: both on a few tokens, without gradients. Softcaps, logit scales and heads
+    that are something else than a linear layer, or have hooks, give None.
+    """
+    head = model.get_output_embeddings()
+    if type(head) is not nn.Linear or model.base_model is model or _has_hooks(head):
+        return None
+    if model not in _known:
+        _known[model] = _gives_the_logits(model, head)
+    return head if _known[model] else None
+
+
+def _has_hooks(head: nn.Module) -> bool:
+    return bool(head._forward_hooks or head._forward_pre_hooks or head._backward_hooks)
+
+
+def _gives_the_logits(model: PreTrainedModel, head: nn.Linear) -> bool:
+    vocabulary = model.config.get_text_config().vocab_size
+    ids = torch.arange(1, 6, device=model.device)[None] % vocabulary
+    options: dict[str, Any] = {"attention_mask": torch.ones_like(ids), "use_cache": False}
+    with evaluating(model), torch.no_grad(), torch.autocast(model.device.type, enabled=False):
+        hidden = getattr(model.base_model(input_ids=ids, **options), "last_hidden_state", None)
+        if hidden is None or hidden.shape[-1] != head.in_features:
+            return False
+        expected, found = model(input_ids=ids, **options).logits, head(hidden)
+    return expected.shape == found.shape and torch.allclose(
+        expected.float(), found.float(), rtol=1e-4, atol=1e-5, equal_nan=True
+    )
+
 
 BLOCK = 2**20
 """Logits computed at once."""

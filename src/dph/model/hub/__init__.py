@@ -5,7 +5,7 @@ Files lie in huggingface_hub's own cache, and its settings hold (`HF_HOME`, `HF_
 imported when a recipe names something on the Hub.
 """
 
-from dph.model.hub.places import is_on_hub, model_directory, problems_file, uses_hub
+from dph.model.hub.resolving import is_on_hub, model_directory, problems_file, uses_hub
 from dph.model.hub.resolving import Resolved, resolve_names
 
 __all__ = [

@@ -1,16 +1,156 @@
 """Sampling and grading in one call: what pre-sampling, training and evaluation share."""
 
+from collections.abc import Iterable
+from dph.errors import VerifierError
+from dph.records import GradedCompletion, Outcome
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+from dph._base.closing import Closing
+from dph.records import Problem, Verdict
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-
 from dph._base.closing import Closing
-from dph.model.sampler.background_grading import BackgroundGrading
 from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
-from dph.model.sampler.crashes import CrashCount
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
 from dph.tasks.verifiers.base import Verifier
+
+
+# How many crashes of a verifier are verdicts, and from where on the verifier itself is broken.
+
+_REASON_CHARACTERS = 300
+
+
+class CrashCount:
+    """Counts answers over which a verifier crashed, and refuses more than a share of them.
+
+    Answers that were cut off are not counted: no verifier has seen them.
+
+    Args:
+        verifier: the verifier's name, for the message.
+        limit: the largest share, in [0, 1], of the graded answers that may have crashed.
+    """
+
+    def __init__(self, verifier: str, limit: float) -> None:
+        self._verifier, self._limit = verifier, limit
+        self._graded = self._crashed = 0
+        self._example = ""
+
+    def add(self, groups: Iterable[Iterable[GradedCompletion]]) -> None:
+        """Count these answers too.
+
+        Raises:
+            VerifierError: more than the share of all that were counted crashed.
+        """
+        for graded in (graded for group in groups for graded in group):
+            outcome = graded.verdict.outcome
+            self._graded += outcome is not Outcome.CUT_OFF
+            if outcome is Outcome.CRASHED:
+                self._crashed += 1
+                self._example = self._example or _example(graded)
+        if self._crashed > self._limit * self._graded:
+            raise VerifierError(
+                f"the verifier {self._verifier!r} crashed on {self._crashed} of {self._graded} "
+                f"graded answers, more than data.verifier_crash_limit = {self._limit:g} allows; "
+                f"for example on {self._example}; what was finished is kept: mend the verifier and "
+                "start the same command again (with --accept-verifier if its file changed)"
+            )
+
+
+def _example(graded: GradedCompletion) -> str:
+    reason = " ".join(graded.verdict.reason.split())
+    if len(reason) > _REASON_CHARACTERS:  # the last lines of a traceback say what was raised
+        reason = f"... {reason[-_REASON_CHARACTERS:]}"
+    return f"problem {graded.completion.problem_id!r}: {reason}"
+
+
+# Grading in a thread, while more answers are still being drawn.
+
+Grade = Callable[[Sequence[Problem], Sequence[str]], list[Verdict]]
+Key = tuple[int, int]
+
+LARGEST_CALL = 64
+"""Answers of one call in the thread: what an interrupted run may have to wait for."""
+
+
+class _Answer(NamedTuple):
+    key: Key
+    problem: Problem
+    response: str
+
+
+class BackgroundGrading(Closing):
+    """Grades answers in the order in which they are submitted, one call at a time.
+
+    What has gathered while a call was running is graded by the next one. ``verdicts`` grades what
+    is left in the calling thread. Leaving the context ends the thread, whatever happened.
+    """
+
+    def __init__(self, grade: Grade) -> None:
+        self._grade = grade
+        self._verdicts: dict[Key, Verdict] = {}
+        self._gathered: list[_Answer] = []
+        self._changed = threading.Condition()
+        self._ending = False
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="dph-grading")
+        self._working = self._thread.submit(self._work)
+
+    def submit(self, key: Key, problem: Problem, response: str) -> None:
+        """Queue an answer.
+
+        Raises:
+            Exception: what the verifier raised in the thread.
+        """
+        if self._working.done():
+            self._working.result()
+        with self._changed:
+            self._gathered.append(_Answer(key, problem, response))
+            self._changed.notify()
+
+    def verdicts(self) -> dict[Key, Verdict]:
+        """All verdicts; waits for the call in flight and grades the rest.
+
+        Raises:
+            Exception: what the verifier raised in the thread.
+        """
+        self.close()
+        self._working.result()
+        rest, self._gathered = self._gathered, []
+        if rest:
+            self._store(rest)
+        return self._verdicts
+
+    def _work(self) -> None:
+        while answers := self._next():
+            self._store(answers)
+
+    def _next(self) -> list[_Answer]:
+        """What the next call grades; empty at the end."""
+        with self._changed:
+            while not self._gathered and not self._ending:
+                self._changed.wait()
+            if self._ending:
+                return []
+            answers = self._gathered[:LARGEST_CALL]
+            del self._gathered[:LARGEST_CALL]
+            return answers
+
+    def _store(self, answers: Sequence[_Answer]) -> None:
+        found = self._grade([a.problem for a in answers], [a.response for a in answers])
+        self._verdicts.update(
+            (answer.key, verdict) for answer, verdict in zip(answers, found, strict=True)
+        )
+
+    def close(self) -> None:
+        """End the thread after the call in flight; what is left is not graded."""
+        with self._changed:
+            self._ending = True
+            self._changed.notify()
+        self._thread.shutdown()
+
 
 CUT_OFF = Verdict(outcome=Outcome.CUT_OFF, reward=0.0, reason="cut off at max_tokens")
 

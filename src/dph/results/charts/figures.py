@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from dph.errors import DataError
-from dph.results.charts.labels import BASE, method_label, models_of, set_label
+from dph.results.charts.palette import BASE, method_label, models_of, set_label
 from dph.results.charts.palette import Look, looks
 from dph.results.charts.panels import Models, draw_pass_at_k, draw_shares, draw_training, title
 from dph.results.charts.saved_figure import save_figure

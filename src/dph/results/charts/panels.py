@@ -1,14 +1,92 @@
 """The panels of a picture: each draws on the axes it is given."""
 
+from collections.abc import Callable, Sequence
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from collections.abc import Mapping, Sequence
 from typing import Any
-
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
-
-from dph.results.charts.labels import BASE, method_label
+from dph.results.charts.palette import BASE, method_label
 from dph.results.charts.palette import MOST_STYLES, Look, fills
-from dph.results.charts.summary_values import interval_of
+from dph.results.charts.aggregate import interval_of
+from collections.abc import Mapping, Sequence
+from matplotlib.axes import Axes
+from dph.results.charts.palette import method_label
+from dph.results.charts.palette import Look
+from dph.results.charts.aggregate import error_bars, value_of
+from collections.abc import Mapping
+from typing import Any
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+from dph.results.charts.palette import Look
+from dph.results.charts.aggregate import interval_of, metric_title, value_of
+from collections.abc import Mapping
+from typing import Any
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, NullLocator
+from dph.results.charts.palette import BASE, method_label
+from dph.results.charts.palette import Look
+from dph.results.charts.aggregate import error_bars, value_of
+
+
+# A figure with panels in rows and one legend for all of them.
+
+Draw = Callable[[Axes], None]
+WIDTH, HEIGHT = 5.2, 4.2
+
+
+def panel_grid(rows: Sequence[Sequence[Draw]], *, height: float = HEIGHT) -> Figure:
+    """A panel of ``height`` inches for each function; rows may have fewer than the widest.
+
+    What the panels label stands in one legend below, each label once.
+    """
+    widest = max(map(len, rows))
+    figure = Figure(
+        figsize=(WIDTH * widest, height * len(rows)),
+        layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12, wspace=0.03, hspace=0.03),
+    )
+    panels = figure.subplots(len(rows), widest, squeeze=False)
+    for row, draws in zip(panels, rows, strict=True):
+        for axes in row[len(draws) :]:
+            axes.set_visible(False)
+        for axes, draw in zip(row, draws, strict=False):
+            draw(axes)
+    _add_legend(figure)
+    return figure
+
+
+def wrapped(draws: Sequence[Draw], *, most: int = 3) -> list[list[Draw]]:
+    """Panels in rows of at most ``most``, as even as can be.
+
+    >>> [len(row) for row in wrapped([lambda axes: None] * 4)]
+    [2, 2]
+    """
+    count = -(-len(draws) // most)
+    widest = -(-len(draws) // count)
+    return [list(draws[i : i + widest]) for i in range(0, len(draws), widest)]
+
+
+def _add_legend(figure: Figure) -> None:
+    handles: dict[str, Artist] = {}
+    for axes in figure.axes:
+        if axes.get_legend() is None:
+            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+                handles.setdefault(label, handle)
+    if not handles:
+        return
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + 0.22 * (1 + len(handles) // 4))
+    figure.legend(
+        list(handles.values()),
+        list(handles),
+        loc="outside lower center",
+        ncols=min(4, len(handles)),
+        fontsize=9,
+    )
+
 
 INK = "#222222"
 FAINT = "#6B6B6B"
@@ -183,3 +261,118 @@ def light_grid(ax: Axes) -> None:
 
 def _sum_before(shares: Mapping[str, float], styles: Sequence[str], style: str) -> float:
     return sum(shares.get(other, 0.0) for other in styles[: styles.index(style)])
+
+
+# One number of each model as a dot with its interval: styles, or what was kept and gained.
+
+ROW_HEIGHT = 0.19
+"""Inches that a model's row takes."""
+_MARKERS = ("o", "D")
+_APART = 0.14
+"""Two dots of a row stand so far above and below its middle."""
+
+
+def draw_dots(ax: Axes, models: Models, metrics: Sequence[str], looks: Mapping[str, Look]) -> None:
+    """A row for each model, a dot for each of up to two metrics: filled, then hollow.
+
+    Fractions are in per cent; ``effective_styles`` is a number.
+    """
+    places = (0.0,) if len(metrics) == 1 else (-_APART, _APART)
+    scale = 1 if tuple(metrics) == ("effective_styles",) else 100
+    for row, (name, summary) in enumerate(models.items()):
+        colour = looks[name].colour
+        for metric, marker, place in zip(metrics, _MARKERS, places, strict=False):
+            value = value_of(summary, metric)
+            if value is None:
+                continue
+            below, above = error_bars(summary, metric)
+            ax.errorbar(
+                scale * value, row + place, xerr=([scale * below[0]], [scale * above[0]]),
+                color=colour, marker=marker, markersize=5, elinewidth=1, capsize=0,
+                linestyle="none",
+                markerfacecolor=colour if marker == _MARKERS[0] else "white",
+            )  # fmt: skip
+    if scale == 100:
+        ax.set_xlim(max(ax.get_xlim()[0], -1), min(ax.get_xlim()[1], 101))
+    ax.set_yticks(range(len(models)), [method_label(name) for name in models])
+    ax.set(ylim=(len(models) - 0.5, -0.5), xlabel="" if scale == 1 else "share (%)")
+    ax.tick_params(axis="y", labelsize=8, length=0)
+    light_grid(ax)
+
+
+# A score over the steps of training, with bands (the paper's Figure 5).
+
+Progress = Mapping[str, Mapping[int, Mapping[str, Any]]]
+"""By run, the summary of a set at each step that was measured, rising."""
+
+
+def draw_progress(ax: Axes, runs: Progress, metric: str, looks: Mapping[str, Look]) -> None:
+    """The metric in per cent over the steps, a line a run; step 0 is the initial policy."""
+    for name, steps in runs.items():
+        known = {s: v for s, of in steps.items() if (v := value_of(of, metric)) is not None}
+        line(ax, list(known), [100 * value for value in known.values()], name, looks[name])
+        band(ax, {s: interval_of(steps[s], metric) for s in known}, looks[name], len(runs))
+    ax.set(xlabel="training step", ylabel=f"{metric_title(metric)} (%)")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.margins(x=0.02)
+    light_grid(ax)
+
+
+# What a method's strength does: greedy and Pass@k over it (the paper's ablation of eta).
+
+Strengths = Mapping[str, Mapping[float, Mapping[str, Any]]]
+"""By method, the summary of a set at each strength, rising."""
+_STYLES = ("-", "--")
+_MOST_TICKS = 8
+
+
+def draw_strengths(
+    ax: Axes,
+    methods: Strengths,
+    metrics: tuple[str, str],
+    looks: Mapping[str, Look],
+    base: Mapping[str, Any] | None = None,
+) -> None:
+    """Two metrics in per cent over the strength: solid and dashed, with their intervals.
+
+    The axis is logarithmic; where a method was run at strength 0 the axis is linear below the
+    smallest other one. ``base`` draws the same of the initial policy as level lines.
+    """
+    for name, points in methods.items():
+        for metric, line in zip(metrics, _STYLES, strict=True):
+            known = {s: v for s, of in points.items() if (v := value_of(of, metric)) is not None}
+            bars = [error_bars(points[strength], metric) for strength in known]
+            ax.errorbar(
+                list(known), [100 * value for value in known.values()],
+                yerr=[[100 * bar[i][0] for bar in bars] for i in (0, 1)],
+                color=looks[name].colour, marker=looks[name].marker,
+                markersize=looks[name].size(5), linewidth=1.4, elinewidth=0.8, capsize=0,
+                linestyle=line, label=method_label(name) if line == _STYLES[0] else None,
+            )  # fmt: skip
+    if base is not None:
+        _draw_level(ax, base, metrics, looks[BASE].colour)
+    _set_scale(ax, sorted({strength for points in methods.values() for strength in points}))
+    ax.set(xlabel="strength", ylabel="per cent")
+    light_grid(ax)
+
+
+def _draw_level(ax: Axes, base: Mapping[str, Any], metrics: tuple[str, str], colour: str) -> None:
+    for metric, line in zip(metrics, _STYLES, strict=True):
+        value = value_of(base, metric)
+        if value is not None:
+            label = method_label(BASE) if line == _STYLES[0] else None
+            ax.axhline(
+                100 * value, color=colour, linestyle=line, linewidth=1, zorder=1, label=label
+            )
+
+
+def _set_scale(ax: Axes, strengths: list[float]) -> None:
+    positive = [strength for strength in strengths if strength > 0]
+    if positive and positive[0] > strengths[0]:
+        ax.set_xscale("symlog", linthresh=positive[0])
+    elif positive:
+        ax.set_xscale("log")
+    ax.xaxis.set_minor_locator(NullLocator())
+    if len(strengths) <= _MOST_TICKS:
+        ax.xaxis.set_major_locator(FixedLocator(strengths))
+        ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")

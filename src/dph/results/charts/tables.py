@@ -1,15 +1,158 @@
 """Evaluations as tables, in per cent: on a terminal with rich, in a README as markdown."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
-
+from collections.abc import Mapping, Sequence
+from typing import Any
+from dph.runs.stage_costs import RunCost
+from collections.abc import Mapping, Sequence
+from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
-
 from dph.errors import DataError
-from dph.results.charts.cells import count, knows_cut_off, percent, points, set_cells, set_header
-from dph.results.charts.labels import chosen_ks, method_label, models_of, set_label
+from dph.results.charts.palette import chosen_ks, method_label, models_of, set_label
 from dph.runs.evaluate.comparison import ComparisonRow
+
+
+# Numbers as people read them in a table.
+
+UNKNOWN = "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """A number and its interval in the unit that a table shows; None: it is not known.
+
+    >>> str(Number(value=69.32, low=61.0, high=70.04)), str(Number(value=None))
+    ('69.3 [61.0, 70.0]', '-')
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return UNKNOWN
+        if self.low is None or self.high is None:
+            return f"{self.value:.1f}"
+        return f"{self.value:.1f} [{self.low:.1f}, {self.high:.1f}]"
+
+
+def percent_number(value: float | None, interval: Sequence[float] | None = None) -> Number:
+    """A fraction as a number of per cent."""
+    return _number(None if value is None else 100 * value, interval and [100 * x for x in interval])
+
+
+def percent(value: float | None, interval: Sequence[float] | None = None) -> str:
+    """A fraction in per cent, with its interval where there is one.
+
+    >>> percent(0.693), percent(0.693, [0.61, 0.7]), percent(None)
+    ('69.3', '69.3 [61.0, 70.0]', '-')
+    """
+    return str(percent_number(value, interval))
+
+
+def count(value: float | None, interval: Sequence[float] | None = None) -> str:
+    """A number with one decimal, with its interval where there is one.
+
+    >>> count(4.321), count(4.321, [4.0, 4.5])
+    ('4.3', '4.3 [4.0, 4.5]')
+    """
+    return str(_number(value, interval))
+
+
+def points(value: float, interval: Sequence[float]) -> str:
+    """A difference of fractions in percentage points, always with its sign.
+
+    >>> points(0.021, [-0.01, 0.05]), points(-0.0001, [-0.001, 0.0])
+    ('+2.1 [-1.0, +5.0]', '+0.0 [-0.1, +0.0]')
+    """
+    middle, lo, hi = (f"{round(100 * x, 1) + 0.0:+.1f}" for x in (value, *interval))
+    return f"{middle} [{lo}, {hi}]"
+
+
+def duration(seconds: float) -> str:
+    """A duration for people.
+
+    >>> duration(4.2), duration(200), duration(7300)
+    ('4.2 s', '3 min 20 s', '2 h 1 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def set_cells(
+    summary: Mapping[str, Any], ks: Sequence[str], *, intervals: bool, cut_off: bool = False
+) -> list[str]:
+    """greedy, mean, Pass@k for each k, effective styles, and if asked for the share cut off."""
+    return [*map(str, set_numbers(summary, ks, intervals=intervals, cut_off=cut_off))]
+
+
+def set_numbers(
+    summary: Mapping[str, Any], ks: Sequence[str], *, intervals: bool, cut_off: bool = False
+) -> list[Number]:
+    """The numbers of ``set_cells``: fractions in per cent."""
+    ci = summary["ci95"] if intervals else {}
+    return [
+        percent_number(summary["greedy"], ci.get("greedy")),
+        percent_number(summary["mean"], ci.get("mean")),
+        *(percent_number(summary["pass_at_k"].get(k), ci.get(f"pass_at_{k}")) for k in ks),
+        _number(summary["effective_styles"], ci.get("effective_styles")),
+        *([percent_number(summary.get("cut_off"))] if cut_off else []),
+    ]
+
+
+def set_header(ks: Sequence[str], *, cut_off: bool = False) -> list[str]:
+    """The names of the columns of ``set_cells``."""
+    last = ["cut off"] if cut_off else []
+    return ["greedy", "mean", *(f"pass@{k}" for k in ks), "styles", *last]
+
+
+def knows_cut_off(models: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> bool:
+    """Whether a model's sets say how many answers were cut off; older files do not."""
+    return any(
+        summary.get("cut_off") is not None for sets in models.values() for summary in sets.values()
+    )
+
+
+def _number(value: float | None, interval: Sequence[float] | None) -> Number:
+    if interval is None:
+        return Number(value=value)
+    return Number(value=value, low=interval[0], high=interval[1])
+
+
+# What a run cost as people read it.
+
+def cost_document(cost: RunCost) -> dict[str, Any]:
+    """``answers``, ``tokens`` and ``seconds`` of all stages, and the stages ``not_timed``."""
+    return {
+        "answers": cost.answers,
+        "tokens": cost.tokens,
+        "seconds": cost.seconds,
+        "not_timed": cost.untimed,
+    }
+
+
+def cost_words(cost: Mapping[str, Any]) -> str:
+    """A sentence's part of a ``cost_document``; empty where nothing is known.
+
+    >>> cost_words({"answers": 1504, "tokens": None, "seconds": 70, "not_timed": ["store broad"]})
+    '1,504 answers, 1 min 10 s (without the time of store broad)'
+    """
+    untimed: Sequence[str] = cost["not_timed"]
+    seconds = cost["seconds"]
+    parts = [f"{cost[what]:,} {what}" for what in ("answers", "tokens") if cost[what] is not None]
+    if seconds is not None:
+        short = f" (without the time of {', '.join(untimed)})" if untimed else ""
+        parts.append(f"{duration(seconds)}{short}")
+    return ", ".join(parts)
+
 
 INTERVAL_NOTE = "in per cent, with 95% intervals; styles: effective number"
 

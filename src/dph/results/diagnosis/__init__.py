@@ -9,7 +9,7 @@ from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.results.diagnosis.changes import Change, ProblemChange
-    from dph.results.diagnosis.document import diagnosis_document
+    from dph.results.diagnosis.sentences import diagnosis_document
     from dph.results.diagnosis.log_findings import Finding
     from dph.results.diagnosis.run_diagnosis import Diagnosis, diagnose
     from dph.results.diagnosis.set_diagnosis import SetDiagnosis
@@ -33,6 +33,6 @@ __getattr__, __dir__ = lazy_names(
         "ProblemChange": "dph.results.diagnosis.changes",
         "SetDiagnosis": "dph.results.diagnosis.set_diagnosis",
         "diagnose": "dph.results.diagnosis.run_diagnosis",
-        "diagnosis_document": "dph.results.diagnosis.document",
+        "diagnosis_document": "dph.results.diagnosis.sentences",
     },
 )

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from dph.errors import DataError, SettingsError
 from dph.records import Problem
-from dph.results.diagnosis.dead_styles import DIED, smallest_rate
-from dph.results.diagnosis.levels import FDR, Levels, list_level, question_level
+from dph.results.diagnosis.style_counts import DIED, smallest_rate
+from dph.results.diagnosis.run_files import FDR, Levels, list_level, question_level
 from dph.results.diagnosis.log_findings import Finding, log_findings
 from dph.results.diagnosis.run_files import RunFiles, find_run_files
 from dph.results.diagnosis.set_diagnosis import (
@@ -22,7 +22,7 @@ from dph.results.diagnosis.set_diagnosis import (
 )
 from dph.results.diagnosis.style_counts import paired_style_counts
 from dph.results.diagnosis.totals import set_totals
-from dph.results.diagnosis.verdicts import change_levels
+from dph.results.diagnosis.run_files import change_levels
 from dph.runs.evaluate.evaluated_runs import default_ks
 from dph.runs.evaluate.intervals import RESAMPLES
 from dph.runs.evaluate.samples_file import comparable_scores, read_samples
@@ -37,7 +37,7 @@ class Diagnosis:
 
     ``fdr`` bounds it as a whole: of two draws of one model it names anything at all with a chance
     of at most ``fdr``. ``levels`` is what each question's lists got of it
-    (``dph.results.diagnosis.levels``).
+    (``dph.results.diagnosis.run_files``).
 
     ``left_out`` are problems whose gold answer could not be graded, by set. ``notes`` say what
     could not be told, and why.

@@ -18,7 +18,7 @@ from dph.runs.evaluate.progress_file import (
     read_progress_file,
     rows_of_step,
 )
-from dph.runs.evaluate.progress_summary import step_summary
+from dph.runs.evaluate.progress_file import step_summary
 from dph.runs.found_runs import find_runs
 
 USUAL_K = 8

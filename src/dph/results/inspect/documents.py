@@ -8,7 +8,7 @@ from typing import Any
 from dph import __version__
 from dph.recipe import recipe_digest
 from dph.records import Outcome, Problem
-from dph.tasks.verl.rows import GROUND_TRUTH_FIELDS
+from dph.tasks.verl.files import GROUND_TRUTH_FIELDS
 
 VERSION = 2
 SCORER = "verdict"

@@ -29,7 +29,7 @@ from dph.results.inspect.documents import (
     log_spec,
     sample_summary,
 )
-from dph.results.report.set_problems import read_set_problems
+from dph.results.report.report_data import read_set_problems
 from dph.runs.evaluate.evaluated_runs import require_evaluated
 from dph.runs.evaluate.samples_file import GREEDY_INDEX, read_samples, samples_digest
 from dph.runs.layout import EVALUATION, RECIPE, SAMPLES

@@ -6,7 +6,7 @@ from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.results.publish.card import model_card, write_card
-    from dph.results.publish.finished_run import FinishedRun, read_finished_run
+    from dph.results.publish.card import FinishedRun, read_finished_run
     from dph.results.publish.uploading import push
 
 __all__ = ["FinishedRun", "model_card", "push", "read_finished_run", "write_card"]
@@ -14,10 +14,10 @@ __all__ = ["FinishedRun", "model_card", "push", "read_finished_run", "write_card
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "FinishedRun": "dph.results.publish.finished_run",
+        "FinishedRun": "dph.results.publish.card",
         "model_card": "dph.results.publish.card",
         "push": "dph.results.publish.uploading",
-        "read_finished_run": "dph.results.publish.finished_run",
+        "read_finished_run": "dph.results.publish.card",
         "write_card": "dph.results.publish.card",
     },
 )

@@ -1,21 +1,128 @@
 """The model card of a run: what was trained from what, how, and what was measured."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from dph._base.files import read_json, sha256
+from dph.errors import CheckpointError, DataError
+from dph.recipe import Recipe, load_recipe
+from dph.runs.base_evaluation import find_base
+from dph.runs.layout import EVALUATION, RECIPE, pool_directory, store_directory
+from dph.runs.presample.manifest import Manifest, read_manifest
+from dph.runs.result_model import result_model
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+import tomli_w
+from dph.recipe import Recipe, recipe_toml
+from dph.recipe.keys import pattern_of
+from dph.recipe.hub_names import PLACES
 from collections.abc import Iterator
 from pathlib import Path
-
 from huggingface_hub import ModelCardData
-
 from dph import __version__
 from dph._base.files import write_text
 from dph.errors import DataError
 from dph.recipe import Recipe
 from dph.recipe.hub_names import hub_file, is_model_id
-from dph.results.charts.cost_words import cost_document, cost_words
-from dph.results.charts.labels import method_label, set_label
+from dph.results.charts.tables import cost_document, cost_words
+from dph.results.charts.palette import method_label, set_label
 from dph.results.charts.tables import INTERVAL_NOTE, markdown_table
-from dph.results.publish.finished_run import FinishedRun
-from dph.results.publish.shared_recipe import shared_recipe
 from dph.runs.stage_costs import run_cost
+
+
+# What a run's directory says about its result.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedRun:
+    """A run that has a checkpoint, and what was measured of it."""
+
+    directory: Path
+    recipe: Recipe
+    checkpoint: Path
+    base: Mapping[str, Any] | None
+    """``evaluation.json`` of the initial policy; None where ``why_alone`` says why."""
+    why_alone: str | None
+    evaluation: Mapping[str, Any] | None
+    """``evaluation.json`` of the checkpoint."""
+    pool: Manifest | None
+    hashes: Mapping[str, str]
+    """SHA-256 of the manifests of the pool and of the stores, by name."""
+
+
+def read_finished_run(directory: Path) -> FinishedRun:
+    """Read a run's directory.
+
+    Raises:
+        SettingsError: its recipe cannot be read.
+        CheckpointError: it has no checkpoint.
+        PoolError: its pool's manifest is damaged.
+        DataError: an ``evaluation.json`` is damaged, or is not of the run's result.
+    """
+    recipe = load_recipe(directory / RECIPE)
+    checkpoint = result_model(directory, recipe.evaluate)
+    if checkpoint is None:
+        raise CheckpointError(f"there is no checkpoint in {directory}: train it first")
+    manifest = pool_directory(recipe, directory) / "manifest.json"
+    made = {"pool": manifest} if recipe.needs_pool else {}
+    for name in recipe.used_stores:
+        made[f"store {name}"] = store_directory(recipe, directory, name) / "manifest.json"
+    base = find_base(directory)
+    return FinishedRun(
+        directory=directory,
+        recipe=recipe,
+        checkpoint=checkpoint,
+        base=None if base.directory is None else _document(base.directory / EVALUATION),
+        why_alone=base.why_none or None,
+        evaluation=_of(checkpoint, directory / EVALUATION),
+        pool=read_manifest(manifest) if recipe.needs_pool and manifest.is_file() else None,
+        hashes={name: sha256(path) for name, path in made.items() if path.is_file()},
+    )
+
+
+def _of(checkpoint: Path, path: Path) -> Mapping[str, Any] | None:
+    document = _document(path)
+    if document is not None and Path(document["model"]).name != checkpoint.name:
+        raise DataError(
+            f"{path} is of {Path(document['model']).name}, but the run ended with "
+            f"{checkpoint.name}: run `dph evaluate` first"
+        )
+    return document
+
+
+def _document(path: Path) -> Mapping[str, Any] | None:
+    if not path.is_file():
+        return None
+    content = read_json(path)
+    if not isinstance(content, dict) or not {"model", "samples", "sets"} <= content.keys():
+        raise DataError(f"{path} is no evaluation: it lacks model, samples or sets")
+    return content
+
+
+# A recipe that may leave the machine: without the directories that things lie in.
+
+def shared_recipe(recipe: Recipe) -> str:
+    """The resolved recipe as TOML, with the last name of every path; names on the Hub stay."""
+    return tomli_w.dumps(_shared(tomllib.loads(recipe_toml(recipe)), ""))
+
+
+def _shared(table: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {name: _value(value, f"{prefix}{name}") for name, value in table.items()}
+
+
+def _value(value: Any, key: str) -> Any:
+    if isinstance(value, dict):
+        return _shared(value, f"{key}.")
+    if pattern_of(key) not in PLACES:
+        return value
+    return [_last(one) for one in value] if isinstance(value, list) else _last(value)
+
+
+def _last(path: str) -> str:
+    return Path(path).name if Path(path).is_absolute() else path
+
 
 FILE = "README.md"
 _MARK = "<!-- Written by `dph card`. Remove this line to keep what you change. -->"

@@ -1,17 +1,53 @@
 """The packed blocks of a report: an index of all sets, and pieces of problems with answers."""
 
+import base64
+import gzip
+import json
+from typing import Any
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
-
 import pyarrow as pa
 import pyarrow.compute as pc
-
 from dph.records import Outcome
 from dph.results.report.answers import Limits, PackedSet, Row, Words
-from dph.results.report.packed import packed
 from dph.results.report.report_data import ReportData, ReportRun, evaluated_sets
 from dph.results.report.run_diagnoses import changes_of
+
+
+# Data inside a page: JSON, compressed, in letters that HTML leaves alone.
+
+def packed(value: Any) -> str:
+    """``value`` as JSON, gzip and base64; the same value gives the same letters.
+
+    No letter of it means anything to HTML, so what a model wrote cannot end the element that holds
+    it. NaN is refused.
+
+    >>> packed([1])[:8]
+    'H4sIAAAA'
+    """
+    encoded = gzip.compress(json_bytes(value), compresslevel=6, mtime=0)
+    return base64.b64encode(encoded).decode("ascii")
+
+
+def json_bytes(value: Any) -> bytes:
+    r"""``value`` as JSON without spaces, in UTF-8. NaN is refused.
+
+    >>> json_bytes(["\xe9", "\ud800"])
+    b'["\xc3\xa9","\\ud800"]'
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # A lone surrogate can come out of a tokenizer: JSON's own escape carries it.
+    return text.encode("utf-8", errors="backslashreplace")
+
+
+def unpacked(letters: str) -> Any:
+    """What ``packed`` was given.
+
+    >>> unpacked(packed({"a": [1, None]}))
+    {'a': [1, None]}
+    """
+    return json.loads(gzip.decompress(base64.b64decode(letters)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,15 +4,97 @@ An index holds what the list of problems is filtered and sorted by. The texts fo
 neighbouring problems, which the page reads one by one. docs/report.md has the columns.
 """
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from dph.runs.evaluate.samples_file import TOKENS_FILE, read_token_details
+from collections.abc import Sequence, Set
+from itertools import takewhile
+from dph.records import Problem
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
-
 from dph.errors import SettingsError
 from dph.records import Outcome, Problem
-from dph.results.report.prompts import excerpts
-from dph.results.report.token_rows import Tokens
-from dph.tasks.prompt_text import prompt_text
+from dph.tasks.problems import prompt_text
+
+
+# The tokens of answers that have them (``evaluate.token_details``), as the page colours them.
+
+Tokens = Mapping[tuple[str, str, int], Mapping[str, list[Any]]]
+"""By set, problem and sample index."""
+_DIGITS = 3
+
+
+def token_rows(run: Path) -> Tokens:
+    """Text, log-prob, entropy and log-ratio to the initial policy of each token, in nats.
+
+    Empty where the run kept none.
+
+    Raises:
+        DataError: the file is damaged or of a later version.
+    """
+    if not (run / TOKENS_FILE).is_file():
+        return {}
+    return {
+        (row["set"], row["problem_id"], row["sample_index"]): token_detail(row)
+        for row in read_token_details(run / TOKENS_FILE).to_pylist()
+    }
+
+
+def token_detail(row: Mapping[str, Any]) -> Mapping[str, list[Any]]:
+    """A row of ``tokens.parquet`` as pages show it."""
+    return {
+        "pieces": row["pieces"],
+        "logprob": [round(value, _DIGITS) for value in row["logprobs"]],
+        "entropy": [round(value, _DIGITS) for value in row["entropy"]],
+        "ratio": [
+            round(mine - theirs, _DIGITS)
+            for mine, theirs in zip(row["logprobs"], row["ref_logprobs"], strict=True)
+        ],
+    }
+
+
+# What a model was asked, as one line of a list.
+
+_LINE = 96
+
+
+def excerpts(problems: Sequence[Problem | None]) -> list[str]:
+    """The end of each question on one line, without what all of them end with.
+
+    What stands before it (a schema, examples) is often shared; "" where a problem is not known.
+
+    >>> excerpts([Problem(problem_id=x, prompt=f"{x} + 1 =") for x in "ab"])
+    ['a', 'b']
+    """
+    lines = [" ".join(_question(problem).split()) for problem in problems]
+    shared = _shared_end({line for line in lines if line})
+    return [_end(line[: len(line) - shared].rstrip()) if line else "" for line in lines]
+
+
+def _shared_end(lines: Set[str]) -> int:
+    """How many characters all lines end with; 0 where there is one line only."""
+    backwards = sorted(line[::-1] for line in lines)
+    if len(backwards) < 2:
+        return 0
+    pairs = zip(backwards[0], backwards[-1], strict=False)  # the most different two
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _question(problem: Problem | None) -> str:
+    if problem is None:
+        return ""
+    return problem.prompt if isinstance(problem.prompt, str) else problem.prompt[-1]["content"]
+
+
+def _end(line: str) -> str:
+    """At most ``_LINE`` characters, from a word's beginning on."""
+    if len(line) <= _LINE:
+        return line
+    end = line[-_LINE:]
+    return "… " + (end.partition(" ")[2] or end)
+
 
 PIECE = 1_500_000
 """Characters of a piece, about; the page reads pieces whole."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dph.results.charts.labels import set_label
+from dph.results.charts.palette import set_label
 from dph.results.report.chart import ROWS, Chart, finished, run_colour
 from dph.runs.evaluate.comparison import ComparisonRow
 

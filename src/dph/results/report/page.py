@@ -1,24 +1,77 @@
 """The page of runs: one template with its styles and scripts, in a file or from a server."""
 
+import os
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from dph._base.files import write_text
+from dph.errors import SettingsError
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
-
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-
-from dph.results.charts.cells import duration, percent
-from dph.results.charts.labels import method_label, set_label
-from dph.results.report.colours import on_dark
+from dph.results.charts.tables import duration, percent
+from dph.results.charts.palette import method_label, set_label
+from dph.results.report.chart import on_dark
 from dph.results.report.comparison_view import set_tables
 from dph.results.report.diagnosis_view import diagnosis_views
-from dph.results.report.marks import marked
-from dph.results.report.over_seeds import seed_groups
+from dph.results.report.chart import marked
+from dph.results.report.comparison_view import seed_groups
 from dph.results.report.report_data import ReportData, ReportRun
 from dph.results.report.run_facts import differing_settings, run_facts
-from dph.results.report.store_facts import store_facts
+from dph.results.report.run_facts import store_facts
+
+
+# Vega, Vega-Lite and Vega-Embed as one script, out of vl-convert: nothing is fetched.
+#
+# Putting the script together takes seconds and depends on vl-convert's version alone, so it is
+# kept in the user's cache directory (``XDG_CACHE_HOME``, else ``~/.cache``) as
+# ``dph-rl/vega-<version>.js``.
+
+NEEDED = "pip install 'dph-rl[report]'"
+
+
+SERVER = ("starlette", "uvicorn")
+
+
+def require_charts(*more: str) -> None:
+    """Refuse to start on a report without the extra, or without ``more`` of its packages.
+
+    Raises:
+        SettingsError: altair, vl-convert-python or one of ``more`` is not installed.
+    """
+    for package in ("altair", "vl-convert-python", *more):
+        try:
+            version(package)
+        except PackageNotFoundError as error:
+            raise SettingsError(f"{package} is missing: {NEEDED}") from error
+
+
+def vega_script() -> str:
+    """The script, which puts ``vegaEmbed`` on the window."""
+    kept = _cache() / f"vega-{version('vl-convert-python')}.js"
+    if kept.is_file():
+        return kept.read_text(encoding="utf-8")
+    import vl_convert  # noqa: PLC0415 - slow, and an extra
+
+    # An element that holds a script ends at the first of these letters, whatever is around them.
+    script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace(
+        "</script", "<\\/script"
+    )
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_text(kept, script)
+    except OSError:
+        return script  # no cache directory that can be written: the next report takes as long
+    return script
+
+
+def _cache() -> Path:
+    chosen = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(chosen) if chosen else Path.home() / ".cache") / "dph-rl"
+
 
 _FIRST = ("maths.js", "text.js", "data.js", "runs.js", "charts.js", "filters.js")
 _LAST = ("list.js", "problems.js", "tokens.js", "problem.js", "keyboard.js", "main.js")

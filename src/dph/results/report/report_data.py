@@ -1,29 +1,128 @@
 """All that a report shows, read from run directories."""
 
+from collections.abc import Mapping
+from pathlib import Path
+from dph.errors import DataError
+from dph.recipe import Recipe
+from dph.records import Problem
+from dph.runs.evaluate.document import PROBLEMS_FILE, read_kept_problems
+from dph.tasks.problems import load_problems
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from dph.recipe import Recipe
+from dph.runs.evaluate.progress_file import PROGRESS_FILE, read_progress_file, rows_of_step
+from dph.runs.evaluate.progress_file import step_metrics_of, step_summary
+from dph.runs.layout import CONSOLIDATION, METRICS
+from dph.runs.train.metrics_file import read_metrics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
 import pyarrow as pa
-
 from dph._base.files import read_json
 from dph.errors import DataError, SettingsError
 from dph.recipe import Recipe
 from dph.records import Problem
-from dph.results.charts.labels import BASE, method_label
+from dph.results.charts.palette import BASE, method_label
 from dph.results.charts.palette import Look, looks_by_method
-from dph.results.charts.run_labels import run_labels
+from dph.results.charts.palette import run_labels
 from dph.results.report.compared_sets import compare_sets
-from dph.results.report.progress_log import log_after_rl, training_log
 from dph.results.report.run_diagnoses import run_diagnoses
-from dph.results.report.set_problems import read_set_problems
-from dph.results.report.token_rows import Tokens, token_rows
+from dph.results.report.answers import Tokens, token_rows
 from dph.runs.evaluate.comparison import ComparisonRow
 from dph.runs.evaluate.samples_file import comparable_scores, read_samples, samples_digest
 from dph.runs.evaluate.scores import SetScores
 from dph.runs.found_runs import FoundRun, find_runs
 from dph.runs.layout import EVALUATION, SAMPLES
+
+
+# The problems of the sets that runs were evaluated on: prompts and gold answers.
+
+SetProblems = dict[str, dict[str, Problem]]
+
+
+def read_set_problems(runs: Mapping[Path, Recipe | None]) -> tuple[SetProblems, list[str]]:
+    """The problems of every set, by set and id, and what is not there.
+
+    They are those that lie beside a run's answers; of a run without them those that its recipe
+    names.
+
+    Raises:
+        DataError: a file is malformed, or two runs have other problems under one set's name.
+    """
+    sets: SetProblems = {}
+    origins: dict[str, Path] = {}
+    notes: dict[Path, str] = {}
+    read: dict[Path, dict[str, Problem]] = {}
+    for run, recipe in runs.items():
+        for name, path, problems in _of_run(run, recipe, read, notes):
+            first = sets.setdefault(name, problems)
+            _require_same(name, first, problems, origins.setdefault(name, path), path)
+    return sets, list(notes.values())
+
+
+def _of_run(
+    run: Path, recipe: Recipe | None, read: dict[Path, dict[str, Problem]], notes: dict[Path, str]
+) -> list[tuple[str, Path, dict[str, Problem]]]:
+    """Sets with the file that their problems come from."""
+    kept: SetProblems = {}
+    for (name, problem_id), problem in read_kept_problems(run / PROBLEMS_FILE).items():
+        kept.setdefault(name, {})[problem_id] = problem
+    found = [(name, run / PROBLEMS_FILE, problems) for name, problems in kept.items()]
+    for name, chosen in ({} if recipe is None else recipe.data.sets).items():
+        path = chosen.path.resolve()
+        if name in kept:
+            continue
+        if not path.is_file():
+            notes[path] = f"{path}, the problems of {name}, is not there: no prompts, no gold"
+            continue
+        if path not in read:
+            read[path] = {problem.problem_id: problem for problem in load_problems(path)}
+        found.append((name, path, read[path]))
+    return found
+
+
+def _require_same(
+    name: str,
+    first: Mapping[str, Problem],
+    other: Mapping[str, Problem],
+    first_path: Path,
+    other_path: Path,
+) -> None:
+    if first == other:
+        return
+    differing = next((i for i in [*first, *other] if first.get(i) != other.get(i)), "?")
+    raise DataError(
+        f"the runs have other problems in their sets {name!r}: {first_path} and {other_path} "
+        f"differ, for example in {differing!r}; make a report of each"
+    )
+
+
+# A run's log with what was measured before its first step, where it measured while it trained.
+
+def training_log(run: Path, recipe: Recipe | None) -> list[Mapping[str, Any]]:
+    """The rows of ``metrics.jsonl``; before them one of step 0, if ``progress.parquet`` has it.
+
+    Raises:
+        DataError: a file is damaged.
+    """
+    rows: list[Mapping[str, Any]] = list(read_metrics(run / METRICS))
+    initial = rows_of_step(read_progress_file(run / PROGRESS_FILE), 0)
+    if recipe is None or not rows or not initial.num_rows:
+        return rows
+    ks, seed = recipe.evaluate.during.k, recipe.evaluate.seed
+    summary = step_summary(initial, ks=ks, seed=recipe.seed if seed is None else seed)
+    return [{"step": 0, **step_metrics_of(summary)}, *rows]
+
+
+def log_after_rl(run: Path) -> list[Mapping[str, Any]]:
+    """The rows of what followed RL, whose steps begin again at 1; none where nothing did.
+
+    Raises:
+        DataError: the file is damaged.
+    """
+    return list(read_metrics(run / CONSOLIDATION / METRICS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -17,10 +17,10 @@ from dph._base.files import write_text
 from dph.results.report.answer_blocks import answer_blocks
 from dph.results.report.answers import Limits
 from dph.results.report.charts import report_charts
-from dph.results.report.packed import packed
+from dph.results.report.answer_blocks import packed
 from dph.results.report.page import FILE_SCRIPTS, page_html, page_script, page_styles, run_index
 from dph.results.report.report_data import ReportData
-from dph.results.report.vega_scripts import require_charts, vega_script
+from dph.results.report.page import require_charts, vega_script
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

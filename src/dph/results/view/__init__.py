@@ -9,18 +9,18 @@ from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.results.view.app import make_app
-    from dph.results.view.guard import Access
+    from dph.results.view.app import Access
     from dph.results.view.served_runs import ServedRuns
-    from dph.results.view.server import serve
+    from dph.results.view.app import serve
 
 __all__ = ["Access", "ServedRuns", "make_app", "serve"]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "Access": "dph.results.view.guard",
+        "Access": "dph.results.view.app",
         "ServedRuns": "dph.results.view.served_runs",
         "make_app": "dph.results.view.app",
-        "serve": "dph.results.view.server",
+        "serve": "dph.results.view.app",
     },
 )

@@ -11,12 +11,12 @@ import numpy as np
 from dph.records import Outcome
 from dph.results.report.answers import EqualAnswers, equal_answers
 from dph.results.report.page import run_index
-from dph.results.report.token_rows import token_detail
-from dph.results.view.query import MOST, number_of, query_of
+from dph.results.report.answers import token_detail
+from dph.results.view.set_index import MOST, number_of, query_of
 from dph.results.view.served_runs import ServedRuns
 from dph.results.view.set_index import SetIndex
 from dph.results.view.snapshot import Snapshot
-from dph.tasks.prompt_text import prompt_text
+from dph.tasks.problems import prompt_text
 
 Words = Mapping[str, str]
 

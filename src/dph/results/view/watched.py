@@ -4,9 +4,9 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from dph.runs.evaluate.problems_file import PROBLEMS_FILE
+from dph.runs.evaluate.document import PROBLEMS_FILE
 from dph.runs.evaluate.progress_file import PROGRESS_FILE
-from dph.runs.evaluate.tokens_file import TOKENS_FILE
+from dph.runs.evaluate.samples_file import TOKENS_FILE
 from dph.runs.layout import CONSOLIDATION, EVALUATION, METRICS, RECIPE, SAMPLES
 
 LOGS = (METRICS, PROGRESS_FILE, f"{CONSOLIDATION}/{METRICS}")

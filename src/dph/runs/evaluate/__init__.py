@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dph.runs.evaluate.intervals import Difference, bootstrap_mean, paired_difference
     from dph.runs.evaluate.samples_file import read_samples, read_scores
     from dph.runs.evaluate.scores import SetScores
-    from dph.runs.evaluate.styles import effective_styles, style_shares
+    from dph.runs.evaluate.retention import effective_styles, style_shares
 
 __all__ = [
     "ComparisonRow",
@@ -41,10 +41,10 @@ __getattr__, __dir__ = lazy_names(
         "SetScores": "dph.runs.evaluate.scores",
         "bootstrap_mean": "dph.runs.evaluate.intervals",
         "compare": "dph.runs.evaluate.evaluated_runs",
-        "effective_styles": "dph.runs.evaluate.styles",
+        "effective_styles": "dph.runs.evaluate.retention",
         "paired_difference": "dph.runs.evaluate.intervals",
         "read_samples": "dph.runs.evaluate.samples_file",
         "read_scores": "dph.runs.evaluate.samples_file",
-        "style_shares": "dph.runs.evaluate.styles",
+        "style_shares": "dph.runs.evaluate.retention",
     },
 )

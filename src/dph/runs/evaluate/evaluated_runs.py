@@ -7,13 +7,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from dph.errors import DataError
-from dph.runs.evaluate.changed_problems import ChangedProblem, changed_problems
+from dph.runs.evaluate.comparison import ChangedProblem, changed_problems
 from dph.runs.evaluate.comparison import ComparisonRow
 from dph.runs.evaluate.comparison import compare as compare_scores
 from dph.runs.evaluate.retention import Retention, retention
 from dph.runs.evaluate.samples_file import comparable_scores, read_samples
 from dph.runs.evaluate.scores import SetScores
-from dph.runs.evaluate.styles import effective_styles
+from dph.runs.evaluate.retention import effective_styles
 
 Scores = Mapping[str, Mapping[str, SetScores]]
 USUAL_KS = (8, 16, 32)

@@ -5,21 +5,47 @@ with the greedy answer first, as sample_index -1. The order is part of the forma
 samples give the same file.
 """
 
+from pathlib import Path
+import pyarrow as pa
+import pyarrow.parquet as pq
+from dph.errors import DataError
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from jaxtyping import Int
-
 from dph._base.files import atomic_path
 from dph.errors import DataError
 from dph.records import GradedCompletion, Outcome
 from dph.runs.evaluate.scores import SetScores
-from dph.runs.evaluate.styles import style_shares
+from dph.runs.evaluate.retention import style_shares
+
+
+# ``tokens.parquet``, read back. Apart from what writes it, so that reading loads no torch.
+
+TOKENS_FILE = "tokens.parquet"
+SCHEMA = 1
+VERSION = b"dph.schema"
+
+
+def read_token_details(path: Path) -> pa.Table:
+    """The rows of a ``tokens.parquet``.
+
+    Raises:
+        DataError: it is missing, damaged or of a later version.
+    """
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(f"cannot read {path}: {error}") from error
+    version = (table.schema.metadata or {}).get(VERSION, b"none").decode()
+    if version != str(SCHEMA):
+        raise DataError(f"{path} has schema {version}, this version of dph reads {SCHEMA}")
+    return table
+
 
 logger = logging.getLogger(__name__)
 

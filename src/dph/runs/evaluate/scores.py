@@ -11,7 +11,7 @@ from dph.errors import DataError
 from dph.runs.evaluate.intervals import RESAMPLES, bootstrap_mean
 from dph.runs.evaluate.pass_at_k import pass_at_k_curve
 from dph.runs.evaluate.retention import RETENTION_K, Retention, retention
-from dph.runs.evaluate.styles import effective_styles
+from dph.runs.evaluate.retention import effective_styles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -2,8 +2,8 @@
 
 from dph.runs.memory.at_hand import Device, device_at_hand, device_of
 from dph.runs.memory.estimate import MemoryEstimate, estimate
-from dph.runs.memory.load import Load, load_of
-from dph.runs.memory.shape import ModelShape, read_shape
+from dph.runs.memory.estimate import Load, load_of
+from dph.runs.memory.estimate import ModelShape, read_shape
 
 __all__ = [
     "Device",

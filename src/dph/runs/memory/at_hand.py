@@ -7,7 +7,7 @@ from math import inf
 from pathlib import Path
 
 from dph.errors import SettingsError
-from dph.recipe.choices import Device as Wanted
+from dph.recipe.section import Device as Wanted
 
 _TOTAL = "/proc/meminfo"
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")

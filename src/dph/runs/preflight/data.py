@@ -1,17 +1,44 @@
 """The files of problems: that they can be read, and hold enough."""
 
+from dataclasses import dataclass, field
+from dph.runs.memory import Device, MemoryEstimate
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
 from dph.errors import DataError
 from dph.model.hub import problems_file
 from dph.recipe import Recipe
 from dph.recipe.hub_names import hub_file
 from dph.records import Problem
-from dph.runs.preflight.findings import Findings
 from dph.tasks.problems import load_problems, malformed_rows
+from collections.abc import Sequence
+from dataclasses import replace
+from dph.errors import DphError
+from dph.recipe import Recipe
+from dph.runs.shots import recipe_shots, require_no_shown_test
+from collections.abc import Sequence
+from pathlib import Path
+from dph.recipe import Recipe
+
+
+# What a look at a recipe's things found.
+
+@dataclass(slots=True, kw_only=True)
+class Findings:
+    """Lines for people, collected by the checks."""
+
+    errors: list[str] = field(default_factory=list)
+    """What would end the run."""
+    notes: list[str] = field(default_factory=list)
+    """What the recipe names and is not there yet, and what is worth knowing."""
+    unchecked: list[str] = field(default_factory=list)
+    """What could not be looked at: because something is not there, or needs torch."""
+    memory: MemoryEstimate | None = None
+    """What training and sampling will take; None where it could not be told."""
+    device: Device | None = None
+    """Where they would run."""
+
 
 _ROWS_TOLD = 5
 """Malformed rows of one file that are told, each in a line."""
@@ -118,3 +145,59 @@ def _files(recipe: Recipe) -> Iterator[_File]:
             verifier=chosen.verifier or data.verifier,
             max_tokens=recipe.evaluate.max_tokens or longest,
         )
+
+
+# The examples of a recipe: that they can be had, and what they add to prompts.
+
+def check_shots(
+    recipe: Recipe, named: Sequence[NamedProblems], findings: Findings
+) -> list[NamedProblems]:
+    """The problems as the model is asked them; what is wrong with the examples is found."""
+    train = next((part.problems for part in named if part.key == "data.train"), None)
+    if recipe.data.shots is None or train is None:
+        return list(named)
+    sets = [(part.key, part.problems) for part in named if part.key.startswith("data.sets.")]
+    try:
+        shots, left = recipe_shots(recipe, train)
+        require_no_shown_test(shots, sets)
+    except DphError as error:
+        findings.errors.append(str(error))
+        return list(named)
+    assert shots is not None
+    chat = recipe.data.chat is True
+    kept = {part.key: part.problems for part in named} | {"data.train": left}
+    return [
+        replace(part, problems=[shots.before(each, chat=chat) for each in kept[part.key]])
+        for part in named
+    ]
+
+
+# The SQLite files that problems name: that they are there, and are databases.
+
+_HEADER = b"SQLite format 3\x00"
+
+
+def check_databases(recipe: Recipe, named: Sequence[NamedProblems], findings: Findings) -> None:
+    """Look at every database of the problems that the sql verifier grades."""
+    start = recipe.data.databases or Path()
+    if not start.is_dir():
+        return  # told with the setting itself
+    for part in named:
+        if part.verifier != "sql":
+            continue
+        names = (problem.answer.get("database") for problem in part.problems)
+        files = dict.fromkeys(start / name for name in names if isinstance(name, str) and name)
+        bad = [file for file in files if not _is_database(file)]
+        if bad:
+            findings.errors.append(
+                f"{part.key}: {len(bad)} of {len(files)} databases are not there or are no SQLite "
+                f"files, the first is {bad[0]}"
+            )
+
+
+def _is_database(file: Path) -> bool:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(len(_HEADER)) == _HEADER
+    except OSError:
+        return False

@@ -1,15 +1,138 @@
 """The objective: the stores that its anchors name, and the files of terms of one's own."""
 
+from collections.abc import Sequence
+from dph._base.import_path import is_import_path, require_one_module
+from dph.errors import DphError
+from dph.recipe import Recipe, StoreSettings
+from dph.recipe.stores import PromptFileSettings
+from dph.recipe.store_use import require_files
+from dph.records import Problem
+from dph.runs.preflight.data import NamedProblems
+from dph.runs.preflight.data import Findings
+from dph.runs.presample.stores.manifest import read_store_manifest
+from dph.runs.presample.stores.prompts import Known, file_prompts, store_prompts
+from dph.tasks.agreement.verified import GOLDS
 import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
-
 from dph._base.import_path import is_import_path, require_one_module
 from dph.errors import DphError
 from dph.recipe import Recipe
 from dph.recipe.objective import TermSettings
-from dph.runs.preflight.findings import Findings
+from dph.runs.preflight.data import Findings
 from dph.runs.presample.manifest import read_manifest
+
+
+# The named stores and the unlabelled prompts: their files, who compares, and what is there.
+
+def check_stores(
+    recipe: Recipe, named: Sequence[NamedProblems], findings: Findings
+) -> list[NamedProblems]:
+    """The prompts of every store that training reads, as far as they can be made without torch."""
+    known = _known(recipe, named)
+    found = []
+    after = recipe.consolidation.store if recipe.consolidation.active else None
+    followed = {after: recipe.stores[after]} if after is not None else {}
+    for name, store in {**recipe.used_stores, **followed}.items():
+        try:
+            require_files({name: store}, recipe.self_consistency.model_copy(update=_OFF))
+        except DphError as error:
+            findings.errors.append(str(error))
+            continue
+        _check_place(f"stores.{name}.place", store, findings)
+        compares = store.compares or recipe.self_consistency.store == name
+        _check_agreement(recipe, f"stores.{name}", store, compares, findings)
+        found += _prompts(recipe, f"stores.{name}", store, known, findings)
+    return found + _check_unlabelled(recipe, known, findings)
+
+
+_OFF = {"problems_per_step": 0}
+
+
+def _known(recipe: Recipe, named: Sequence[NamedProblems]) -> Known:
+    by_key = {part.key: part.problems for part in named}
+    sets = {name: by_key.get(f"data.sets.{name}", ()) for name in recipe.data.sets}
+    train = by_key.get("data.train", ())
+    return Known(train=train, sets=sets, modules=recipe.data.modules)
+
+
+def _prompts(
+    recipe: Recipe, key: str, store: StoreSettings, known: Known, findings: Findings
+) -> list[NamedProblems]:
+    if store.file is not None and not store.file.exists():
+        findings.notes.append(f"{key}.file is not there: {store.file}")
+        return []
+    if is_import_path(store.prompts):
+        findings.unchecked.append(f"{key}: the prompts that {store.prompts!r} makes")
+        _check_module(recipe, f"{key}.prompts", store.prompts, findings)
+        return []
+    if store.prompts == "beginning" or not known.train:
+        return []
+    try:
+        seed = recipe.presampling_seed if store.seed is None else store.seed
+        return [_named(recipe, key, store_prompts(key, store, known, seed=seed))]
+    except DphError as error:
+        findings.errors.append(str(error))
+        return []
+
+
+def _check_unlabelled(recipe: Recipe, known: Known, findings: Findings) -> list[NamedProblems]:
+    settings = recipe.self_consistency
+    if not settings.active or settings.reward != "majority":
+        return []
+    try:
+        require_files({}, settings)
+        _check_agreement(recipe, "self_consistency", settings, True, findings)
+        if settings.file is not None and not settings.file.exists():
+            findings.notes.append(f"self_consistency.file is not there: {settings.file}")
+            return []
+        problems = file_prompts("self_consistency", settings, known)
+    except DphError as error:
+        findings.errors.append(str(error))
+        return []
+    if len(problems) < settings.problems_per_step:
+        findings.errors.append(
+            f"self_consistency.problems_per_step = {settings.problems_per_step}, but there are "
+            f"only {len(problems)} unlabelled prompts"
+        )
+    return [_named(recipe, "self_consistency.file", problems)]
+
+
+def _named(recipe: Recipe, key: str, problems: Sequence[Problem]) -> NamedProblems:
+    return NamedProblems(
+        key=key,
+        problems=problems,
+        verifier=recipe.data.verifier,
+        max_tokens=recipe.sampling.max_tokens,
+    )
+
+
+def _check_place(key: str, store: StoreSettings, findings: Findings) -> None:
+    manifest = store.place / "manifest.json" if store.place else None
+    if manifest is not None and manifest.exists():
+        try:
+            read_store_manifest(manifest)
+        except DphError as error:
+            findings.errors.append(f"{key}: {error}")
+
+
+def _check_agreement(
+    recipe: Recipe, key: str, settings: PromptFileSettings, compares: bool, findings: Findings
+) -> None:
+    if settings.agreement is not None:
+        _check_module(recipe, f"{key}.agreement", settings.agreement, findings)
+    elif compares and recipe.data.verifier not in GOLDS:
+        findings.errors.append(
+            f"{key}: the verifier {recipe.data.verifier!r} cannot compare two answers: name a "
+            f"function that can in {key}.agreement ('module:callable')"
+        )
+
+
+def _check_module(recipe: Recipe, key: str, path: str, findings: Findings) -> None:
+    try:
+        require_one_module(path, recipe.data.modules)
+    except DphError as error:
+        findings.errors.append(f"{key}: {error}")
 
 
 def check_objective(recipe: Recipe, findings: Findings) -> None:

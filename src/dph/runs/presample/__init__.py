@@ -11,7 +11,7 @@ from dph._base.lazy import lazy_names
 if TYPE_CHECKING:
     from dph.runs.presample.manifest import Counts, Manifest, Rule, Source, read_manifest
     from dph.runs.presample.pool import Pool, load_pool, require_fit
-    from dph.runs.presample.same_policy import require_same_policy
+    from dph.runs.presample.pool import require_same_policy
     from dph.runs.presample.tables import RehearsalSample
 
 __all__ = [
@@ -39,6 +39,6 @@ __getattr__, __dir__ = lazy_names(
         "load_pool": "dph.runs.presample.pool",
         "read_manifest": "dph.runs.presample.manifest",
         "require_fit": "dph.runs.presample.pool",
-        "require_same_policy": "dph.runs.presample.same_policy",
+        "require_same_policy": "dph.runs.presample.pool",
     },
 )

@@ -1,15 +1,72 @@
 """What a pool was made from and with: the part of it that is compared before it is used."""
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+from pydantic import BaseModel, ValidationError
+from dph._base.files import sha256
+from dph.errors import PoolError
+from collections.abc import Mapping
+from typing import Any
 import json
 from pathlib import Path
 from typing import Any, Literal
-
 from pydantic import BaseModel, ConfigDict, field_validator
-
 from dph._base.files import read_json
 from dph.errors import DataError, PoolError
-from dph.recipe.choices import WrongFinal
-from dph.runs.presample.wholeness import validated
+from dph.recipe.section import WrongFinal
+
+
+# Whether what was written is still there: files against their SHA-256, a manifest by its form.
+
+Record = TypeVar("Record", bound=BaseModel)
+
+
+def require_files_whole(path: Path, files: Mapping[str, str], *, what: str) -> None:
+    """Compare the files of a pool or a store with their hashes.
+
+    Raises:
+        PoolError: a file is missing or is not the one that was written.
+    """
+    for name, expected in files.items():
+        file = path / name
+        if file.is_file() and sha256(file) == expected:
+            continue
+        how = "is not the file that was written (SHA-256 differs)" * file.is_file()
+        raise PoolError(
+            f"the {what} {path} is damaged: {name} {how or 'is missing'}; remove the {what} and "
+            "pre-sample again"
+        )
+
+
+def validated(kind: type[Record], content: Any, path: Path) -> Record:
+    """The manifest that ``path`` holds.
+
+    Raises:
+        PoolError: it lacks something, or says what cannot be; the first such key is named.
+    """
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise PoolError(f"{path} is damaged: {key}: {first['msg']}") from error
+
+
+# What a stored artefact was made with otherwise than a run would make it.
+
+def first_difference(have: Mapping[str, Any], want: Mapping[str, Any]) -> str:
+    """What the first key with different values was and is; '' if there is none.
+
+    >>> first_difference({"seed": 0, "top_p": 1.0}, {"seed": 0, "top_p": 0.9})
+    'top p was 1.0, this run has 0.9'
+    """
+    for key in {**want, **have}:
+        if have.get(key) != want.get(key):
+            name = key.replace("_", " ")
+            return f"{name} was {have.get(key)!r}, this run has {want.get(key)!r}"
+    return ""
+
 
 FORMAT = 2
 """What is written. Format 1, which is still read, knew neither ungradable problems nor the

@@ -11,18 +11,23 @@
 What the columns hold stands in docs/artefacts.md.
 """
 
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from dph._base.files import make_directory
+from dph.errors import DataError
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
 import pyarrow as pa
 import pyarrow.parquet as pq
-
 from dph._base.files import atomic_path, make_directory, sha256, write_json
 from dph.errors import PoolError
 from dph.records import Problem
-from dph.runs.presample.differences import first_difference
+from dph.runs.presample.manifest import first_difference
 from dph.runs.presample.grades import Ungradable
 from dph.runs.presample.manifest import FORMAT, Counts, Manifest, Rule, Source, read_manifest
 from dph.runs.presample.tables import (
@@ -37,21 +42,56 @@ from dph.runs.presample.tables import (
     ungradable_table,
     write_samples,
 )
-from dph.runs.presample.wholeness import require_files_whole
-from dph.tasks.problem_columns import problem_of_columns
+from dph.runs.presample.manifest import require_files_whole
+from dph.tasks.problems import problem_of_columns
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from dph.runs.presample.manifest import Manifest, policy_fields
 
-__all__ = [
-    "SAMPLES",
-    "Pool",
-    "RehearsalSample",
-    "load_pool",
-    "require_fit",
-    "require_free",
-    "require_rule",
-    "require_source",
-    "require_whole",
-    "write_pool",
-]
+__all__ = ["Pool", "RehearsalSample", "SAMPLES", "load_pool", "require_fit", "require_free", "require_rule", "require_source", "require_whole", "write_pool"]
+
+
+# One process at a time makes a pool, whatever happens to the pools beside it.
+
+@contextlib.contextmanager
+def only_pool_writer(path: Path, *, what: str = "pool (presample.pool)") -> Iterator[None]:
+    """Hold the pool ``path`` for this process; whoever comes second is refused.
+
+    The lock is on a file beside the pool, ``.<name>.lock``: the pool itself appears by a rename,
+    so there is nothing in it to hold on to. The operating system drops the lock when the process
+    ends, however that happens. The file goes at the end; one that a killed process left is in
+    nobody's way.
+
+    ``what`` is made there, and the setting that says where.
+
+    Raises:
+        DataError: another process holds the pool, or its parent directory cannot be written.
+    """
+    lock = make_directory(path.parent) / f".{path.name}.lock"
+    with contextlib.ExitStack() as held:
+        while not _lock(lock, path, what, held):
+            pass  # its last holder removed the file after it was opened here: take the new one
+        held.callback(lock.unlink, missing_ok=True)
+        yield
+
+
+def _lock(lock: Path, path: Path, what: str, held: contextlib.ExitStack) -> bool:
+    """Lock the file, which is closed with ``held``; false if it is not the one at ``lock`` now."""
+    kind, _, setting = what.partition(" ")
+    file = held.enter_context(lock.open("a", encoding="utf-8"))
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise DataError(
+            f"another dph process is making the {kind} {path}; wait for it, or choose another "
+            f"place {setting}"
+        ) from error
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), lock.stat())
+    except FileNotFoundError:
+        return False
+
 
 logger = logging.getLogger(__name__)
 
@@ -203,3 +243,34 @@ def require_source(pool_path: Path, found: Manifest, expected: Source) -> None:
             f"the pool {pool_path} does not fit this run: {difference}; pre-sample again into "
             "another directory or use the recipe that the pool was made with"
         )
+
+
+# Whether stored log-probs are those of a policy: what a store of another run has to share.
+
+def require_same_policy(
+    path: Path,
+    manifest: Manifest,
+    *,
+    tokenizer_fingerprint: str,
+    temperature: float,
+    dtype: str,
+    model_fingerprint: str | None = None,
+    also: Mapping[str, object] = MappingProxyType({}),
+) -> None:
+    """Refuse a pool whose log-probs another policy, temperature or precision gave.
+
+    Its problems, their grading and its rule are its own affair. ``model_fingerprint`` is None where
+    the weights have moved on, or have other names than the model that was sampled. ``also`` are
+    further fields of the source that have to be the same.
+
+    Raises:
+        PoolError: names what differs, both values, and what to do.
+    """
+    wanted = policy_fields(
+        tokenizer_fingerprint=tokenizer_fingerprint,
+        temperature=temperature,
+        dtype=dtype,
+        model_fingerprint=model_fingerprint,
+    )
+    source = manifest.source.model_copy(update={**wanted, **also})
+    require_fit(path, manifest, source, manifest.rule)

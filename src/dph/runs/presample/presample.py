@@ -12,7 +12,7 @@ from typing import Protocol
 from transformers import PreTrainedModel
 
 from dph._base.files.parts import TableParts
-from dph.model.forward.scoring import score_completions
+from dph.model.forward.logprobs import score_completions
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.graded import Rollout
 from dph.model.sampler.graded_table import graded_table

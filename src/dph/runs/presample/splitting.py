@@ -4,23 +4,102 @@ The split depends on the samples and the rule alone, so a finished pool can be s
 rule without drawing anything: the final sample of every problem is among its samples.
 """
 
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from dph.recipe.section import WrongFinal
+import pyarrow as pa
+import pyarrow.compute as pc
+from dph.records import Outcome
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
-
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-
 from dph.model.sampler.graded_table import graded_rows
 from dph.records import GradedCompletion, Outcome, Problem
-from dph.runs.presample.earlier_format import with_cut_off
 from dph.runs.presample.grades import Ungradable, read_grades
 from dph.runs.presample.manifest import Counts, Manifest, Rule, Source
-from dph.runs.presample.partition import histogram, partition
 from dph.runs.presample.pool import SAMPLES, RehearsalSample, require_whole, write_pool
+
+
+# Splitting the problems by what the initial policy already masters.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """Problem ids by side; every problem is on exactly one."""
+
+    exploration: tuple[str, ...]
+    rehearsal: tuple[str, ...]
+    discarded: tuple[str, ...]
+    ungradable: tuple[str, ...] = ()
+
+
+def partition(
+    correct: Mapping[str, int],
+    final_correct: Mapping[str, bool],
+    *,
+    threshold: int,
+    wrong_final: WrongFinal,
+    ungradable: Collection[str] = (),
+) -> Partition:
+    """Split problems into those to explore, to rehearse, to discard, and those without a verdict.
+
+    A problem solved at least ``threshold`` times is near-perfect and is rehearsed if its final,
+    extra sample is correct too. If that one is wrong there is nothing to rehearse: the problem is
+    discarded, or explored with the rest (``wrong_final``). An ``ungradable`` problem is on the
+    side of that name however often it was solved. Order is that of ``correct``.
+
+    **Source**: arXiv:2509.07430, section 4 (pre-sampling stage).
+
+    >>> partition({"a": 8, "b": 3, "c": 7, "d": 0}, {"a": True, "b": True, "c": False, "d": False},
+    ...           threshold=7, wrong_final="discard", ungradable={"d"})
+    Partition(exploration=('b',), rehearsal=('a',), discarded=('c',), ungradable=('d',))
+    """
+    sides: dict[str, list[str]] = {"explore": [], "rehearse": [], "discard": [], "ungradable": []}
+    for problem_id, count in correct.items():
+        if problem_id in ungradable:
+            side = "ungradable"
+        elif count < threshold:
+            side = "explore"
+        elif final_correct[problem_id]:
+            side = "rehearse"
+        else:
+            side = wrong_final
+        sides[side].append(problem_id)
+    return Partition(
+        exploration=tuple(sides["explore"]),
+        rehearsal=tuple(sides["rehearse"]),
+        discarded=tuple(sides["discard"]),
+        ungradable=tuple(sides["ungradable"]),
+    )
+
+
+def histogram(correct: Sequence[int], samples: int) -> tuple[int, ...]:
+    """How many problems were solved 0, 1, ... ``samples`` times.
+
+    >>> histogram([0, 2, 2], samples=2)
+    (1, 0, 2)
+    """
+    counts = [0] * (samples + 1)
+    for count in correct:
+        counts[count] += 1
+    return tuple(counts)
+
+
+# What format 1 of the pool said otherwise.
+
+def with_cut_off(samples: pa.Table) -> pa.Table:
+    """The samples with CUT_OFF where format 1 said OVER_LIMIT of an answer without an end."""
+    outcome = samples["outcome"]
+    cut_off = pc.and_(pc.invert(samples["finished"]), pc.equal(outcome, Outcome.OVER_LIMIT.value))
+    place = samples.schema.get_field_index("outcome")
+    return samples.set_column(
+        place, samples.schema.field(place), pc.if_else(cut_off, Outcome.CUT_OFF.value, outcome)
+    )
+
 
 logger = logging.getLogger(__name__)
 

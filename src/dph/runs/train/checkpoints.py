@@ -25,7 +25,7 @@ from dph._base.files import atomic_path, make_directory, read_json, write_json
 from dph.errors import CheckpointError, DataError, TrainingError
 from dph.model.adapter import save_policy
 from dph.runs.train.checkpoint_places import checkpoints_in_order, step_of
-from dph.runs.train.optimizer_state import save_optimizer
+from dph.runs.train.optimizer import save_optimizer
 from dph.runs.train.order import Position
 
 

@@ -38,9 +38,9 @@ from dph.runs.evaluate.progress_file import (
     rows_up_to,
     write_progress_file,
 )
-from dph.runs.evaluate.progress_summary import best_score, step_metrics_of, step_summary
+from dph.runs.evaluate.progress_file import best_score, step_metrics_of, step_summary
 from dph.runs.train.drift import drift
-from dph.runs.train.initial_answers import (
+from dph.runs.train.drift import (
     INITIAL_FILE,
     Answers,
     read_initial_answers,

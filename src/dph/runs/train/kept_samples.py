@@ -18,7 +18,7 @@ from dph._base.randomness import generator
 from dph.model.sampler.graded_table import GRADED
 from dph.records import Problem
 from dph.runs.train.collect import Group
-from dph.tasks.problem_columns import problem_columns
+from dph.tasks.problems import problem_columns
 
 logger = logging.getLogger(__name__)
 

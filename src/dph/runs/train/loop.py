@@ -24,12 +24,12 @@ from dph.recipe import Recipe
 from dph.records import Problem
 from dph.runs.presample.base_counts import BaseCounts
 from dph.runs.train.actors import Actors, Trained
-from dph.runs.train.adapted_weights import first_weights, next_weights
+from dph.runs.train.updating import first_weights, next_weights
 from dph.runs.train.checkpoints import Progress
-from dph.runs.train.checks import require_reference
+from dph.runs.train.preparation import require_reference
 from dph.runs.train.collect import Collected, Group, collect
 from dph.runs.train.evaluations import Measured
-from dph.runs.train.failure import save_failed_batch
+from dph.runs.train.updating import save_failed_batch
 from dph.runs.train.interruption import asked_to_stop
 from dph.runs.train.metrics import Metrics, step_metrics
 from dph.runs.train.optimizer import make_optimizer, make_schedule
@@ -46,7 +46,7 @@ from dph.runs.train.recent_answers import RecentAnswers
 from dph.runs.train.rows import Minibatch, StoredRow, split_minibatches
 from dph.runs.train.run_checkpoints import RunCheckpoints
 from dph.runs.train.tracking import MetricsLog, Trackers, open_trackers
-from dph.runs.train.uniform_outcomes import uniform_outcomes
+from dph.runs.train.collect import uniform_outcomes
 from dph.runs.train.updating import NonFiniteLossError, UpdateReport, update
 
 __all__ = ["Actors", "Trained", "train"]

@@ -6,9 +6,9 @@ from math import nan
 from statistics import fmean
 
 from dph.records import GradedCompletion, Outcome
-from dph.runs.evaluate.styles import effective_styles, style_shares
+from dph.runs.evaluate.retention import effective_styles, style_shares
 from dph.runs.train.collect import Collected, Group
-from dph.runs.train.logprob_gap import LogprobGap
+from dph.runs.train.policy_rows import LogprobGap
 from dph.runs.train.updating import UpdateReport
 
 Metrics = Mapping[str, float | int | None]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from dph._base.randomness import generator
-from dph.model.sampler.beginnings import LEAST_SHARED, common_length, families
+from dph.model.sampler.base import LEAST_SHARED, common_length, families
 from dph.recipe.objective import AnchorSettings
 from dph.records import Problem
 from dph.runs.train.rows import StoredRow

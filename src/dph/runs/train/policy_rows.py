@@ -1,25 +1,124 @@
 """From graded groups to the rows of a step: rewards, advantages, old and reference log-probs."""
 
 from collections.abc import Sequence
+import torch
+from dph.errors import PoolError
+from dph.loss.objectives import AnyAdvantage, GroupSamples, reads_of
+from dph.recipe.terms import BASE_CORRECT, LOGPROBS, REF_LOGPROBS
+from dph.runs.presample.base_counts import BaseCounts
+from dph.runs.train.collect import Group
+from dph.runs.train.rows import PolicyRow
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from transformers import PreTrainedModel
-
 from dph.loss.objectives import Objective, graded_advantages, overlong_penalty, reads_of
-from dph.model.forward.scoring import score_completions
+from dph.model.forward.logprobs import score_completions
 from dph.recipe import ObjectiveSettings
-from dph.recipe.term import REF_LOGPROBS
+from dph.recipe.terms import REF_LOGPROBS
 from dph.runs.presample.base_counts import BaseCounts
 from dph.runs.train.collect import Group
-from dph.runs.train.group_samples import group_samples
-from dph.runs.train.logprob_gap import LogprobGap, logprob_gap
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.rows import PolicyRow
 from dph.runs.train.updating import moves_the_loss
+
+
+# What an advantage may read of a step's samples beside their rewards.
+
+def group_samples(
+    groups: Sequence[Group],
+    rows: Sequence[PolicyRow],
+    advantage: AnyAdvantage,
+    base: BaseCounts | None,
+) -> GroupSamples | None:
+    """What ``advantage`` reads, and None where it reads nothing.
+
+    Args:
+        groups: of the step, all of one size.
+        rows: their samples, group by group. Their old log-probs are the sampler's, whichever the
+            ratio of the loss starts from, unless all rows were scored before (``policy_rows``).
+        advantage: the term.
+        base: what the initial policy did in pre-sampling.
+
+    Raises:
+        PoolError: it reads the initial policy's right answers, and they are not known.
+    """
+    reads = reads_of(advantage)
+    if not reads:
+        return None
+    logprobs = lengths = initial = correct = None
+    if LOGPROBS in reads:
+        logprobs = torch.tensor([sum(row.old_logprobs) for row in rows]).view(len(groups), -1)
+        lengths = torch.tensor([max(1, len(row.completion_ids)) for row in rows])
+        lengths = lengths.view_as(logprobs)
+    scored = [row.ref_logprobs for row in rows if row.ref_logprobs is not None]
+    if REF_LOGPROBS in reads and len(scored) == len(rows):
+        initial = torch.tensor([sum(values) for values in scored]).view(len(groups), -1)
+    if BASE_CORRECT in reads:
+        if base is None:
+            raise PoolError(
+                f"{advantage!r} reads how many answers of the initial policy were right, which "
+                "only a pool says: run `dph presample` first"
+            )
+        ids = [group.completions[0].completion.problem_id for group in groups]
+        correct = torch.tensor([base.of(problem_id) for problem_id in ids])
+    return GroupSamples(
+        logprobs=logprobs,
+        lengths=lengths,
+        ref_logprobs=initial,
+        base_correct=correct,
+        base_samples=base.samples if base and correct is not None else None,
+    )
+
+
+# How far the sampler's log-probs are from those of the training forward.
+
+_LOG = logging.getLogger(__name__)
+
+TOLERANCE = {"float32": 1e-3, "bfloat16": 5e-2}
+"""Largest mean difference, in nats a token, that is rounding, with room."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogprobGap:
+    """Differences over tokens, in nats."""
+
+    mean: float
+    largest: float
+
+
+def logprob_gap(
+    sampler: Sequence[Sequence[float]], trainer: Sequence[Sequence[float]], *, dtype: str
+) -> LogprobGap | None:
+    """Mean and largest |log pi_sampler - log pi_trainer|; None without any token.
+
+    A mean above what rounding in ``dtype`` explains is logged as a warning: then the importance
+    ratios are wrong by as much.
+    """
+    gaps = [
+        abs(a - b)
+        for row, other in zip(sampler, trainer, strict=True)
+        for a, b in zip(row, other, strict=True)
+    ]
+    if not gaps:
+        return None
+    gap = LogprobGap(mean=fmean(gaps), largest=max(gaps))
+    if not gap.mean <= TOLERANCE[dtype]:
+        _LOG.warning(
+            "log-probs of sampler and trainer differ by %.2g nats a token (at most %g is "
+            "rounding): do both have the same weights, temperature and precision?",
+            gap.mean,
+            TOLERANCE[dtype],
+        )
+    return gap
+
 
 CHECKED = 16
 """Rows whose sampler log-probs are compared with the trainer's at the start of a run."""

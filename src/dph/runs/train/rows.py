@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dph.runs.presample.distributions import DistributionSample
+from dph.runs.presample.tables import DistributionSample
 from dph.runs.presample.pool import RehearsalSample
 
 StoredRow = RehearsalSample | DistributionSample

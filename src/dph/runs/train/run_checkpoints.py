@@ -19,7 +19,7 @@ from dph.runs.train.checkpoints import (
     remove_old,
     save_checkpoint,
 )
-from dph.runs.train.optimizer_state import load_optimizer
+from dph.runs.train.optimizer import load_optimizer
 
 
 class RunCheckpoints:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from dph._base.randomness import generator
 from dph.records import GradedCompletion, Problem
 from dph.runs.evaluate.samples_file import GREEDY_INDEX, samples_table
-from dph.tasks.prompt_text import prompt_text
+from dph.tasks.problems import prompt_text
 
 COLUMNS = (
     "step",

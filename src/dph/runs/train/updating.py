@@ -1,20 +1,106 @@
 """One optimizer step: the mixed loss over a mini-batch, accumulated over micro-batches."""
 
+from collections.abc import Mapping, Sequence
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+from dph._base.randomness import derived_seed
+from dph.loss.objectives import POLICY, LossBatch, Objective, policy_tokens
+from dph.model.forward.logprobs import score_completions
+from dph.runs.train.loss_batch import TrainingForward, padded
+from dph.runs.train.rows import PolicyRow, WeightedRow
+from collections.abc import Mapping
+from dph.loss.objectives import Objective
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
-
 import torch
 from torch import Tensor
-
 from dph.loss.divergences import DistributionDivergence
 from dph.loss.objectives import POLICY, MixedLoss, Objective, mixed_loss, row_weights
 from dph.model.forward.sharing import plan_microbatches
-from dph.runs.train.choices import chosen_tokens
 from dph.runs.train.loss_batch import TrainingForward, scored_batch
 from dph.runs.train.rows import Minibatch, PolicyRow, StoredRow, WeightedRow
+import math
+from pathlib import Path
+from typing import Any
+from dph._base.files import write_json
+from dph.runs.presample.tables import DistributionSample
+from dph.runs.train.rows import PolicyRow, WeightedRow
+
+
+# Tokens that terms choose among all of a mini-batch, before it is cut into micro-batches.
+
+def chosen_tokens(
+    weighted: Sequence[WeightedRow], forward: TrainingForward, objective: Objective, *, seed: int
+) -> Mapping[str, Bool[Tensor, "rows tokens"]]:
+    """For each term that chooses, which tokens of which rows of the mini-batch.
+
+    Computed as: one forward over the new samples without gradient, where a term chooses at all.
+    """
+    rows = [w.row for w in weighted if isinstance(w.row, PolicyRow)]
+    if not objective.choosing or not rows:
+        return {}
+    logprobs = score_completions(
+        forward.model,
+        [row.prompt_ids for row in rows],
+        [row.completion_ids for row in rows],
+        temperature=forward.temperature,
+        pad_id=forward.pad_id,
+        token_budget=forward.token_budget,
+        dtype=forward.dtype,
+        sharing=forward.sharing,
+    )
+    batch = _whole(rows, logprobs)
+    width = max(len(w.row.completion_ids) for w in weighted)
+    places = [i for i, w in enumerate(weighted) if w.source == POLICY]
+    chosen = {}
+    for name, term in objective.choosing.items():
+        where = torch.zeros(len(weighted), width, dtype=torch.bool)
+        where[places, : batch.mask.shape[1]] = term.choose(
+            policy_tokens(batch), derived_seed(seed, name)
+        )
+        chosen[name] = where.to(forward.model.device)
+    return chosen
+
+
+def _whole(rows: Sequence[PolicyRow], logprobs: Sequence[Sequence[float]]) -> LossBatch:
+    lengths = torch.tensor([len(row.completion_ids) for row in rows])
+    mask = torch.arange(int(lengths.max())) < lengths[:, None]
+    like = torch.empty(mask.shape)
+    return LossBatch(
+        logprobs=padded(logprobs, like=like),
+        old_logprobs=padded([row.old_logprobs for row in rows], like=like),
+        ref_logprobs=padded([row.ref_logprobs or () for row in rows], like=like),
+        mask=mask,
+        advantages=torch.tensor([row.advantage for row in rows]),
+        source=torch.full((len(rows),), POLICY),
+        weights=torch.zeros(len(rows)),
+    )
+
+
+# Weights of anchors that follow a target: what a run starts with, and how they go on.
+
+def first_weights(objective: Objective) -> dict[str, float]:
+    """The weight to start from, of every anchor that adapts its own."""
+    return {
+        name: anchor.weight
+        for name, anchor in objective.anchors.items()
+        if anchor.ascent is not None
+    }
+
+
+def next_weights(
+    objective: Objective, weights: Mapping[str, float], measured: Mapping[str, float]
+) -> dict[str, float]:
+    """The weights after an optimizer step in which the anchors' values were ``measured``."""
+    return {
+        name: anchor.ascent.next(weights[name], measured=measured[name])
+        for name, anchor in objective.anchors.items()
+        if anchor.ascent is not None
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,3 +274,45 @@ def _terms(loss: MixedLoss) -> Iterator[tuple[str, Tensor]]:
     yield from ((f"penalties.{name}", value) for name, value in loss.penalties.items())
     yield from ((f"anchors.{name}", value) for name, value in loss.anchors.items())
     yield from ((f"counting.{name}", value) for name, value in loss.counting.items())
+
+
+# What is kept when a loss is not finite: the rows it came from, to be looked at.
+
+def save_failed_batch(path: Path, error: NonFiniteLossError, *, step: int) -> None:
+    """Write the rows as JSON; numbers that are not finite become strings."""
+    rows = [_plain(weighted) for weighted in error.rows]
+    write_json(path, {"step": step, "error": str(error), "rows": rows})
+
+
+def _plain(weighted: WeightedRow) -> dict[str, Any]:
+    row = weighted.row
+    plain: dict[str, Any] = {
+        "kind": _kind(weighted),
+        "weight": _number(weighted.weight),
+        "prompt_ids": list(row.prompt_ids),
+        "completion_ids": list(row.completion_ids),
+        "ref_logprobs": [_number(x) for x in row.ref_logprobs or ()],
+    }
+    if isinstance(row, PolicyRow):
+        return {
+            **plain,
+            "advantage": _number(row.advantage),
+            "old_logprobs": [_number(x) for x in row.old_logprobs],
+        }
+    if isinstance(row, DistributionSample):
+        plain |= {
+            "token_ids": [list(ids) for ids in row.token_ids],
+            "target_logprobs": [[_number(x) for x in values] for values in row.logprobs],
+            "log_tails": [_number(x) for x in row.log_tails],
+        }
+    return {"problem_id": row.problem_id, **plain}
+
+
+def _kind(weighted: WeightedRow) -> str:
+    if isinstance(weighted.row, PolicyRow):
+        return "policy"
+    return "distribution" if isinstance(weighted.row, DistributionSample) else "rehearsal"
+
+
+def _number(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)

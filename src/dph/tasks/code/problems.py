@@ -1,20 +1,287 @@
 """Programming problems of public data sets: rows in, problems for the verifier ``code`` out."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from dph.errors import DataError
+from dph.records import Problem
+from collections.abc import Mapping
+from typing import Any
+from dph.records import Problem
+import ast
+from collections.abc import Iterator, Mapping
+from typing import Any
+from dph.errors import DataError
+from dph.records import Problem
+import base64
+import binascii
+import json
+import pickletools
+import zlib
+from collections.abc import Mapping
+from typing import Any
+from dph.errors import DataError
+from dph.records import Problem
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
-
 from dph._base.files.rows import read_rows
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem
-from dph.tasks.code.humaneval import humaneval_problem
-from dph.tasks.code.livecodebench import livecodebench_problem
-from dph.tasks.code.mbpp import mbpp_problem
-from dph.tasks.code.row import CodeProblem
 from dph.tasks.verifiers.code.task import parse_task
 from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
+
+
+# What a row of a data set of programs gives.
+
+INSTRUCTION = "Answer with one block of code, ```python ... ```, that holds the whole program."
+"""What is asked of a model beside the problem."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeProblem:
+    """A problem, and the data set's own solution where it has one."""
+
+    problem: Problem
+    solution: str | None = None
+
+
+def text_field(row: Mapping[str, Any], name: str, place: str, *, empty: bool = False) -> str:
+    """A text that a row has to have.
+
+    Raises:
+        DataError: it is missing, no text, or blank (unless ``empty`` allows that).
+    """
+    value = row.get(name)
+    if not isinstance(value, str) or not (empty or value.strip()):
+        raise DataError(f"{place}: {name!r} has to be a text, got {value!r:.80}")
+    return value
+
+
+def texts_field(row: Mapping[str, Any], name: str, place: str) -> list[str]:
+    """A list of texts; one that is missing is empty.
+
+    Raises:
+        DataError: it is something else.
+    """
+    value = row.get(name)
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise DataError(f"{place}: {name!r} has to be a list of texts, got {value!r:.80}")
+    return list(value)
+
+
+# HumanEval (arXiv:2107.03374), and files of its shape.
+#
+# A row has ``task_id``, ``prompt`` (imports, perhaps other functions, a signature and its
+# documentation), ``entry_point``, ``test`` (defines ``check(candidate)``) and
+# ``canonical_solution`` (the body).
+
+def humaneval_problem(row: Mapping[str, Any], place: str) -> CodeProblem:
+    """The problem of a row: its prompt is the task's setup and may stand before an answer.
+
+    Raises:
+        DataError: a field is missing or no text.
+    """
+    beginning = text_field(row, "prompt", place)
+    entry_point = text_field(row, "entry_point", place)
+    answer = {
+        "tests": [f"{text_field(row, 'test', place)}\n\ncheck({entry_point})\n"],
+        "entry_point": entry_point,
+        "setup": beginning,
+        "prefix": beginning,
+    }
+    prompt = f"Complete this function:\n\n```python\n{beginning.rstrip()}\n```\n\n{INSTRUCTION}"
+    solution = row.get("canonical_solution")
+    return CodeProblem(
+        problem=Problem(problem_id=text_field(row, "task_id", place), prompt=prompt, answer=answer),
+        solution=solution if isinstance(solution, str) and solution.strip() else None,
+    )
+
+
+# MBPP (arXiv:2108.07732), both of its files, and files of their shape.
+#
+# A row has ``task_id``, ``text`` (``prompt`` in the sanitized file), ``code``, ``test_list``, and
+# may have ``test_setup_code`` or ``test_imports``. ``challenge_test_list`` counts like the
+# others.
+
+_SHOWN = 3
+"""Tests that the prompt shows, as the paper does; without them the function has no name."""
+
+
+def mbpp_problem(row: Mapping[str, Any], place: str) -> CodeProblem:
+    """The problem of a row; the function is the one that its first test calls.
+
+    Raises:
+        DataError: a field is missing or malformed, or no test calls a function of the solution.
+    """
+    number = row.get("task_id")
+    if not isinstance(number, int | str) or isinstance(number, bool):
+        raise DataError(f"{place}: 'task_id' has to be a number or a text, got {number!r:.80}")
+    tests = texts_field(row, "test_list", place)
+    code = text_field(row, "code", place)
+    before = row.get("test_setup_code") or ""
+    task = text_field(row, "text" if row.get("text") is not None else "prompt", place)
+    answer = {
+        "tests": [
+            *([text_field(row, "test_setup_code", place)] if before else []),
+            *tests,
+            *texts_field(row, "challenge_test_list", place),
+        ],
+        "entry_point": _called(tests, code, place),
+        "setup": "\n".join(texts_field(row, "test_imports", place)),
+    }
+    shown = "\n".join(tests[:_SHOWN])
+    prompt = (
+        f"{task.strip()}\nIt has to pass these tests:\n\n```python\n{shown}\n```\n\n{INSTRUCTION}"
+    )
+    return CodeProblem(
+        problem=Problem(problem_id=f"mbpp-{number}", prompt=prompt, answer=answer), solution=code
+    )
+
+
+def _called(tests: list[str], code: str, place: str) -> str:
+    """The function of ``code`` that the tests call first."""
+    try:
+        defined = {name for node in ast.parse(code).body for name in _names(node)}
+        trees = [ast.parse(test) for test in tests]
+    except SyntaxError as error:
+        raise DataError(f"{place}: its code or its tests are no Python: {error}") from error
+    for tree in trees:
+        calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        for function in calls:
+            if isinstance(function, ast.Name) and function.id in defined:
+                return function.id
+    raise DataError(f"{place}: no test calls what the code defines, {sorted(defined)}")
+
+
+def _names(node: ast.stmt) -> Iterator[str]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield node.name
+    elif isinstance(node, ast.Assign):
+        yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+
+
+# LiveCodeBench (arXiv:2403.07974), and files of its shape.
+#
+# A row has ``question_id``, ``question_content``, ``starter_code``, ``public_test_cases`` and
+# ``private_test_cases``. Cases are JSON, or JSON in a pickle, compressed, in base 64; the pickle
+# is read without being run. A case has ``input``, ``output`` and ``testtype``: ``stdin``, or
+# ``functional``, where the lines of the input are the arguments as JSON, and ``metadata`` names
+# the function.
+
+USUAL_IMPORTS = """\
+import bisect, collections, copy, functools, heapq, itertools
+import math, operator, random, re, string, sys
+from bisect import *
+from collections import *
+from functools import *
+from heapq import *
+from itertools import *
+from math import *
+from typing import *
+from builtins import *
+"""
+"""What stands before every program, as where the problems come from."""
+
+_LARGEST = 1_000_000_000
+_PLAIN_OPCODES = frozenset({"PROTO", "FRAME", "MEMOIZE", "BINPUT", "LONG_BINPUT", "PUT", "STOP"})
+_TEXT_OPCODES = frozenset({"UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8"})
+
+
+def livecodebench_problem(row: Mapping[str, Any], place: str) -> CodeProblem:
+    """The problem of a row, with its public and its private cases.
+
+    Raises:
+        DataError: a field is missing or malformed.
+    """
+    starter = text_field(row, "starter_code", place, empty=True)
+    cases = [
+        each
+        for name in ("public_test_cases", "private_test_cases")
+        for each in _cases(row.get(name), f"{place}, {name}")
+    ]
+    functional = any(case.get("testtype") == "functional" for case in cases)
+    answer: dict[str, Any] = {"prefix": USUAL_IMPORTS}
+    if functional:
+        answer["entry_point"] = _entry_point(row, starter, place)
+        answer["cases"] = [_call(case, place) for case in cases]
+    else:
+        answer["cases"] = [_script(case, place) for case in cases]
+    return CodeProblem(
+        problem=Problem(
+            problem_id=text_field(row, "question_id", place),
+            prompt=_prompt(text_field(row, "question_content", place), starter),
+            answer=answer,
+        )
+    )
+
+
+def _prompt(question: str, starter: str) -> str:
+    if starter.strip():
+        how = f"Begin with this:\n\n```python\n{starter.rstrip()}\n```"
+    else:
+        how = "The program reads standard input and prints its answer."
+    return f"{question.strip()}\n\n{how}\n\n{INSTRUCTION}"
+
+
+def _entry_point(row: Mapping[str, Any], starter: str, place: str) -> str:
+    metadata = row.get("metadata")
+    try:
+        known: Any = json.loads(metadata) if isinstance(metadata, str) else metadata
+        name = known["func_name"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise DataError(f"{place}: 'metadata' names no func_name: {metadata!r:.80}") from error
+    return f"Solution.{name}" if "class Solution" in starter else str(name)
+
+
+def _script(case: Mapping[str, Any], place: str) -> dict[str, str]:
+    return {
+        "stdin": text_field(case, "input", place, empty=True),
+        "stdout": text_field(case, "output", place, empty=True),
+    }
+
+
+def _call(case: Mapping[str, Any], place: str) -> dict[str, Any]:
+    texts = _script(case, place)
+    try:
+        arguments = [json.loads(line) for line in texts["stdin"].splitlines() if line.strip()]
+        return {"args": arguments, "returns": json.loads(texts["stdout"])}
+    except ValueError as error:
+        raise DataError(f"{place}: a case is no JSON: {error}") from error
+
+
+def _cases(value: Any, place: str) -> list[Mapping[str, Any]]:
+    if value is None or value == "":
+        return []
+    if isinstance(value, str):
+        text = value if value.lstrip().startswith("[") else _unpacked(value, place)
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            raise DataError(f"{place}: cases are no JSON: {error}") from error
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise DataError(f"{place}: cases are a list of objects, got {value!r:.80}")
+    return value
+
+
+def _unpacked(value: str, place: str) -> str:
+    """The one text in a pickle, which is read and not run."""
+    try:
+        unpacking = zlib.decompressobj()
+        data = unpacking.decompress(base64.b64decode(value, validate=True), _LARGEST)
+        opcodes = list(pickletools.genops(data))
+    except (binascii.Error, zlib.error, ValueError) as error:
+        raise DataError(f"{place}: cases cannot be unpacked: {error}") from error
+    names = {opcode.name for opcode, _, _ in opcodes}
+    texts = [argument for opcode, argument, _ in opcodes if opcode.name in _TEXT_OPCODES]
+    if len(texts) != 1 or names - _PLAIN_OPCODES - _TEXT_OPCODES or unpacking.unconsumed_tail:
+        raise DataError(f"{place}: cases are not one packed text of at most {_LARGEST} bytes")
+    return str(texts[0])
+
 
 CODE_SETS: Mapping[str, Callable[[Mapping[str, Any], str], CodeProblem]] = MappingProxyType(
     {

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from dph._base.closing import Closing
-from dph._base.files.plain import plain_value
+from dph._base.files.atomic import plain_value
 from dph.errors import DataError
 from dph.records import Outcome, TimedVerdict, Verdict
 from dph.tasks.problems import load_problems, problems_fingerprint

@@ -7,7 +7,7 @@ from dph._base.closing import Closing
 from dph.errors import SettingsError
 from dph.records import Outcome, TimedVerdict, Verdict
 from dph.tasks.verifiers import verifier_identity
-from dph.tasks.verifiers.math.pooled import MathPair
+from dph.tasks.verifiers.math.verifier import MathPair
 from dph.tasks.verifiers.math.verifier import MathVerifier
 from dph.tasks.verifiers.qwen.verifier import MathQwenVerifier
 

@@ -6,7 +6,7 @@ from threading import Lock
 from typing import Any
 
 from dph._base.closing import Closing
-from dph._base.files.plain import plain_value
+from dph._base.files.atomic import plain_value
 from dph._base.import_path import is_import_path
 from dph.errors import SettingsError
 from dph.records import Outcome, Problem, TimedVerdict, Verdict

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from dph.tasks.sql.problems import SQLProblems, sql_problems
     from dph.tasks.sql.prompt import SQLPrompts
     from dph.tasks.sql.schema import Schema, read_schema
-    from dph.tasks.sql.spider import load_spider
+    from dph.tasks.sql.bird import load_spider
     from dph.tasks.sql.styles import SQL_STYLES, sql_style
 
 __all__ = [
@@ -32,7 +32,7 @@ __getattr__, __dir__ = lazy_names(
         "SQLPrompts": "dph.tasks.sql.prompt",
         "Schema": "dph.tasks.sql.schema",
         "load_bird": "dph.tasks.sql.bird",
-        "load_spider": "dph.tasks.sql.spider",
+        "load_spider": "dph.tasks.sql.bird",
         "read_schema": "dph.tasks.sql.schema",
         "sql_problems": "dph.tasks.sql.problems",
         "sql_style": "dph.tasks.sql.styles",

@@ -15,8 +15,8 @@ from typing import Any
 
 from dph.errors import DataError
 from dph.tasks.sql.retrieval.bm25 import BM25
-from dph.tasks.sql.retrieval.words import queries
-from dph.tasks.sql.schema_text import Examples
+from dph.tasks.sql.retrieval.bm25 import queries
+from dph.tasks.sql.schema import Examples
 from dph.tasks.verifiers.sql.executor import database_uri
 
 _LONGEST_TEXT = 40

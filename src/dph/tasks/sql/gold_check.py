@@ -13,10 +13,10 @@ from typing import Any
 from dph._base.closing import Closing
 from dph._processes.workers.handler import Stage
 from dph._processes.workers.pool import Reply, WorkerPool
-from dph._processes.workers.verdicts import how_it_ended
+from dph._processes.workers.pool import how_it_ended
 from dph.records import Outcome
 from dph.tasks.sql.prompt import database_file
-from dph.tasks.sql.questions import SQLQuestion
+from dph.tasks.sql.bird import SQLQuestion
 from dph.tasks.verifiers.sql.executor import (
     SQLFailure,
     SQLLimits,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dph.records import Problem
 from dph.tasks.sql.gold_check import GoldCheck, GoldState
 from dph.tasks.sql.prompt import SQLPrompts, database_file
-from dph.tasks.sql.questions import SQLQuestion
+from dph.tasks.sql.bird import SQLQuestion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

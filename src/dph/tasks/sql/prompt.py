@@ -7,7 +7,7 @@ from pathlib import Path
 from dph.errors import DataError
 from dph.tasks.sql.example_values import ExampleValues
 from dph.tasks.sql.schema import Schema, read_schema
-from dph.tasks.sql.schema_text import schema_text
+from dph.tasks.sql.schema import schema_text
 
 _DATABASES_HELD = 4
 

@@ -6,10 +6,40 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
 from dph._base.files import read_json
 from dph.errors import DataError
 from dph.tasks.verifiers.sql.executor import database_uri
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+# Words that a name has to be quoted for in some SQL dialect.
+#
+# **Source**: the list that the prompts of OmniSQL (arXiv:2503.02240) go by, which the paper's
+# are.
+
+_WORDS = """
+ACCESS ADD AFTER ALL ALTER ANALYZE AND AS ASC AVG BEFORE BEGIN BETWEEN BIGINT BINARY BIT BLOB
+BOOLEAN BOTH BREAK BY CALL CASCADE CASE CAST CHAR CHARACTER CHECK CLOB COLLATE COLUMN COMMENT
+COMMIT CONDITION CONNECT CONSTRAINT CONTINUE CONVERT COUNT CREATE CROSS CURRENT CURRENT_DATE
+CURRENT_TIME CURRENT_TIMESTAMP CURSOR DATABASE DATE DAY DEC DECIMAL DECLARE DEFAULT DELETE
+DESC DESCRIBE DISTINCT DO DOUBLE DROP EACH ELSE ELSEIF END ESCAPE EXCEPT EXEC EXECUTE EXISTS
+EXIT EXPLAIN EXTEND EXTERNAL FALSE FETCH FILTER FLOAT FOR FOREIGN FROM FULL FUNCTION GENERATED
+GLOBAL GRANT GROUP HAVING HOLD HOUR IDENTIFIED IF IGNORE ILIKE IN INDEX INNER INOUT
+INSENSITIVE INSERT INT INTEGER INTERSECT INTERVAL INTO IS ITERATE JOIN KEY LANGUAGE LEADING
+LEAVE LEFT LIKE LIMIT LOCAL LOCALTIME LOCALTIMESTAMP LOCK LOOP MATCH MAX MERGE MIN MINUTE
+MODIFIES MODULE MONTH NATURAL NCHAR NEW NO NOT NULL NUMERIC OF OFFSET OLD ON ONLY OPEN OR
+ORDER OUT OUTER OVER PARTITION PERCENT PLACING POSITION PRECISION PRIMARY PROCEDURE RANGE
+READS REAL RECURSIVE REFERENCES REGEXP RELEASE RENAME REPEAT REPLACE RESIGNAL RESTRICT RETURN
+REVOKE RIGHT RLIKE ROLE ROLLBACK ROW ROWNUM ROWS SAVEPOINT SCHEMA SELECT SENSITIVE SESSION SET
+SIGNAL SMALLINT SOME SPECIFIC SQL SQLEXCEPTION SQLSTATE SQLWARNING START STATIC SUBSTRING SUM
+SYSDATE TABLE TERMINATED THEN TIME TIMESTAMP TO TOP TRAILING TRIGGER TRUE UNDO UNION UNIQUE
+UNKNOWN UNLOCK UPDATE USAGE USER USING VALUE VALUES VARCHAR VARYING VIEW WHEN WHERE WHILE WITH
+WITHIN YEAR ZONE
+"""
+
+RESERVED_WORDS = frozenset(_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,3 +180,58 @@ def _declared(connection: sqlite3.Connection, name: str) -> Table:
 
 def _once(items: Any) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(items))
+
+
+# A schema as CREATE TABLE statements, with example values beside the columns.
+
+LONGEST_EXAMPLES = 6
+
+Examples = Mapping[tuple[str, str], Sequence[Any]]
+"""Example values by table and column, both in lower case."""
+
+
+def schema_text(schema: Schema, examples: Examples) -> str:
+    """The tables of ``schema``; columns show up to six distinct examples, as Python writes them."""
+    return "\n\n".join(_create(table, examples) for table in schema.tables if table.columns)
+
+
+def quoted(name: str) -> str:
+    """A name in backticks if it is a reserved word or has a character that names do not have.
+
+    >>> quoted("Name"), quoted("Year"), quoted("Free Meals (%)")
+    ('Name', '`Year`', '`Free Meals (%)`')
+    """
+    if name.upper() in RESERVED_WORDS or re.search(r"[^a-zA-Z0-9_]", name):
+        return f"`{name}`"
+    return name
+
+
+def _create(table: Table, examples: Examples) -> str:
+    lines = [
+        _column(column, examples.get((table.name.lower(), column.name.lower()), ()))
+        for column in table.columns
+    ]
+    if table.primary_key:
+        lines.append(f"PRIMARY KEY ({', '.join(map(quoted, table.primary_key))}),")
+    for key in table.foreign_keys:
+        name = f"fk_{table.name}_{key.column}".lower().replace(" ", "_")
+        lines.append(
+            f"CONSTRAINT {name} FOREIGN KEY ({quoted(key.column)}) "
+            f"REFERENCES {quoted(key.target_table)} ({quoted(key.target_column)}),"
+        )
+    body = "\n".join(f"    {line}" for line in lines)
+    return f"CREATE TABLE {quoted(table.name)} (\n{body.removesuffix(',')}\n);"
+
+
+def _column(column: Column, examples: Sequence[Any]) -> str:
+    shown = list(dict.fromkeys([*examples, *column.values]))[:LONGEST_EXAMPLES]
+    notes = [] if _says_the_name(column) else [column.comment]
+    if shown:
+        notes.append(f"example: {shown}")
+    return f"{quoted(column.name)} {column.kind}," + (f" -- {', '.join(notes)}" if notes else "")
+
+
+def _says_the_name(column: Column) -> bool:
+    comment = column.comment.lower()
+    spellings = (comment, comment.replace(" ", "_"), comment.replace(" ", ""))
+    return not comment.strip() or column.name.lower() in spellings

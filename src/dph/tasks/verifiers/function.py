@@ -12,7 +12,7 @@ from dph._base.import_path import (
     source_fingerprint,
 )
 from dph._processes.workers.pool import WorkerPool
-from dph._processes.workers.verdicts import verdict_of
+from dph._processes.workers.pool import verdict_of
 from dph.errors import SettingsError, VerifierError
 from dph.records import Problem, Verdict
 from dph.tasks.verifiers.function_handler import refuse_while_importing

@@ -1,20 +1,232 @@
 """Files of problems as verl's parquet files and back, a thousand rows in memory at a time."""
 
 import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+from dph.errors import DataError
+from dph.records import Problem
+from dph.tasks.problems import parse_problem
+import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
-
 import pyarrow as pa
 import pyarrow.parquet as pq
-
 from dph._base.files import atomic_path, make_directory
 from dph._base.files.rows import read_rows
 from dph.errors import DataError, SettingsError
 from dph.tasks.problems import distinct, problem_line, stream_problems
-from dph.tasks.verl.rows import KEPT, problem_of_row, verl_row
+
+
+# A problem as a row of verl's data sets, and back, without losing anything.
+#
+# verl reads the columns ``data_source``, ``prompt`` (chat messages), ``reward_model`` (``style``
+# and ``ground_truth``) and ``extra_info``. What else a problem has lies in ``extra_info`` as JSON
+# text (``answer_json``): parquet would otherwise give every row the fields of all others. What
+# else a row that comes from verl's side has lies in the problem's answer, as ``verl_row``.
+
+GROUND_TRUTH_FIELDS = ("answer", "gold_sql")
+"""Where the gold answer is looked for: what the verifiers of math and SQL read."""
+
+KEPT = "verl_row"
+"""The answer's field with what a row had besides the prompt and the ground truth."""
+
+_TEXT_PROMPT = "text_prompt"
+
+
+def verl_row(
+    problem: Problem, *, index: int, data_source: str | None = None, ground_truth: str | None = None
+) -> dict[str, Any]:
+    """The row of a problem; ``problem_of_row`` gives the problem back.
+
+    A text prompt becomes one message of the user. A ground truth that is not a text becomes JSON
+    text, except in rows that verl's side brought.
+
+    Args:
+        problem: with any answer that is JSON.
+        index: the problem's position, for ``extra_info``.
+        data_source: verl chooses a reward function by it [default: the row's own, or "dph"].
+        ground_truth: the answer's field with the gold answer [default: "answer", or "gold_sql"].
+
+    Raises:
+        DataError: the answer has no such field, or is not JSON.
+    """
+    field = ground_truth or _gold_field(problem)
+    if field not in problem.answer:
+        raise DataError(
+            f"problem {problem.problem_id!r} has no field {field!r} for verl's ground truth; "
+            f"its fields are {', '.join(problem.answer) or 'none'}"
+        )
+    gold, kept = problem.answer[field], _kept(problem)
+    reward_model = {"style": "rule", **(kept.get("reward_model") or {})}
+    extra_info = {"index": index, **(kept.get("extra_info") or {})}
+    return kept | {
+        "data_source": data_source or kept.get("data_source") or "dph",
+        "prompt": _messages(problem),
+        "reward_model": reward_model
+        | {"ground_truth": gold if kept or isinstance(gold, str) else _json(gold, problem)},
+        "extra_info": extra_info
+        | {
+            "problem_id": problem.problem_id,
+            "ground_truth_field": field,
+            _TEXT_PROMPT: isinstance(problem.prompt, str),
+            "answer_json": _json(dict(problem.answer), problem),
+        },
+    }
+
+
+def problem_of_row(
+    row: Any, *, place: str, position: int, ground_truth: str = "answer", number: bool = False
+) -> Problem:
+    """The problem of a row, be it ``verl_row``'s or of one of verl's own data sets.
+
+    A row of ``verl_row`` gives its problem. Any other gives a problem whose id is its
+    ``extra_info.problem_id`` or ``<data_source>/<split>/<index>``, as far as ``extra_info`` has
+    them, and whose answer has the ground truth and, under ``verl_row``, all the rest of the row.
+
+    Args:
+        row: JSON.
+        place: where it stands, for messages.
+        position: of the row, from 0: the id's last part where there is no index.
+        ground_truth: the name that the ground truth gets in the answer.
+        number: take the position also where there is an index or an id.
+
+    Raises:
+        DataError: a column is missing or malformed, or a row of ``verl_row`` was changed since in a
+            way that its problem cannot hold; the message names the column.
+    """
+    if not isinstance(row, dict):
+        raise DataError(f"{place}: a row is a JSON object, got {row!r:.80}")
+    extra = _mapping(row, "extra_info", place)
+    if isinstance(extra.get("answer_json"), str):
+        return _own(row, extra, place)
+    reward_model = _mapping(row, "reward_model", place)
+    if reward_model.get("ground_truth") is None:
+        raise DataError(f"{place}: there is no reward_model.ground_truth")
+    rest: dict[str, Any] = {name: value for name, value in row.items() if name != "prompt"}
+    rest["reward_model"] = {n: v for n, v in reward_model.items() if n != "ground_truth"}
+    return parse_problem(
+        {
+            "problem_id": _problem_id(row, extra, place, position, number=number),
+            "prompt": row.get("prompt"),
+            ground_truth: reward_model["ground_truth"],
+            KEPT: rest,
+        },
+        place,
+    )
+
+
+def _own(row: dict[str, Any], extra: dict[str, Any], place: str) -> Problem:
+    """The problem of a row that ``verl_row`` wrote, whole or with fewer columns."""
+    try:
+        answer = json.loads(extra["answer_json"])
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{place}: extra_info.answer_json is not JSON: {error}") from error
+    field = extra.get("ground_truth_field")
+    if not isinstance(answer, dict) or not isinstance(field, str) or field not in answer:
+        raise DataError(f"{place}: extra_info.answer_json has no ground truth {field!r}")
+    problem = parse_problem(
+        answer | {"problem_id": extra.get("problem_id"), "prompt": _prompt(row, extra)}, place
+    )
+    expected = verl_row(problem, index=0, ground_truth=field)
+    changed = [
+        path
+        for path in _differences(row, expected)
+        if path not in ("data_source", "prompt", "extra_info.index", f"extra_info.{_TEXT_PROMPT}")
+    ]
+    if changed:
+        raise DataError(
+            f"{place}: {', '.join(changed)} is not what extra_info.answer_json says; change the "
+            "problems instead, or remove answer_json to take the row as it is"
+        )
+    return problem
+
+
+def _differences(found: Any, expected: Any, path: str = "") -> Iterator[str]:
+    """The names whose values differ, of those that are there: null and empty are not to parquet."""
+    if isinstance(found, dict) and isinstance(expected, dict):
+        for name, value in found.items():
+            yield from _differences(value, expected.get(name), f"{path}.{name}" if path else name)
+    elif _bare(found) not in (None, _bare(expected)):
+        yield path
+
+
+def _bare(value: Any) -> Any:
+    match value:
+        case dict():
+            full = {name: _bare(below) for name, below in value.items()}
+            return {name: below for name, below in full.items() if below is not None} or None
+        case list():
+            return [_bare(item) for item in value]
+        case float() if value != value:  # NaN, which is not even itself
+            return "NaN"
+        case _:
+            return value
+
+
+def _kept(problem: Problem) -> dict[str, Any]:
+    """What the problem's own row had besides, if it came from one."""
+    kept = problem.answer.get(KEPT)
+    if not isinstance(kept, Mapping) or not isinstance(kept.get("data_source"), str):
+        return {}
+    parts = [kept.get(name) for name in ("reward_model", "extra_info")]
+    if not all(part is None or isinstance(part, Mapping) for part in parts):
+        return {}
+    return dict(kept)
+
+
+def _messages(problem: Problem) -> list[dict[str, str]]:
+    if isinstance(problem.prompt, str):
+        return [{"role": "user", "content": problem.prompt}]
+    return [dict(message) for message in problem.prompt]
+
+
+def _gold_field(problem: Problem) -> str:
+    return next(
+        (field for field in GROUND_TRUTH_FIELDS if field in problem.answer), GROUND_TRUTH_FIELDS[0]
+    )
+
+
+def _problem_id(
+    row: Mapping[str, Any], extra: Mapping[str, Any], place: str, position: int, *, number: bool
+) -> str:
+    source = row.get("data_source")
+    if not isinstance(source, str) or not source:
+        raise DataError(f"{place}: data_source has to be a text, got {source!r:.80}")
+    own = extra.get("problem_id")
+    if isinstance(own, str | int) and own != "" and not number:
+        return str(own)
+    index = None if number else extra.get("index")
+    parts = [source, extra.get("split"), position if index is None else index]
+    return "/".join(str(part) for part in parts if part is not None)
+
+
+def _mapping(row: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
+    value = row.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise DataError(f"{place}: {name} has to be a table of fields, got {value!r:.80}")
+    return value
+
+
+def _prompt(row: Mapping[str, Any], extra: Mapping[str, Any]) -> Any:
+    """The text that ``verl_row`` made one message of, or the prompt as it is."""
+    match row.get("prompt"):
+        case [{"role": "user", "content": text}] if extra.get(_TEXT_PROMPT):
+            return text
+        case prompt:
+            return prompt
+
+
+def _json(value: Any, problem: Problem) -> str:
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"problem {problem.problem_id!r} is not JSON: {error}") from error
+
 
 _ROWS = 1024
 _Item = TypeVar("_Item")

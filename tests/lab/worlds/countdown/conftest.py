@@ -2,7 +2,7 @@
 
 import pytest
 
-from dph.lab.worlds.countdown.tokenizer import make_tokenizer
+from dph.lab.worlds.countdown.base_model import make_tokenizer
 from dph.lab.worlds.countdown.world import WorldSizes, build_world
 
 SMALL = WorldSizes(train=40, in_domain=20, cross_domain=20, unlabelled=15)

@@ -18,7 +18,7 @@ from dph.lab.worlds.countdown.puzzles import (
     parse_prompt,
     walk,
 )
-from dph.lab.worlds.countdown.solutions import ends
+from dph.lab.worlds.countdown.puzzles import ends
 from dph.lab.worlds.countdown.verifier import grade
 from dph.records import Outcome, Problem
 

@@ -5,8 +5,8 @@ from random import Random
 import pytest
 
 from dph.lab.worlds.countdown.puzzles import OTHERS, TRAINED, draw_puzzle
-from dph.lab.worlds.countdown.settings import MAX_TOKENS
-from dph.lab.worlds.countdown.tokenizer import vocabulary
+from dph.lab.worlds.countdown.kind import MAX_TOKENS
+from dph.lab.worlds.countdown.base_model import vocabulary
 
 
 @pytest.mark.parametrize(("domain", "prompt_tokens", "tokens"), [(TRAINED, 8, 18), (OTHERS, 7, 12)])

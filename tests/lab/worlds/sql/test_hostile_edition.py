@@ -6,7 +6,7 @@ import pytest
 
 from dph._base.files import read_json
 from dph.errors import DataError, SettingsError
-from dph.lab.quickstart.unlabelled import unlabelled_tables, world_tables
+from dph.lab.quickstart.recipes import unlabelled_tables, world_tables
 from dph.lab.worlds import UNLABELLED, world_kind
 from dph.lab.worlds.correlations import CORRELATIONS
 from dph.lab.worlds.sql import base_model

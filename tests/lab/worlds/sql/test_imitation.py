@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dph.lab.worlds.fused_llama import FusedLlama
-from dph.lab.worlds.lesson_batches import lesson_batch
+from dph.lab.worlds.fused_llama import lesson_batch
 from dph.lab.worlds.small_model import new_model
 from dph.lab.worlds.sql import base_model
 from dph.lab.worlds.sql.base_model import draw_pool

@@ -11,7 +11,7 @@ from dph.loss.objectives import (
     PassAtK,
     reads_of,
 )
-from dph.loss.objectives.advantages.reads import least_samples_of
+from dph.loss.objectives.advantages.graded import least_samples_of
 
 
 def test_a_function_of_ones_own_says_what_it_reads_even_with_parameters_bound():

@@ -3,8 +3,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dph.model.sampler.torch import nucleus as module
-from dph.model.sampler.torch.nucleus import nucleus
+from dph.model.sampler.torch import choice as module
+from dph.model.sampler.torch.choice import nucleus
 
 
 def by_sorting_everything(probabilities, top_p):

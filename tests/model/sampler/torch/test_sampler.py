@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dph.errors import DataError, ModelError, SettingsError
-from dph.model.sampler import beginnings
+from dph.model.sampler import base as beginnings
 from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
 from dph.model.sampler.torch.repeated_forward import RepeatedForward
 from dph.model.sampler.torch.sampler import TorchSampler

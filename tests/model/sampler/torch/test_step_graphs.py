@@ -4,7 +4,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
 
 from dph.model.sampler.torch.shared_forward import SharedForward
-from dph.model.sampler.torch.step_graphs import StepGraphs, cuda_capture
+from dph.model.sampler.torch.shared_forward import StepGraphs, cuda_capture
 from dph.model.sampler.torch.waves import Wave, WaveRow
 from tiny_models import build_model
 

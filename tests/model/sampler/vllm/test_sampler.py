@@ -12,7 +12,7 @@ import torch
 import fake_vllm
 from dph._base.randomness import derived_seed
 from dph.errors import DataError, ModelError, SettingsError
-from dph.model.forward.scoring import score_completions
+from dph.model.forward.logprobs import score_completions
 from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
 from dph.model.sampler.graded import GradedSampler
 from dph.model.sampler.torch.sampler import TorchSampler

@@ -3,7 +3,7 @@ import random
 import pytest
 import torch
 
-from dph.runs.presample.stores.next_tokens import Wanted, kept_distributions
+from dph.runs.presample.stores.making import Wanted, kept_distributions
 from tiny_models import build_model
 
 _RANDOM = random.Random(0)

@@ -9,7 +9,7 @@ from dph.errors import DataError, SettingsError
 from dph.recipe import StoreSettings
 from dph.records import Problem
 from dph.runs.presample.stores.prompts import Known, store_prompts
-from dph.runs.presample.stores.words import (
+from dph.runs.presample.stores.prompts import (
     GOLDS,
     rare_words,
     recombined,

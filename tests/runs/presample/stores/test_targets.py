@@ -10,10 +10,10 @@ from dph.loss.divergences import DistributionKL
 from dph.records import Problem
 from dph.runs.presample.stores.groups import StoredGroup
 from dph.runs.presample.stores.targets import chosen_answers, tilted_answers
-from dph.runs.presample.stores.tilt import branch_factors, branch_values, tilted
-from dph.runs.presample.stores.trie import answer_trie
+from dph.runs.presample.stores.groups import branch_factors, branch_values, tilted
+from dph.runs.presample.stores.groups import answer_trie
 from dph.runs.presample.stores.weights import majority_vote
-from dph.runs.train.targets import target_buckets
+from dph.runs.train.loss_batch import target_buckets
 
 END, VOCABULARY = 3, 4
 ANSWERS = [(0, END), (1, END), (0, END), (0, 2, END), (1, 1, END)]

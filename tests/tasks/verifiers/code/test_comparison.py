@@ -1,6 +1,6 @@
 import pytest
 
-from dph.tasks.verifiers.code.comparison import first_difference, same_output
+from dph.tasks.verifiers.code.handler import first_difference, same_output
 
 
 @pytest.mark.parametrize(

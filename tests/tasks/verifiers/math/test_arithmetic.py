@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph.tasks.verifiers.math.arithmetic import read_arithmetic
+from dph.tasks.verifiers.math.number import read_arithmetic
 
 
 @pytest.mark.parametrize(

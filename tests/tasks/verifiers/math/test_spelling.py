@@ -1,6 +1,6 @@
 import pytest
 
-from dph.tasks.verifiers.math.spelling import clean_answer, same_spelling, trim_answer
+from dph.tasks.verifiers.math.answer import clean_answer, same_spelling, trim_answer
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from dph.tasks.verifiers.math.unit_products import dimensions, unit_product
+from dph.tasks.verifiers.math.units import dimensions, unit_product
 from dph.tasks.verifiers.math.units import _UNITS
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from dph.tasks.verifiers.qwen.number_words import number_of_words
+from dph.tasks.verifiers.qwen.spelling import number_of_words
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ pytest.importorskip("sympy")
 
 import sympy
 
-from dph.tasks.verifiers.qwen import symbolic as qwen_symbolic
-from dph.tasks.verifiers.qwen.symbolic import is_close, symbolically_equal
+from dph.tasks.verifiers.qwen import equality as qwen_symbolic
+from dph.tasks.verifiers.qwen.equality import is_close, symbolically_equal
 
 
 def test_close_is_relative():

@@ -1,6 +1,6 @@
 import pytest
 
-from dph.tasks.verifiers.qwen.units import without_units
+from dph.tasks.verifiers.qwen.spelling import without_units
 
 
 @pytest.mark.parametrize(

@@ -5,20 +5,35 @@ solver is needed. What it cannot learn from them is where a first step leads: it
 of search.
 """
 
+from tokenizers import pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+from dph.lab.worlds.countdown.steps import LARGEST, OPERATORS
+from dph.lab.worlds.small_model import SPECIAL, word_tokenizer
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-
 import torch
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
-
 from dph.lab.worlds.countdown.puzzles import OTHERS, TRAINED, Domain, Key, draw_puzzle
-from dph.lab.worlds.countdown.tokenizer import make_tokenizer
 from dph.lab.worlds.countdown.world import SETS, World
-from dph.lab.worlds.packing import NO_TARGET, PackedBlocks
+from dph.lab.worlds.small_model import NO_TARGET, PackedBlocks
 from dph.lab.worlds.small_model import train_model, train_once
 from dph.lab.worlds.world import UNLABELLED, Progress, fingerprint
+
+
+# The word-level tokenizer of the Countdown world: a token for each number and sign.
+
+def vocabulary() -> tuple[str, ...]:
+    """Every token, in the order of the ids; a number is never split."""
+    numbers = map(str, range(1, LARGEST + 1))
+    return (*SPECIAL, ":", "->", ",", "=", *OPERATORS, *numbers)
+
+
+def make_tokenizer() -> PreTrainedTokenizerFast:
+    """Build the tokenizer; decoding gives back every text of the world, blank for blank."""
+    return word_tokenizer(vocabulary(), pre_tokenizers.WhitespaceSplit())
+
 
 STEPS = 1000
 ROWS_PER_STEP = ((TRAINED, 40), (OTHERS, 20))

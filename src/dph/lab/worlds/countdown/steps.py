@@ -2,6 +2,8 @@
 
 import re
 from dataclasses import dataclass
+from dph.records import Problem
+
 
 OPERATORS = ("+", "-", "*", "/")
 LARGEST = 99
@@ -62,3 +64,35 @@ def result_of(first: int, operator: str, second: int) -> int | None:
     else:
         raise ValueError(f"an operator is one of {' '.join(OPERATORS)}, got {operator!r}")
     return value if 1 <= value <= LARGEST else None
+
+
+# The style of an answer, for measuring only: its operators in order.
+
+def operator_order(response: str) -> str:
+    """The operators of a derivation in the order of its steps, right or wrong.
+
+    >>> operator_order("7 - 5 = 2 , 2 * 3 = 7"), operator_order("7 - 5")
+    ('-*', 'other')
+    """
+    steps = [read_step(text) for text in response.strip(" ").split(AND)]
+    known = [step.operator for step in steps if step is not None]
+    return "".join(known) if len(known) == len(steps) else "other"
+
+
+# When two answers to a puzzle are the same answer: when they take the same steps.
+#
+# The prompt says what to reach, so an answer that reaches it is known to be right without a
+# label. Agreement between answers says nothing about that; it is defined so that methods which
+# need it run.
+
+def same_steps(response: str, problem: Problem) -> str | None:  # noqa: ARG001
+    """The derivation in one spelling; None for a text that is not one.
+
+    The order of the steps counts, as does the order of the two numbers of a step.
+    """
+    steps = [read_step(written) for written in response.strip(" ").split(AND)]
+    if not steps or None in steps:
+        return None
+    return AND.join(
+        f"{step.first} {step.operator} {step.second} = {step.result}" for step in steps if step
+    )

@@ -5,7 +5,7 @@ from typing import Any
 
 from dph.errors import SettingsError
 from dph.lab.worlds.sql.arithmetic import all_sums
-from dph.lab.worlds.sql.knowledge import DrawKnowledge
+from dph.lab.worlds.sql.annotators import DrawKnowledge
 
 QUESTIONS_WITHOUT_ANSWERS = 600
 """For each of the two parts, in editions that have them."""

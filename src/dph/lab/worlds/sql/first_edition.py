@@ -2,10 +2,10 @@
 
 from functools import partial
 
-from dph.lab.worlds.optimizers import FAST
+from dph.lab.worlds.world import FAST
 from dph.lab.worlds.sql.base_model import STEPS, train_base_model
 from dph.lab.worlds.sql.editions import WorldSizes
-from dph.lab.worlds.sql.settings import sql_settings
+from dph.lab.worlds.sql.second_edition import sql_settings
 from dph.lab.worlds.sql.world import build_world
 from dph.lab.worlds.world import WorldKind
 

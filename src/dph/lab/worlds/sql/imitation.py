@@ -13,8 +13,8 @@ from dph.lab.worlds.small_model import Rates
 from dph.lab.worlds.sql.arithmetic import all_sums
 from dph.lab.worlds.sql.base_model import draw_pool
 from dph.lab.worlds.sql.questions import EQUALITY, Question
-from dph.lab.worlds.sql.sql_lessons import question_lesson, sum_lesson
-from dph.lab.worlds.sql.tokenizer import TextEncoder
+from dph.lab.worlds.sql.arithmetic import question_lesson, sum_lesson
+from dph.lab.worlds.sql.base_model import TextEncoder
 from dph.lab.worlds.sql.world import World
 from dph.lab.worlds.world import Progress
 

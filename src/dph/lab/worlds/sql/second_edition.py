@@ -1,7 +1,10 @@
 """The text-to-SQL world, second edition: less luck in its design, a base that imitates better."""
 
+from collections.abc import Mapping
+from typing import Any
+from dph.lab.worlds.world import GENTLE
+from dph.lab.worlds.sql.world import World
 from functools import partial
-
 from dph.lab.worlds.sql.base_model import train_base_model
 from dph.lab.worlds.sql.editions import (
     QUESTIONS_WITHOUT_ANSWERS,
@@ -11,10 +14,40 @@ from dph.lab.worlds.sql.editions import (
     WorldSizes,
 )
 from dph.lab.worlds.sql.imitation import STEPS, teach_by_chances
-from dph.lab.worlds.sql.knowledge import knowledge_by_part
-from dph.lab.worlds.sql.settings import sql_settings
+from dph.lab.worlds.sql.annotators import knowledge_by_part
 from dph.lab.worlds.sql.world import build_world
 from dph.lab.worlds.world import WorldKind
+
+
+# What a recipe on the text-to-SQL world says, whatever the method.
+
+MAX_TOKENS = 32
+SQL_SETS = ("in_domain", "cross_domain")
+
+
+def sql_settings(
+    world: World, *, optimizer: Mapping[str, float] = GENTLE
+) -> dict[str, dict[str, Any]]:
+    """Tables ``data``, ``sampling``, ``presample``, and ``train`` with the optimizer."""
+    sets = {name: {"path": str(world.problems_path(name))} for name in SQL_SETS}
+    arithmetic = {
+        "path": str(world.problems_path("arithmetic")),
+        "verifier": "number",
+        "styles": "dph.lab.worlds.sql.arithmetic:arithmetic_style",
+    }
+    return {
+        "data": {
+            "train": str(world.problems_path("train")),
+            "sets": {**sets, "arithmetic": arithmetic},
+            "verifier": "sql",
+            "styles": "sql",
+            "databases": str(world.databases_directory),
+        },
+        "sampling": {"max_tokens": MAX_TOKENS},
+        "presample": {"samples": 8, "threshold": 7},
+        "train": dict(optimizer),
+    }
+
 
 SECOND = Edition(
     number=2,

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from dph.model.sampler.beginnings import common_length
+from dph.model.sampler.base import common_length
 from dph.model.sampler.torch.shared_cache import SharedCache
 from dph.model.sampler.torch.waves import padded_width
 

@@ -14,14 +14,14 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 from dph._base.randomness import uniforms
 from dph.errors import DataError, ModelError, SettingsError
 from dph.model.attention.probing import require_token_cache
-from dph.model.modes import autocast, evaluating
+from dph.model.loading import autocast, evaluating
 from dph.model.sampler.base import SampleRequest, SamplingParameters
-from dph.model.sampler.torch.cohort import DrawnRow
+from dph.model.sampler.torch.decoding import DrawnRow
 from dph.model.sampler.torch.decoding import Decoder
 from dph.model.sampler.torch.repeated_forward import RepeatedForward
 from dph.model.sampler.torch.sharability import sharing_refusal, window_refusal
 from dph.model.sampler.torch.shared_forward import SharedForward
-from dph.model.sampler.torch.step_graphs import StepGraphs
+from dph.model.sampler.torch.shared_forward import StepGraphs
 from dph.model.sampler.torch.waves import Room, Waiting, Wave, padded_width
 from dph.records import Completion
 

@@ -7,9 +7,9 @@ import torch
 from transformers import PreTrainedModel
 
 from dph.errors import ModelError
-from dph.model.attention.probe_tokens import probe_tokens
+from dph.model.attention.probing import probe_tokens
 from dph.model.attention.probing import attention_window
-from dph.model.attention.rounding import own_logits
+from dph.model.attention.probing import own_logits
 from dph.model.sampler.torch.shared_forward import SharedForward
 from dph.model.sampler.torch.waves import Wave, WaveRow
 

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from dph.model.attention.kernels import Scoring
-from dph.model.attention.merging import merge_evenly
+from dph.model.attention.kernels import merge_evenly
 from dph.model.sampler.torch.prefix_attention import (
     attend,
     attend_prompts,

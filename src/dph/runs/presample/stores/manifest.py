@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, field_validator
 
 from dph._base.files import read_json
 from dph.errors import DataError, PoolError
-from dph.runs.presample.wholeness import validated
+from dph.runs.presample.manifest import validated
 
 FORMAT = 1
 

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 from dph._base.files import atomic_path, make_directory, sha256, write_json
 from dph.errors import PoolError
-from dph.runs.presample.differences import first_difference
-from dph.runs.presample.distributions import DistributionSample
+from dph.runs.presample.manifest import first_difference
+from dph.runs.presample.tables import DistributionSample
 from dph.runs.presample.manifest import Source, policy_fields
 from dph.runs.presample.stores.groups import (
     GROUPS,
@@ -38,7 +38,7 @@ from dph.runs.presample.stores.manifest import (
 from dph.runs.presample.stores.targets import chosen_answers, tilted_answers
 from dph.runs.presample.stores.values import VALUES, Valued, values_by_prompt
 from dph.runs.presample.stores.weights import WEIGHTS, ValuedAnswers
-from dph.runs.presample.wholeness import require_files_whole
+from dph.runs.presample.manifest import require_files_whole
 
 GROUPS_FILE, VALUES_FILE = "groups.parquet", "values.parquet"
 

@@ -13,7 +13,7 @@ Inside of the last ``<answer>`` element, where there is one, and else after the 
 import re
 from dataclasses import dataclass
 
-from dph.tasks.verifiers.sql.payload import answer_spans
+from dph.tasks.verifiers.sql.extraction import answer_spans
 
 _LONGEST = 250_000
 _FENCE = re.compile(r"^[ \t]{0,3}+(`{3,}+|~{3,}+)[ \t]*+([^\s`]*+)[^\n`]*+$", re.MULTILINE)

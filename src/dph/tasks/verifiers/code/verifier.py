@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dph._base.closing import Closing
-from dph._processes.sandbox.limits import Limits
+from dph._processes.sandbox.supervisor import Limits
 from dph._processes.workers.pool import WorkerPool
-from dph._processes.workers.verdicts import verdict_of
+from dph._processes.workers.pool import verdict_of
 from dph.errors import SettingsError
 from dph.records import Outcome, Problem, TimedVerdict, Verdict
 from dph.tasks.verifiers.code.extraction import extract_program

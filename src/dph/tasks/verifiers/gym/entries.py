@@ -5,12 +5,36 @@ and a number are all that a problem holds of an entry. The package's own scorer 
 very entry that it made, with every type that JSON would lose.
 """
 
+import re
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
 from dph.errors import DataError
+
+
+# The answer inside a response to a task of reasoning-gym.
+
+_ELEMENT = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
+_PHRASE = re.compile(r"\banswer:", re.IGNORECASE)
+
+
+def gym_answer(response: str) -> str | None:
+    """The last ``<answer>`` element, else what follows the last "Answer:", else all of it.
+
+    Blanks around it do not count. None where nothing is left.
+
+    >>> gym_answer("2 + 2 = 4, times 3 = 12. Answer: 12")
+    '12'
+    >>> gym_answer("<answer> 7 </answer> Answer: 9")
+    '7'
+    """
+    if elements := _ELEMENT.findall(response):
+        found = elements[-1]
+    else:
+        found = _PHRASE.split(response)[-1]
+    return found.strip() or None
+
 
 FIELDS = ("gym_task", "gym_config", "gym_seed", "gym_size", "gym_index")
 MAKING_SECONDS = 60.0

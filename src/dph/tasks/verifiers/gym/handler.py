@@ -23,8 +23,8 @@ import reasoning_gym
 import sympy
 
 from dph._processes.workers.handler import Stage
-from dph._processes.workers.memory_limit import limit_address_space
-from dph._processes.workers.verdicts import GOLD_STAGE
+from dph._processes.workers.handler import limit_address_space
+from dph._processes.workers.pool import GOLD_STAGE
 from dph.records import Outcome
 from dph.tasks.verifiers.gym.entries import MAKING_SECONDS, GymEntry
 

@@ -6,7 +6,7 @@ from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.tasks.verifiers.math.answer import find_answer
-    from dph.tasks.verifiers.math.pooled import MathPair
+    from dph.tasks.verifiers.math.verifier import MathPair
     from dph.tasks.verifiers.math.verifier import MathVerifier
 
 __all__ = [
@@ -18,7 +18,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "MathPair": "dph.tasks.verifiers.math.pooled",
+        "MathPair": "dph.tasks.verifiers.math.verifier",
         "MathVerifier": "dph.tasks.verifiers.math.verifier",
         "find_answer": "dph.tasks.verifiers.math.answer",
     },

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from dph._processes.workers.bounded_cache import BoundedCache
+from dph._processes.workers.handler import BoundedCache
 from dph._processes.workers.handler import Stage
-from dph._processes.workers.memory_limit import limit_address_space
-from dph._processes.workers.verdicts import GOLD_STAGE
+from dph._processes.workers.handler import limit_address_space
+from dph._processes.workers.pool import GOLD_STAGE
 from dph.records import Outcome
 from dph.tasks.verifiers.math.answer import LONGEST_ANSWER, Place, find_answer, has_box, last_boxes
 from dph.tasks.verifiers.math.expression import Reading, read_latex, read_text, readings_equal
@@ -20,7 +20,7 @@ from dph.tasks.verifiers.math.number import (
     read_number,
     same_in_base,
 )
-from dph.tasks.verifiers.math.spelling import clean_answer, same_spelling, trim_answer
+from dph.tasks.verifiers.math.answer import clean_answer, same_spelling, trim_answer
 from dph.tasks.verifiers.math.units import amounts, units_differ, without_unit
 
 ANSWER_STAGE = "answer"

@@ -1,10 +1,100 @@
 """The verifier ``math``: strict enough to train with."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+from dph._base.closing import Closing
+from dph._processes.workers.pool import WorkerPool
+from dph._processes.workers.pool import GOLD_STAGE, verdict_of
+from dph.errors import DataError, SettingsError
+from dph.records import Problem, TimedVerdict, Verdict
+from dph.tasks.verifiers.gold_judge import GoldJudge
 from collections.abc import Sequence
-
 from dph.errors import SettingsError
 from dph.tasks.verifiers.math.answer import PHRASES
-from dph.tasks.verifiers.math.pooled import PooledMathVerifier
+
+
+# What the verifiers ``math`` and ``math_qwen`` share: pairs in, verdicts out.
+#
+# Both need the extra ``dph-rl[math]`` and run in worker processes that are killed when an answer
+# takes too long. A problem's answer has ``answer``, the gold, in LaTeX or plain.
+
+_MEMORY_BYTES = 3_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class MathPair:
+    """A gold answer and a response."""
+
+    gold: str
+    response: str
+
+
+class PooledMathVerifier(Closing):
+    """Sends pairs of gold and response to a handler in worker processes."""
+
+    name: str
+    version: str
+
+    def __init__(
+        self, *, handler: str, options: dict[str, Any], workers: int, timeout: float
+    ) -> None:
+        if missing := [package for package in ("sympy", "math_verify") if not find_spec(package)]:
+            raise SettingsError(
+                f"the {self.name} verifier needs the package {missing[0]}: "
+                "pip install 'dph-rl[math]'"
+            )
+        self.settings: Mapping[str, Any] = {**options, "timeout": float(timeout)}
+        self._pool = WorkerPool(
+            handler=handler,
+            options=options | {"memory_bytes": _MEMORY_BYTES},
+            workers=workers,
+            timeout=timeout,
+            shared_stage=GOLD_STAGE,
+        )
+        self._judge = GoldJudge(self._pool, seconds=timeout)
+
+    def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
+        """One verdict for each pair, in order.
+
+        Raises:
+            DataError: a problem has no ``answer``.
+            VerifierError: a worker failed.
+        """
+        pairs = [
+            MathPair(self._gold(problem), response)
+            for problem, response in zip(problems, responses, strict=True)
+        ]
+        return [judged.verdict for judged in self.judge(pairs)]
+
+    def judge(self, pairs: Sequence[MathPair]) -> list[TimedVerdict]:
+        """A verdict for each gold and response, in order.
+
+        Raises:
+            VerifierError: a worker failed; not: an answer did.
+        """
+        requests = [{"gold": pair.gold, "response": pair.response} for pair in pairs]
+        replies = self._judge.run(requests, golds=[pair.gold for pair in pairs])
+        return [
+            TimedVerdict(
+                verdict_of(reply, verifier=self.name, subject=pair.response), reply.seconds
+            )
+            for reply, pair in zip(replies, pairs, strict=True)
+        ]
+
+    def close(self) -> None:
+        """Stop the worker processes. Closing twice is harmless."""
+        self._pool.close()
+
+    def _gold(self, problem: Problem) -> str:
+        gold = problem.answer.get("answer")
+        if gold is None:
+            raise DataError(
+                f"the {self.name} verifier needs 'answer' in problem {problem.problem_id!r}, "
+                f"its fields are {sorted(problem.answer)}"
+            )
+        return str(gold)
 
 
 class MathVerifier(PooledMathVerifier):

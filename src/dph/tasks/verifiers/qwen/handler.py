@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dph._processes.workers.handler import Stage
-from dph._processes.workers.memory_limit import limit_address_space
+from dph._processes.workers.handler import limit_address_space
 from dph.records import Outcome
 from dph.tasks.verifiers.qwen.answer import qwen_answer
 from dph.tasks.verifiers.qwen.equality import qwen_equal

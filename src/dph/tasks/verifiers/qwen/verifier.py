@@ -1,6 +1,6 @@
 """The verifier ``math_qwen``: for scores that are compared with published ones."""
 
-from dph.tasks.verifiers.math.pooled import PooledMathVerifier
+from dph.tasks.verifiers.math.verifier import PooledMathVerifier
 
 
 class MathQwenVerifier(PooledMathVerifier):

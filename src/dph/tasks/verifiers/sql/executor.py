@@ -20,7 +20,7 @@ from pathlib import Path
 from stat import S_ISREG
 from urllib.parse import quote
 
-from dph._processes.workers.memory_limit import limit_address_space
+from dph._processes.workers.handler import limit_address_space
 from dph.records import Outcome
 from dph.tasks.verifiers.sql.rules.base import Row
 from dph.tasks.verifiers.sql.tokens import first_word

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dph._processes.workers.handler import Stage
-from dph._processes.workers.verdicts import GOLD_STAGE
+from dph._processes.workers.pool import GOLD_STAGE
 from dph.records import Outcome
 from dph.tasks.verifiers.sql.executor import (
     SQLFailure,

@@ -7,7 +7,7 @@ from typing import Any
 
 from dph._base.closing import Closing
 from dph._processes.workers.pool import WorkerPool
-from dph._processes.workers.verdicts import GOLD_STAGE, verdict_of
+from dph._processes.workers.pool import GOLD_STAGE, verdict_of
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem, TimedVerdict, Verdict
 from dph.tasks.verifiers.gold_judge import GoldJudge

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph.tasks.verifiers.sql.rules.bird_soft_f1 import BIRD_SOFT_F1
+from dph.tasks.verifiers.sql.rules.bird import BIRD_SOFT_F1
 
 
 def score(predicted, gold):
