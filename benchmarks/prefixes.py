@@ -18,7 +18,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
 from dph.model.forward.packing import PackedRows, pack
-from dph.model.forward.packing_support import run_packed
+from dph.model.forward.sharing import run_packed
 
 MODELS = {
     "0.3M": {"hidden_size": 96, "num_hidden_layers": 3, "intermediate_size": 256},

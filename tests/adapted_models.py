@@ -4,7 +4,7 @@ import peft
 import torch
 
 from dph.model.adapter import add_adapter
-from dph.recipe.model import AdapterSettings
+from dph.recipe.tables import AdapterSettings
 from tiny_models import build_model
 
 KINDS = ("lora", "dora")

@@ -9,7 +9,7 @@ import pytest
 
 from dph.model.hub import resolve_names
 from dph.recipe import load_recipe
-from dph.runs.base_evaluation import find_base
+from dph.runs.found_runs import find_base
 from hub_fixtures import *  # noqa: F403
 
 SHORT = ("--set", "method=grpo", "--set", "train.steps=2", "--set", "evaluate.samples=4")

@@ -5,7 +5,7 @@ import pytest
 
 from dph.lab.quickstart import run
 from dph.lab.worlds import world_kind
-from dph.results.report import report_file
+from dph.results.report import page as report_file
 
 SET = {
     "problems": 2,

@@ -3,7 +3,7 @@ from importlib.metadata import PackageNotFoundError
 
 import pytest
 
-from dph.results.report import report_file
+from dph.results.report import page as report_file
 from report_runs import make_runs
 
 

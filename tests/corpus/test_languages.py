@@ -1,7 +1,7 @@
 import pyarrow.parquet as pq
 
 from dph.corpus.documents import DocType
-from dph.corpus.languages import UNKNOWN, language_named, language_of, language_of_path
+from dph.corpus.documents import UNKNOWN, language_named, language_of, language_of_path
 from shared_data import shared_data
 
 

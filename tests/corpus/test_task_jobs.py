@@ -9,13 +9,13 @@ import json
 import pytest
 
 from corpus.test_tasks import task
-from dph._processes.jobs.ray_jobs import RayJobs, connected_ray
+from dph._processes.jobs.cores import RayJobs, connected_ray
 from dph.corpus.dedup.presets import PRESETS
 from dph.corpus.dedup.run import dedup
 from dph.corpus.ingest.run import ingest
 from dph.corpus.ingest.sources import plan
-from dph.corpus.mix.run import mix
-from dph.corpus.mix.run import Mixture
+from dph.corpus.mix import mix
+from dph.corpus.mix import Mixture
 from dph.corpus.stage import StageSpec
 from dph.corpus.stage_run import run_stage
 from dph.corpus.tasks import Notes

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import get_args
 
-from dph.recipe.model import AdapterSettings
+from dph.recipe.tables import AdapterSettings
 
 ROOT = Path(__file__).parents[2]
 

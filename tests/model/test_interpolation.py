@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dph.errors import ModelError
-from dph.model.interpolation import interpolated_weights
+from dph.model.policies import interpolated_weights
 
 
 def pair(**changes):

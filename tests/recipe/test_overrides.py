@@ -6,7 +6,7 @@ from dph.errors import SettingsError
 from dph.recipe import load_recipe
 from dph.recipe.overrides import Override, put, read_override
 from dph.recipe.section import Section
-from dph.recipe.toml_file import PlacedPath, load_file
+from dph.recipe.section import PlacedPath, load_file
 
 
 class Other(Section):

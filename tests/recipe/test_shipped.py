@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from dph.errors import DataError, SettingsError
-from dph.recipe import shipped
-from dph.recipe.shipped import copy_recipe, shipped_recipes
+from dph.recipe import recipe as shipped
+from dph.recipe.recipe import copy_recipe, shipped_recipes
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 

@@ -5,7 +5,7 @@ from pydantic import Field
 
 from dph.errors import SettingsError
 from dph.recipe.section import Section
-from dph.recipe.toml_file import PlacedPath, load_file
+from dph.recipe.section import PlacedPath, load_file
 
 
 class Inner(Section):

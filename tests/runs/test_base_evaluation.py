@@ -4,7 +4,7 @@ import pytest
 
 from dph.errors import DataError
 from dph.recipe import ModelSettings, resolve_recipe, save_recipe
-from dph.runs.base_evaluation import base_places, find_base, is_model
+from dph.runs.found_runs import base_places, find_base, is_model
 
 COMMIT = "a" * 40
 

@@ -6,7 +6,7 @@ import pytest
 
 from dph.recipe import resolve_recipe
 from dph.recipe.section import Engine
-from dph.runs.pipeline import consolidation_recipe
+from dph.runs.run import consolidation_recipe
 from dph.runs.engines import stages_of
 
 MODEL = {"model": {"path": "m"}, "data": {"train": "p.jsonl"}}

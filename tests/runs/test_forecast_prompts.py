@@ -3,7 +3,7 @@
 import pytest
 
 from dph.errors import DataError
-from dph.runs.pipeline import consolidation_recipe
+from dph.runs.run import consolidation_recipe
 from dph.runs.forecast_prompts import prompts_asked
 from dph.runs.set_problems import SetProblems
 from dph.runs.workbench import open_workbench

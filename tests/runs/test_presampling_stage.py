@@ -9,7 +9,7 @@ import pytest
 
 from dph.errors import CheckpointError, DataError, PoolError
 from dph.model.sampler.graded import GradedSampler
-from dph.runs.pipeline import run_stages
+from dph.runs.run import run_stages
 from dph.runs.presample.pool import load_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent

@@ -18,7 +18,7 @@ from dph.runs.presample.stores.groups import branch_values
 from dph.runs.presample.stores.groups import answer_trie
 from dph.runs.progress import Silent
 from dph.runs.store_stage import store_stage
-from dph.runs.stores import stored_samples
+from dph.runs.store_stage import stored_samples
 from dph.runs.workbench import open_workbench
 from dph.tasks.problems import save_problems
 from letter_grader import grade

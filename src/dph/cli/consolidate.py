@@ -9,7 +9,7 @@ from dph.cli.options import AcceptVerifierOption, JsonOption, SeedOption, SetOpt
 
 if TYPE_CHECKING:
     from dph.recipe import Recipe
-    from dph.runs.pipeline import RunResult
+    from dph.runs.run import RunResult
 
 RunArgument = Annotated[
     Path,
@@ -79,7 +79,7 @@ def consolidate(
     require_writable(directory)
     quiet_libraries()
     from dph.runs.consolidating import consolidate_stage, consolidation_forecast
-    from dph.runs.pipeline import consolidation_recipe
+    from dph.runs.run import consolidation_recipe
     from dph.runs.set_problems import SetProblems
     from dph.runs.workbench import open_workbench
 

@@ -1,19 +1,312 @@
 """``dph grade``: verdicts on files of answers, by a verifier of one's own or a built-in one."""
 
 from pathlib import Path
-from typing import Annotated, TypeVar
-
+from typing import Annotated
 import typer
-
-from dph.cli.grade_code import grade_code
-from dph.cli.grade_math import grade_math
-from dph.cli.grade_options import (
-    ReplaceOption,
-    ResumeOption,
-    AnswerTimeoutOption,
-)
-from dph.cli.grade_sql import grade_sql
+from dph.cli.options import ROW_FILES
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+import typer
+from dph.cli.display.output import json_text
+from dph.cli.display.progress import open_progress
+from pathlib import Path
+from typing import Annotated
+import typer
 from dph.cli.options import ROW_FILES, JsonOption, WorkersOption
+from typing import TYPE_CHECKING, Annotated
+import typer
+from dph.cli.options import JsonOption, WorkersOption
+from pathlib import Path
+from typing import Annotated
+import typer
+from dph.cli.options import JsonOption, WorkersOption, one_of
+from pathlib import Path
+from typing import Annotated, TypeVar
+import typer
+from dph.cli.options import ROW_FILES, JsonOption, WorkersOption
+
+if TYPE_CHECKING:
+    from dph.tasks.grading import GradeSummary, RowGrader
+    from dph.tasks.grading.math import MathRowGrader
+    from dph.tasks.grading.own import VerifierRowGrader
+
+
+# The options that every ``dph grade`` verb has.
+
+AnswersOption = Annotated[
+    Path, typer.Option("--input", metavar="FILE", help=f"Answers: {ROW_FILES}.")
+]
+VerdictsOption = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help=f"The rows with reward, outcome, reason, seconds added: {ROW_FILES}.",
+    ),
+]
+AnswerTimeoutOption = Annotated[
+    float, typer.Option("--timeout", metavar="S", help="Seconds that one answer may take.")
+]
+ReplaceOption = Annotated[
+    bool,
+    typer.Option("--replace", help="Leave out the verdicts of an earlier grading of the input."),
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Go on where a killed run of the same command stopped.")
+]
+
+
+# Grading a file with progress on stderr and a summary on stdout, whatever grades it.
+
+def default_workers() -> int:
+    """A worker for each core that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run_grading(
+    source: Path, target: Path, *, grader: "RowGrader", resume: bool, replace: bool, as_json: bool
+) -> None:
+    """Grade ``source`` into ``target`` and print what came out."""
+    from dph._base.files.rows import count_rows
+    from dph.tasks.grading import grade_file
+
+    with open_progress().task("grade", count_rows(source), "rows") as advance:
+        summary = grade_file(
+            source,
+            target,
+            grader=grader,
+            resume=resume,
+            replace=replace,
+            on_progress=lambda rows: advance(rows, ""),
+        )
+    if as_json:
+        typer.echo(json_text(summary_json(summary, source, target)))
+    else:
+        typer.echo(summary_text(summary, target))
+
+
+def summary_json(summary: "GradeSummary", source: Path, target: Path) -> dict[str, Any]:
+    """The summary as JSON."""
+    speed = summary.rows_per_second
+    return {
+        "schema": 2,
+        "input": str(source),
+        "out": str(target),
+        "rows": summary.rows,
+        "graded_now": summary.graded,
+        "mean_reward": summary.mean_reward,
+        "mean_rows": summary.rows - summary.ungradable,
+        "ungradable": summary.ungradable,
+        "outcomes": {str(outcome): count for outcome, count in summary.outcomes.items()},
+        "seconds": round(summary.seconds, 3),
+        "rows_per_second": None if speed is None else round(speed, 1),
+    }
+
+
+def summary_text(summary: "GradeSummary", target: Path) -> str:
+    """The summary for people: outcomes that occur, most frequent first."""
+    lines = [f"{'outcome':<12}{'rows':>9}{'share':>9}"]
+    ranked = sorted(summary.outcomes.items(), key=lambda item: -item[1])
+    for outcome, count in ranked:
+        if count:
+            lines.append(f"{outcome:<12}{count:>9}{count / summary.rows:>9.1%}")
+    mean = "" if summary.mean_reward is None else f", mean reward {summary.mean_reward:.4f}"
+    if summary.ungradable:
+        counts = (f"{n} {outcome}" for outcome, n in summary.ungradable_outcomes.items())
+        over = "" if summary.mean_reward is None else f" over {summary.rows - summary.ungradable}"
+        mean += f"{over} ({', '.join(counts)}: could not be graded, and not in the mean)"
+    speed = summary.rows_per_second
+    rate = "" if speed is None else f", {speed:,.0f} rows/s"
+    earlier = summary.rows - summary.graded
+    resumed = f" ({earlier} of them by an earlier run)" if earlier else ""
+    lines.append(f"{summary.rows} rows{resumed}{mean}, {summary.seconds:.1f} s{rate} -> {target}")
+    return "\n".join(lines)
+
+
+# ``dph grade code``: run programs against tests.
+
+ProblemsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--problems",
+        metavar="FILE",
+        help=f"Problems with the tests, found by problem_id: {ROW_FILES} "
+        "[default: every row has its own].",
+    ),
+]
+TimeoutOption = Annotated[
+    float,
+    typer.Option("--timeout", metavar="S", help="Seconds for one test; ten times that for all."),
+]
+MemoryOption = Annotated[
+    int,
+    typer.Option(
+        "--memory-mb", metavar="MB", help="Address space of a program, in units of 10^6 bytes."
+    ),
+]
+
+
+def grade_code(
+    source: AnswersOption,
+    target: VerdictsOption,
+    problems: ProblemsOption = None,
+    workers: WorkersOption = None,
+    timeout: TimeoutOption = 5.0,
+    memory: MemoryOption = 1000,
+    resume: ResumeOption = False,
+    replace: ReplaceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Grade rows of program (run as it is) or response (the program is extracted), in Python.
+
+    The tests are in each row or in --problems: tests (Python) or cases (input and output), and
+    entry_point, setup, prefix. Every program runs in a confined process without network.
+    """
+    from dph._base.files.rows import column_names
+    from dph.tasks.grading.code import CodeRowGrader
+
+    grader = CodeRowGrader(
+        columns=column_names(source),
+        problems=problems,
+        workers=workers or default_workers(),
+        timeout=timeout,
+        memory_mb=memory,
+    )
+    with grader:
+        if grader.missing:
+            typer.echo(f"dph: not confined by {', '.join(grader.missing)}", err=True)
+        run_grading(source, target, grader=grader, resume=resume, replace=replace, as_json=as_json)
+
+
+# ``dph grade math``: compare mathematical answers with their golds.
+
+MathRuleOption = Annotated[
+    str,
+    typer.Option(
+        "--verifier",
+        metavar="NAME",
+        help="math is strict; math_qwen agrees with Qwen2.5-Math's tool; number, exact, or a "
+        "function of yours (module:function), whose problem has the gold as its answer.",
+    ),
+]
+PhraseOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--phrase",
+        metavar="TEXT",
+        help="math: what announces an answer without a box; may be repeated "
+        "[default: answer is, answer: ...].",
+    ),
+]
+ExpressionOption = Annotated[
+    bool,
+    typer.Option(
+        "--any-expression/--no-any-expression",
+        help="math: without box and phrase, the last expression counts.",
+    ),
+]
+
+
+def grade_math(
+    source: AnswersOption,
+    target: VerdictsOption,
+    verifier: MathRuleOption = "math",
+    phrases: PhraseOption = None,
+    any_expression: ExpressionOption = True,
+    workers: WorkersOption = None,
+    timeout: AnswerTimeoutOption = 5.0,
+    resume: ResumeOption = False,
+    replace: ReplaceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Grade rows of gold and response (the answer is found in it). Needs dph-rl[math].
+
+    Every answer is read in a worker process, which is killed when it hangs.
+    """
+
+    grader = _grader(
+        verifier, phrases or None, any_expression, workers or default_workers(), timeout
+    )
+    with grader:
+        run_grading(source, target, grader=grader, resume=resume, replace=replace, as_json=as_json)
+
+
+def _grader(
+    verifier: str, phrases: list[str] | None, any_expression: bool, workers: int, timeout: float
+) -> "MathRowGrader | VerifierRowGrader":
+    from dph.errors import SettingsError
+    from dph.tasks.grading.math import MATH_VERIFIERS, MathRowGrader
+    from dph.tasks.grading.own import VerifierRowGrader
+
+    if verifier in MATH_VERIFIERS:
+        return MathRowGrader(
+            verifier=verifier,
+            phrases=phrases,
+            any_expression=any_expression,
+            workers=workers,
+            timeout=timeout,
+        )
+    if phrases is not None or not any_expression:
+        raise SettingsError(
+            f"--phrase and --no-any-expression are settings of math, not {verifier}"
+        )
+    return VerifierRowGrader(verifier, gold="gold", workers=workers, timeout=timeout)
+
+
+# ``dph grade sql``: run predicted SQL against the gold's result.
+
+def _rule(name: str) -> str:
+    """A name of the registry, which is loaded when the command runs and not for its help."""
+    from dph.tasks.verifiers.sql.rules import RULES
+
+    return one_of(name, RULES)
+
+
+DatabasesOption = Annotated[
+    Path,
+    typer.Option("--databases", metavar="DIR", help="Holds <db_id>/<db_id>.sqlite."),
+]
+RuleOption = Annotated[
+    str,
+    typer.Option(
+        "--rule",
+        metavar="RULE",
+        parser=_rule,
+        help="When two results are equal: spider, bird, bird_soft_f1, strict or cartesian "
+        "(see docs/graders.md).",
+    ),
+]
+
+
+def grade_sql(
+    source: AnswersOption,
+    databases: DatabasesOption,
+    target: VerdictsOption,
+    rule: RuleOption = "bird",
+    workers: WorkersOption = None,
+    timeout: AnswerTimeoutOption = 5.0,
+    resume: ResumeOption = False,
+    replace: ReplaceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Grade rows of db_id, gold_sql and pred_sql (run as it is) or response (SQL is extracted).
+
+    Every query runs in a worker process that can only read, and is killed when it hangs.
+    """
+    from dph._base.files.rows import column_names
+    from dph.tasks.grading.sql import SQLRowGrader, answer_column
+
+    grader = SQLRowGrader(
+        databases=databases,
+        rule=rule,
+        answers=answer_column(column_names(source)),
+        workers=workers or default_workers(),
+        timeout=timeout,
+    )
+    with grader:
+        run_grading(source, target, grader=grader, resume=resume, replace=replace, as_json=as_json)
+
 
 grade_app = typer.Typer(
     name="grade",
@@ -64,7 +357,6 @@ def grade(
     if context.invoked_subcommand is not None:
         _refuse_options(context)
         return
-    from dph.cli.grade_run import default_workers, run_grading
     from dph.tasks.grading.own import VerifierRowGrader
 
     source, target = _given(source, "--input"), _given(target, "--out")

@@ -151,7 +151,7 @@ def show(
 def list_recipes(as_json: JsonOption = False) -> None:
     """List the recipes that come with the package: name, and what each is."""
     from dph.cli.display.output import json_text
-    from dph.recipe.shipped import shipped_recipes
+    from dph.recipe.recipe import shipped_recipes
 
     found = shipped_recipes()
     if as_json:
@@ -177,7 +177,7 @@ def copy(
     `dph recipe copy example-own-task` is a task of your own in three small files.
     """
     from dph.cli.display.output import json_text
-    from dph.recipe.shipped import copy_recipe
+    from dph.recipe.recipe import copy_recipe
 
     written = copy_recipe(name, out)
     if as_json:

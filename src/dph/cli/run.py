@@ -30,7 +30,7 @@ from dph.cli.options import (
 if TYPE_CHECKING:
     from dph.runs.train.loop import Trained
     from dph.cli.options import Request
-    from dph.runs.pipeline import RunResult
+    from dph.runs.run import RunResult
 
 
 # ``dph train``: from the pool, or from all problems, to a checkpoint.
@@ -51,7 +51,7 @@ def train(
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
     quiet_libraries()
-    from dph.runs.pipeline import trained_policy
+    from dph.runs.run import trained_policy
     from dph.runs.workbench import open_workbench
 
     with open_workbench(request.recipe, accept_verifier=accept_verifier) as bench:
@@ -228,7 +228,7 @@ def run(
         typer.echo(_dry_run(request))
         return
     quiet_libraries()
-    from dph.runs.pipeline import run_stages
+    from dph.runs.run import run_stages
     from dph.runs.set_problems import SetProblems
     from dph.runs.workbench import open_workbench
 

@@ -8,11 +8,11 @@ from dph.recipe import load_recipe
 from dph.records import Outcome, Problem
 from dph.results.diagnosis.changes import Change
 from dph.results.diagnosis.run_files import problem_verdicts
-from dph.runs.base_evaluation import find_base
+from dph.runs.found_runs import find_base
 from dph.runs.evaluate.evaluated_runs import require_evaluated
-from dph.runs.evaluate.document import PROBLEMS_FILE, read_kept_problems
+from dph.runs.evaluate.scores import PROBLEMS_FILE, read_kept_problems
 from dph.runs.evaluate.samples_file import read_samples
-from dph.runs.evaluate.shown_problems import (
+from dph.runs.evaluate.evaluated_runs import (
     Counted,
     Key,
     ShownProblem,

@@ -111,7 +111,7 @@ def _converted(
     """Write the file and count its rows."""
     from dph._base.files.rows import count_rows
     from dph.cli.display.progress import open_progress
-    from dph.tasks.verl.files import problems_to_verl, verl_to_problems
+    from dph.tasks.verl import problems_to_verl, verl_to_problems
 
     with open_progress().task("convert", count_rows(source), "rows") as advance:
 
@@ -346,7 +346,7 @@ def _write_code(
 ) -> None:
     from dph.cli.display.progress import open_progress
     from dph.cli.display.tasks import say_code
-    from dph.tasks.code.problems import CodeProblems, load_code, solvable
+    from dph.tasks.code import CodeProblems, load_code, solvable
     from dph.tasks.problems import save_problems
     from dph.tasks.verifiers.code.verifier import CodeVerifier
 
@@ -426,10 +426,10 @@ def _write_sql(
     from dph.cli.display.progress import open_progress
     from dph.cli.display.tasks import say_sql
     from dph.tasks.problems import save_problems
-    from dph.tasks.sql.gold_check import GoldChecker
+    from dph.tasks.sql.problems import GoldChecker
     from dph.tasks.sql.problems import sql_problems
     from dph.tasks.sql.prompt import SQLPrompts
-    from dph.tasks.sql.schema_files import schemas_of
+    from dph.tasks.sql.bird import schemas_of
 
     _require_place(out)
     prompts = SQLPrompts(databases=source.databases, schemas=schemas_of(source.tables))

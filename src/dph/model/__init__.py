@@ -6,7 +6,7 @@ from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
-    from dph.model.interpolation import interpolated_weights
+    from dph.model.policies import interpolated_weights
     from dph.model.loading import load_config, load_model, load_tokenizer
     from dph.model.prompts import chat_messages, encode_prompt, stop_token_ids
 
@@ -27,7 +27,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "chat_messages": "dph.model.prompts",
         "encode_prompt": "dph.model.prompts",
-        "interpolated_weights": "dph.model.interpolation",
+        "interpolated_weights": "dph.model.policies",
         "load_config": "dph.model.loading",
         "load_model": "dph.model.loading",
         "load_tokenizer": "dph.model.loading",

@@ -24,7 +24,7 @@ from transformers.pytorch_utils import Conv1D
 from dph._base.files import read_json, write_json
 from dph._base.randomness import derived_seed
 from dph.errors import DataError, ModelError, SettingsError
-from dph.recipe.model import ALL_LINEAR, AdapterSettings
+from dph.recipe.tables import ALL_LINEAR, AdapterSettings
 from dph.recipe.extras import PEFT
 
 _LOG = logging.getLogger(__name__)

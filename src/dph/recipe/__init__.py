@@ -1,12 +1,12 @@
 """A recipe: one TOML file and dotted overrides, made into frozen, validated settings."""
 
-from dph.recipe.consolidation import ConsolidationSettings
+from dph.recipe.tables import ConsolidationSettings
 from dph.recipe.data import DataSettings, SetSettings
-from dph.recipe.evaluation import EvaluationSettings
+from dph.recipe.data import EvaluationSettings
 from dph.recipe.methods import METHODS, STRENGTHS
-from dph.recipe.model import ModelSettings
+from dph.recipe.tables import ModelSettings
 from dph.recipe.objective import ObjectiveSettings
-from dph.recipe.sampling import PresamplingSettings
+from dph.recipe.tables import PresamplingSettings
 from dph.recipe.recipe import (
     changed_settings,
     load_recipe,
@@ -16,11 +16,11 @@ from dph.recipe.recipe import (
     resolve_recipe,
     save_recipe,
 )
-from dph.recipe.sampling import SamplingSettings, VLLMSettings
+from dph.recipe.tables import SamplingSettings, VLLMSettings
 from dph.recipe.schema import Recipe
-from dph.recipe.consolidation import SelfConsistencySettings
+from dph.recipe.tables import SelfConsistencySettings
 from dph.recipe.stores import StoreSettings
-from dph.recipe.training import TrackingSettings, TrainingSettings
+from dph.recipe.tables import TrackingSettings, TrainingSettings
 
 __all__ = [
     "METHODS",

@@ -1,5 +1,13 @@
 """The settings of ``[data]`` and its evaluation sets."""
 
+from typing import Annotated, Any, Self
+from pydantic import Field, model_validator
+from dph.recipe.section import Count, Positive, Section, with_default
+import re
+from collections.abc import Collection
+from typing import Annotated, Any, Literal, Self
+from pydantic import Field, field_validator, model_validator
+from dph.recipe.section import Count, Positive, Section, with_default
 from pydantic import Field, field_validator, model_validator
 from dph.recipe.hub_names import LocalPath
 from dph.recipe.section import Positive, Section
@@ -8,6 +16,164 @@ from pydantic import Field, model_validator
 from dph.recipe.section import SQLRuleName
 from dph.recipe.hub_names import SPELLING, ProblemsPath
 from dph.recipe.section import FilePath, Phrase, Positive, Section
+
+
+# The settings of ``[evaluate]``.
+
+# The settings of ``[evaluate.during]``: what is measured while training runs.
+
+def require_k(ks: tuple[int, ...], samples: int) -> None:
+    """Refuse a k of Pass@k that needs more samples than there are.
+
+    Raises:
+        ValueError: it does.
+    """
+    if max(ks) > samples:
+        raise ValueError(f"need 1 <= k <= samples, got k={max(ks)}, samples={samples}")
+
+
+class DuringSettings(Section):
+    """What is measured every ``evaluate.every`` steps of training."""
+
+    samples: Positive = Field(8, description="samples a problem")
+    k: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1)] = Field(
+        (1, 8), description="the k of Pass@k (default: those up to samples)"
+    )
+    sets: Annotated[tuple[str, ...], Field(strict=False)] = Field(
+        (), description="names of evaluation sets; default: all of data.sets"
+    )
+    problems: Positive = Field(
+        64, description="problems of each set, drawn by evaluate.seed; all where it has no more"
+    )
+    greedy: bool = Field(True, description="draw the greedy answer too")
+    compared: Count = Field(
+        1,
+        description="samples a problem whose next-token distributions are compared with those of "
+        "the initial policy, over the whole vocabulary; 0: none, and it is not loaded for that",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _k_follows_samples(cls, data: Any) -> Any:
+        return with_default(data, "k", "samples", lambda n: [k for k in (1, 8) if k <= n])
+
+    @model_validator(mode="after")
+    def _fits_the_samples(self) -> Self:
+        require_k(self.k, self.samples)
+        if self.compared > self.samples:
+            raise ValueError(
+                f"need compared <= samples, got compared={self.compared}, samples={self.samples}"
+            )
+        return self
+
+
+_SCORE = re.compile(r"(?:(?P<set>.+)/)?(?P<metric>greedy|mean|pass_at_(?P<k>[1-9]\d*))")
+
+
+class EvaluationSettings(Section):
+    """What is measured of a model."""
+
+    samples: Positive = Field(32, description="samples a problem")
+    k: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1)] = Field(
+        (1, 8, 16, 32), description="the k of Pass@k (default: those up to samples)"
+    )
+    temperature: float = Field(1.0, gt=0, description="softmax temperature")
+    top_p: float = Field(1.0, gt=0, le=1, description="nucleus")
+    max_tokens: Positive | None = Field(
+        None, description="longest completion; default: sampling.max_tokens"
+    )
+    retention_k: Positive = Field(8, description="k of keep and explore")
+    seed: Count = Field(0, description="seed of the samples and of the bootstrap")
+    token_details: Count = Field(
+        0,
+        description="samples a problem, and the greedy answer, of which each token's log-probs "
+        "and entropy are kept; 0: none",
+    )
+    every: Count = Field(
+        0, description="training steps between evaluations during training; 0: none"
+    )
+    keep_best: str | None = Field(
+        None,
+        description="greedy, mean or pass_at_<k> (of all sets, or <set>/pass_at_<k>): the best "
+        "checkpoint by it, as measured during training, is kept beside the newest",
+    )
+    result: Literal["newest", "best"] = Field(
+        "newest",
+        description="checkpoint that a run ends with, which is consolidated, evaluated and "
+        "exported: the newest, or the best by keep_best",
+    )
+    during: DuringSettings = DuringSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _k_follows_samples(cls, data: Any) -> Any:
+        return with_default(data, "k", "samples", lambda n: [k for k in (1, 8, 16, 32) if k <= n])
+
+    @field_validator("keep_best")
+    @classmethod
+    def _score_is_known(cls, score: str | None) -> str | None:
+        if score is not None and not _SCORE.fullmatch(score):
+            raise ValueError(
+                f"should be greedy, mean or pass_at_<k>, alone or after '<set>/', got {score!r}"
+            )
+        return score
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        require_k(self.k, self.samples)
+        if self.token_details > self.samples:
+            raise ValueError(
+                "need token_details <= samples, got "
+                f"token_details={self.token_details}, samples={self.samples}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _best_is_measured(self) -> Self:
+        if self.keep_best is None:
+            if self.result == "best":
+                raise ValueError("result='best' needs keep_best, the score that says which it is")
+            return self
+        if not self.every:
+            raise ValueError(f"keep_best={self.keep_best!r} needs every > 0, got every=0")
+        found = _SCORE.fullmatch(self.keep_best)
+        if found and found["k"] and int(found["k"]) not in self.during.k:
+            raise ValueError(
+                f"keep_best={self.keep_best!r} is not measured: during.k={list(self.during.k)}"
+            )
+        if found and found["metric"] == "greedy" and not self.during.greedy:
+            raise ValueError(f"keep_best={self.keep_best!r} is not measured: during.greedy=false")
+        return self
+
+    @property
+    def best_by(self) -> tuple[str | None, str] | None:
+        """Set and metric of ``keep_best``; the set is None where the mean over all sets counts."""
+        found = _SCORE.fullmatch(self.keep_best or "")
+        return (found["set"], found["metric"]) if found else None
+
+    def during_sets(self, known: Collection[str]) -> tuple[str, ...]:
+        """The sets that are measured during training, of those that are ``known``."""
+        return self.during.sets or tuple(known)
+
+
+def wrong_during(settings: EvaluationSettings, known: Collection[str], *, steps: int) -> str:
+    """What is wrong with evaluations during ``steps`` of training; '' if nothing is."""
+    if not settings.every:
+        return ""
+    if settings.result == "best" and settings.every > steps:
+        return (
+            f"evaluate.result='best' measures nothing with evaluate.every={settings.every}, which "
+            f"is more than train.steps={steps}"
+        )
+    there = ", ".join(known) or "none"
+    if not known:
+        return f"evaluate.every={settings.every} measures nothing: name a set in [data.sets]"
+    if unknown := [name for name in settings.during.sets if name not in known]:
+        return f"evaluate.during.sets names {unknown[0]!r}; there is [data.sets] for: {there}"
+    best = settings.best_by
+    if best and best[0] is not None and best[0] not in (sets := settings.during_sets(known)):
+        return f"evaluate.keep_best names the set {best[0]!r}; measured are: {', '.join(sets)}"
+    return ""
 
 
 # The settings of ``[data.shots]``: solved examples before every question.

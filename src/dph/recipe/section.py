@@ -8,6 +8,16 @@ from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, ValidationInfo
+from pydantic_core import ErrorDetails
+from dph.errors import SettingsError
+from dph.recipe.overrides import Override, put, read_override
 
 
 # What pydantic says of a wrong table, each fault once.
@@ -71,3 +81,123 @@ def section_in(annotation: Any) -> type[Section] | None:
     kinds = [kind for kind in get_args(annotation) if kind is not NoneType] or [annotation]
     found = kinds[0] if len(kinds) == 1 else None
     return found if isinstance(found, type) and issubclass(found, Section) else None
+
+
+# A TOML file of one's own schema, read and checked with one message for each fault.
+#
+# For files that are not recipes of a run: what they hold is a ``Section``, and nothing is
+# expanded.
+
+Table = TypeVar("Table", bound=Section)
+
+
+class _Typed(str):
+    """A text of ``--set``, as long as nothing is made of it."""
+
+    __slots__ = ()
+
+
+def start_of_paths(value: str, info: ValidationInfo) -> Path | None:
+    """Where a relative path starts: ``--set`` at the working directory, others at the file's."""
+    if isinstance(value, _Typed):
+        return Path.cwd()
+    beside = (info.context or {}).get("beside")
+    return None if beside is None else Path(beside)
+
+
+def _placed(value: Any, info: ValidationInfo) -> Any:
+    if not isinstance(value, str) or (start := start_of_paths(value, info)) is None:
+        return value
+    return str(start / value)
+
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$")]
+"""What a directory or a part may be called."""
+PlacedPath = Annotated[Path, BeforeValidator(_placed), Field(strict=False)]
+"""A path that starts at the directory of the file that names it, or where it was typed."""
+
+
+def read_table(path: Path, what: str = "recipe") -> dict[str, Any]:
+    """The file as TOML has it; a message calls it ``what``.
+
+    Raises:
+        SettingsError: it is missing or not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"cannot read the {what} {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is not valid TOML: {error}") from error
+
+
+def load_file(kind: type[Table], path: Path, overrides: Sequence[str] = ()) -> Table:
+    """Read a file of the schema ``kind``; ``overrides`` are ``a.b=value`` in TOML.
+
+    Relative paths in the file start at its directory, those in overrides at the working directory.
+
+    Raises:
+        SettingsError: the file is missing or not TOML, a key is unknown (the nearest is named), or
+            a value has the wrong type or is out of range.
+    """
+    table = read_table(path)
+    for override in overrides:
+        put(table, _typed(read_override(override)))
+    return checked(kind, table, beside=path.resolve().parent, place=str(path))
+
+
+def checked(kind: type[Table], table: Mapping[str, Any], *, beside: Path, place: str) -> Table:
+    """``table`` as a ``kind``; paths start at ``beside``, messages name ``place``.
+
+    Raises:
+        SettingsError: as for load_file.
+    """
+    try:
+        return kind.model_validate(table, context={"beside": str(beside)})
+    except ValidationError as error:
+        faults = [fault(item, item["loc"], kind) for item in faults_of(error)]
+        raise SettingsError(f"{place}: {'; '.join(faults)}") from error
+
+
+def _typed(override: Override) -> Override:
+    return replace(override, value=_marked(override.value))
+
+
+def _marked(value: Any) -> Any:
+    """The value with every text in it marked as typed."""
+    match value:
+        case str():
+            return _Typed(value)
+        case list():
+            return [_marked(item) for item in value]
+        case dict():
+            return {name: _marked(item) for name, item in value.items()}
+    return value
+
+
+def fault(item: ErrorDetails, place: Sequence[str | int], kind: type[BaseModel]) -> str:
+    """What is wrong at ``place`` of a file of ``kind``: the key, the value and what is allowed."""
+    key = ".".join(map(str, place))
+    message = item["msg"].removeprefix("Value error, ")
+    match item["type"]:
+        case "missing":
+            return f"{key} is missing"
+        case "extra_forbidden":
+            near = get_close_matches(str(place[-1]), sorted(_names(kind)), n=1)
+            return f"unknown key {key}" + (f"; did you mean {near[0]}?" if near else "")
+        case "value_error":
+            return f"{key}: {message}" if key else message
+        case _:
+            return f"{key}: {message}, got {item['input']!r:.80}"
+
+
+def _names(kind: type[BaseModel]) -> Iterator[str]:
+    """The names of all keys of a schema and of the tables in it."""
+    for name, field in kind.model_fields.items():
+        yield name
+        waiting = [field.annotation]
+        while waiting:
+            annotation = waiting.pop()
+            if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+                yield from _names(annotation)
+            waiting.extend(getattr(annotation, "__args__", ()))

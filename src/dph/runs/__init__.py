@@ -7,7 +7,7 @@ from dph._base.lazy import lazy_names
 if TYPE_CHECKING:
     from dph.runs.interpolation import interpolated
     from dph.runs.layout import pool_directory, run_directory
-    from dph.runs.pipeline import RunResult, run_stages
+    from dph.runs.run import RunResult, run_stages
     from dph.runs.progress import ProgressDisplay, Silent
     from dph.runs.workbench import Workbench, open_workbench
 
@@ -27,13 +27,13 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "ProgressDisplay": "dph.runs.progress",
-        "RunResult": "dph.runs.pipeline",
+        "RunResult": "dph.runs.run",
         "Silent": "dph.runs.progress",
         "Workbench": "dph.runs.workbench",
         "interpolated": "dph.runs.interpolation",
         "open_workbench": "dph.runs.workbench",
         "pool_directory": "dph.runs.layout",
         "run_directory": "dph.runs.layout",
-        "run_stages": "dph.runs.pipeline",
+        "run_stages": "dph.runs.run",
     },
 )

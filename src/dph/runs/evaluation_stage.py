@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 import pyarrow as pa
 from dph.runs.evaluate.progress_file import step_metrics_of
-from dph.runs.train.sample_tables import stored_table
+from dph.runs.train.kept_samples import stored_table
 from dph.runs.train.tracking import open_trackers, shown_answers
 from dph.runs.workbench import Workbench
 from collections.abc import Sequence
@@ -36,9 +36,9 @@ from dph.errors import SettingsError
 from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.model.loading import load_config
 from dph.recipe import recipe_digest
-from dph.runs.evaluate.document import evaluation_document
+from dph.runs.evaluate.scores import evaluation_document
 from dph.runs.evaluate.evaluate import EvaluationSet, evaluate, total_answers
-from dph.runs.evaluate.document import PROBLEMS_FILE, keep_problems
+from dph.runs.evaluate.scores import PROBLEMS_FILE, keep_problems
 from dph.runs.evaluate.samples_file import comparable_scores, read_samples, samples_digest
 from dph.runs.evaluation_sets import evaluation_set, set_style, set_verifier
 from dph.runs.layout import EVALUATION, SAMPLES

@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from dph._base.files import atomic_path, make_directory, only_writer, read_json, write_json
 from dph.errors import DataError, TrainingError
 from dph.model.fingerprint import directory_fingerprint
-from dph.model.interpolation import interpolated_weights
+from dph.model.policies import interpolated_weights
 from dph.model.loading import load_tokenizer
 from dph.model.policies import load_whole
 from dph.runs.ends import Ends, ends_of

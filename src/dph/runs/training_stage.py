@@ -24,11 +24,11 @@ from dph.runs.presample.pool import Pool, load_pool, require_fit
 from dph.runs.progress import ProgressDisplay
 from dph.runs.result_model import ended
 from dph.runs.store_stage import require_made
-from dph.runs.stores import stored_samples
+from dph.runs.store_stage import stored_samples
 from dph.runs.train.checkpoint_places import latest_checkpoint
 from dph.runs.train.checkpoints import read_progress
 from dph.runs.train.loop import Actors, Trained, train
-from dph.runs.train.metrics import Metrics
+from dph.runs.train.tracking import Metrics
 from dph.runs.training_digest import training_digest, what_changed
 from dph.runs.unlabelled import self_consistency
 from dph.runs.verifier_change import accepted_source, require_same_verifier

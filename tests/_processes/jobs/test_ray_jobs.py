@@ -2,9 +2,9 @@
 
 import pytest
 
-from dph._processes.jobs import ray_jobs
+from dph._processes.jobs import cores as ray_jobs
 from dph._processes.jobs.processes import Job
-from dph._processes.jobs.ray_jobs import RayJobs, connected_ray
+from dph._processes.jobs.cores import RayJobs, connected_ray
 from dph.errors import SettingsError
 from fake_ray import FakeRay
 

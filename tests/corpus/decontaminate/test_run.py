@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from dph.corpus.decontaminate.run import decontaminate
-from dph.corpus.decontaminate.run import CHECKS
+from dph.corpus.decontaminate import decontaminate
+from dph.corpus.decontaminate import CHECKS
 from dph.corpus.documents import Document
 from dph.corpus.flow import MOST_COUNTED
 from dph.corpus.tables import read_table

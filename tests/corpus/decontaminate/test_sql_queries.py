@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph.corpus.decontaminate.test_sets import normalised_queries
+from dph.corpus.decontaminate import normalised_queries
 
 QUERY = "SELECT name FROM singer AS s WHERE s.age <> 20"
 

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from dph.corpus.ingest.git import (
+from dph.corpus.ingest.archives import (
     is_repository,
     newest_commit,
     repository_facts,

@@ -7,7 +7,7 @@ import pytest
 
 from dph.corpus.documents import DocType, Document
 from dph.corpus.ingest.reading import LARGEST
-from dph.corpus.ingest.rows import column_choices, row_documents
+from dph.corpus.ingest.reading import column_choices, row_documents
 from dph.errors import SettingsError
 
 

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from dph.corpus.instruct.run import STAGES
-from dph.corpus.instruct.run import instruct
+from dph.corpus.instruct import STAGES
+from dph.corpus.instruct import instruct
 from dph.errors import DataError, SettingsError
 
 

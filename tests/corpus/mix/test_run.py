@@ -1,8 +1,8 @@
 import pytest
 
 from dph.corpus.documents import Document
-from dph.corpus.mix.run import mix
-from dph.corpus.mix.run import Mixture
+from dph.corpus.mix import mix
+from dph.corpus.mix import Mixture
 from dph.errors import SettingsError
 from small_corpora import small_corpus
 

@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph.corpus.mix.run import Candidate, Selection
-from dph.corpus.mix.run import Mixture
+from dph.corpus.mix import Candidate, Selection
+from dph.corpus.mix import Mixture
 
 
 def selected(candidates, **settings):

@@ -1,6 +1,6 @@
 import pytest
 
-from dph.corpus.mix.run import ANNEALING, Mixture
+from dph.corpus.mix import ANNEALING, Mixture
 from dph.errors import SettingsError
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dph.corpus.recall.pieces import learn_pieces, load_pieces
+from dph.corpus.recall.classifier import learn_pieces, load_pieces
 
 TEXTS = ["def add(a, b):\n    return a + b\n", "naïve 東京 \x00 \u2028 text", "select * from t"] * 3
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from dph.corpus.languages import language_of_path
+from dph.corpus.documents import language_of_path
 from dph.corpus.rules.presets import judge
 from dph.corpus.rules.presets import PRESETS, load_preset
 from dph.corpus.signals import FileView

@@ -1,6 +1,6 @@
 import pytest
 
-from dph.corpus.signals.failure import SignalError
+from dph.corpus.signals.words import SignalError
 from dph.corpus.signals.javascript import javascript_facts
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph.corpus.signals.failure import SignalError
+from dph.corpus.signals.words import SignalError
 from dph.corpus.signals.words import normalised_words, raw_words, simplified
 
 TEXTS = st.text(

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from dph.engines.stages.child import run_command
+from dph.engines.stages.stage import run_command
 from dph.errors import TrainingError
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dph.engines.stages.verl_overrides import hydra_value, override
+from dph.engines.stages.verl_stage import hydra_value, override
 
 
 @pytest.mark.parametrize(

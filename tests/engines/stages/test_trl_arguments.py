@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dph.engines.stages.trl_arguments import batches_of, trl_arguments
+from dph.engines.stages.trl_stage import batches_of, trl_arguments
 from dph.errors import SettingsError
 from engines.stages.recipes import make_recipe
 

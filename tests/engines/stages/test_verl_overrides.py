@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dph.engines.stages.verl_overrides import (
+from dph.engines.stages.verl_stage import (
     VerlRun,
     environment,
     presample_overrides,

@@ -10,7 +10,7 @@ import pytest
 
 import first_step
 from dph.engines.stages.engine_log import LogReader
-from dph.engines.stages.trl_arguments import trl_arguments
+from dph.engines.stages.trl_stage import trl_arguments
 from dph.engines.stages.trl_stage import LOG, MODEL
 from dph.engines.trl.config import DPHConfig
 from dph.engines.trl.run_recipe import main, make_trainer

@@ -8,7 +8,7 @@ from dph.lab.worlds.sql.base_model import make_tokenizer
 from dph.lab.worlds.sql.world import build_world
 from dph.model.forward.logprobs import completion_scores
 from dph.tasks.problems import load_problems, save_problems
-from dph.tasks.verl.files import problems_to_verl
+from dph.tasks.verl import problems_to_verl
 
 KNOWN, UNSURE = 10, 8
 MAX_TOKENS = 24

@@ -12,7 +12,7 @@ from dph.errors import DataError, PoolError, TrainingError
 from dph.records import Outcome, Problem
 from dph.runs.presample.pool import only_pool_writer
 from dph.runs.presample.pool import load_pool
-from dph.tasks.verl.files import verl_row
+from dph.tasks.verl import verl_row
 from engines.verl.rows import make_model
 from tiny_models import build_tokenizer
 

@@ -9,7 +9,7 @@ from dph.lab.worlds.sql.editions import WorldSizes
 from dph.lab.worlds.sql.world import build_world
 from dph.records import Problem
 from dph.tasks.problems import load_problems
-from dph.tasks.verl.files import verl_row
+from dph.tasks.verl import verl_row
 
 
 def reward(**settings):

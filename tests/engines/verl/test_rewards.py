@@ -18,7 +18,7 @@ from dph.engines.verl.reward_manager import DPHRewardManager
 from dph.engines.verl.settings import SharedSettings
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem, Verdict
-from dph.tasks.verl.files import verl_row
+from dph.tasks.verl import verl_row
 from engines.verl.rows import make_model
 from tiny_models import build_tokenizer
 

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from dph.engines.stages import verl_stage
-from dph.engines.stages.verl_overrides import (
+from dph.engines.stages.verl_stage import (
     VerlRun,
     presample_overrides,
     train_overrides,

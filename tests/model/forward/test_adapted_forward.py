@@ -6,7 +6,7 @@ import torch
 from adapted_models import KINDS, adapted_model, plain_peft
 from dph.model.adapter import save_policy
 from dph.model.forward.logprobs import completion_scores
-from dph.model.forward.packing_support import packing_support
+from dph.model.forward.sharing import packing_support
 from dph.model.forward.selected_logprobs import selected_logprobs
 
 # PEFT's wrapper, which we do not use, asks transformers by an older name.

@@ -10,11 +10,11 @@ from adapted_models import adapter, moved
 from architectures import ARCHITECTURES, attention_of, save_architecture
 from dph.model.adapter import add_adapter
 from dph.model.forward.logprobs import completion_scores
-from dph.model.forward.packing_support import packing_support
+from dph.model.forward.sharing import packing_support
 from dph.model.loading import load_model
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.sampler import TorchSampler
-from dph.model.sampler.torch.sharability import sharing_refusal, window_refusal
+from dph.model.sampler.torch.shared_forward import sharing_refusal, window_refusal
 from model_fixtures import *  # noqa: F403
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "architectures.md"

@@ -3,7 +3,7 @@ import logging
 import pytest
 import torch
 
-from dph.model.forward.packing_support import packing_support
+from dph.model.forward.sharing import packing_support
 from dph.model.loading import load_model, load_tokenizer
 from smollm2_model import smollm2  # noqa: F401
 from tiny_models import PLAIN_FAMILIES

@@ -6,7 +6,7 @@ import pytest
 from dph.errors import ModelError
 from dph.model.forward import microbatches, packing, prefix_tree, sharing
 from dph.model.forward.logprobs import completion_scores
-from dph.model.forward.packing_support import packing_support
+from dph.model.forward.sharing import packing_support
 from dph.model.forward.sharing import forest_to_pack, plan_microbatches
 
 

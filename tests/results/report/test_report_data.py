@@ -12,7 +12,7 @@ from dph.results.report.charts import report_charts, training_charts
 from dph.results.report.comparison_view import set_tables
 from dph.results.report.comparison_view import seed_groups
 from dph.results.report.page import page_html
-from dph.results.report.run_diagnoses import changes_of
+from dph.results.report.report_data import changes_of
 from dph.results.report.run_facts import differing_settings, run_facts
 from report_runs import LOST, SAMPLES, SETS, make_runs
 

@@ -3,7 +3,7 @@ import pyarrow as pa
 import pytest
 
 from dph.errors import DataError
-from dph.results.view.answer_counts import count_answers
+from dph.results.view.set_index import count_answers
 from dph.runs.evaluate.samples_file import read_samples, write_samples
 from report_runs import make_runs
 

@@ -7,7 +7,7 @@ import pytest
 
 from dph.errors import DataError
 from dph.results.view.served_runs import ServedRuns
-from dph.results.view.watched import LOGS, state_of
+from dph.results.view.snapshot import LOGS, state_of
 from dph.runs.evaluate.samples_file import read_samples, write_samples
 from live_server import request, serving, wait_for
 from report_runs import make_runs

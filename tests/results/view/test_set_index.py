@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dph.records import Problem
-from dph.results.view.answer_counts import AnswerCounts
+from dph.results.view.set_index import AnswerCounts
 from dph.results.view.set_index import Query
 from dph.results.view.set_index import SetIndex
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dph.errors import DataError, SettingsError
-from dph.runs.evaluate.document import evaluation_document
+from dph.runs.evaluate.scores import evaluation_document
 
 TOP = {"schema", "model", "samples", "sets"}
 SET = {

@@ -159,7 +159,7 @@ def test_sets_that_cannot_be_evaluated_are_refused(make_set, tmp_path):
 
 def test_evaluation_does_not_need_torch():
     code = (
-        "import sys, dph.runs.evaluate.evaluate, dph.runs.evaluate.document;"
+        "import sys, dph.runs.evaluate.evaluate, dph.runs.evaluate.scores;"
         "import dph.runs.evaluate.comparison;"
         "sys.exit('torch' in sys.modules)"
     )

@@ -3,7 +3,7 @@ import pytest
 
 from dph.errors import DataError
 from dph.records import Problem
-from dph.runs.evaluate.document import keep_problems, read_kept_problems
+from dph.runs.evaluate.scores import keep_problems, read_kept_problems
 
 CHAT = ({"role": "user", "content": "how many?"},)
 SETS = {

@@ -5,8 +5,8 @@ import math
 import pytest
 
 from dph.errors import SettingsError
-from dph.runs.memory import at_hand
-from dph.runs.memory.at_hand import device_at_hand, device_of
+from dph.runs import memory as at_hand
+from dph.runs.memory import device_at_hand, device_of
 
 TOTAL_KB = 16 * 2**20
 """16 GiB, as /proc/meminfo counts."""

@@ -5,7 +5,7 @@ import pytest
 from dph.model.adapter import add_adapter
 from dph.model.loading import load_model
 from dph.recipe import resolve_recipe
-from dph.recipe.model import AdapterSettings
+from dph.recipe.tables import AdapterSettings
 from dph.runs.memory import estimate, load_of, read_shape
 from tiny_models import FAMILIES, build_model
 

@@ -3,7 +3,7 @@ import pytest
 
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
 from dph.runs.evaluate.samples_file import samples_table
-from dph.runs.train.sample_tables import COLUMNS, LONGEST, graded_table, stored_table
+from dph.runs.train.kept_samples import COLUMNS, LONGEST, graded_table, stored_table
 
 PROBLEMS = [Problem(problem_id=f"p{i}", prompt=f"{i} + 1 =") for i in range(10)]
 

@@ -7,7 +7,7 @@ import pytest
 
 from dph.errors import DataError, SettingsError
 from dph.recipe import TrackingSettings, resolve_recipe
-from dph.runs.train.sample_tables import COLUMNS, SampleTable
+from dph.runs.train.kept_samples import COLUMNS, SampleTable
 from dph.runs.train.tracking import MetricsLog, open_trackers, read_metrics, shown_answers
 
 

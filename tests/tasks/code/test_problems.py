@@ -6,7 +6,7 @@ import zlib
 import pytest
 
 from dph.errors import DataError, SettingsError
-from dph.tasks.code.problems import load_code, solvable
+from dph.tasks.code import load_code, solvable
 from dph.tasks.verifiers.code.task import parse_task
 from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
 

@@ -4,7 +4,7 @@ from contextlib import closing
 import pytest
 
 from dph.errors import DataError
-from dph.tasks.sql.example_values import ExampleValues, overlap_share
+from dph.tasks.sql.prompt import ExampleValues, overlap_share
 from zoo import write_database
 
 

@@ -4,7 +4,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph._processes.workers.pool import Reply, ReplyKind
-from dph.tasks.sql.gold_check import GoldChecker, GoldState, make_gold_runner, state_of
+from dph.tasks.sql.problems import GoldChecker, GoldState, make_gold_runner, state_of
 from dph.tasks.sql.bird import SQLQuestion
 from dph.tasks.sql.bird import load_spider
 from shared_data import shared_data
@@ -84,7 +84,7 @@ def test_the_trivial_results_of_spider_are_found():
 
 
 def test_a_handler_takes_its_limits_from_the_options(tmp_path, monkeypatch):
-    monkeypatch.setattr("dph.tasks.sql.gold_check.limit_memory", lambda _: None)
+    monkeypatch.setattr("dph.tasks.sql.problems.limit_memory", lambda _: None)
     run = make_gold_runner({"rows": 1})
     request = {"database": str(write_database(tmp_path)), "sql": "SELECT id FROM animal"}
     assert run(request, print) == [GoldState.FAILED, "more than 1 rows"]

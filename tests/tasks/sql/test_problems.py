@@ -1,7 +1,7 @@
-from dph.tasks.sql.gold_check import GoldCheck, GoldState
+from dph.tasks.sql.problems import GoldCheck, GoldState
 from dph.tasks.sql.problems import sql_problems
 from dph.tasks.sql.prompt import SQLPrompts
-from dph.tasks.sql.schema_files import schemas_of
+from dph.tasks.sql.bird import schemas_of
 from dph.tasks.sql.bird import load_spider
 from dph.tasks.verifiers import make_verifier
 from zoo import write_spider

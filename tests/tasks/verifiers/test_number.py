@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dph.errors import DataError
 from dph.records import Outcome, Problem
 from dph.tasks.verifiers import NumberVerifier
-from dph.tasks.verifiers.number import last_number
+from dph.tasks.verifiers.exact import last_number
 
 
 def grade(answer, response):

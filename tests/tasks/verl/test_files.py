@@ -8,7 +8,7 @@ import pytest
 from dph.errors import DataError, SettingsError
 from dph.records import Problem
 from dph.tasks import load_problems, save_problems
-from dph.tasks.verl.files import problems_to_verl, verl_to_problems
+from dph.tasks.verl import problems_to_verl, verl_to_problems
 
 PROBLEMS = [
     Problem(problem_id="a", prompt="1 + 1?", answer={"answer": "2", "unit": None}),
@@ -137,7 +137,7 @@ def test_an_empty_file_is_refused(tmp_path):
 
 def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch):
     """64 rows of 8 kB, a few times over, and the ids: far from the 16 MB of the file."""
-    monkeypatch.setattr("dph.tasks.verl.files._ROWS", 64)
+    monkeypatch.setattr("dph.tasks.verl._ROWS", 64)
     monkeypatch.setattr("dph._base.files.rows._BATCH_ROWS", 64)
     path = tmp_path / "p.jsonl"
     with path.open("w") as file:

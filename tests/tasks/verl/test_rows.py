@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dph.errors import DataError
 from dph.records import Problem
-from dph.tasks.verl.files import problem_of_row, verl_row
+from dph.tasks.verl import problem_of_row, verl_row
 
 CHAT = ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "2 + 2?"})
 SQL = Problem(

@@ -13,7 +13,7 @@ from typing import Any
 from dph._processes.sandbox.checks import SOLUTION_MODULES
 from dph._processes.sandbox.pytest_stand_in import stand_in
 from dph._processes.sandbox.remote import Remote, RemoteProgram
-from dph._processes.sandbox.syntax import asserts
+from dph._processes.sandbox.checks import asserts
 
 
 # The text of a program out of an answer and what the task has before it.

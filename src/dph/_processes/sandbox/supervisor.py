@@ -211,7 +211,7 @@ class Sandbox(Closing):
         """Let a judge test a program, which is in another process.
 
         Args:
-            program: ``source``, ``prefix`` and ``entry_point`` (dph._processes.sandbox.program).
+            program: ``source``, ``prefix`` and ``entry_point`` (dph._processes.sandbox.served).
             tests: ``setup``, ``tests``, ``calls``, ``entry_point`` and ``prefix``
                 (dph._processes.sandbox.judge).
             limits: of time.

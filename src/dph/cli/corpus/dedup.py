@@ -55,8 +55,8 @@ def mix(
     """
     from dph.cli.corpus.options import print_corpus
     from dph.cli.display.progress import open_progress
-    from dph.corpus.mix.run import mix as run_mix
-    from dph.corpus.mix.run import ANNEALING, Mixture
+    from dph.corpus.mix import mix as run_mix
+    from dph.corpus.mix import ANNEALING, Mixture
     from dph.corpus.shards import open_corpus
 
     mixture = Mixture(
@@ -118,9 +118,9 @@ def decontaminate(
     """
     from dph.cli.corpus.options import print_corpus
     from dph.cli.display.progress import open_progress
-    from dph.corpus.decontaminate.run import DEFAULT_CHECKS
-    from dph.corpus.decontaminate.run import decontaminate as run_decontaminate
-    from dph.corpus.decontaminate.test_sets import ENTRY_POINT
+    from dph.corpus.decontaminate import DEFAULT_CHECKS
+    from dph.corpus.decontaminate import decontaminate as run_decontaminate
+    from dph.corpus.decontaminate import ENTRY_POINT
     from dph.corpus.opening import open_input
 
     sets = {name: Path(path) for name, path in named_values(tests, "--tests").items()}

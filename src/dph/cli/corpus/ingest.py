@@ -75,7 +75,7 @@ def ingest(
     """
     from dph.cli.corpus.options import print_corpus
     from dph.cli.display.progress import open_progress
-    from dph.corpus.ingest.rows import column_choices
+    from dph.corpus.ingest.reading import column_choices
     from dph.corpus.ingest.run import ingest as run_ingest
     from dph.corpus.ingest.sources import plan
 

@@ -148,11 +148,11 @@ def open_workers(engine: str, workers: int | None) -> "Workers":
         SettingsError: Ray is not installed.
     """
     if engine == "ray":
-        from dph._processes.jobs.ray_jobs import RayJobs, connected_ray
+        from dph._processes.jobs.cores import RayJobs, connected_ray
         from dph.corpus.tasks import do_task
 
         return RayJobs(workers, connected_ray(), do_task)
-    from dph.cli.grade_run import default_workers
+    from dph.cli.grade import default_workers
 
     return workers or default_workers()
 

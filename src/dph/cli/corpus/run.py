@@ -76,10 +76,10 @@ def ablate(
     from dph.cli.display.output import json_text
     from dph.cli.display.progress import open_progress
     from dph.cli.display.output import quiet_libraries
-    from dph.cli.grade_run import default_workers
+    from dph.cli.grade import default_workers
     from dph.corpus.opening import open_input
     from dph.lab.ablation.settings import AblationSettings
-    from dph.recipe.toml_file import checked
+    from dph.recipe.section import checked
 
     chosen = {
         "models": [name.strip() for name in models.split(",")],
@@ -124,7 +124,7 @@ def run(
     from dph.cli.display.output import json_text
     from dph.cli.display.progress import open_progress
     from dph.cli.display.output import quiet_libraries
-    from dph.cli.grade_run import default_workers
+    from dph.cli.grade import default_workers
     from dph.cli.options import require_writable
     from dph.lab.cookbook.settings import load_cookbook
 

@@ -12,7 +12,7 @@ from dph.cli.corpus.options import OutOption
 from dph.cli.options import JsonOption, WorkersOption, one_of
 
 if TYPE_CHECKING:
-    from dph.corpus.instruct.run import InstructFile
+    from dph.corpus.instruct import InstructFile
     from dph.corpus.synth.generators import Generator
     from dph.corpus.synth.seeds import Seed
 
@@ -64,8 +64,8 @@ def instruct(
     """
     from dph.cli.display.output import json_text
     from dph.cli.display.progress import open_progress
-    from dph.corpus.instruct.run import DEFAULT_CHECKS
-    from dph.corpus.instruct.run import instruct as write_instruct
+    from dph.corpus.instruct import DEFAULT_CHECKS
+    from dph.corpus.instruct import instruct as write_instruct
 
     files = {name: Path(path) for name, path in named_values(parts, "--part").items()}
     sets = {name: Path(path) for name, path in named_values(tests or [], "--tests").items()}
@@ -93,7 +93,7 @@ def _told(made: "InstructFile") -> str:
 
 
 def _quotas(rows: list[str] | None, stage: str | None) -> dict[str, int]:
-    from dph.corpus.instruct.run import STAGES
+    from dph.corpus.instruct import STAGES
     from dph.errors import SettingsError
 
     if bool(rows) == bool(stage):
@@ -230,7 +230,7 @@ def synth(
     """
     from dph.cli.corpus.options import print_corpus
     from dph.cli.display.progress import open_progress
-    from dph.cli.grade_run import default_workers
+    from dph.cli.grade import default_workers
     from dph.corpus.synth.run import synthesise
     from dph.corpus.synth.writing import open_writer
 

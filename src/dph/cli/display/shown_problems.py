@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from dph.results.charts.text_table import shortened, visible
-from dph.runs.evaluate.shown_problems import AnswerGroup, Counted, ShownProblem
+from dph.runs.evaluate.evaluated_runs import AnswerGroup, Counted, ShownProblem
 from dph.tasks.problems import prompt_text
 
 if TYPE_CHECKING:

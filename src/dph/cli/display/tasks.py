@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dph.cli.display.output import json_text
 from dph.records import Problem
-from dph.tasks.code.problems import CodeProblems
+from dph.tasks.code import CodeProblems
 from dph.tasks.math import MathProblems, MathSet
 from dph.tasks.sql.problems import SQLProblems
 from dph.tasks.sql.bird import SQLSplit

@@ -19,7 +19,17 @@ from dataclasses import dataclass
 from typing import Any
 import pyarrow as pa
 from dph.corpus.documents import Document
-from dph.corpus.languages import language_of_path
+from dph.corpus.documents import language_of_path
+import datetime
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+import pyarrow.parquet as pq
+from dph.corpus.documents import DocType, Document
+from dph.corpus.documents import language_named, language_of_path
+from dph.errors import SettingsError
 
 
 # Packed files as streams of a bounded length: what unpacks to more than it should is cut off.
@@ -143,3 +153,170 @@ def plain_path(path: str) -> str | None:
 def printable(text: str) -> str:
     """A name that can be stored: bytes that are not UTF-8 are escaped."""
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+# Documents of files of rows: JSON lines, also packed, and parquet.
+
+ROW_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
+_LONGEST_LINE = 4 * LARGEST
+"""Bytes; JSON may take several for a character."""
+_BATCH = 64
+
+_NAMES = {
+    "text": ("text", "content"),
+    "id": ("id",),
+    "path": ("path",),
+    "repo": ("repo",),
+    "stars": ("stars",),
+    "commit_time": ("commit_time",),
+    "licence": ("licence", "license"),
+    "url": ("url",),
+    "source": ("source",),
+    "language": ("program_lang", "language"),
+    "natural_language": ("natural_language", "lang"),
+    "doc_type": ("doc_type",),
+    "bytes": ("bytes",),
+    "filename": ("filename",),
+    "ext": ("ext",),
+}
+"""The columns that a field may come in, best first."""
+_NUMBERS = ("stars", "commit_time", "bytes")
+
+
+def column_choices(texts: Sequence[str]) -> dict[str, str]:
+    """Columns by field, of texts FIELD=COLUMN.
+
+    Raises:
+        SettingsError: a text has another form, or a field is unknown or there twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        field, equals, column = text.partition("=")
+        if not equals or not column or field not in _NAMES:
+            raise SettingsError(
+                f"a column is given as FIELD=NAME with a FIELD of {', '.join(_NAMES)}; got {text!r}"
+            )
+        if field in found:
+            raise SettingsError(f"the column of {field} is given twice: {found[field]}, {column}")
+        found[field] = column
+    return found
+
+
+def row_documents(
+    path: Path, label: str, facts: Mapping[str, Any], columns: Mapping[str, str]
+) -> Iterator[Document | Skip]:
+    """The documents of a file of rows.
+
+    Args:
+        path: the file.
+        label: the source's.
+        facts: fields that a row without them gets.
+        columns: the column of a field, where it is none of the usual ones.
+    """
+    try:
+        rows = _parquet_rows(path) if path.suffix == ".parquet" else _json_rows(path)
+        for place, row in rows:
+            if isinstance(row, Skip):
+                yield row
+            elif not isinstance(row, dict):
+                yield Skip("not_a_row", place)
+            else:
+                yield _document(row, place, label, facts, columns)
+    except TooLargeError as error:
+        yield Skip("file_too_large", "", str(error))
+    except DAMAGE as error:
+        yield Skip("file_damaged", "", f"{type(error).__name__}: {error}"[:200])
+
+
+def _json_rows(path: Path) -> Iterator[tuple[str, Any]]:
+    with unpacked(path) as stream:
+        number = 0
+        while line := stream.readline(_LONGEST_LINE):
+            number += 1
+            place = f"line {number}"
+            if len(line) == _LONGEST_LINE and not line.endswith(b"\n"):
+                while line and not line.endswith(b"\n"):
+                    line = stream.readline(_LONGEST_LINE)
+                yield place, Skip("line_too_long", place, f"over {_LONGEST_LINE} bytes")
+            elif line.strip():
+                try:
+                    yield place, json.loads(line)
+                except (ValueError, RecursionError, MemoryError) as error:
+                    yield place, Skip("not_json", place, str(error)[:200])
+
+
+def _parquet_rows(path: Path) -> Iterator[tuple[str, Any]]:
+    number = 0
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=_BATCH):
+            for row in batch.to_pylist():
+                number += 1
+                yield f"row {number}", row
+
+
+def _document(
+    row: Mapping[str, Any],
+    place: str,
+    label: str,
+    facts: Mapping[str, Any],
+    columns: Mapping[str, str],
+) -> Document | Skip:
+    found = {name: value for name, value in _fields(row, columns) if value is not None}
+    text = found.pop("text", None)
+    if not isinstance(text, str):
+        return Skip("no_text", place)
+    if wrong := _unfit(text):
+        return Skip(wrong, place)
+    try:
+        fields = dict(facts) | {name: _typed(name, value) for name, value in found.items()}
+        parts = [fields.pop(name, "") for name in ("filename", "ext")]
+        named = ".".join(filter(None, parts)) or fields.get("id", "")
+        path = fields.setdefault("path", named)
+        language = language_named(fields["language"]) if fields.get("language") else None
+        language = language or language_of_path(path)
+        kind = fields.get("doc_type")
+        fields["language"] = language.name
+        fields["doc_type"] = language.doc_type if kind is None else DocType(kind)
+    except (ValueError, OverflowError) as error:
+        return Skip("bad_field", place, str(error)[:200])
+    name = path or hashlib.sha256(text.encode()).hexdigest()[:16]
+    return Document.of(text, **{"id": f"{label}/{name}", "source": label} | fields)
+
+
+def _fields(row: Mapping[str, Any], columns: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    for field, names in _NAMES.items():
+        given = columns.get(field)
+        for name in (given,) if given else names:
+            if row.get(name) is not None:
+                yield field, row[name]
+                break
+
+
+def _typed(name: str, value: Any) -> Any:
+    """A field's value as a document has it."""
+    if name == "commit_time" and isinstance(value, str | datetime.datetime):
+        moment = datetime.datetime.fromisoformat(value) if isinstance(value, str) else value
+        zone = moment.tzinfo or datetime.UTC
+        return int(moment.replace(tzinfo=zone).timestamp())
+    if name in _NUMBERS:
+        value = int(value) if isinstance(value, float) and value.is_integer() else value
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+            raise ValueError(f"{name} must be a number of at least 0, got {value!r:.80}")
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and name == "id":
+        value = str(value)
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be text, got {value!r:.80}")
+    value.encode()  # half of a surrogate pair is a ValueError
+    return value
+
+
+def _unfit(text: str) -> str:
+    """Why a text cannot be a document's, or ''."""
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        return "undecodable"
+    if "\0" in text:
+        return "binary"
+    return "oversized" if size > LARGEST else ""

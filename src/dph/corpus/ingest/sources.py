@@ -17,9 +17,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 from dph._base.files import sha256
-from dph.corpus.ingest.git import is_repository, newest_commit
+from dph.corpus.ingest.archives import is_repository, newest_commit
 from dph.corpus.ingest.reading import printable
-from dph.corpus.ingest.rows import ROW_SUFFIXES
+from dph.corpus.ingest.reading import ROW_SUFFIXES
 from dph.corpus.shards import digest
 from dph.errors import DataError
 

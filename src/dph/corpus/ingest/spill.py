@@ -26,9 +26,9 @@ from dph.corpus.documents import Document, position
 from dph.corpus.flow import Flow
 from dph.corpus.ingest.archives import archive_files
 from dph.corpus.ingest.sources import directory_files
-from dph.corpus.ingest.git import repository_facts, repository_files
+from dph.corpus.ingest.archives import repository_facts, repository_files
 from dph.corpus.ingest.reading import RawFile, Skip, document_of
-from dph.corpus.ingest.rows import row_documents
+from dph.corpus.ingest.reading import row_documents
 from dph.corpus.ingest.sources import Kind
 from dph.corpus.tables import DOCUMENTS, TableWriter
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from dph._base.files import atomic_file, make_directory, sha256
 from dph._processes.workers.handler import Handler, Stage
 from dph.corpus.recall.classifier import Classifier, learn_classifier, load_classifier
-from dph.corpus.recall.pieces import Pieces, learn_pieces, load_pieces
+from dph.corpus.recall.classifier import Pieces, learn_pieces, load_pieces
 from dph.corpus.recall.review import Patterns
 from dph.corpus.shard_work import write_shard
 from dph.corpus.tables import TableWriter, read_documents, read_table

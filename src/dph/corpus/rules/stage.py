@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 import pyarrow as pa
 from dph.corpus.documents import DocType, Document
-from dph.corpus.languages import language_of, language_of_path
+from dph.corpus.documents import language_of, language_of_path
 from dph.corpus.rules.presets import Judgement, judge
 from dph.corpus.rules.presets import load_preset
 from dph.corpus.signals import FileView

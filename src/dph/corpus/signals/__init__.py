@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dph.corpus.signals.failure import SignalError
+    from dph.corpus.signals.words import SignalError
     from dph.corpus.signals.measuring import Measured, measure, signal_groups
     from dph.corpus.signals.view import FileView
 
@@ -22,7 +22,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "FileView": "dph.corpus.signals.view",
         "Measured": "dph.corpus.signals.measuring",
-        "SignalError": "dph.corpus.signals.failure",
+        "SignalError": "dph.corpus.signals.words",
         "measure": "dph.corpus.signals.measuring",
         "signal_groups": "dph.corpus.signals.measuring",
     },

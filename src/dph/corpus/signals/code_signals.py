@@ -8,7 +8,7 @@ from collections import Counter
 from dph.corpus.signals import split as quoted
 from dph.corpus.signals import shared_signals as shared
 from dph.corpus.signals.python import prose_length
-from dph.corpus.signals.signal import Signal, share
+from dph.corpus.signals.shared_signals import Signal, share
 from dph.corpus.signals.view import FileView
 
 

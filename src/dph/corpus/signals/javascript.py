@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 import esprima
-from dph.corpus.signals.failure import SignalError
+from dph.corpus.signals.words import SignalError
 
 
 # Visible text of HTML.

@@ -22,7 +22,7 @@ from dph.corpus.signals.java import (
 )
 from dph.corpus.signals.patterns import LanguagePatterns
 from dph.corpus.signals.python import PythonFacts, count_returns
-from dph.corpus.signals.signal import Measure, Signal, share
+from dph.corpus.signals.shared_signals import Measure, Signal, share
 from dph.corpus.signals.view import FileView
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dph.corpus.signals.code_signals import CODE_SIGNALS
-from dph.corpus.signals.failure import SignalError
+from dph.corpus.signals.words import SignalError
 from dph.corpus.signals.language_signals import LANGUAGE_SIGNALS
-from dph.corpus.signals.signal import Signal
+from dph.corpus.signals.shared_signals import Signal
 from dph.corpus.signals.text_signals import TEXT_SIGNALS
 from dph.corpus.signals.view import FileView
 

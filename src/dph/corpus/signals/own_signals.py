@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dph.corpus.signals.csharp import CSHARP
 from dph.corpus.signals.golang import GO
 from dph.corpus.signals.python import parse_python, python_facts
-from dph.corpus.signals.signal import Measure, Signal, share
+from dph.corpus.signals.shared_signals import Measure, Signal, share
 from dph.corpus.signals.view import FileView
 
 

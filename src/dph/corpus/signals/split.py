@@ -15,7 +15,7 @@ from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Literal
 from pygments.util import ClassNotFound
-from dph.corpus.signals.failure import SignalError
+from dph.corpus.signals.words import SignalError
 from dph.corpus.signals.python import split_python
 
 

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from dph.corpus.signals import shared_signals as shared
 from dph.corpus.signals.code_signals import hexadecimal_characters
-from dph.corpus.signals.signal import Signal, share
+from dph.corpus.signals.shared_signals import Signal, share
 from dph.corpus.signals.view import FileView
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
-from dph.corpus.signals.failure import SignalError
+from dph.corpus.signals.words import SignalError
 from dph.corpus.signals.split import cut_lines, not_blank
 from dph.corpus.signals.words import NGramShares, ngram_shares
 from dph.corpus.signals.python import PythonFacts, parse_python, python_facts

@@ -19,7 +19,12 @@ import warnings
 from functools import cache
 from typing import Any
 import regex
-from dph.corpus.signals.failure import SignalError
+
+
+# What a file can do to a signal: it has no value, and those after it in its group have none.
+
+class SignalError(Exception):
+    """A parser or lexer gave up on a file. Says why; no fault of the stage."""
 
 
 # Repeated word n-grams, by integers: every n-gram gets a number, exactly, without hashing.

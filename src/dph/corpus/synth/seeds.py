@@ -14,7 +14,7 @@ from pathlib import Path
 from dph.corpus.documents import Document
 from dph.corpus.shards import Corpus, digest
 from dph.errors import DataError, SettingsError
-from dph.tasks.sql.example_values import ExampleValues
+from dph.tasks.sql.prompt import ExampleValues
 from dph.tasks.sql.prompt import database_file
 from dph.tasks.sql.schema import read_schema
 from dph.tasks.sql.schema import schema_text

@@ -8,18 +8,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from dph.runs.train.metrics import Metrics
+from dph.runs.train.tracking import Metrics
 from dph.runs.train.tracking import MetricsLog, Trackers
 from collections.abc import Mapping, Sequence
 from math import nan
 from statistics import fmean
 from typing import Any
 from dph.recipe import Recipe
-from dph.runs.train.metrics import Metrics
+from dph.runs.train.tracking import Metrics
 from collections.abc import Mapping, Sequence
 from math import nan
 from dph.recipe import Recipe
-from dph.runs.train.metrics import Metrics
+from dph.runs.train.tracking import Metrics
 
 
 Logged = Mapping[str, Any]

@@ -1,25 +1,26 @@
 """The training stage in TRL: ``DPHTrainer`` in a process of its own, or several by accelerate."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from dph.errors import SettingsError
+from dph.recipe import Recipe
+from dph.runs.layout import pool_directory, store_directory
 import os
 import shutil
 import sys
 from pathlib import Path
-
 from dph._base.files import make_directory, only_writer
 from dph._base.import_path import search_path
 from dph.engines.stages.stage import adopt
-from dph.engines.stages.child import run_command
+from dph.engines.stages.stage import run_command
 from dph.engines.stages.stage import longest_prompt
 from dph.engines.stages.stage import (
     already_trained,
     following,
     require_a_rollout,
     require_installed,
-)
-from dph.engines.stages.trl_arguments import (
-    ENGINE_DIRECTORY,
-    trl_arguments,
-    updates_per_step,
 )
 from dph.engines.stages.engine_log import step_of_trl
 from dph.recipe import Recipe
@@ -29,6 +30,157 @@ from dph.runs.progress import ProgressDisplay
 from dph.runs.train.actors import Trained
 from dph.runs.training_digest import training_digest
 from dph.runs.workbench import Workbench
+
+
+# A recipe as the fields of ``DPHConfig``: plain arithmetic, without TRL.
+#
+# A step of a recipe is a rollout; TRL counts optimizer steps, ``minibatches x epochs`` of them to
+# a rollout. Its rows are dealt out to processes, and each process's to micro-steps.
+
+ENGINE_DIRECTORY = "trl"
+"""Under the run's directory: TRL's own checkpoints, its log, and what its process printed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batches:
+    """How TRL cuts a rollout: rows of a micro-step in one process, and micro-steps of a step."""
+
+    rows: int
+    micro_steps: int
+
+
+def trl_arguments(
+    recipe: Recipe, directory: Path, *, longest_prompt: int, cuda: bool
+) -> dict[str, Any]:
+    """The fields of ``DPHConfig`` that train ``recipe`` in the run ``directory``.
+
+    ``longest_prompt`` is in tokens. What TRL does not take as a field goes to the trainer beside
+    them: model, data, rewards, optimizer and schedule. Those are this package's own.
+
+    Raises:
+        SettingsError: rows do not divide by processes and mini-batches.
+    """
+    train, sampling = recipe.train, recipe.sampling
+    batches = batches_of(recipe, longest_prompt=longest_prompt)
+    updates = updates_per_step(recipe)
+    return {
+        "output_dir": str(directory / ENGINE_DIRECTORY),
+        "seed": recipe.seed,
+        "use_cpu": not cuda,
+        "bf16": recipe.model.dtype == "bfloat16",
+        "activation_checkpointing": recipe.model.gradient_checkpointing,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "max_completion_length": sampling.max_tokens,
+        "num_generations": train.samples_per_problem,
+        "per_device_train_batch_size": batches.rows,
+        "gradient_accumulation_steps": batches.micro_steps,
+        "steps_per_generation": train.minibatches * batches.micro_steps,
+        "num_iterations": train.epochs,
+        "max_steps": train.steps * updates,
+        "learning_rate": train.learning_rate,
+        "max_grad_norm": train.max_grad_norm,
+        "save_strategy": "steps",
+        "save_steps": train.checkpoint_every * updates,
+        "save_total_limit": train.keep_checkpoints,
+        "logging_steps": 1,
+        "report_to": "none",
+        "disable_tqdm": True,
+        **_vllm(recipe),
+        **_objective(recipe, directory),
+        **({} if cuda or recipe.trl.processes == 1 else {"ddp_backend": "gloo"}),
+    }
+
+
+def updates_per_step(recipe: Recipe) -> int:
+    """Optimizer steps that follow a rollout."""
+    return recipe.train.minibatches * recipe.train.epochs
+
+
+def batches_of(recipe: Recipe, *, longest_prompt: int) -> Batches:
+    """The largest micro-steps whose rows, padded to the longest, fit ``train.microbatch_tokens``.
+
+    Raises:
+        SettingsError: rows do not divide by processes and mini-batches.
+    """
+    train, processes = recipe.train, recipe.trl.processes
+    rows = train.problems_per_step * train.samples_per_problem
+    if rows % (train.minibatches * processes):
+        raise SettingsError(
+            f"train.problems_per_step x train.samples_per_problem = {rows} rows do not divide by "
+            f"train.minibatches = {train.minibatches} x trl.processes = {processes}, which TRL "
+            "needs"
+        )
+    mine = rows // (train.minibatches * processes)
+    fitting = train.microbatch_tokens // (longest_prompt + recipe.sampling.max_tokens)
+    micro_steps = next(
+        n for n in range(1, mine + 1) if mine % n == 0 and mine // n <= max(1, fitting)
+    )
+    return Batches(rows=mine // micro_steps, micro_steps=micro_steps)
+
+
+def _objective(recipe: Recipe, directory: Path) -> dict[str, Any]:
+    table = recipe.objective.model_dump(mode="json", exclude_none=True)
+    for name, anchor in table["anchors"].items():
+        if "per_step" in anchor:
+            key = f"objective.anchors.{name}.per_step"
+            anchor["per_step"] = _of_a_minibatch(anchor["per_step"], recipe, key)
+        if "tokens_per_step" in anchor:
+            tokens = anchor["tokens_per_step"] // recipe.train.minibatches
+            anchor["tokens_per_step"] = max(1, tokens)
+    objective, wanted = recipe.objective, recipe.train.rehearsal_per_step
+    shared = any(a.per_step is None for a in objective.active_anchors.values())
+    rehearsal = _of_a_minibatch(wanted, recipe, "train.rehearsal_per_step") if shared else wanted
+    return {
+        "objective": table,
+        "pool": str(pool_directory(recipe, directory)) if objective.rehearses_pool else "",
+        "rehearsal_per_step": rehearsal,
+        "stores": _stores(recipe, directory),
+    }
+
+
+def _of_a_minibatch(rows: int, recipe: Recipe, key: str) -> int:
+    """Stored answers of an optimizer step, of ``rows`` of a rollout."""
+    minibatches = recipe.train.minibatches
+    if rows % minibatches:
+        raise SettingsError(
+            f"{key} = {rows} does not divide by train.minibatches = {minibatches}: TRL draws "
+            "stored answers for each optimizer step"
+        )
+    return rows // minibatches
+
+
+def _stores(recipe: Recipe, directory: Path) -> Mapping[str, Any]:
+    named = {a.distributions for a in recipe.objective.active_anchors.values()}
+    return {
+        name: {
+            "place": str(store_directory(recipe, directory, name)),
+            "tilt": store.tilt,
+            "values": store.values,
+            "targets": store.targets,
+        }
+        for name, store in recipe.used_stores.items()
+        if name in named
+    }
+
+
+def _vllm(recipe: Recipe) -> dict[str, Any]:
+    if recipe.sampling.engine != "vllm":
+        return {}
+    if recipe.sampling.stop:
+        raise SettingsError(
+            f"sampling.stop = {list(recipe.sampling.stop)} cannot be had with sampling.engine = "
+            '"vllm" in TRL, which tells vLLM of the model\'s own end tokens only: leave it out, or '
+            'draw with sampling.engine = "torch"'
+        )
+    return {
+        "use_vllm": True,
+        "vllm_mode": "colocate",
+        "vllm_gpu_memory_utilization": recipe.vllm.memory,
+        "vllm_tensor_parallel_size": recipe.vllm.gpus,
+        "vllm_max_model_length": recipe.vllm.context or None,
+    }
+
 
 MODULE = "dph.engines.trl.run_recipe"
 LOG, PRINTED, MODEL = "log.jsonl", "printed.log", "model"

@@ -1,14 +1,23 @@
 """The stages in verl: problems as parquet, a pool on the cluster, training."""
 
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from dph.errors import SettingsError
+from dph.recipe import Recipe
+from dph.runs.layout import pool_directory, store_directory
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
 from dph._base.files import make_directory, only_writer
 from dph.engines.stages.stage import adopt
-from dph.engines.stages.child import run_command
+from dph.engines.stages.stage import run_command
 from dph.engines.stages.engine_log import StepLog
 from dph.engines.stages.stage import longest_prompt
 from dph.engines.stages.stage import (
@@ -18,15 +27,6 @@ from dph.engines.stages.stage import (
     require_installed,
 )
 from dph.engines.stages.engine_log import step_of_verl
-from dph.engines.stages.verl_overrides import (
-    CHECKPOINTS,
-    PROBLEMS,
-    VerlRun,
-    environment,
-    presample_overrides,
-    require_cluster,
-    train_overrides,
-)
 from dph.errors import TrainingError
 from dph.recipe.engine_refusals import require_engine_can
 from dph.runs.beginning import note_beginning
@@ -39,7 +39,247 @@ from dph.runs.train.actors import Trained
 from dph.runs.training_digest import training_digest
 from dph.runs.workbench import Workbench
 from dph.tasks.problems import save_problems
-from dph.tasks.verl.files import problems_to_verl
+from dph.tasks.verl import problems_to_verl
+
+
+# A recipe as overrides of verl's configuration: plain arithmetic, without verl.
+#
+# A step of a recipe is a step of verl: a rollout with all its optimizer steps.
+
+# Values as Hydra's overrides have them.
+
+_PLAIN = re.compile(r"[A-Za-z0-9_./:@%+-]+")
+_NOT_TEXT = re.compile(r"(?i)true|false|null|nan|inf|[-+]?[0-9.][0-9.e+_-]*")
+"""Words that Hydra would read as something else than text."""
+
+
+def override(key: str, value: Any) -> str:
+    r"""``key=value``; a mapping replaces what is there, with keys that need not have been there.
+
+    >>> override("data.train_batch_size", 4), override("dph.databases", None)
+    ('data.train_batch_size=4', 'dph.databases=null')
+    >>> override("dph.system_prompt", "It's 5"), override("a", {"eps": 1e-08, "on": [True]})
+    ("dph.system_prompt='It\\'s 5'", '++a={eps: 1e-08, on: [true]}')
+    """
+    return f"{'++' if isinstance(value, Mapping) else ''}{key}={hydra_value(value)}"
+
+
+def hydra_value(value: Any) -> str:
+    """A value; texts are quoted where they need it."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{k}: {hydra_value(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ", ".join(map(hydra_value, value)) + "]"
+    text = str(value) if isinstance(value, Path) else value
+    if _PLAIN.fullmatch(text) and not _NOT_TEXT.fullmatch(text):
+        return str(text)
+    # Backslashes count for Hydra only where they stand before a quote.
+    quoted = re.sub(r"(\\*)'", r"\1\1\\'", text)
+    end = re.search(r"\\*$", quoted)
+    return f"'{quoted}{end[0] if end else ''}'"
+
+
+ENGINE_DIRECTORY = "verl"
+"""Under the run's directory: problems as parquet, verl's checkpoints and what it printed."""
+PROBLEMS, CHECKPOINTS = "problems.parquet", "checkpoints"
+DTYPES = {"float32": "fp32", "bfloat16": "bf16"}
+_STATE = ("model", "optimizer", "extra")
+_ACTOR, _REF = "actor_rollout_ref.actor", "actor_rollout_ref.ref"
+_ROLLOUT, _MODEL = "actor_rollout_ref.rollout", "actor_rollout_ref.model"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerlRun:
+    """A recipe in its run directory, as far as verl has to know.
+
+    ``model`` is the directory of the initial policy; ``longest_prompt`` is in tokens; ``chat`` is
+    the recipe's, decided.
+    """
+
+    recipe: Recipe
+    directory: Path
+    model: Path
+    longest_prompt: int
+
+    @property
+    def place(self) -> Path:
+        """Where verl's files lie."""
+        return self.directory.absolute() / ENGINE_DIRECTORY
+
+
+def presample_overrides(run: VerlRun) -> list[str]:
+    """Of ``python -m dph.engines.verl.presample``."""
+    settings = run.recipe.presample
+    own = {
+        **_shared(run),
+        "dph.seed": run.recipe.presampling_seed,
+        "dph.samples": settings.samples,
+        "dph.threshold": settings.threshold,
+        "dph.wrong_final": settings.wrong_final,
+    }
+    return [*_words(own), *run.recipe.verl.overrides]
+
+
+def train_overrides(run: VerlRun) -> list[str]:
+    """Of ``python -m dph.engines.verl.train``.
+
+    Raises:
+        SettingsError: problems do not divide by mini-batches.
+    """
+    recipe, train = run.recipe, run.recipe.train
+    if train.problems_per_step % train.minibatches:
+        raise SettingsError(
+            f"train.problems_per_step = {train.problems_per_step} does not divide by "
+            f"train.minibatches = {train.minibatches}: verl's mini-batches are whole problems"
+        )
+    own = {
+        **_shared(run),
+        "dph.seed": recipe.seed,
+        "dph.objective": run.directory.absolute() / "recipe.toml",
+        "dph.rehearsal_per_step": train.rehearsal_per_step,
+        "dph.problems": train.problems,
+        **_stores(run),
+        f"{_ROLLOUT}.n": train.samples_per_problem,
+        f"{_ACTOR}.ppo_mini_batch_size": train.problems_per_step // train.minibatches,
+        f"{_ACTOR}.ppo_epochs": train.epochs,
+        f"{_ACTOR}.optim.lr": train.learning_rate,
+        f"{_ACTOR}.optim.lr_scheduler_type": "constant",
+        f"{_ACTOR}.optim.lr_warmup_steps": train.warmup_steps,
+        f"{_ACTOR}.optim.betas": train.betas,
+        f"{_ACTOR}.optim.override_optimizer_config": {"eps": train.eps},
+        f"{_ACTOR}.optim.weight_decay": train.weight_decay,
+        f"{_ACTOR}.optim.clip_grad": train.max_grad_norm,
+        "trainer.total_training_steps": train.steps,
+        "trainer.total_epochs": train.steps,  # an epoch has a step or more: steps end it
+        "trainer.save_freq": train.checkpoint_every,
+        "trainer.max_actor_ckpt_to_keep": train.keep_checkpoints,
+        # Gathered by verl in float32. Its merger of shards, afterwards, rounds to bfloat16.
+        f"{_ACTOR}.checkpoint.save_contents": [*_STATE, "hf_model"],
+        f"{_ACTOR}.checkpoint.load_contents": _STATE,
+    }
+    return [*_words(own), *recipe.verl.overrides]
+
+
+def environment(run: VerlRun, *, log: Path) -> dict[str, str]:
+    """What verl's processes need beside their overrides."""
+    address = run.recipe.verl.address
+    return {
+        "VERL_FILE_LOGGER_PATH": str(log),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        **({} if address is None else {"RAY_ADDRESS": address}),
+    }
+
+
+def require_cluster(recipe: Recipe) -> None:
+    """Refuse several machines without a cluster of them.
+
+    Raises:
+        SettingsError: says how one is made.
+    """
+    nodes, address = recipe.verl.nodes, recipe.verl.address
+    if nodes > 1 and address is None:
+        raise SettingsError(
+            f"verl.nodes = {nodes} needs a Ray cluster to join: start Ray on every machine (`ray "
+            "start --head` on the first, `ray start --address=<first>:6379` on the others) and set "
+            "verl.address (--address <first>:6379)"
+        )
+
+
+def _shared(run: VerlRun) -> dict[str, Any]:
+    """What pre-sampling and training are told alike."""
+    recipe, data, sampling = run.recipe, run.recipe.data, run.recipe.sampling
+    problems = run.place / PROBLEMS
+    return {
+        "data.train_files": problems,
+        "data.val_files": problems,
+        "data.train_batch_size": recipe.train.problems_per_step,
+        "data.max_prompt_length": run.longest_prompt,
+        "data.max_response_length": sampling.max_tokens,
+        "data.seed": recipe.seed,
+        **_model(run),
+        f"{_ROLLOUT}.name": recipe.verl.rollout,
+        f"{_ROLLOUT}.temperature": sampling.temperature,
+        f"{_ROLLOUT}.top_p": sampling.top_p,
+        f"{_ROLLOUT}.gpu_memory_utilization": recipe.vllm.memory,
+        f"{_ROLLOUT}.tensor_model_parallel_size": recipe.vllm.gpus,
+        f"{_ROLLOUT}.max_model_len": recipe.vllm.context or None,
+        f"{_ROLLOUT}.enforce_eager": recipe.vllm.eager,
+        "trainer.nnodes": recipe.verl.nodes,
+        "trainer.n_gpus_per_node": recipe.verl.gpus,
+        "trainer.device": "cpu" if recipe.model.device == "cpu" else "cuda",
+        "trainer.default_local_dir": run.place / CHECKPOINTS,
+        "trainer.project_name": recipe.track.project,
+        "trainer.experiment_name": recipe.name,
+        "trainer.logger": ["console", "file"],
+        "trainer.val_before_train": False,
+        "trainer.test_freq": -1,
+        "hydra.run.dir": run.place / "hydra",
+        "dph.pool": pool_directory(recipe, run.directory).absolute(),
+        "dph.verifier": data.verifier,
+        "dph.verifier_workers": data.verifier_workers,
+        "dph.verifier_timeout": data.verifier_timeout,
+        "dph.databases": None if data.databases is None else data.databases.absolute(),
+        "dph.sql_rule": data.sql_rule,
+        "dph.chat": data.chat is True,
+        "dph.system_prompt": data.system_prompt,
+        # Of the rollouts that verl has, SGLang's takes no seed with a request.
+        "dph.seed_requests": recipe.verl.rollout != "sglang",
+    }
+
+
+def _model(run: VerlRun) -> dict[str, Any]:
+    """Weights, precision, and how many tokens go through the model at a time."""
+    settings, sampling = run.recipe.model, run.recipe.sampling
+    dtype = DTYPES[settings.dtype]
+    precision = {"param_dtype": dtype, "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
+    longest = run.longest_prompt + sampling.max_tokens
+    tokens = max(run.recipe.train.microbatch_tokens, longest)
+    of_both = {
+        "strategy": "fsdp2",
+        "fsdp_config.mixed_precision": precision,
+    }
+    return {
+        f"{_MODEL}.path": run.model.absolute(),
+        f"{_MODEL}.enable_gradient_checkpointing": settings.gradient_checkpointing,
+        f"{_MODEL}.override_config": {"attn_implementation": settings.attention},
+        **{f"{role}.{key}": value for role in (_ACTOR, _REF) for key, value in of_both.items()},
+        f"{_ACTOR}.shuffle": False,
+        f"{_ACTOR}.use_dynamic_bsz": True,
+        f"{_ACTOR}.ppo_max_token_len_per_gpu": tokens,
+        **{
+            f"{role}.{key}": value
+            for role in (_ROLLOUT, _REF)
+            for key, value in (
+                ("log_prob_use_dynamic_bsz", True),
+                ("log_prob_max_token_len_per_gpu", tokens),
+            )
+        },
+    }
+
+
+def _stores(run: VerlRun) -> dict[str, Any]:
+    """The stores of distributions, each as a table."""
+    anchors = run.recipe.objective.active_anchors.values()
+    named = {anchor.distributions for anchor in anchors}
+    return {
+        f"dph.stores.{name}": {
+            "place": store_directory(run.recipe, run.directory, name).absolute(),
+            "tilt": store.tilt,
+            "values": store.values,
+            "targets": store.targets,
+        }
+        for name, store in run.recipe.used_stores.items()
+        if name in named
+    }
+
+
+def _words(values: dict[str, Any]) -> list[str]:
+    return [override(key, value) for key, value in values.items()]
+
 
 LOG, LATEST = "log.jsonl", "latest_checkpointed_iteration.txt"
 _OURS = "dph.engines.verl"

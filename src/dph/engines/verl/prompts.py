@@ -10,7 +10,7 @@ from transformers import GenerationConfig, PreTrainedTokenizerBase
 from dph.engines.verl.settings import SharedSettings
 from dph.model.prompts import encode_prompt
 from dph.records import Problem
-from dph.tasks.verl.files import problem_of_row
+from dph.tasks.verl import problem_of_row
 
 _COLUMNS = ("data_source", "prompt", "reward_model", "extra_info")
 

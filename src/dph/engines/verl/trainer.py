@@ -30,7 +30,7 @@ from dph.model.loading import load_tokenizer
 from dph.runs.presample.pool import load_pool
 from dph.runs.train.preparation import checked, mean_gap, require_small_gap
 from dph.tasks.problems import save_problems
-from dph.tasks.verl.files import problems_to_verl
+from dph.tasks.verl import problems_to_verl
 
 PREFIX = "dph_"
 """Of the trainers' names: ``dph_sync`` is ``sync`` with rehearsal."""

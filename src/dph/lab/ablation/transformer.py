@@ -12,7 +12,7 @@ from dph.lab.ablation.settings import AblationSettings
 from dph.lab.base.base import train_base
 from dph.lab.base.recipes import BaseRecipe
 from dph.model.loading import load_model
-from dph.recipe.toml_file import checked
+from dph.recipe.section import checked
 from dph.runs.progress import ProgressDisplay
 
 _TOGETHER = 16

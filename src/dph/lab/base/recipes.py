@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from dph.errors import SettingsError
 from dph.recipe.section import Device, Precision
 from dph.recipe.section import Count, Positive, Section
-from dph.recipe.toml_file import Name, PlacedPath, load_file, read_table
+from dph.recipe.section import Name, PlacedPath, load_file, read_table
 
 Rate = Annotated[float, Field(gt=0)]
 
@@ -188,7 +188,7 @@ def load_lm_recipe(path: Path, overrides: Sequence[str] = ()) -> LMRecipe:
     """Read a recipe of either kind.
 
     Raises:
-        SettingsError: its kind is unknown, or it is invalid (``dph.recipe.toml_file``).
+        SettingsError: its kind is unknown, or it is invalid (``dph.recipe.section``).
     """
     kind = recipe_kind(path)
     if kind not in KINDS:

@@ -5,20 +5,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dph.corpus import Corpus, open_corpus, run_stage
-from dph.corpus.decontaminate.run import decontaminate
+from dph.corpus.decontaminate import decontaminate
 from dph.corpus.dedup.presets import preset
 from dph.corpus.dedup.run import dedup
 from dph.corpus.ingest.run import ingest
 from dph.corpus.ingest.sources import plan
-from dph.corpus.instruct.run import instruct
-from dph.corpus.mix.run import mix
-from dph.corpus.mix.run import Mixture
+from dph.corpus.instruct import instruct
+from dph.corpus.mix import mix
+from dph.corpus.mix import Mixture
 from dph.corpus.recall.run import recall
 from dph.corpus.rules.spec import filter_spec
 from dph.corpus.stage_run import OnProgress
 from dph.corpus.transform.cleaning import transform_spec
 from dph.errors import DataError
-from dph.lab.cookbook.kitchen import Digests, Kitchen
+from dph.lab.cookbook.stages import Digests, Kitchen
 from dph.lab.cookbook.settings import WORLD
 
 

@@ -11,7 +11,7 @@ from dph.corpus.shards import digest
 from dph.errors import SettingsError
 from dph.lab.base.base import train_base
 from dph.lab.base.sft import train_sft
-from dph.lab.cookbook.kitchen import Digests, Kitchen
+from dph.lab.cookbook.stages import Digests, Kitchen
 from dph.lab.cookbook.settings import SETS
 from dph.lab.cookbook.settings import RLSettings
 from dph.lab.quickstart.recipes import THREADS, Size, parse_contender, quickstart_recipe, run_name

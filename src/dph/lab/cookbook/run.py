@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from dph._base.files import make_directory, only_writer, write_json
 from dph.corpus.tasks import Workers
-from dph.lab.cookbook.kitchen import Digests, Kitchen
+from dph.lab.cookbook.stages import Digests, Kitchen
 from dph.lab.cookbook.report import write_report
 from dph.lab.cookbook.settings import Cookbook
 from dph.lab.cookbook.stages import STAGES
@@ -104,7 +104,7 @@ def run_cookbook(
                     made[stage.name] = digests
         write_json(directory / DIGESTS, made)
         if cookbook.rl is not None:
-            from dph.lab.cookbook.scores import write_scores  # noqa: PLC0415  # loads torch
+            from dph.lab.cookbook.report import write_scores  # noqa: PLC0415  # loads torch
 
             write_scores(kitchen)
         write_report(kitchen, made, costs.read())

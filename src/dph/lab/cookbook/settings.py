@@ -2,14 +2,14 @@
 
 from typing import Annotated, Any
 from pydantic import BeforeValidator, ValidationInfo
-from dph.recipe.toml_file import start_of_paths
+from dph.recipe.section import start_of_paths
 from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 from dph.corpus.recall.learnt import RecallSettings
 from dph.corpus.synth.seeds import DOCUMENTATION, SQL
 from dph.lab.ablation.settings import AblationSettings
 from dph.recipe.section import Count, Fraction, Positive, Section
-from dph.recipe.toml_file import Name, PlacedPath
+from dph.recipe.section import Name, PlacedPath
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 from dph.errors import SettingsError
 from dph.lab.base.recipes import BaseRecipe, SFTRecipe
 from dph.recipe.section import Count, Section
-from dph.recipe.toml_file import Name, PlacedPath, checked, load_file
+from dph.recipe.section import Name, PlacedPath, checked, load_file
 
 
 # Where the files of a cookbook come from: paths, and what its own stages write.

@@ -5,11 +5,89 @@ inputs and settings, so all of them run every time, and a kill costs the shard o
 checkpoint that it fell into.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from dph.corpus import Corpus, open_corpus
+from dph.corpus.tasks import Workers
+from dph.lab.cookbook.settings import SETS, Cookbook
+from dph.lab.cookbook.settings import DATABASES, SYNTH, WORLD
+from dph.lab.worlds.sql.editions import WorldSizes
+from dph.lab.worlds.sql.second_edition import SECOND_EDITION
+from dph.lab.worlds.sql.world import World
+from dph.runs.progress import ProgressDisplay
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 
-from dph.lab.cookbook.kitchen import Digests, Kitchen
+
+# What every stage of a cookbook works with.
+
+Digests = Mapping[str, str]
+"""What a stage made, by name: digests that are the same wherever and whenever it is made again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kitchen:
+    """A cookbook, where it is run, and by how many processes.
+
+    ``shards_by`` does the shards of corpora: those processes, or a cluster.
+    """
+
+    cookbook: Cookbook
+    directory: Path
+    progress: ProgressDisplay
+    workers: int
+    shards_by: Workers
+
+    def world(self) -> World:
+        """The world of ``[world]``, built if it is not there."""
+        settings = self.cookbook.world
+        sizes = WorldSizes(**(settings.sizes if settings else {}))
+        world: World = SECOND_EDITION.build(
+            self.directory / "world", seed=self.cookbook.seed, sizes=sizes
+        )
+        return world
+
+    def place(self, text: str) -> str:
+        """A path of the cookbook; what the world writes lies in ``sources``."""
+        if text == DATABASES:
+            return str(self.world().databases_directory)
+        if text.startswith(SYNTH):
+            return str(self.corpus_stage("synth", text.removeprefix(SYNTH)) / "rows.parquet")
+        if not text.startswith(WORLD):
+            return text
+        name = text.removeprefix(WORLD)
+        return str(self.directory / "sources" / (name if name == "sql" else f"{name}.jsonl"))
+
+    def tests(self) -> dict[str, Path]:
+        """All test sets: those that are named, and the world's."""
+        found: dict[str, Path] = dict(self.cookbook.tests)
+        if self.cookbook.world is not None:
+            found |= {name: self.directory / "world" / f"{name}.jsonl" for name in SETS}
+        return found
+
+    def corpus_stage(self, stage: str, name: str) -> Path:
+        """Where a stage of one corpus writes."""
+        return self.directory / "corpora" / name / stage
+
+    def corpus_stages(self, name: str) -> tuple[str, ...]:
+        """The stages that a corpus goes through, in order."""
+        last = ("decontaminate",) if self.tests() else ()
+        if name in self.cookbook.synth:
+            return ("synth", *last)
+        recall = ("recall",) if self.cookbook.corpora[name].recall else ()
+        return ("ingest", *recall, "dedup", "transform", "filter", *last)
+
+    def before(self, stage: str, name: str) -> Corpus:
+        """What a stage of a corpus reads."""
+        stages = self.corpus_stages(name)
+        return open_corpus(self.corpus_stage(stages[stages.index(stage) - 1], name))
+
+    def cleaned(self, name: str) -> Corpus:
+        """A corpus after its last stage of cleaning."""
+        return open_corpus(self.corpus_stage(self.corpus_stages(name)[-1], name))
+
 
 _CORPUS, _MODELS = "dph.lab.cookbook.corpus_stages", "dph.lab.cookbook.model_stages"
 

@@ -3,7 +3,7 @@
 from dph.corpus import open_corpus
 from dph.corpus.shards import digest
 from dph.lab.ablation.run import ablate
-from dph.lab.cookbook.kitchen import Digests, Kitchen
+from dph.lab.cookbook.stages import Digests, Kitchen
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from dph.corpus import Corpus, open_corpus
 from dph.corpus.synth.run import synthesise
 from dph.corpus.synth.seeds import Seed, database_seeds, document_seeds, signature_seeds
 from dph.corpus.synth.writing import open_writer
-from dph.lab.cookbook.kitchen import Digests, Kitchen
+from dph.lab.cookbook.stages import Digests, Kitchen
 from dph.lab.cookbook.settings import SynthTable
 from dph.lab.cookbook.writers import open_generator
 

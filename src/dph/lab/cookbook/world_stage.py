@@ -10,7 +10,7 @@ from typing import Any
 
 from dph._base.files import atomic_path, make_directory, read_json, sha256, write_json
 from dph.corpus.shards import digest
-from dph.lab.cookbook.kitchen import Digests, Kitchen
+from dph.lab.cookbook.stages import Digests, Kitchen
 from dph.lab.cookbook.settings import WorldSettings
 from dph.lab.worlds.sql.question_sets import draw_any_questions, draw_questions, gold_sql
 from dph.lab.worlds.sql.questions import Question

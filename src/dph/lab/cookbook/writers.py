@@ -48,11 +48,11 @@ def _own_model(name: str, max_tokens: int, temperature: float) -> Generator:
     from dph.model.prompts import encode_prompt, stop_token_ids  # noqa: PLC0415
     from dph.model.sampler import SamplingParameters, TorchSampler  # noqa: PLC0415
     from dph.model.sampler.writer import ModelWriter  # noqa: PLC0415
-    from dph.recipe.model import ModelSettings  # noqa: PLC0415
+    from dph.recipe.tables import ModelSettings  # noqa: PLC0415
 
     directory = Path(name)
     if is_on_hub(ModelSettings(path=name)):
-        from dph.model.hub.cache import model_snapshot  # noqa: PLC0415
+        from dph.model.hub import model_snapshot  # noqa: PLC0415
 
         directory = model_snapshot(name, None, fetch=True)
     tokenizer, model = load_tokenizer(directory), load_model(directory)

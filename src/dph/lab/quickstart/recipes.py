@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dph.lab.worlds.correlations import CORRELATIONS
-from dph.lab.worlds.table import newest_edition
+from dph.lab.worlds.world import newest_edition
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from dph.errors import SettingsError
-from dph.lab.worlds.table import newest_edition, world_kind
+from dph.lab.worlds.world import newest_edition, world_kind
 from dph.recipe import METHODS, STRENGTHS, Recipe, merged, resolve_recipe
 from dph.recipe.keys import nested
 

@@ -19,7 +19,7 @@ from dph._processes.jobs.processes import Job
 from dph.errors import DataError, TrainingError
 from dph.lab.quickstart.recipes import THREADS
 from dph.recipe import Recipe, recipe_toml, resolve_recipe
-from dph.runs.pipeline import trained_policy
+from dph.runs.run import trained_policy
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.pool_need import needs_pool
 from dph.runs.presampling_stage import presample_stage

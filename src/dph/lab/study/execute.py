@@ -30,7 +30,7 @@ from dph.lab.study.sites import made_sizes
 from dph.lab.worlds import WorldKind, world_kind
 from dph.model.fingerprint import directory_fingerprint
 from dph.recipe import Recipe
-from dph.runs.pipeline import trained_policy
+from dph.runs.run import trained_policy
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.interpolation import interpolated
 from dph.runs.presampling_stage import presample_stage

@@ -3,7 +3,7 @@
 from dph._processes.jobs import cores
 from dph.lab.study.places import Places
 from typing import Any
-from dph._processes.jobs.ray_jobs import RayJobs, connected_ray
+from dph._processes.jobs.cores import RayJobs, connected_ray
 
 
 # Jobs of a study as processes of this machine.

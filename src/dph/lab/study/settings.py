@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from dph.errors import SettingsError
 from dph.lab.study.rule import RuleSettings
 from dph.recipe.section import faults_of
-from dph.recipe.toml_file import fault, read_table
+from dph.recipe.section import fault, read_table
 
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$")]

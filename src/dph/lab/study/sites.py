@@ -9,8 +9,8 @@ from dph._base.files import sha256
 from dph.errors import SettingsError
 from dph.lab.quickstart.recipes import usual_strengths
 from dph.lab.study.settings import RecipeSettings, StudyFile, WorldSettings
-from dph.lab.worlds.table import WORLD_SETS
-from dph.lab.worlds.table import WORLDS, newest_edition, world_kind
+from dph.lab.worlds.world import WORLD_SETS
+from dph.lab.worlds.world import WORLDS, newest_edition, world_kind
 from dph.recipe import load_recipe, recipe_digest
 from dph.recipe.keys import flat
 from collections.abc import Mapping

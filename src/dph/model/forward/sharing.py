@@ -1,19 +1,211 @@
 """Whether rows share their beginnings in the training forward: decided by what it would cost."""
 
+import inspect
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+from dph.errors import ModelError
+from dph.model.attention.context import attending
+from dph.model.attention.probing import probe_tokens
+from dph.model.attention.probing import attention_window
+from dph.model.attention.probing import (
+    DRAWS,
+    MOST,
+    last_logits,
+    own_logits,
+    root_mean_square,
+    rounded_anew,
+)
+from dph.model.forward.packed_attention import PackedAttention
+from dph.model.forward.packing import PackedRows, pack
+from dph.model.loading import evaluating
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 from weakref import WeakSet
-
 from transformers import PreTrainedModel
-
 from dph.errors import ModelError
 from dph.model.forward.microbatches import microbatches, packed_microbatches
-from dph.model.forward.packing_support import packing_support
 from dph.model.forward.prefix_tree import Node, fed, prefix_forest
 
+
+# Which models can run packed rows: asked of the config, then of the model itself, once.
+
 _LOG = logging.getLogger(__name__)
+
+_PROMPTS = ((3, 1, 4, 1, 5), (3, 1, 4, 1, 5), (3, 1, 4, 7), (9, 2))
+_COMPLETIONS = ((2, 6, 5), (3, 5), (6, 4), (8, 9, 7))
+"""Of which tokens of a probe."""
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """Whether a model runs packed rows, and how long they may be."""
+
+    refusal: str | None
+    """Why it does not; None where it does."""
+    window: float
+    """Tokens that every layer attends to at least."""
+
+
+class _Probe(NamedTuple):
+    """Four rows: two prompts are the same, a third begins like them."""
+
+    prompts: list[list[int]]
+    completions: list[list[int]]
+
+    def packed(self, model: PreTrainedModel) -> list[Tensor]:
+        """Each row's logits for its completion, of one packed pass."""
+        rows = pack(self.prompts, self.completions, device=model.device, least_saved=0)
+        logits: Tensor = run_packed(model, rows).logits[0].index_select(0, rows.sources)
+        return list(torch.split(logits, [len(completion) for completion in self.completions]))
+
+    def rows(self) -> Iterator[tuple[list[int], int]]:
+        """What each row reads, and at how many of its last tokens it predicts."""
+        for prompt, completion in zip(self.prompts, self.completions, strict=True):
+            yield [*prompt, *completion][:-1], len(completion)
+
+    def alone(self, model: PreTrainedModel) -> Tensor:
+        """The same logits, of one pass a row."""
+        return torch.cat([last_logits(model, ids, last)[0] for ids, last in self.rows()])
+
+
+_known: WeakKeyDictionary[PreTrainedModel, dict[Any, Support]] = WeakKeyDictionary()
+
+
+def packing_support(model: PreTrainedModel, prompts: Sequence[Sequence[int]] = ()) -> Support:
+    """Whether packed rows give this model's own values and gradients.
+
+    Computed as: static checks, then four short rows of tokens of ``prompts``, once packed and once
+    one by one; what rounding does to the model (`OwnLogits`) is no difference. That finds ALiBi,
+    attention sinks, attention outside transformers' registry, and other special cases. Gradients
+    are compared only where something may go wrong with them: under gradient checkpointing, and on
+    devices other than a CPU; never for a frozen model. On such devices, and within autocast,
+    everything is checked in bfloat16 as well. The result is remembered for each mode of the model,
+    and a refusal is logged once.
+    """
+    device = model.device.type
+    checkpointing = model.training and _checkpoints(model)
+    trainable = any(parameter.requires_grad for parameter in model.parameters())
+    rounds = device != "cpu" or torch.is_autocast_enabled(device)
+    mode = (checkpointing, model.training and _dropout(model) > 0, trainable, rounds, model.device)
+    known = _known.setdefault(model, {})
+    if mode not in known:
+        tokens = probe_tokens(model.config, prompts)
+        probe = _Probe(
+            *([[tokens[i] for i in row] for row in rows] for rows in (_PROMPTS, _COMPLETIONS))
+        )
+        unsure = checkpointing or device != "cpu"
+        support = _support(model, probe, rounds=rounds, gradients=trainable and unsure)
+        if support.refusal and all(support.refusal != other.refusal for other in known.values()):
+            _LOG.warning(
+                "%s: prompts are not shared in the training forward: %s",
+                type(model).__name__,
+                support.refusal,
+            )
+        known[mode] = support
+    return known[mode]
+
+
+def run_packed(model: PreTrainedModel, rows: PackedRows) -> Any:
+    """The model's output on packed rows.
+
+    Raises:
+        ModelError: a layer's attention is something else than packed rows can have.
+    """
+    with attending(model, PackedAttention(rows)):
+        return model(
+            input_ids=rows.ids[None],
+            position_ids=rows.positions[None],
+            attention_mask=torch.ones_like(rows.ids)[None],
+            use_cache=False,
+        )
+
+
+def _support(model: PreTrainedModel, probe: _Probe, *, rounds: bool, gradients: bool) -> Support:
+    window = attention_window(model)
+    refusal = _static_refusal(model, window)
+    for rounded in (False, True) if rounds else (False,):
+        with torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=rounded):
+            if refusal is None:
+                with evaluating(model):
+                    refusal = _refusal_of_values(model, probe)
+            if refusal is None and gradients:
+                refusal = _refusal_of_gradients(model, probe)
+    return Support(refusal, window)
+
+
+def _static_refusal(model: PreTrainedModel, window: float) -> str | None:
+    if "position_ids" not in inspect.signature(model.forward).parameters:
+        return "its forward takes no position_ids"
+    if window < max(map(len, _PROMPTS)) + max(map(len, _COMPLETIONS)):
+        return f"a layer attends to the last {window:g} tokens only"
+    if model.training and _dropout(model) > 0:
+        return "it trains with dropout"
+    return None
+
+
+def _dropout(model: PreTrainedModel) -> float:
+    rates = vars(model.config.get_text_config())
+    return max(
+        (r for name, r in rates.items() if "drop" in name and isinstance(r, float)), default=0
+    )
+
+
+def _checkpoints(model: PreTrainedModel) -> bool:
+    return any(getattr(module, "gradient_checkpointing", False) for module in model.modules())
+
+
+def _refusal_of_values(model: PreTrainedModel, probe: _Probe) -> str | None:
+    with torch.no_grad():
+        try:
+            packed = probe.packed(model)
+        except (ModelError, KeyError, TypeError, RuntimeError) as error:
+            return str(error)
+        for (ids, last), ours in zip(probe.rows(), packed, strict=True):
+            if not own_logits(model, ids, last).agree_with(ours):
+                return "packed rows change its values"
+    return None
+
+
+def _refusal_of_gradients(model: PreTrainedModel, probe: _Probe) -> str | None:
+    """What is wrong with the gradients: a layer may be recomputed with its own attention."""
+    with torch.enable_grad():
+        try:
+            ours = _gradients(model, torch.cat(probe.packed(model)), probe)
+        except (ModelError, RuntimeError) as error:
+            return f"in its backward pass, {error}"
+        own = _gradients(model, probe.alone(model), probe)
+        apart = _distances(ours, own)
+        del ours
+        moved = torch.zeros(len(own))
+        for draw in range(DRAWS):
+            with rounded_anew(model, draw):
+                moved += _distances(_gradients(model, probe.alone(model), probe), own).square()
+    if (apart > MOST * (moved / DRAWS).sqrt()).any():
+        return "packed rows change its gradients (is it another attention that is recomputed?)"
+    return None
+
+
+def _distances(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> Tensor:
+    """How far the gradients of each parameter lie apart."""
+    return torch.tensor([root_mean_square(a, b) for a, b in zip(found, wanted, strict=True)])
+
+
+def _gradients(model: PreTrainedModel, logits: Tensor, probe: _Probe) -> list[Tensor]:
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    targets = torch.tensor([[t] for c in probe.completions for t in c], device=logits.device)
+    score = torch.log_softmax(logits.float(), dim=-1).gather(1, targets).sum()
+    found = torch.autograd.grad(score, parameters, allow_unused=True)
+    return [torch.zeros(()) if g is None else g.detach() for g in found]
+
+
 _warned: WeakSet[PreTrainedModel] = WeakSet()
 
 Sharing = Literal["auto", "always", "never"]

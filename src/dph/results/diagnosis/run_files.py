@@ -9,7 +9,7 @@ from typing import Any
 from dph.errors import DataError
 from dph.recipe import Recipe
 from dph.records import Problem
-from dph.runs.base_evaluation import find_base, run_recipe
+from dph.runs.found_runs import find_base, run_recipe
 from dph.runs.evaluate.evaluated_runs import require_evaluated
 from dph.runs.layout import CONSOLIDATION, METRICS, RECIPE
 from dph.runs.train.metrics_file import read_metrics
@@ -123,7 +123,7 @@ def find_run_files(run: Path, against: Path | None) -> RunFiles:
     """Where the evaluations of ``run`` and of what it is compared with lie.
 
     ``against`` is a directory with a samples.parquet or that file itself. None takes the evaluation
-    of the initial policy (``dph.runs.base_evaluation``).
+    of the initial policy (``dph.runs.found_runs``).
 
     Raises:
         DataError: the run or the other was not evaluated, both are the same, or no baseline was

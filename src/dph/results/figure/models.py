@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Float, Int
 from dph.results.diagnosis.style_counts import set_style_counts
-from dph.results.report.compared_sets import curve_ks, table_ks
+from dph.results.report.report_data import curve_ks, table_ks
 from dph.runs.evaluate.intervals import bootstrap
 from dph.runs.evaluate.retention import second_draw, solved_by
 from dph.runs.evaluate.scores import SetScores, set_summary

@@ -7,7 +7,7 @@ from typing import Any
 from dph._base.files import read_json, sha256
 from dph.errors import CheckpointError, DataError
 from dph.recipe import Recipe, load_recipe
-from dph.runs.base_evaluation import find_base
+from dph.runs.found_runs import find_base
 from dph.runs.layout import EVALUATION, RECIPE, pool_directory, store_directory
 from dph.runs.presample.manifest import Manifest, read_manifest
 from dph.runs.result_model import result_model

@@ -10,7 +10,7 @@ from dph._base.lazy import lazy_names
 if TYPE_CHECKING:
     from dph.results.report.answers import Limits
     from dph.results.report.report_data import ReportData, read_report
-    from dph.results.report.report_file import Written, write_report
+    from dph.results.report.page import Written, write_report
 
 __all__ = ["Limits", "ReportData", "Written", "read_report", "write_report"]
 
@@ -19,8 +19,8 @@ __getattr__, __dir__ = lazy_names(
     {
         "Limits": "dph.results.report.answers",
         "ReportData": "dph.results.report.report_data",
-        "Written": "dph.results.report.report_file",
+        "Written": "dph.results.report.page",
         "read_report": "dph.results.report.report_data",
-        "write_report": "dph.results.report.report_file",
+        "write_report": "dph.results.report.page",
     },
 )

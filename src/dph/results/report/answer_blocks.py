@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from dph.records import Outcome
 from dph.results.report.answers import Limits, PackedSet, Row, Words
 from dph.results.report.report_data import ReportData, ReportRun, evaluated_sets
-from dph.results.report.run_diagnoses import changes_of
+from dph.results.report.report_data import changes_of
 
 
 # Data inside a page: JSON, compressed, in letters that HTML leaves alone.

@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Any
 from dph.results.charts.palette import set_label
 from dph.results.report.chart import Chart
-from dph.results.report.compared_sets import table_ks
+from dph.results.report.report_data import table_ks
 from dph.results.report.front_chart import front_chart
 from dph.results.report.report_data import ReportData, ReportRun
 from dph.runs.evaluate.comparison import ComparisonRow

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from dph.results.charts.tables import UNKNOWN, count, percent
 from dph.results.charts.palette import set_label
-from dph.results.report.compared_sets import table_ks
+from dph.results.report.report_data import table_ks
 from dph.results.report.report_data import ReportData
 from dph.runs.evaluate.comparison import ComparisonRow
 

@@ -1,5 +1,9 @@
 """The page of runs: one template with its styles and scripts, in a file or from a server."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from dph.results.report.report_data import ReportData
 import os
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,12 +20,84 @@ from dph.results.charts.tables import duration, percent
 from dph.results.charts.palette import method_label, set_label
 from dph.results.report.chart import on_dark
 from dph.results.report.comparison_view import set_tables
-from dph.results.report.diagnosis_view import diagnosis_views
 from dph.results.report.chart import marked
 from dph.results.report.comparison_view import seed_groups
 from dph.results.report.report_data import ReportData, ReportRun
 from dph.results.report.run_facts import differing_settings, run_facts
 from dph.results.report.run_facts import store_facts
+import base64
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from markupsafe import Markup
+from dph._base.files import write_text
+from dph.results.report.answer_blocks import answer_blocks
+from dph.results.report.answers import Limits
+from dph.results.report.charts import report_charts
+from dph.results.report.answer_blocks import packed
+from dph.results.report.report_data import ReportData
+
+
+# A diagnosis as the template shows it, out of the document of ``dph diagnose``.
+
+MOST_PROBLEMS = 10
+MOST_FEATURES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetView:
+    """What was found on one set. ``lost`` and ``gained`` are the clearest first; ``of`` all."""
+
+    name: str
+    found: Mapping[str, Any]
+    lost: Sequence[Mapping[str, Any]]
+    gained: Sequence[Mapping[str, Any]]
+    features: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnosisView:
+    """The diagnosis of one run."""
+
+    key: str
+    label: str
+    baseline: str
+    document: Mapping[str, Any]
+    sets: Sequence[SetView]
+
+
+def diagnosis_views(data: ReportData) -> list[DiagnosisView]:
+    """The diagnoses of a report, in the order of its runs."""
+    labels = {run.key: run.label for run in data.runs}
+    return [
+        DiagnosisView(
+            key=run.key,
+            label=run.label,
+            baseline=labels.get(run.baseline or "", document["baseline"]),
+            document=document,
+            sets=[_set_view(name, found) for name, found in document["sets"].items()],
+        )
+        for run in data.runs
+        if (document := data.diagnoses.get(run.key)) is not None
+    ]
+
+
+def _set_view(name: str, found: Mapping[str, Any]) -> SetView:
+    features = [one for i, one in enumerate(found["features"]) if one["named"] or i < MOST_FEATURES]
+    return SetView(
+        name=name,
+        found=found,
+        lost=_clearest(found["problems"], "lost"),
+        gained=_clearest(found["problems"], "gained"),
+        features=features,
+    )
+
+
+def _clearest(problems: Sequence[Mapping[str, Any]], change: str) -> list[Mapping[str, Any]]:
+    named = [one for one in problems if one["change"] == change]
+    return sorted(named, key=lambda one: float(one[f"p_{change}"]))[:MOST_PROBLEMS]
 
 
 # Vega, Vega-Lite and Vega-Embed as one script, out of vl-convert: nothing is fetched.
@@ -155,3 +231,73 @@ def _colours(runs: Sequence[ReportRun]) -> str:
         for run in runs
     )
     return "\n".join(lines) + "\n"
+
+
+# ``report.html``: everything in one file, which needs no network and runs nothing but its own.
+#
+# A Content-Security-Policy lets the browser run the scripts and styles whose hashes it names, and
+# nothing else: no address, no event handler in an attribute, no evaluation of text.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """The file, its size, and what of it is code (scripts and styles), in bytes."""
+
+    path: Path
+    size: int
+    code: int
+    answers: int
+
+
+def write_report(
+    data: ReportData,
+    path: str | Path,
+    *,
+    limits: Limits | None = None,
+    title: str = "dph report",
+    made: datetime | None = None,
+) -> Written:
+    """Write the report of ``data``; the file appears whole.
+
+    ``made`` is the time that the page gives [default: now].
+
+    Raises:
+        SettingsError: altair or vl-convert-python is not installed.
+    """
+    require_charts()
+    path = Path(path)
+    blocks = answer_blocks(data, limits or Limits())
+    scripts = [vega_script(), page_script(FILE_SCRIPTS)]
+    styles = page_styles(data.runs)
+    html = page_html(
+        data,
+        title=title,
+        made=made,
+        served=None,
+        policy=_policy(scripts, styles),
+        styles=[Markup(style) for style in styles],
+        vega=Markup(scripts[0]),
+        script=Markup(scripts[1]),
+        index=packed(_index(data, blocks.index)),
+        pieces=blocks.pieces,
+        answers=blocks.answers,
+    )
+    write_text(path, html)
+    code = sum(len(text.encode()) for text in (*scripts, *styles))
+    return Written(path=path, size=path.stat().st_size, code=code, answers=blocks.answers)
+
+
+def _index(data: ReportData, answers: dict[str, Any]) -> dict[str, Any]:
+    charts = [chart.document() for chart in report_charts(data)]
+    return {"runs": run_index(data.runs), "charts": charts, **answers}
+
+
+def _policy(scripts: list[str], styles: list[str]) -> str:
+    return (
+        f"default-src 'none'; script-src {_hashes(scripts)}; style-src {_hashes(styles)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hashes(texts: list[str]) -> str:
+    digests = (hashlib.sha256(text.encode()).digest() for text in texts)
+    return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)

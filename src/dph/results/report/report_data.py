@@ -1,11 +1,20 @@
 """All that a report shows, read from run directories."""
 
+from collections.abc import Mapping, Sequence
+from dph.runs.evaluate.comparison import ComparisonRow, compare
+from dph.runs.evaluate.scores import SetScores
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from dph.errors import DataError
+from dph.results.diagnosis import diagnose, diagnosis_document
+from dph.runs.found_runs import FoundRun
 from collections.abc import Mapping
 from pathlib import Path
 from dph.errors import DataError
 from dph.recipe import Recipe
 from dph.records import Problem
-from dph.runs.evaluate.document import PROBLEMS_FILE, read_kept_problems
+from dph.runs.evaluate.scores import PROBLEMS_FILE, read_kept_problems
 from dph.tasks.problems import load_problems
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,14 +36,87 @@ from dph.records import Problem
 from dph.results.charts.palette import BASE, method_label
 from dph.results.charts.palette import Look, looks_by_method
 from dph.results.charts.palette import run_labels
-from dph.results.report.compared_sets import compare_sets
-from dph.results.report.run_diagnoses import run_diagnoses
 from dph.results.report.answers import Tokens, token_rows
 from dph.runs.evaluate.comparison import ComparisonRow
 from dph.runs.evaluate.samples_file import comparable_scores, read_samples, samples_digest
 from dph.runs.evaluate.scores import SetScores
 from dph.runs.found_runs import FoundRun, find_runs
 from dph.runs.layout import EVALUATION, SAMPLES
+
+
+# Every set's runs against the first of them: the table's numbers and the curves' points.
+
+def compare_sets(
+    scores: Mapping[str, Mapping[str, SetScores]], *, seed: int
+) -> dict[str, list[ComparisonRow]]:
+    """For each set greedy, mean and Pass@k of the runs that were evaluated on it, by run.
+
+    The first run that has the set is what the others are compared with.
+
+    Raises:
+        DataError: runs were evaluated on different problems of a set.
+    """
+    names = list(dict.fromkeys(name for of_run in scores.values() for name in of_run))
+    return {name: _compare_set(scores, name, seed) for name in names}
+
+
+def curve_ks(samples: int) -> list[int]:
+    """The k of a Pass@k curve: powers of two, and all samples.
+
+    >>> curve_ks(16), curve_ks(10)
+    ([1, 2, 4, 8, 16], [1, 2, 4, 8, 10])
+    """
+    powers = [2**i for i in range(samples.bit_length())]
+    return sorted({*powers, samples})
+
+
+def table_ks(samples: int) -> list[int]:
+    """The k that a table shows: the usual ones that fit, else all samples.
+
+    >>> table_ks(16), table_ks(3)
+    ([8, 16], [3])
+    """
+    return [k for k in (8, 16, 32, 64, 128) if k <= samples] or [samples]
+
+
+def fewest_samples(scores: Sequence[SetScores]) -> int:
+    """Samples of a problem that every run has."""
+    return min(of_run.samples for of_run in scores)
+
+
+def _compare_set(
+    scores: Mapping[str, Mapping[str, SetScores]], name: str, seed: int
+) -> list[ComparisonRow]:
+    runs = {run: {name: sets[name]} for run, sets in scores.items() if name in sets}
+    samples = fewest_samples([sets[name] for sets in runs.values()])
+    ks = sorted({*curve_ks(samples), *table_ks(samples)})
+    return compare(runs, None, ks, seed)
+
+
+# The diagnosis of every run that has something to be compared with.
+
+def run_diagnoses(
+    found: Sequence[FoundRun], keys: Mapping[Path, str]
+) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
+    """The documents of ``dph diagnose`` by the run's key, and why others have none."""
+    documents: dict[str, Mapping[str, Any]] = {}
+    notes = []
+    for run in found:
+        if run.base is None or run.path not in keys:
+            continue
+        try:
+            documents[keys[run.path]] = diagnosis_document(diagnose(run.path))
+        except DataError as error:  # the rest of the report is of use without it
+            notes.append(f"no diagnosis of {run.path}: {error}")
+    return documents, notes
+
+
+def changes_of(document: Mapping[str, Any] | None, set_name: str) -> dict[str, str]:
+    """What became of each problem of a set (lost, gained, kept ...), by its id."""
+    if document is None or set_name not in document["sets"]:
+        return {}
+    problems = document["sets"][set_name]["problems"]
+    return {problem["problem_id"]: problem["change"] for problem in problems}
 
 
 # The problems of the sets that runs were evaluated on: prompts and gold answers.

@@ -16,7 +16,7 @@ from dph._processes.jobs.processes import Fresh
 from dph.results.report.charts import set_charts
 from dph.results.report.page import page_html
 from dph.results.report.report_data import read_report
-from dph.results.report.run_diagnoses import changes_of
+from dph.results.report.report_data import changes_of
 import logging
 import tempfile
 import threading
@@ -30,7 +30,7 @@ from dph.results.report.charts import training_charts
 from dph.results.report.page import page_html, page_styles
 from dph.results.report.report_data import log_after_rl, training_log
 from dph.results.view.snapshot import Snapshot, answers_state, read_snapshot
-from dph.results.view.watched import LOGS, state_of
+from dph.results.view.snapshot import LOGS, state_of
 
 
 # Comparison and diagnosis of the runs, in a process of its own: they take long and much memory.

@@ -1,5 +1,12 @@
 """What run directories held at one moment: counts of all answers, and files that stay open."""
 
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from dph.runs.evaluate.scores import PROBLEMS_FILE
+from dph.runs.evaluate.progress_file import PROGRESS_FILE
+from dph.runs.evaluate.samples_file import TOKENS_FILE
+from dph.runs.layout import CONSOLIDATION, EVALUATION, METRICS, RECIPE, SAMPLES
 import threading
 from bisect import bisect_right
 from collections.abc import Mapping
@@ -16,14 +23,39 @@ import numpy as np
 import pyarrow.parquet as pq
 from dph.results.report.report_data import ReportData, ReportRun, report_runs
 from dph.results.report.report_data import read_set_problems
-from dph.results.view.answer_counts import AnswerCounts, count_answers
+from dph.results.view.set_index import AnswerCounts, count_answers
 from dph.results.view.set_index import SetIndex
 from dph.results.view.haystack import Texts
-from dph.results.view.watched import ANSWERS, state_of
-from dph.runs.base_evaluation import base_places
+from dph.runs.found_runs import base_places
 from dph.runs.evaluate.samples_file import TOKENS_FILE
 from dph.runs.found_runs import find_runs, runs_at
 from dph.runs.layout import SAMPLES
+
+
+# What the files of runs are like now: another name as soon as one of them changed.
+
+LOGS = (METRICS, PROGRESS_FILE, f"{CONSOLIDATION}/{METRICS}")
+"""What grows while a run trains."""
+ANSWERS = (SAMPLES, EVALUATION, PROBLEMS_FILE, TOKENS_FILE, RECIPE)
+"""What an evaluation leaves, whole."""
+
+
+def state_of(directories: Iterable[Path], names: Iterable[str]) -> str:
+    """A name for the files of these names in the directories, by their sizes and times."""
+    looked = hashlib.sha256()
+    names = tuple(names)
+    for directory in directories:
+        for name in names:
+            looked.update(f"{directory}\0{name}\0{_stamp(directory / name)}\0".encode())
+    return looked.hexdigest()[:16]
+
+
+def _stamp(path: Path) -> str:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return "-"
+    return f"{found.st_ino} {found.st_size} {found.st_mtime_ns}"
 
 
 # Rows of a parquet file by their place, without the rest of it.

@@ -28,7 +28,7 @@ from dph._base.files import atomic_path, make_directory, sha256, write_json
 from dph.errors import PoolError
 from dph.records import Problem
 from dph.runs.presample.manifest import first_difference
-from dph.runs.presample.grades import Ungradable
+from dph.runs.presample.diagnosis import Ungradable
 from dph.runs.presample.manifest import FORMAT, Counts, Manifest, Rule, Source, read_manifest
 from dph.runs.presample.tables import (
     EXPLORATION,

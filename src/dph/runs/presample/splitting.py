@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from dph.model.sampler.graded_table import graded_rows
 from dph.records import GradedCompletion, Outcome, Problem
-from dph.runs.presample.grades import Ungradable, read_grades
+from dph.runs.presample.diagnosis import Ungradable, read_grades
 from dph.runs.presample.manifest import Counts, Manifest, Rule, Source
 from dph.runs.presample.pool import SAMPLES, RehearsalSample, require_whole, write_pool
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from dph.errors import PoolError
 from dph.model.sampler.graded_table import GRADED
 from dph.records import Outcome, Problem
-from dph.runs.presample.grades import Ungradable
+from dph.runs.presample.diagnosis import Ungradable
 from dph.tasks.problems import problem_columns
 
 

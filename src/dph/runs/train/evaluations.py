@@ -47,8 +47,8 @@ from dph.runs.train.drift import (
     write_initial_answers,
 )
 from dph.runs.train.loss_batch import TrainingForward
-from dph.runs.train.metrics import Metrics
-from dph.runs.train.sample_tables import SampleTable, graded_table
+from dph.runs.train.tracking import Metrics
+from dph.runs.train.kept_samples import SampleTable, graded_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

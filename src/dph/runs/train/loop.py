@@ -31,7 +31,7 @@ from dph.runs.train.collect import Collected, Group, collect
 from dph.runs.train.evaluations import Measured
 from dph.runs.train.updating import save_failed_batch
 from dph.runs.train.interruption import asked_to_stop
-from dph.runs.train.metrics import Metrics, step_metrics
+from dph.runs.train.tracking import Metrics, step_metrics
 from dph.runs.train.optimizer import make_optimizer, make_schedule
 from dph.runs.train.order import drawing_of, stored_of_step
 from dph.runs.train.policy_rows import PolicyRows, policy_rows
@@ -44,7 +44,7 @@ from dph.runs.train.preparation import (
 )
 from dph.runs.train.recent_answers import RecentAnswers
 from dph.runs.train.rows import Minibatch, StoredRow, split_minibatches
-from dph.runs.train.run_checkpoints import RunCheckpoints
+from dph.runs.train.checkpoints import RunCheckpoints
 from dph.runs.train.tracking import MetricsLog, Trackers, open_trackers
 from dph.runs.train.collect import uniform_outcomes
 from dph.runs.train.updating import NonFiniteLossError, UpdateReport, update

@@ -9,7 +9,7 @@ from dph._base.import_path import require_one_module, source_fingerprint
 from dph._processes.workers.pool import ReplyKind, WorkerPool
 from dph.errors import SettingsError, VerifierError
 from dph.records import Problem
-from dph.tasks.agreement.base import Classes
+from dph.tasks.agreement.verified import Classes
 
 CRASH_LIMIT = 0.5
 """Share of the answers over which the function may raise; more and it is the function's fault."""

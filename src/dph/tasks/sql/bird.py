@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any
 from dph.errors import DataError, SettingsError
 from dph.tasks.sql.schema import Column, ForeignKey, Schema, Table
+from pathlib import Path
+from dph.tasks.sql.schema import Schema, read_tables
 
 
 # Questions with gold SQL: what Spider and BIRD have in common.
@@ -257,3 +259,16 @@ def _table(name: str, rows: Iterable[Mapping[str, Any]]) -> Table:
             for key in json.loads(row["foreign_keys"] or "[]")
         ),
     )
+
+
+# Schemas from whatever file a data set brings.
+
+def schemas_of(tables: Path | None) -> dict[str, Schema]:
+    """The schemas in a ``tables.json`` or a parquet file of columns; none without a file.
+
+    Raises:
+        DataError: the file is missing or malformed.
+    """
+    if tables is None:
+        return {}
+    return read_schema_rows(tables) if tables.suffix == ".parquet" else read_tables(tables)

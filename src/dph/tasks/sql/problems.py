@@ -1,13 +1,148 @@
 """From questions to problems: the prompt, what the verifier needs, and what is left out."""
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+from dph._base.closing import Closing
+from dph._processes.workers.handler import Stage
+from dph._processes.workers.pool import Reply, WorkerPool
+from dph._processes.workers.pool import how_it_ended
+from dph.records import Outcome
+from dph.tasks.sql.prompt import database_file
+from dph.tasks.sql.bird import SQLQuestion
+from dph.tasks.verifiers.sql.executor import (
+    SQLFailure,
+    SQLLimits,
+    database_uri,
+    execute_sql,
+    limit_memory,
+)
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-
 from dph.records import Problem
-from dph.tasks.sql.gold_check import GoldCheck, GoldState
 from dph.tasks.sql.prompt import SQLPrompts, database_file
 from dph.tasks.sql.bird import SQLQuestion
+
+
+# Which gold queries can tell a right answer from an empty one.
+#
+# A gold result without rows, or with nothing but NULL and 0, is matched by a great many wrong
+# queries (a filter on a value that does not exist will do), so training on it rewards them.
+
+_GRACE_SECONDS = 1.0
+_AT_ONCE = 256
+
+
+class GoldState(StrEnum):
+    """What a gold query returns."""
+
+    TELLING = "telling"
+    EMPTY = "no rows"
+    NULL_OR_ZERO = "only NULL or 0"
+    FAILED = "does not run"
+    TIMED_OUT = "runs too long"
+    NO_DATABASE = "no database"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldCheck:
+    """A gold query's state, with SQLite's message where it does not run."""
+
+    state: GoldState
+    reason: str = ""
+
+
+class GoldChecker(Closing):
+    """Runs gold queries in worker processes that are killed when they take too long.
+
+    Args:
+        databases: holds ``<db_id>/<db_id>.sqlite``.
+        workers: number of worker processes.
+        timeout: seconds for one query.
+
+    Raises:
+        SettingsError: ``workers`` or ``timeout`` is out of range.
+    """
+
+    def __init__(self, *, databases: Path, workers: int = 1, timeout: float = 5.0) -> None:
+        self._databases = databases.absolute()
+        self._pool = WorkerPool(
+            handler="dph.tasks.sql.problems:make_gold_runner",
+            options=asdict(SQLLimits()) | {"seconds": timeout},
+            workers=workers,
+            timeout=timeout + _GRACE_SECONDS,
+        )
+
+    def check(
+        self, questions: Sequence[SQLQuestion], *, on_done: Callable[[int], None] = lambda _: None
+    ) -> list[GoldCheck]:
+        """One check for each question, in order; ``on_done`` hears how many more there are.
+
+        Raises:
+            VerifierError: a worker failed; not: a query did.
+        """
+        checks: list[GoldCheck] = []
+        for start in range(0, len(questions), _AT_ONCE):
+            asked = questions[start : start + _AT_ONCE]
+            replies = self._pool.run(
+                [
+                    {"database": str(self._databases / database_file(q.db_id)), "sql": q.gold_sql}
+                    for q in asked
+                ]
+            )
+            checks += [_check(*pair) for pair in zip(replies, asked, strict=True)]
+            on_done(len(replies))
+        return checks
+
+    def close(self) -> None:
+        """Stop the worker processes. Closing twice is harmless."""
+        self._pool.close()
+
+
+def make_gold_runner(
+    options: Mapping[str, Any],
+) -> Callable[[Mapping[str, str], Stage], list[str]]:
+    """The worker's handler; ``options`` are the fields of SQLLimits."""
+    limits = SQLLimits(**options)
+    limit_memory(limits)
+
+    def run(request: Mapping[str, str], _stage: Stage) -> list[str]:
+        database = Path(request["database"])
+        if not database.is_file():
+            return [GoldState.NO_DATABASE, f"there is no {database}"]
+        result = execute_sql(database_uri(database), request["sql"], limits)
+        if isinstance(result, SQLFailure):
+            timed_out = result.outcome is Outcome.TIMED_OUT
+            return [GoldState.TIMED_OUT if timed_out else GoldState.FAILED, result.reason]
+        return [state_of(result.rows), ""]
+
+    return run
+
+
+def state_of(rows: Sequence[tuple[Any, ...]]) -> GoldState:
+    """Whether a result can tell right from wrong.
+
+    >>> [state_of(rows).value for rows in ([], [(0, None), (0.0, None)], [("",)])]
+    ['no rows', 'only NULL or 0', 'telling']
+    """
+    if not rows:
+        return GoldState.EMPTY
+    if all(value is None or value == 0 for row in rows for value in row):
+        return GoldState.NULL_OR_ZERO
+    return GoldState.TELLING
+
+
+def _check(reply: Reply, question: SQLQuestion) -> GoldCheck:
+    match how_it_ended(reply, verifier="gold check", subject=question.gold_sql):
+        case None:
+            return GoldCheck(state=GoldState(reply.value[0]), reason=reply.value[1])
+        case Outcome.TIMED_OUT:
+            return GoldCheck(state=GoldState.TIMED_OUT, reason=reply.reason)
+        case _:
+            return GoldCheck(state=GoldState.FAILED, reason=reply.reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

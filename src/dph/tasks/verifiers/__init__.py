@@ -15,7 +15,7 @@ from dph.tasks.verifiers.exact import ExactVerifier
 from dph.tasks.verifiers.function import FunctionVerifier
 from dph.tasks.verifiers.gym.verifier import GymVerifier
 from dph.tasks.verifiers.math.verifier import MathVerifier
-from dph.tasks.verifiers.number import NumberVerifier
+from dph.tasks.verifiers.exact import NumberVerifier
 from dph.tasks.verifiers.qwen.verifier import MathQwenVerifier
 from dph.tasks.verifiers.sql.verifier import SQLVerifier
 

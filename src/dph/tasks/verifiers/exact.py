@@ -1,12 +1,133 @@
 """The exact verifier: the response equals the answer, apart from blanks around it."""
 
+import re
+from collections import deque
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
-
 from dph._base.closing import Closing
 from dph.errors import DataError
 from dph.records import Outcome, Problem, Verdict
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+from dph._base.closing import Closing
+from dph.errors import DataError
+from dph.records import Outcome, Problem, Verdict
+
+
+# The number verifier: the last number in the response equals the answer, exactly.
+#
+# Numbers may have a sign, commas between thousands, decimals, an exponent, and a denominator
+# (``3/4``, ``3 / 4``). Units and percent signs are ignored; words, LaTeX and mixed numbers are
+# not understood. The comparison is between rationals, so 0.5 equals 1/2 and 0.33 is not 1/3.
+
+_DIGITS = 1000
+_EXPONENT = 1000
+_SHOWN = 50
+
+# Possessive throughout: hostile text is read once. A sign belongs to a number only if nothing
+# that could be the left side of a subtraction stands directly before it.
+_UNSIGNED = r"(?:[0-9]++(?:,[0-9]++)*+(?:\.[0-9]++)?+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+"
+_NUMBER = re.compile(
+    rf"(?P<top>(?:(?<![\w)\].])[+-])?(?<![\w.]){_UNSIGNED})"
+    rf"(?: ?/ ?(?P<bottom>[+-]?{_UNSIGNED}))?+"
+)
+_THOUSANDS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})++")
+
+
+class NumberTooLongError(ValueError):
+    """The number has more digits, or a larger exponent, than is worth reading."""
+
+
+class NumberVerifier(Closing):
+    """Compares the last number of the response with ``answer``."""
+
+    name = "number"
+    version = "1"
+    settings: Mapping[str, Any] = MappingProxyType({})
+
+    def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
+        """One verdict for each pair, in order.
+
+        Raises:
+            DataError: a problem has no ``answer``.
+        """
+        pairs = zip(problems, responses, strict=True)
+        return [_number_grade(problem, response) for problem, response in pairs]
+
+
+def last_number(text: str) -> Fraction | None:
+    """The last number in a text, or None.
+
+    Raises:
+        NumberTooLongError: it has over 1000 digits or an exponent beyond 1000.
+        ZeroDivisionError: its denominator is 0.
+
+    >>> last_number("that makes 1,250.50 in all"), last_number("so -3 / 4.")
+    (Fraction(2501, 2), Fraction(-3, 4))
+    """
+    found = deque(_NUMBER.finditer(text.replace("\u2212", "-")), maxlen=1)
+    if not found:
+        return None
+    last = found[0]
+    bottom = last["bottom"]
+    return _rational(last["top"]) / (_rational(bottom) if bottom else 1)
+
+
+def _rational(text: str) -> Fraction:
+    mantissa, _, exponent = text.lower().partition("e")
+    whole, _, decimals = mantissa.lstrip("+-").partition(".")
+    if "," in whole and not _THOUSANDS.fullmatch(whole):
+        # A list such as 1,2,3: its last element is the number, and the sign is the first one's.
+        whole = whole.rpartition(",")[2]
+        mantissa = whole
+    digits = len(whole) + len(decimals)
+    if digits > _DIGITS or len(exponent) > 6 or abs(int(exponent or 0)) > _EXPONENT:
+        raise NumberTooLongError(f"the number has over {_DIGITS} digits")
+    sign = -1 if mantissa.startswith("-") else 1
+    scale = Fraction(10) ** (int(exponent or 0) - len(decimals))
+    return sign * int(whole.replace(",", "") + decimals) * scale
+
+
+def _number_grade(problem: Problem, response: str) -> Verdict:
+    gold = _gold(problem)
+    if gold is None:
+        reason = f"the answer {problem.answer['answer']!r} is not a number"[:200]
+        return Verdict(outcome=Outcome.BAD_GOLD, reward=0.0, reason=reason)
+    try:
+        number = last_number(response)
+    except NumberTooLongError as error:
+        return Verdict(outcome=Outcome.OVER_LIMIT, reward=0.0, reason=str(error))
+    except ZeroDivisionError:
+        return Verdict(outcome=Outcome.INVALID, reward=0.0, reason="the denominator is 0")
+    if number is None:
+        return Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason="no number in the response")
+    if number == gold:
+        return Verdict(outcome=Outcome.CORRECT, reward=1.0)
+    reason = f"{_shown(number)} is not {_shown(gold)}"
+    return Verdict(outcome=Outcome.WRONG, reward=0.0, reason=reason)
+
+
+def _shown(number: Fraction) -> str:
+    text = str(number)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
+
+
+def _gold(problem: Problem) -> Fraction | None:
+    if "answer" not in problem.answer:
+        raise DataError(
+            f"the number verifier needs 'answer' in problem {problem.problem_id!r}, "
+            f"its fields are {sorted(problem.answer)}"
+        )
+    text = str(problem.answer["answer"]).strip()
+    if not _NUMBER.fullmatch(text):
+        return None
+    try:
+        return last_number(text)
+    except (NumberTooLongError, ZeroDivisionError):
+        return None
 
 
 class ExactVerifier(Closing):

@@ -3,7 +3,7 @@
 import pytest
 
 from dph import Problem
-from dph.lab.worlds.countdown.steps import same_steps
+from dph.lab.worlds.countdown.verifier import same_steps
 
 PUZZLE = Problem(problem_id="p", prompt="3 7 5 : 9 ->", answer={"numbers": [3, 7, 5], "target": 9})
 

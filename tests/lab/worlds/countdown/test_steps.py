@@ -2,7 +2,7 @@
 
 import pytest
 
-from dph.lab.worlds.countdown.steps import (
+from dph.lab.worlds.countdown.verifier import (
     LARGEST,
     LONGEST_STEP,
     OPERATORS,

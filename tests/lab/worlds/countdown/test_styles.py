@@ -2,7 +2,7 @@
 
 import pytest
 
-from dph.lab.worlds.countdown.steps import operator_order
+from dph.lab.worlds.countdown.verifier import operator_order
 from dph.tasks.styles import make_style
 
 
@@ -24,5 +24,5 @@ def test_right_and_wrong_answers_have_a_style_and_broken_ones_have_none(response
 
 
 def test_a_recipe_finds_it_by_its_import_path():
-    style = make_style("dph.lab.worlds.countdown.steps:operator_order", ())
+    style = make_style("dph.lab.worlds.countdown.verifier:operator_order", ())
     assert style("2 + 3 = 5") == "+"

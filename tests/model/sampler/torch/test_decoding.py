@@ -3,7 +3,7 @@ import torch
 
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.decoding import ADMIT_ABOVE, COMPACT_BELOW, LOOK_EVERY, Decoder
-from dph.model.sampler.torch.repeated_forward import RepeatedForward
+from dph.model.sampler.torch.sampler import RepeatedForward
 from dph.model.sampler.torch.shared_forward import LEAST_ROWS, SharedForward
 from dph.model.sampler.torch.waves import Room, Waiting
 from tiny_models import build_model

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from dph.model.attention.kernels import Scoring
-from dph.model.sampler.torch.prefix_attention import attend_causally, attend_prompts, prompt_table
+from dph.model.sampler.torch.shared_cache import attend_causally, attend_prompts, prompt_table
 
 
 def oracle(query, key, value, *, scaling, softcap=None, mask=None):

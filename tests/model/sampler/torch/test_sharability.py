@@ -6,7 +6,7 @@ import transformers as tf
 
 from dph.model.attention.probing import attention_window
 from dph.model.loading import load_model, load_tokenizer
-from dph.model.sampler.torch.sharability import shares_prompts, sharing_refusal, window_refusal
+from dph.model.sampler.torch.shared_forward import shares_prompts, sharing_refusal, window_refusal
 from smollm2_model import smollm2  # noqa: F401
 from tiny_models import FAMILIES, build_model
 

@@ -2,7 +2,7 @@ from math import log
 
 import pytest
 
-from dph.tasks.sql.retrieval.bm25 import BM25
+from dph.tasks.sql.retrieval import BM25
 
 
 def test_only_texts_that_share_a_word_are_found():

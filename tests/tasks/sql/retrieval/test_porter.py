@@ -1,6 +1,6 @@
 import pytest
 
-from dph.tasks.sql.retrieval.bm25 import stem
+from dph.tasks.sql.retrieval import stem
 
 # The examples of Porter's paper, step by step, carried through all of the steps.
 _TEXT = """

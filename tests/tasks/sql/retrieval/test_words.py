@@ -1,6 +1,6 @@
 import pytest
 
-from dph.tasks.sql.retrieval.bm25 import queries, terms
+from dph.tasks.sql.retrieval import queries, terms
 
 
 def test_terms_are_lower_case_stems_without_stop_words():

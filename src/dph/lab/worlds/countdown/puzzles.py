@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from dph.errors import SettingsError
-from dph.lab.worlds.countdown.steps import AND, LARGEST, OPERATORS, result_of
+from dph.lab.worlds.countdown.verifier import AND, LARGEST, OPERATORS, result_of
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import permutations
-from dph.lab.worlds.countdown.steps import OPERATORS, result_of
+from dph.lab.worlds.countdown.verifier import OPERATORS, result_of
 
 
 Key = tuple[tuple[int, ...], int]

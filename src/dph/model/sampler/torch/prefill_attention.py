@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from dph.model.sampler.torch.prefix_attention import attend_causally
+from dph.model.sampler.torch.shared_cache import attend_causally
 from dph.model.sampler.torch.prompt_prefixes import PrefillPart
 from dph.model.sampler.torch.waves import WIDTH_STEP
 

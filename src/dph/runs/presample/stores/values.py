@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 import pyarrow as pa
-from dph.tasks.agreement.base import consensus_class
+from dph.tasks.agreement.verified import consensus_class
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from dph.errors import DataError
 from dph.records import UNGRADED, Outcome, Problem
 from dph.runs.presample.stores.groups import StoredGroup, groups_of
 from dph.runs.presample.stores.manifest import ValueSource
-from dph.tasks.agreement.base import Comparer
+from dph.tasks.agreement.verified import Comparer
 from dph.tasks.verifiers.base import Verifier, verifier_identity
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from dph._processes.sandbox.supervisor import Limits
-from dph._processes.sandbox.program import NOT_LOADED
+from dph._processes.sandbox.served import NOT_LOADED
 from dph._processes.sandbox.supervisor import Ended, Judged, Sandbox, StepLimits
 from dph._processes.workers.handler import Stage
 from dph.errors import SettingsError

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dph.tasks.verifiers.sql.rules import RULES
-from dph.tasks.verifiers.sql.rules.difference import LONGEST, difference
+from dph.tasks.verifiers.sql.rules.base import LONGEST, difference
 
 cells = st.none() | st.integers(0, 3) | st.sampled_from([0.5, "a", "b\0\n\u202e\ud800", b"\0"])
 widths = st.shared(st.integers(1, 3), key="width")

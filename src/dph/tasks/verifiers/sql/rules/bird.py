@@ -6,10 +6,10 @@ A prediction without any statement has an empty result, and equals an empty gold
 """
 
 from dph.tasks.verifiers.sql.rules.base import MATCH, Comparison, Rows, SQLRule
-from dph.tasks.verifiers.sql.rules.difference import difference, line
+from dph.tasks.verifiers.sql.rules.base import difference, line
 from dataclasses import dataclass
 from dph.tasks.verifiers.sql.rules.base import MATCH, Comparison, Row, Rows, SQLRule
-from dph.tasks.verifiers.sql.rules.difference import difference
+from dph.tasks.verifiers.sql.rules.base import difference
 
 
 # BIRD's soft F1: row by row, which share of the cells is right.

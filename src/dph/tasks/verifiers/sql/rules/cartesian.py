@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from dph.tasks.verifiers.sql.rules import spider
 from dph.tasks.verifiers.sql.rules.base import MATCH, Comparison, Rows, SQLRule
-from dph.tasks.verifiers.sql.rules.difference import line
+from dph.tasks.verifiers.sql.rules.base import line
 from dph.tasks.verifiers.sql.rules.spider import SpiderGold
 
 _PARTIAL = 0.8

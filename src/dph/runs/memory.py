@@ -5,6 +5,13 @@ write it: two norms, queries, keys, values, attention, a gated or a plain inner 
 measured beside this by ``make bench`` (benchmarks/README.md).
 """
 
+import shutil
+import subprocess
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from dph.errors import SettingsError
+from dph.recipe.section import Device as Wanted
 from dataclasses import dataclass
 from dph.recipe import Recipe
 import re
@@ -16,9 +23,74 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from dph._base.files import read_json
 from dph.errors import DataError, ModelError
-from dph.recipe.model import ALL_LINEAR, AdapterSettings
+from dph.recipe.tables import ALL_LINEAR, AdapterSettings
 from dataclasses import dataclass
 from dph.recipe import Recipe
+
+
+# The memory of the device that a recipe would run on, asked of the system and not of torch.
+
+_TOTAL = "/proc/meminfo"
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A GPU, or the machine's own memory, in bytes."""
+
+    name: str
+    cuda: bool
+    memory: float
+
+
+def device_at_hand(wanted: Wanted) -> Device | None:
+    """The device of ``model.device``; None where nothing is known of it."""
+    if wanted != "cpu" and (gpu := _gpu()) is not None:
+        return gpu
+    memory = None if wanted == "cuda" else _memory()
+    return None if memory is None else Device(name="this machine", cuda=False, memory=memory)
+
+
+def device_of(gib: float, wanted: Wanted) -> Device:
+    """A device that need not be at hand: a GPU of ``gib`` GiB, or a machine for ``cpu``.
+
+    >>> device_of(24, "auto").name
+    'a GPU of 24 GiB'
+
+    Raises:
+        SettingsError: the memory is not above 0, or not a number.
+    """
+    if not 0 < gib < inf:
+        raise SettingsError(f"the memory of a device is above 0 GiB, got {gib:g}")
+    cuda = wanted != "cpu"
+    name = f"{'a GPU' if cuda else 'a machine'} of {gib:g} GiB"
+    return Device(name=name, cuda=cuda, memory=gib * 2**30)
+
+
+def _gpu() -> Device | None:
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return None
+    query = [program, "--query-gpu=name,memory.total", "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(query, check=True, capture_output=True, text=True, timeout=20)
+        name, _, mib = done.stdout.splitlines()[0].rpartition(",")
+        return Device(name=name.strip(), cuda=True, memory=float(mib) * 2**20)
+    except (OSError, subprocess.SubprocessError, IndexError, ValueError):
+        return None  # a driver without a device
+
+
+def _memory() -> float | None:
+    """The machine's memory, or what of it this process may take."""
+    try:
+        lines = Path(_TOTAL).read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    total = next((float(x.split()[1]) * 1024 for x in lines if x.startswith("MemTotal")), None)
+    for path in map(Path, _LIMITS):
+        if total is not None and path.is_file() and (text := path.read_text().strip()).isdigit():
+            total = min(total, float(text))
+    return total
 
 
 # How many tokens a recipe has in memory at a time, where every answer is as long as it may be.

@@ -11,8 +11,8 @@ from dph.errors import DataError
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from dph._base.files.rows import read_rows
-from dph.corpus.decontaminate.run import Decontamination
-from dph.corpus.decontaminate.test_sets import ENTRY_POINT, GRAM, read_index, write_index
+from dph.corpus.decontaminate import Decontamination
+from dph.corpus.decontaminate import ENTRY_POINT, GRAM, read_index, write_index
 from dph.corpus.documents import Document
 from dph.errors import SettingsError
 from collections import Counter

@@ -241,7 +241,7 @@ def mix(
         summaries = run_tasks(
             tasks,
             Notes(out / WORK / "done"),
-            handler="dph.corpus.mix.run:make_handler",
+            handler="dph.corpus.mix:make_handler",
             options={},
             workers=workers,
             on_progress=on_progress,

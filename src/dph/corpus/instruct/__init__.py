@@ -1,1 +1,0 @@
-"""Rows of supervised fine-tuning: so many of each part, none of a test."""

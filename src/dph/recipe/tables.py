@@ -1,0 +1,403 @@
+"""The settings of ``[train]`` and ``[track]``."""
+
+from typing import Annotated, Any, Literal
+from pydantic import BeforeValidator, Field
+from dph.recipe.section import Positive, Section
+from typing import Literal, Self
+from pydantic import Field, model_validator
+from dph.recipe.section import Device, Precision
+from dph.recipe.section import Count, Section
+import math
+from typing import Any, Self
+from pydantic import Field, model_validator
+from dph.recipe.section import WrongFinal
+from dph.recipe.section import Count, FilePath, Positive, Section, with_default
+from typing import Annotated, Literal
+from pydantic import Field
+from dph.recipe.section import Count, Positive, Section
+from typing import Annotated, Literal, Self
+from pydantic import Field, model_validator
+from dph.recipe.stores import PromptFileSettings
+from dph.recipe.section import Whole
+from typing import Self
+from pydantic import Field, model_validator
+from dph.recipe.section import Count, Positive, Section
+from typing import Annotated
+from pydantic import Field
+from dph.recipe.section import Positive, Section
+from typing import Annotated, Any, Literal, Self
+from pydantic import BeforeValidator, Field, model_validator
+from dph.recipe.section import Engine, SharedPrompts
+from dph.recipe.section import Count, Positive, Section
+
+
+# The settings of ``[model]``.
+
+# The settings of ``[model.adapter]``.
+
+ALL_LINEAR = "all-linear"
+"""Every linear layer but the output layer."""
+
+
+def _targets(value: Any) -> Any:
+    if value == ALL_LINEAR:
+        return value
+    if isinstance(value, list | tuple) and value and all(isinstance(n, str) and n for n in value):
+        return tuple(value)
+    raise ValueError(
+        f'should be "{ALL_LINEAR}" or a list of names of linear layers such as ["q_proj", '
+        f'"v_proj"], got {value!r}'
+    )
+
+
+Targets = Annotated[Literal["all-linear"] | tuple[str, ...], BeforeValidator(_targets)]
+
+
+class AdapterSettings(Section):
+    """Small matrices beside the model's, which are trained in its place (PEFT).
+
+    Whatever ``init`` says, the adapter changes nothing before the first step: with it off the
+    model is the initial policy, so methods that compare with that need no second set of weights.
+    """
+
+    kind: Literal["lora", "dora"] = Field(
+        description="lora (arXiv:2106.09685), or dora, which also trains the length of every row "
+        "of weights (arXiv:2402.09353)"
+    )
+    rank: Positive = Field(16, description="rows of the small matrices")
+    alpha: float = Field(32.0, gt=0, description="their product counts alpha / rank times")
+    targets: Targets = Field(
+        "all-linear",
+        description="layers that get an adapter, by the ends of their names; all-linear: every "
+        "linear layer but the output layer",
+    )
+    init: Literal["kaiming", "gaussian", "orthogonal"] = Field(
+        "kaiming",
+        description="random numbers to start from; all three leave the model as it was",
+    )
+
+
+class ModelSettings(Section):
+    """Which model, where, and in which precision."""
+
+    path: str = Field(
+        min_length=1,
+        description="directory of a saved transformers model and its tokenizer, or a model of the "
+        "Hub as org/name",
+    )
+    revision: str | None = Field(
+        None,
+        min_length=1,
+        description="branch, tag or commit of a model of the Hub; default: its main branch as it "
+        "is when the run begins",
+    )
+    device: Device = Field("auto", description="auto takes the GPU if there is one")
+    dtype: Precision = Field(
+        "float32", description="of the computation: bfloat16 multiplies matrices under autocast"
+    )
+    weights: Precision = Field(
+        "float32",
+        description="of the weights in memory: bfloat16 halves them, frozen under an adapter or "
+        "trained by 8-bit AdamW with stochastic rounding",
+    )
+    adapter: AdapterSettings | None = Field(
+        None, description="a table [model.adapter]: train an adapter and leave the weights alone"
+    )
+    attention: Literal["sdpa", "eager", "flash_attention_2"] = Field(
+        "sdpa", description="attention implementation of transformers"
+    )
+    gradient_checkpointing: bool = Field(False, description="recompute activations to save memory")
+    threads: Count = Field(0, description="CPU threads of torch; 0 leaves torch's own choice")
+
+    @model_validator(mode="after")
+    def _weights_fit_the_computation(self) -> Self:
+        if self.weights == "bfloat16" and self.dtype != "bfloat16":
+            raise ValueError(
+                'weights = "bfloat16" cannot be computed with in float32: set model.dtype = '
+                f'"bfloat16" too, got {self.dtype!r}'
+            )
+        return self
+
+
+# The settings of ``[sampling]`` and ``[vllm]``.
+
+# The settings of ``[presample]``.
+
+class PresamplingSettings(Section):
+    """How the initial policy's answers split the problems and what is kept."""
+
+    samples: Positive = Field(8, description="samples a problem that decide its side of the split")
+    threshold: Positive = Field(
+        7, description="near-perfect when at least this many are correct (default: 7/8 of samples)"
+    )
+    wrong_final: WrongFinal = Field(
+        "discard",
+        description="near-perfect, but the final sample is wrong: leave it out, or explore it",
+    )
+    keep: Positive = Field(
+        1,
+        description="stored answers of a near-perfect problem: the final sample, then correct ones "
+        "of those that decided",
+    )
+    seed: Count | None = Field(
+        None,
+        description="of the pool's samples, so that runs of several seeds can share a pool; "
+        "default: seed",
+    )
+    pool: FilePath | None = Field(
+        None, description="where the pool lies; default: pool/ in the run directory"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _threshold_follows_samples(cls, data: Any) -> Any:
+        return with_default(data, "threshold", "samples", lambda n: math.ceil(7 * n / 8))
+
+    @model_validator(mode="after")
+    def _kept_are_drawn(self) -> Self:
+        if self.keep > self.samples + 1:
+            raise ValueError(
+                f"need keep <= samples + 1, got keep={self.keep}, samples={self.samples}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _threshold_fits(self) -> Self:
+        if self.threshold > self.samples:
+            raise ValueError(
+                f"need threshold <= samples, got threshold={self.threshold}, samples={self.samples}"
+            )
+        return self
+
+
+class SamplingSettings(Section):
+    """How completions are drawn while pre-sampling and training."""
+
+    engine: Literal["torch", "vllm"] = Field(
+        "torch", description="what draws while pre-sampling and evaluating; training: always torch"
+    )
+    temperature: float = Field(1.0, gt=0, description="softmax temperature")
+    top_p: float = Field(
+        1.0, gt=0, le=1, description="nucleus; log-probs stay those of the full vocabulary"
+    )
+    max_tokens: Positive = Field(512, description="longest completion, tokens")
+    stop: Annotated[tuple[str, ...], Field(strict=False)] = Field(
+        (), description="more stop tokens beside the end-of-sequence token (text of one token each)"
+    )
+    max_rows: Positive = Field(256, description="completions decoded side by side")
+    cache_tokens: Positive = Field(
+        262144,
+        description="tokens the cache may hold: each prompt once, and max_tokens a completion",
+    )
+    cuda_graphs: bool = Field(
+        False, description="replay decoding steps as CUDA graphs (not yet run on a GPU)"
+    )
+
+
+class VLLMSettings(Section):
+    """How vLLM is set up, for sampling.engine = "vllm"."""
+
+    memory: float = Field(
+        0.5,
+        gt=0,
+        le=1,
+        description="share of a GPU's memory (on CPUs: of the machine's); the scoring model needs "
+        "some beside",
+    )
+    gpus: Positive = Field(1, description="GPUs that share one copy of the model")
+    context: Count = Field(
+        0, description="longest prompt and completion together, tokens; 0: the longest that fits"
+    )
+    eager: bool = Field(False, description="no CUDA graphs: starts sooner, draws slower")
+
+
+# The settings of ``[consolidation]``: after RL, learning from the policy's own answers.
+
+# The settings of ``[self_consistency]``: RL on prompts without labels, rewarded by agreement.
+
+class SelfConsistencySettings(PromptFileSettings):
+    """Groups of unlabelled prompts in the place of some of a step's problems."""
+
+    problems_per_step: Annotated[Whole, Field(ge=0)] = Field(
+        0,
+        description="problems of a rollout that are unlabelled, of train.problems_per_step; 0: off",
+    )
+    reward: Literal["majority", "consensus"] = Field(
+        "majority",
+        description="majority: 1 for the largest class of the own group (TTRL); consensus: share "
+        "of the stored answers that agree",
+    )
+    store: str | None = Field(
+        None, description="name of the [stores.<name>] with the answers and prompts of consensus"
+    )
+
+    @model_validator(mode="after")
+    def _consensus_has_a_store(self) -> Self:
+        if self.reward == "consensus" and self.file is not None:
+            raise ValueError(
+                "reward='consensus' takes its prompts from its store: leave out file, and choose "
+                "among them by only and novel"
+            )
+        if self.reward == "majority" and self.store is not None:
+            raise ValueError(
+                f"reward='majority' compares a group with itself and reads no store, got "
+                f"store={self.store!r}; name a file, or set reward = 'consensus'"
+            )
+        return self
+
+    @property
+    def active(self) -> bool:
+        """Whether a step has unlabelled groups."""
+        return self.problems_per_step > 0
+
+
+class ConsolidationSettings(Section):
+    """Updates on a store that the trained policy has filled; no answer is drawn in between."""
+
+    updates: Count = Field(0, description="optimizer steps after RL; 0: off")
+    store: str | None = Field(
+        None, description="name of the [stores.<name>] that the trained policy fills"
+    )
+    rows: Positive = Field(256, description="stored answers an update, prompt by prompt")
+    rate: float = Field(1.0, gt=0, description="learning rate, in units of train.learning_rate")
+    final_rate: float = Field(
+        0.1, gt=0, le=1, description="share of the learning rate that is left at the last update"
+    )
+    checkpoint_every: Positive = Field(50, description="updates between checkpoints")
+
+    @model_validator(mode="after")
+    def _has_a_store(self) -> Self:
+        if self.updates > 0 and self.store is None:
+            raise ValueError(
+                f"updates={self.updates} needs store, the name of the [stores.<name>] that the "
+                "trained policy fills"
+            )
+        return self
+
+    @property
+    def active(self) -> bool:
+        """Whether anything follows RL."""
+        return self.updates > 0
+
+
+# The settings of ``[trl]`` and ``[verl]``: how the engines beside our own are started.
+
+Override = Annotated[str, Field(pattern=r"^[+~]{0,2}[A-Za-z_][\w.@/-]*(=.*)?$")]
+"""One of Hydra's: ``key=value``, ``+key=value``, ``++key=value`` or ``~key``."""
+
+
+class TRLSettings(Section):
+    """How TRL is started, for train.engine = "trl"."""
+
+    processes: Positive = Field(
+        1, description="processes that train together, one a GPU, started by accelerate"
+    )
+
+
+class VerlSettings(Section):
+    """How verl is started, for train.engine = "verl"."""
+
+    nodes: Positive = Field(1, description="machines of the Ray cluster")
+    gpus: Positive = Field(1, description="GPUs of each machine")
+    address: str | None = Field(
+        None,
+        min_length=1,
+        description="Ray cluster to join, host:port or auto; default: Ray is started on this "
+        "machine",
+    )
+    rollout: str = Field(
+        "vllm", min_length=1, description="what draws in verl's training and pre-sampling"
+    )
+    overrides: Annotated[tuple[Override, ...], Field(strict=False)] = Field(
+        (), description="more of verl's own settings, as Hydra overrides; they win"
+    )
+
+
+def _kept(value: Any) -> Any:
+    if value in ("all", "none") or (type(value) is int and value > 0):
+        return value
+    raise ValueError(f"should be 'all', 'none' or a number of problems above 0, got {value!r}")
+
+
+KeptSamples = Annotated[Literal["all", "none"] | int, BeforeValidator(_kept)]
+
+
+class TrainingSettings(Section):
+    """The loop, the optimizer and the checkpoints."""
+
+    engine: Engine = Field(
+        "own", description="who trains: own (this package's loop, one device), trl or verl"
+    )
+    problems: Literal["all", "exploration"] = Field(
+        "all", description="which problems are explored: all, or those that pre-sampling left open"
+    )
+    steps: Positive = Field(100, description="rollouts; each is followed by its optimizer steps")
+    problems_per_step: Count = Field(
+        32, description="problems a rollout; 0: none, only stored answers are learnt from"
+    )
+    samples_per_problem: int = Field(8, ge=2, description="completions a problem (the group)")
+    rehearsal_per_step: Positive = Field(
+        32, description="stored samples a rollout, when the method rehearses"
+    )
+    minibatches: Positive = Field(2, description="optimizer steps an epoch")
+    epochs: Positive = Field(1, description="passes over a rollout")
+    learning_rate: float = Field(1e-6, gt=0, description="of AdamW")
+    final_rate: float = Field(
+        1.0,
+        gt=0,
+        le=1,
+        description="share of the learning rate left at the last step, down to which it falls "
+        "in a straight line",
+    )
+    warmup_steps: Count = Field(0, description="optimizer steps of linear warm-up")
+    betas: Annotated[tuple[float, float], Field(strict=False)] = Field(
+        (0.9, 0.95), description="of AdamW"
+    )
+    eps: float = Field(1e-8, gt=0, description="of AdamW")
+    weight_decay: float = Field(0.0, ge=0, description="of AdamW")
+    max_grad_norm: float = Field(1.0, gt=0, description="gradients are scaled down to this norm")
+    microbatch_tokens: Positive = Field(
+        16384,
+        description="tokens computed in one forward pass; gradients accumulate to the mini-batch",
+    )
+    shared_prompts: SharedPrompts = Field(
+        "auto",
+        description="compute once what rows begin with alike: where it is faster, or as said",
+    )
+    old_logprobs: Literal["auto", "sampler", "recompute"] = Field(
+        "auto",
+        description="old log-probs: the sampler's (exact in float32), or one more forward pass",
+    )
+    checkpoint_every: Positive = Field(10, description="steps between checkpoints")
+    keep_checkpoints: Positive = Field(1, description="checkpoints kept")
+    keep_samples: KeptSamples = Field(
+        4, description="answers kept to be read: those of so many problems a step, all, or none"
+    )
+    keep_samples_mb: Positive = Field(
+        256, description="megabytes that kept answers may take; the oldest steps go first"
+    )
+
+    @model_validator(mode="after")
+    def _batches_fit(self) -> Self:
+        if self.problems_per_step and self.minibatches > self.problems_per_step:
+            raise ValueError(
+                "need minibatches <= problems_per_step, got "
+                f"minibatches={self.minibatches}, problems_per_step={self.problems_per_step}"
+            )
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise ValueError(f"betas must lie in [0, 1), got {self.betas}")
+        return self
+
+
+class TrackingSettings(Section):
+    """Where metrics go beside metrics.jsonl."""
+
+    to: Annotated[tuple[Literal["tensorboard", "wandb", "trackio"], ...], Field(strict=False)] = (
+        Field((), description="trackers of accelerate: tensorboard, wandb, trackio")
+    )
+    project: str = Field("dph", description="project name shown by the tracker")
+    answers: int = Field(
+        256,
+        ge=0,
+        description="answers of each evaluated set in the tables of wandb and trackio; 0: none",
+    )

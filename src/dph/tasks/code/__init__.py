@@ -1,1 +1,0 @@
-"""Programming problems: HumanEval, MBPP and LiveCodeBench, and files of their shapes."""

@@ -1,1 +1,0 @@
-"""Which of a database's texts a question may speak of: words, stems and BM25."""
