@@ -9,7 +9,7 @@ import pyarrow as pa
 from dph._base.files import make_directory, sha256
 from dph.corpus.documents import ContentDigest
 from dph.corpus.documents import Document, position
-from dph.corpus.flow import Flow
+from dph.corpus.shards import Flow
 from dph.corpus.shards import KEPT, Manifest, Shard, open_corpus, shard_name, shard_of
 from dph.corpus.stage import Drop, Outcome
 from dph.corpus.stage_run import write_manifest

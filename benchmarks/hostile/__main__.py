@@ -17,7 +17,7 @@ from dph.lab.study.results import Results
 from dph.lab.study.rows import read_rows
 from dph.lab.study.rule_lock import current_lock, locked_choices
 from dph.lab.study.settings import load_study
-from dph.results.charts.saved_figure import save_figure
+from dph.results.charts.figures import save_figure
 from dph.results.charts.text_table import markdown
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from dph.corpus.documents import Document
-from dph.corpus.flow import Flow
+from dph.corpus.shards import Flow
 from dph.corpus.stage import Drop, Outcome, StageSpec
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from dph.errors import DataError
 from dph.recipe import load_recipe
-from dph.runs import beginning
-from dph.runs.beginning import note_beginning, read_software
+from dph.runs import layout as beginning
+from dph.runs.layout import note_beginning, read_software
 
 
 @pytest.fixture

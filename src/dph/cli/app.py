@@ -1,20 +1,20 @@
 """The verbs put together, and what becomes of an error."""
 
+from typing import Annotated
+import typer
+from dph.cli.options import JsonOption
 import sys
 from collections.abc import Sequence
 from typing import Annotated
-
 import typer
 from typer.main import get_command
-
 from dph import __version__
-from dph.cli.base import base, sft
+from dph.cli.lab import base, sft
 from dph.cli.compare import compare
 from dph.cli.consolidate import consolidate
 from dph.cli.tasks import convert
 from dph.cli.corpus.app import corpus_app
 from dph.cli.compare import diagnose
-from dph.cli.doctor import doctor
 from dph.cli.evaluate import evaluate
 from dph.cli.evaluate import export
 from dph.cli.options import INTERRUPTED, exit_code, say_interrupted
@@ -24,15 +24,59 @@ from dph.cli.evaluate import interpolate
 from dph.cli.compare import passk
 from dph.cli.run import presample
 from dph.cli.publish import card, push
-from dph.cli.study import quickstart
+from dph.cli.lab import quickstart
 from dph.cli.recipe import recipe_app
 from dph.cli.report import report
 from dph.cli.run import run
 from dph.cli.show import show
-from dph.cli.study import study
+from dph.cli.lab import study
 from dph.cli.tasks import tasks_app
 from dph.cli.run import train
 from dph.cli.report import view
+
+
+# ``dph doctor``: what is installed here, and what each engine lacks.
+
+def doctor(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PART]...", help="What has to be ready: own, the name of an extra, or smollm2."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print versions and devices, and for every engine and extra what is there and what is missing.
+
+    The exit code is 1 where something is missing or too old that was asked for: the parts that are
+    named, and what every run needs (own) without names. 2 is for a name that is no part. smollm2 is
+    a real language model: named, its files are read and it has to continue a sentence.
+    """
+    from dph.cli.display.machine import OWN, PARTS, Part, parts
+    from dph.cli.display.machine import machine, machine_line
+    from dph.cli.display.output import json_text
+    from dph.cli.display.machine import NAME, RealModel, real_model
+    from dph.cli.options import FAILED
+    from dph.cli.options import one_of
+
+    wanted = [one_of(name, (*PARTS, NAME)) for name in names or [OWN]]
+    here = machine()
+    found: dict[str, Part | RealModel] = {part.name: part for part in parts(cuda=here["cuda"])}
+    if not names or NAME in names:
+        found[NAME] = real_model(whole=bool(names))
+    shown = {name: found[name] for name in (wanted if names else found)}
+    if as_json:
+        typer.echo(
+            json_text({**here, "parts": {name: part.as_json() for name, part in shown.items()}})
+        )
+    else:
+        for name, value in here.items():
+            typer.echo(machine_line(name, value))
+        for part in shown.values():
+            typer.echo(part.line())
+    if not all(found[name].ready for name in wanted):
+        raise typer.Exit(FAILED)
+
 
 app = typer.Typer(
     name="dph",

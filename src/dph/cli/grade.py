@@ -28,8 +28,8 @@ from dph.cli.options import ROW_FILES, JsonOption, WorkersOption
 
 if TYPE_CHECKING:
     from dph.tasks.grading import GradeSummary, RowGrader
-    from dph.tasks.grading.math import MathRowGrader
-    from dph.tasks.grading.own import VerifierRowGrader
+    from dph.tasks.grading.rows import MathRowGrader
+    from dph.tasks.grading.rows import VerifierRowGrader
 
 
 # The options that every ``dph grade`` verb has.
@@ -164,7 +164,7 @@ def grade_code(
     entry_point, setup, prefix. Every program runs in a confined process without network.
     """
     from dph._base.files.rows import column_names
-    from dph.tasks.grading.code import CodeRowGrader
+    from dph.tasks.grading.rows import CodeRowGrader
 
     grader = CodeRowGrader(
         columns=column_names(source),
@@ -236,8 +236,8 @@ def _grader(
     verifier: str, phrases: list[str] | None, any_expression: bool, workers: int, timeout: float
 ) -> "MathRowGrader | VerifierRowGrader":
     from dph.errors import SettingsError
-    from dph.tasks.grading.math import MATH_VERIFIERS, MathRowGrader
-    from dph.tasks.grading.own import VerifierRowGrader
+    from dph.tasks.grading.rows import MATH_VERIFIERS, MathRowGrader
+    from dph.tasks.grading.rows import VerifierRowGrader
 
     if verifier in MATH_VERIFIERS:
         return MathRowGrader(
@@ -295,7 +295,7 @@ def grade_sql(
     Every query runs in a worker process that can only read, and is killed when it hangs.
     """
     from dph._base.files.rows import column_names
-    from dph.tasks.grading.sql import SQLRowGrader, answer_column
+    from dph.tasks.grading.rows import SQLRowGrader, answer_column
 
     grader = SQLRowGrader(
         databases=databases,
@@ -357,7 +357,7 @@ def grade(
     if context.invoked_subcommand is not None:
         _refuse_options(context)
         return
-    from dph.tasks.grading.own import VerifierRowGrader
+    from dph.tasks.grading.rows import VerifierRowGrader
 
     source, target = _given(source, "--input"), _given(target, "--out")
     name = _given(verifier, "--verifier")

@@ -11,7 +11,7 @@ import typer
 from dph.cli.options import JsonOption, OlderSetOption, renamed_set
 
 if TYPE_CHECKING:
-    from dph.tasks.sql.bird import SQLSplit
+    from dph.tasks.sql.data_sets import SQLSplit
 
 
 # ``dph convert``: problems as verl's data sets and back, evaluations as logs of Inspect.
@@ -239,8 +239,8 @@ def _add_sql_command(name: str, *, title: str, splits: str, seconds: float) -> N
 
 
 def _sql_source(name: str, data: Path, split: str) -> "SQLSplit":
-    from dph.tasks.sql.bird import load_bird
-    from dph.tasks.sql.bird import load_spider
+    from dph.tasks.sql.data_sets import load_bird
+    from dph.tasks.sql.data_sets import load_spider
 
     return {"spider": load_spider, "bird": load_bird}[name](data, split)
 
@@ -429,7 +429,7 @@ def _write_sql(
     from dph.tasks.sql.problems import GoldChecker
     from dph.tasks.sql.problems import sql_problems
     from dph.tasks.sql.prompt import SQLPrompts
-    from dph.tasks.sql.bird import schemas_of
+    from dph.tasks.sql.data_sets import schemas_of
 
     _require_place(out)
     prompts = SQLPrompts(databases=source.databases, schemas=schemas_of(source.tables))

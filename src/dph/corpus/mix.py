@@ -23,7 +23,7 @@ from heapq import merge
 from pathlib import Path
 from dph._base.files import atomic_file, make_directory, sha256
 from dph.corpus.documents import position
-from dph.corpus.flow import Flow
+from dph.corpus.shards import Flow
 from dph.corpus.shard_work import part_path
 from dph.corpus.shards import (
     DROPPED,

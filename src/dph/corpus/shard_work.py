@@ -13,7 +13,7 @@ from dph._base.import_path import load_callable
 from dph._processes.workers.handler import Handler, Stage
 from dph.corpus.documents import ContentDigest
 from dph.corpus.documents import Document
-from dph.corpus.flow import Flow
+from dph.corpus.shards import Flow
 from dph.corpus.shards import DROPPED, DROPS, KEPT
 from dph.corpus.stage import DocumentStage, Drop, Outcome
 from dph.corpus.tables import DocumentWriter, TableWriter, read_documents

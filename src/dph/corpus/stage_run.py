@@ -16,7 +16,7 @@ import pyarrow as pa
 from dph._base.files import make_directory, only_writer, sha256, write_json
 from dph._base.import_path import load_callable
 from dph.corpus.documents import ContentDigest
-from dph.corpus.flow import Flow
+from dph.corpus.shards import Flow
 from dph.corpus.shards import join_parts
 from dph.corpus.shard_work import part_path
 from dph.corpus.shards import (

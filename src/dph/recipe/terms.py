@@ -240,7 +240,7 @@ SURROGATES: Mapping[str, Term] = MappingProxyType(
 PENALTIES: Mapping[str, Term] = MappingProxyType(
     {
         "kl": Term(
-            path="dph.loss.objectives.kl_penalty:KLPenalty",
+            path="dph.loss.objectives.penalties:KLPenalty",
             summary="distance to the initial policy on new samples",
             parameters=parameters(
                 estimator=(
@@ -255,18 +255,18 @@ PENALTIES: Mapping[str, Term] = MappingProxyType(
             reads_reference=True,
         ),
         "entropy": Term(
-            path="dph.loss.objectives.kl_penalty:EntropyBonus",
+            path="dph.loss.objectives.penalties:EntropyBonus",
             summary="minus the entropy of the next-token distributions: a bonus for wide ones",
             parameters=parameters(),
         ),
         "exact_reverse_kl": Term(
-            path="dph.loss.objectives.kl_penalty:ExactReverseKL",
+            path="dph.loss.objectives.penalties:ExactReverseKL",
             summary="KL(policy || initial policy), exact over the vocabulary",
             parameters=parameters(),
             reads_reference=True,
         ),
         "exact_forward_kl": Term(
-            path="dph.loss.objectives.kl_penalty:ExactForwardKL",
+            path="dph.loss.objectives.penalties:ExactForwardKL",
             summary="KL(initial policy || policy), exact over the vocabulary",
             parameters=parameters(),
             reads_reference=True,

@@ -26,7 +26,7 @@ from dph.runs.ends import Ends, ends_of
 from dph.runs.evaluation_stage import evaluate_stage, require_evaluable
 from dph.runs.interpolation_weights import require_weights, weight_name
 from dph.runs.progress import ProgressDisplay
-from dph.runs.train.checkpoint_places import latest_checkpoint
+from dph.runs.checkpoint_places import latest_checkpoint
 from dph.runs.train.checkpoints import read_progress
 from dph.runs.training_digest import training_digest
 from dph.runs.workbench import Workbench

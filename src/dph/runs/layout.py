@@ -10,9 +10,58 @@
       forecast.json                                   of a run that `dph consolidate` made
 """
 
+import platform
+from importlib.metadata import version
 from pathlib import Path
-
+from typing import Any
+from dph._base.files import read_json, write_json
+from dph.errors import DataError
+from dph.recipe import Recipe, save_recipe
+from pathlib import Path
 from dph.recipe import Recipe
+
+
+# What a run's directory says once training has begun: its recipe, and the software that trains.
+
+SOFTWARE = "software.json"
+"""Versions, and the step from which on they trained: one object for each change."""
+
+
+def note_beginning(recipe: Recipe, directory: Path, *, done: int) -> None:
+    """Write ``recipe.toml``, and what trains the steps after ``done`` into ``software.json``.
+
+    Raises:
+        DataError: ``software.json`` is damaged.
+    """
+    save_recipe(recipe, directory / "recipe.toml")
+    now = {"dph": version("dph-rl"), "python": platform.python_version(), **_packages(recipe)}
+    # What trained steps that a kill took back is not what trained this run.
+    before = [row for row in read_software(directory) if row["first_step"] <= done]
+    if not before or before[-1] != {"first_step": before[-1]["first_step"], **now}:
+        write_json(directory / SOFTWARE, [*before, {"first_step": done + 1, **now}])
+
+
+def read_software(directory: Path) -> list[dict[str, Any]]:
+    """The objects of ``software.json``, the first first; none of an older run.
+
+    Raises:
+        DataError: it is damaged.
+    """
+    path = directory / SOFTWARE
+    if not path.exists():
+        return []
+    rows = read_json(path)
+    if not isinstance(rows, list) or not all(
+        isinstance(row, dict) and isinstance(row.get("first_step"), int) for row in rows
+    ):
+        raise DataError(f"{path} is damaged: it should be a list of objects with a first_step")
+    return rows
+
+
+def _packages(recipe: Recipe) -> dict[str, str]:
+    engine = () if recipe.train.engine == "own" else (recipe.train.engine,)
+    return {name: version(name) for name in ("torch", "transformers", *engine)}
+
 
 RECIPE, METRICS = "recipe.toml", "metrics.jsonl"
 EVALUATION, SAMPLES = "evaluation.json", "samples.parquet"

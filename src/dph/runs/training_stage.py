@@ -10,7 +10,7 @@ from dph.errors import CheckpointError, PoolError
 from dph.model.adapter import has_adapter, without_adapter
 from dph.model.sampler.graded import GradedSampler
 from dph.records import Problem
-from dph.runs.beginning import note_beginning
+from dph.runs.layout import note_beginning
 from dph.runs.during_training import (
     compares_with_initial,
     evaluations,
@@ -25,7 +25,7 @@ from dph.runs.progress import ProgressDisplay
 from dph.runs.result_model import ended
 from dph.runs.store_stage import require_made
 from dph.runs.store_stage import stored_samples
-from dph.runs.train.checkpoint_places import latest_checkpoint
+from dph.runs.checkpoint_places import latest_checkpoint
 from dph.runs.train.checkpoints import read_progress
 from dph.runs.train.loop import Actors, Trained, train
 from dph.runs.train.tracking import Metrics

@@ -7,10 +7,10 @@ from dph._base.lazy import lazy_names
 if TYPE_CHECKING:
     from dph.tasks.math import MATH_SETS, load_math, load_math_set
     from dph.tasks.problems import load_problems, problems_fingerprint, save_problems
-    from dph.tasks.sql.bird import load_bird
+    from dph.tasks.sql.data_sets import load_bird
     from dph.tasks.sql.problems import sql_problems
     from dph.tasks.sql.prompt import SQLPrompts
-    from dph.tasks.sql.bird import load_spider
+    from dph.tasks.sql.data_sets import load_spider
     from dph.tasks.sql.styles import SQL_STYLES, sql_style
     from dph.tasks.styles import STYLES, make_style
 
@@ -38,11 +38,11 @@ __getattr__, __dir__ = lazy_names(
         "SQLPrompts": "dph.tasks.sql.prompt",
         "SQL_STYLES": "dph.tasks.sql.styles",
         "STYLES": "dph.tasks.styles",
-        "load_bird": "dph.tasks.sql.bird",
+        "load_bird": "dph.tasks.sql.data_sets",
         "load_math": "dph.tasks.math",
         "load_math_set": "dph.tasks.math",
         "load_problems": "dph.tasks.problems",
-        "load_spider": "dph.tasks.sql.bird",
+        "load_spider": "dph.tasks.sql.data_sets",
         "make_style": "dph.tasks.styles",
         "problems_fingerprint": "dph.tasks.problems",
         "save_problems": "dph.tasks.problems",

@@ -5,7 +5,7 @@ import pytest
 from dph.corpus.decontaminate import decontaminate
 from dph.corpus.decontaminate import CHECKS
 from dph.corpus.documents import Document
-from dph.corpus.flow import MOST_COUNTED
+from dph.corpus.shards import MOST_COUNTED
 from dph.corpus.tables import read_table
 from dph.errors import DataError, SettingsError
 from small_corpora import small_corpus

@@ -1,4 +1,4 @@
-from dph.corpus.signals import text_signals as prose
+from dph.corpus.signals import measuring as prose
 
 
 def test_sentences_begin_at_a_word_and_run_to_a_mark():

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dph.lab.ablation.outcome import outcome, table
-from dph.lab.ablation.pools import ARMS
+from dph.lab.ablation.run import outcome, table
+from dph.lab.ablation.run import ARMS
 from dph.lab.ablation.settings import AblationSettings
 from dph.lab.ablation.texts import Heldout
 

@@ -58,7 +58,7 @@ planner, places = Planner(study), default_places(study, Path(sys.argv[2]))
 print("started", flush=True)
 jobs = CoreJobs(2, places.log, entry="study_stub:work")
 rows = Runner(planner, places, jobs).run(Lines())
-from dph.lab.study.parquet import write_study
+from dph.lab.study.outputs import write_study
 write_study(places, planner.plan(rows), rows, current_lock(study, places, rows))
 """
 KILLS = 20

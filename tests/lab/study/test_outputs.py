@@ -8,7 +8,7 @@ import pytest
 
 from dph.lab.study.all_tables import all_tables
 from dph.lab.study.outputs import make_report, report_document, write_outputs
-from dph.lab.study.parquet import COLUMNS
+from dph.lab.study.outputs import COLUMNS
 from dph.lab.study.planner import Planner
 from dph.lab.study.all_tables import power_table
 from dph.lab.study.results import POWER_SEEDS

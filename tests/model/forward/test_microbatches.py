@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dph.errors import SettingsError
-from dph.model.forward import microbatches as module
-from dph.model.forward.microbatches import microbatches
+from dph.model.forward import prefix_tree as module
+from dph.model.forward.prefix_tree import microbatches
 from dph.model.forward.packing import pack
 from dph.model.forward.prefix_tree import fed, prefix_forest
 

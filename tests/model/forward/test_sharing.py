@@ -4,7 +4,7 @@ import random
 import pytest
 
 from dph.errors import ModelError
-from dph.model.forward import microbatches, packing, prefix_tree, sharing
+from dph.model.forward import prefix_tree as microbatches, packing, prefix_tree, sharing
 from dph.model.forward.logprobs import completion_scores
 from dph.model.forward.sharing import packing_support
 from dph.model.forward.sharing import forest_to_pack, plan_microbatches

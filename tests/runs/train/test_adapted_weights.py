@@ -11,7 +11,7 @@ from dph.recipe import ObjectiveSettings, resolve_recipe
 from dph.runs.presample.pool import RehearsalSample
 from dph.runs.train.actors import Actors
 from dph.runs.train.updating import first_weights, next_weights
-from dph.runs.train.checkpoint_places import latest_checkpoint
+from dph.runs.checkpoint_places import latest_checkpoint
 from dph.runs.train.checkpoints import read_progress
 from dph.runs.train.loop import train
 from dph.runs.train.tracking import read_metrics

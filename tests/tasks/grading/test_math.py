@@ -1,7 +1,7 @@
 import pytest
 
 from dph.records import Outcome
-from dph.tasks.grading.math import MathRowGrader
+from dph.tasks.grading.rows import MathRowGrader
 from dph.tasks.verifiers import MathVerifier
 
 pytest.importorskip("math_verify")

@@ -4,7 +4,7 @@ import pytest
 
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome
-from dph.tasks.grading.sql import SQLRowGrader, answer_column, database_path
+from dph.tasks.grading.rows import SQLRowGrader, answer_column, database_path
 
 
 @pytest.fixture(scope="module")

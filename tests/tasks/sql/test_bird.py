@@ -3,7 +3,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph.errors import DataError, SettingsError
-from dph.tasks.sql.bird import load_bird, read_schema_rows
+from dph.tasks.sql.data_sets import load_bird, read_schema_rows
 from shared_data import shared_data
 from zoo import write_bird
 

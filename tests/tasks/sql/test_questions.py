@@ -3,7 +3,7 @@ import json
 import pytest
 
 from dph.errors import DataError
-from dph.tasks.sql.bird import published_rows, require_layout, to_questions
+from dph.tasks.sql.data_sets import published_rows, require_layout, to_questions
 
 ROW = {"db_id": "zoo", "question": "How many?", "query": "SELECT 1"}
 

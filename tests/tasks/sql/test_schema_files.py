@@ -1,4 +1,4 @@
-from dph.tasks.sql.bird import schemas_of
+from dph.tasks.sql.data_sets import schemas_of
 from shared_data import shared_data
 from zoo import write_spider
 

@@ -1,7 +1,7 @@
 import pytest
 
 from dph.errors import SettingsError
-from dph.tasks.sql.bird import load_spider
+from dph.tasks.sql.data_sets import load_spider
 from shared_data import shared_data
 from zoo import QUESTIONS, write_spider
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from rich.table import Table
     from rich.text import Text
-    from dph.corpus.flow import Flow, Passage
+    from dph.corpus.shards import Flow, Passage
     from dph.corpus.shards import Corpus
     from collections.abc import Sequence
     from dph.corpus.tasks import Workers

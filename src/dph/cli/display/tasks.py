@@ -9,7 +9,7 @@ from dph.records import Problem
 from dph.tasks.code import CodeProblems
 from dph.tasks.math import MathProblems, MathSet
 from dph.tasks.sql.problems import SQLProblems
-from dph.tasks.sql.bird import SQLSplit
+from dph.tasks.sql.data_sets import SQLSplit
 
 _EXAMPLES = 3
 

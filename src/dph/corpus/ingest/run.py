@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dph._base.files import only_writer, read_json, write_json
-from dph.corpus.flow import Flow
+from dph.corpus.shards import Flow
 from dph.corpus.ingest.sources import Unit
 from dph.corpus.ingest.spill import SKIPPED, SKIPPED_FILE
 from dph.corpus.shards import join_parts

@@ -23,7 +23,7 @@ import pyarrow as pa
 from dph._base.files import atomic_path, make_directory, sha256
 from dph._processes.workers.handler import Handler, Stage
 from dph.corpus.documents import Document, position
-from dph.corpus.flow import Flow
+from dph.corpus.shards import Flow
 from dph.corpus.ingest.archives import archive_files
 from dph.corpus.ingest.sources import directory_files
 from dph.corpus.ingest.archives import repository_facts, repository_files

@@ -7,7 +7,7 @@ from dph.corpus.synth.draft import Draft, parsed
 from dph.corpus.synth.hard_coded import inputs_beside
 from dph.corpus.synth.seeds import impurity
 from dph.records import Outcome, Verdict
-from dph.tasks.verifiers.code.extraction import extract_program
+from dph.tasks.verifiers.code.task import extract_program
 from dph.tasks.verifiers.code.task import CodeTask
 from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dph.corpus.signals.python import parse_python
-from dph.corpus.transform.addresses import email_addresses, public_addresses
+from dph.corpus.transform.secrets import email_addresses, public_addresses
 from dph.corpus.transform.secrets import Finding, replaced
 from dph.corpus.transform.notices import without_notice
 from dph.corpus.transform.secrets import secrets

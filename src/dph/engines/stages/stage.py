@@ -40,7 +40,7 @@ from dph.recipe import Recipe
 from dph.runs.progress import ProgressDisplay
 from dph.runs.store_stage import require_made
 from dph.runs.train.actors import Trained
-from dph.runs.train.checkpoint_places import latest_checkpoint
+from dph.runs.checkpoint_places import latest_checkpoint
 from dph.runs.train.tracking import Metrics
 from dph.runs.train.tracking import MetricsLog, open_trackers
 from dph.runs.training_stage import steps_done

@@ -25,7 +25,7 @@ from dph.engines.stages.stage import (
 from dph.engines.stages.engine_log import step_of_trl
 from dph.recipe import Recipe
 from dph.recipe.engine_refusals import require_engine_can
-from dph.runs.beginning import note_beginning
+from dph.runs.layout import note_beginning
 from dph.runs.progress import ProgressDisplay
 from dph.runs.train.actors import Trained
 from dph.runs.training_digest import training_digest

@@ -29,7 +29,7 @@ from dph.engines.stages.stage import (
 from dph.engines.stages.engine_log import step_of_verl
 from dph.errors import TrainingError
 from dph.recipe.engine_refusals import require_engine_can
-from dph.runs.beginning import note_beginning
+from dph.runs.layout import note_beginning
 from dph.runs.layout import pool_directory
 from dph.runs.pool_need import needs_pool
 from dph.runs.presample.manifest import Manifest

@@ -1,26 +1,202 @@
 """The ablation: every arm, model and seed at equal tokens, and what it says."""
 
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from dph._base.randomness import generator
+from dph.corpus import Corpus, Document, Outcome, run_stage
+from dph.corpus.dedup.presets import preset
+from dph.corpus.dedup.run import dedup
+from dph.corpus.documents import position
+from dph.corpus.rules.spec import filter_spec
+from dph.corpus.shard_work import write_shard
+from dph.corpus.shards import shard_name
+from dph.corpus.stage_run import finish_stage, made_once
+from dph.corpus.tasks import Workers
+from dph.errors import DataError
+from dph.lab.ablation.settings import AblationSettings
+from dph.runs.progress import ProgressDisplay
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+from dph.corpus import Corpus
+from dph.lab.ablation.settings import AblationSettings
+from dph.lab.ablation.texts import Heldout
+from dph.results.charts.aggregate import t_interval
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
 from transformers import PreTrainedTokenizerBase
-
 from dph._base.files import make_directory, only_writer, read_json, write_json, write_text
 from dph.corpus import Corpus
 from dph.corpus.shards import digest
 from dph.corpus.tasks import Workers
 from dph.lab.ablation.kneser_ney import KneserNey
-from dph.lab.ablation.outcome import outcome, table
-from dph.lab.ablation.pools import ARMS, RAW, make_pools
 from dph.lab.ablation.settings import NGRAM, AblationSettings
 from dph.lab.ablation.texts import Heldout, heldout_sequences, learnt_sequences, shared_tokenizer
-from dph.lab.ablation.transformer import transformer_bits
+from dph.lab.ablation.kneser_ney import transformer_bits
 from dph.model.fingerprint import tokenizer_fingerprint
 from dph.runs.progress import ProgressDisplay
 
+
+# The four arms of an ablation: the same raw text, as it is, deduplicated, filtered, and both.
+
 VERSION = 1
+"""Counts up when the same corpus and settings give other pools."""
+RAW, DEDUP, FILTER, BOTH = ARMS = ("raw", "dedup", "filter", "both")
+
+
+def make_pools(
+    source: Corpus,
+    out: Path,
+    settings: AblationSettings,
+    progress: ProgressDisplay,
+    *,
+    workers: Workers,
+) -> Mapping[str, Corpus]:
+    """The corpora of the arms, in ``out``; what is finished is kept.
+
+    ``both`` is deduplicated first, then filtered, in OpenCoder's order.
+
+    Raises:
+        DataError: no document is left of an arm.
+        StageError: a stage failed.
+    """
+    nearness, spec = preset(settings.dedup, None), filter_spec(settings.filter)
+    with progress.task("arms", len(ARMS), "arms") as advance:
+        pools = {RAW: _raw(source, out / RAW, settings)}
+        advance(1, RAW)
+        pools[DEDUP] = dedup(pools[RAW], out / DEDUP, nearness=nearness, workers=workers)
+        advance(1, DEDUP)
+        for arm, before in ((FILTER, RAW), (BOTH, DEDUP)):
+            pools[arm] = run_stage(spec, pools[before], out / arm, workers=workers)
+            advance(1, arm)
+    if empty := [arm for arm in ARMS if not pools[arm].manifest.documents]:
+        raise DataError(f"no document is left of {empty[0]} in {pools[empty[0]].directory}")
+    return pools
+
+
+def _raw(source: Corpus, out: Path, settings: AblationSettings) -> Corpus:
+    chosen = {name: getattr(settings, name) for name in ("megabytes", "copies", "language", "seed")}
+    step = {"stage": "pool", "version": VERSION, "settings": chosen}
+    history = [*source.manifest.history, step | {"input": source.manifest.content}]
+
+    def make() -> Corpus:
+        documents = sorted(_with_copies(source, settings), key=lambda d: (position(d.id), d.id))
+        if not documents:
+            named = settings.language or "any language"
+            raise DataError(f"{source.directory} has no document of {named}")
+        outcomes = ((document, Outcome(document)) for document in documents)
+        summary = write_shard(outcomes, "pool", out, shard_name(0, 1))
+        return finish_stage(out, "pool", [shard_name(0, 1)], [summary], history=history)
+
+    return made_once([source], out, history=history, shards=1, make=make)
+
+
+def _with_copies(source: Corpus, settings: AblationSettings) -> Iterator[Document]:
+    """The first documents of the corpus, each with as many copies as a geometric law gives it.
+
+    A share c of copies is the mean 1 / (1 - c) of files with the same text; the law is declared,
+    not measured: what is copied most on the web follows another.
+    """
+    size = 0.0
+    for document in source.documents():
+        if settings.language and document.language != settings.language:
+            continue
+        size += document.bytes
+        if size > settings.megabytes * 1e6:
+            return
+        yield document
+        draw = generator(settings.seed, "copies", document.id)
+        for number in range(1, int(draw.geometric(1 - settings.copies))):
+            yield replace(document, id=f"copy {number} of {document.id}")
+
+
+# What an ablation found: bits a byte by arm, differences to raw paired by seed, as a table.
+
+SCHEMA = 1
+
+Cells = Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
+"""By model and arm, seed by seed."""
+
+
+def outcome(
+    settings: AblationSettings, pools: Mapping[str, Corpus], heldout: Heldout, cells: Cells
+) -> dict[str, Any]:
+    """All that was measured, as JSON.
+
+    ``bits_per_byte`` are of held-out code, a list over the seeds; ``difference`` is the arm's minus
+    that of raw with the same seed, its mean and 95% t-interval over the seeds: below 0 the arm is
+    better.
+    """
+    return {
+        "schema": SCHEMA,
+        "settings": settings.model_dump(mode="json"),
+        "heldout": {
+            "documents": heldout.documents,
+            "repeated": heldout.repeated,
+            "tokens": heldout.sequences.size,
+            "bytes_per_token": heldout.bytes_per_token,
+        },
+        "arms": {
+            arm: {
+                "documents": pool.manifest.documents,
+                "bytes": pool.manifest.bytes,
+                "content": pool.manifest.content,
+                "tokens": next(iter(cells.values()))[arm][0]["pool_tokens"],
+            }
+            for arm, pool in pools.items()
+        },
+        "models": {name: _model(arms, heldout.bytes_per_token) for name, arms in cells.items()},
+    }
+
+
+def _model(
+    arms: Mapping[str, Sequence[Mapping[str, Any]]], bytes_per_token: float
+) -> dict[str, Any]:
+    bits = {
+        arm: [cell["bits_per_token"] / bytes_per_token for cell in cells]
+        for arm, cells in arms.items()
+    }
+    return {arm: _arm(values, bits[RAW]) for arm, values in bits.items()}
+
+
+def _arm(values: Sequence[float], raw: Sequence[float]) -> dict[str, Any]:
+    differences = [one - other for one, other in zip(values, raw, strict=True)]
+    low, high = t_interval(differences)
+    return {
+        "bits_per_byte": list(values),
+        "mean": fmean(values),
+        "difference": {"mean": fmean(differences), "ci95": [low, high]},
+    }
+
+
+def table(result: Mapping[str, Any]) -> str:
+    """The outcome as Markdown: a row an arm."""
+    models = list(result["models"])
+    header = ["arm", "documents", "MB", "passes"]
+    for name in models:
+        header += [f"{name}, bits a byte", "minus raw [95%]"]
+    learnt = result["settings"]["tokens"]
+    rows = []
+    for arm, pool in result["arms"].items():
+        row = [arm, str(pool["documents"]), f"{pool['bytes'] / 1e6:.2f}"]
+        row.append(f"{learnt / pool['tokens']:.2f}")
+        for name in models:
+            row += _cells(arm, result["models"][name][arm])
+        rows.append(row)
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cells(arm: str, found: Mapping[str, Any]) -> list[str]:
+    difference = found["difference"]
+    low, high = difference["ci95"]
+    paired = "" if arm == RAW else f"{difference['mean']:+.3f} [{low:+.3f}, {high:+.3f}]"
+    return [f"{found['mean']:.3f}", paired]
+
+
 """Counts up when the same corpora and settings give other numbers."""
 RESULT, TABLE = "ablation.json", "ablation.md"
 
@@ -50,7 +226,7 @@ def ablate(
         workers: processes of the stages of the corpus.
 
     Returns:
-        What ``ablation.json`` holds (``dph.lab.ablation.outcome``).
+        What ``ablation.json`` holds (``dph.lab.ablation.run``).
 
     Raises:
         DataError: an arm or the held-out code has too little text, or ``out`` is held by another

@@ -18,11 +18,11 @@ from typing import Any
 from matplotlib.axes import Axes
 from dph.lab.study.rows import RowFile
 from dph.lab.study.tables import Report
-from dph.lab.study.tried import mean_of, tried
+from dph.lab.study.all_tables import mean_of, tried
 from dph.results.charts.palette import set_label
 from dph.results.charts.palette import Look
 from dph.results.charts.panels import title
-from dph.results.charts.saved_figure import save_figure
+from dph.results.charts.figures import save_figure
 from dph.results.charts.panels import draw_strengths as draw_lines
 from dph.results.charts.aggregate import metric_title
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ from dph.results.charts.panels import draw_dots as draw_metrics
 from dph.results.charts.palette import set_label
 from dph.results.charts.palette import Look
 from dph.results.charts.panels import title
-from dph.results.charts.saved_figure import save_figure
+from dph.results.charts.figures import save_figure
 from dph.results.charts.aggregate import value_of
 from collections.abc import Mapping
 from pathlib import Path
@@ -43,7 +43,7 @@ from dph.lab.study.tables import Report
 from dph.results.charts.palette import set_label
 from dph.results.charts.palette import Look
 from dph.results.charts.panels import draw_pass_at_k, title
-from dph.results.charts.saved_figure import save_figure
+from dph.results.charts.figures import save_figure
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,11 +51,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from dph.lab.study.rows import RowFile
 from dph.lab.study.tables import Report
-from dph.lab.study.tried import mean_of, tried
+from dph.lab.study.all_tables import mean_of, tried
 from dph.results.charts.palette import BASE, set_label
 from dph.results.charts.palette import Look
 from dph.results.charts.panels import light_grid, title
-from dph.results.charts.saved_figure import save_figure
+from dph.results.charts.figures import save_figure
 
 
 # A figure with one panel for each set of each world, and one legend for all of them.

@@ -20,7 +20,7 @@ from dph.lab.study.places import Places
 # ``rows/<run>.json``: what a finished run scored, until ``study.parquet`` holds it.
 #
 # Every run leaves a file of its own, so that none is lost whoever is killed;
-# ``dph.lab.study.parquet`` gathers them.
+# ``dph.lab.study.outputs`` gathers them.
 
 ROW_SCHEMA = 2
 OF_VOTES = ("consensus", "consensus_share", "answers_right")

@@ -35,7 +35,7 @@ class ReverseKL:
     u = 1e-35 for the gradient.
     Overflow: as the family (see ``dph.loss.divergences.base``).
 
-    For the reverse KL on samples of the policy itself, see ``dph.loss.objectives.kl_penalty``.
+    For the reverse KL on samples of the policy itself, see ``dph.loss.objectives.penalties``.
 
     >>> ReverseKL()(torch.tensor([0.0, -200.0]))
     tensor([0., 1.])

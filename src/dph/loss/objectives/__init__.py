@@ -27,11 +27,11 @@ from dph.loss.objectives.advantages import (
 )
 from dph.loss.objectives.covariance import ClipCov
 from dph.loss.objectives.objective import DualAscent
-from dph.loss.objectives.kl_penalty import EntropyBonus
-from dph.loss.objectives.kl_penalty import ExactForwardKL, ExactReverseKL
+from dph.loss.objectives.penalties import EntropyBonus
+from dph.loss.objectives.penalties import ExactForwardKL, ExactReverseKL
 from dph.loss.objectives.flow_balance import FlowBalance
 from dph.loss.objectives.covariance import KLCov
-from dph.loss.objectives.kl_penalty import KLPenalty, kl_penalty
+from dph.loss.objectives.penalties import KLPenalty, kl_penalty
 from dph.loss.objectives.mixed import (
     POLICY,
     Beside,
@@ -49,7 +49,7 @@ from dph.loss.objectives.objective import (
     WeightedPenalty,
     make_objective,
 )
-from dph.loss.objectives.kl_penalty import overlong_penalty
+from dph.loss.objectives.penalties import overlong_penalty
 from dph.loss.objectives.policy import ClippedSurrogate, clipped_policy_loss, importance_ratio
 from dph.loss.objectives.reduction import Reduction, row_weights, weighted_sum
 from dph.loss.objectives.terms import (

@@ -31,7 +31,7 @@ from typing import Literal
 from weakref import WeakSet
 from transformers import PreTrainedModel
 from dph.errors import ModelError
-from dph.model.forward.microbatches import microbatches, packed_microbatches
+from dph.model.forward.prefix_tree import microbatches, packed_microbatches
 from dph.model.forward.prefix_tree import Node, fed, prefix_forest
 
 

@@ -1,17 +1,50 @@
 """The picture of a quickstart run: styles and Pass@k of every method beside the base model."""
 
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from matplotlib import style
+from matplotlib.figure import Figure
+from dph._base.files import atomic_path
+from dph.results.charts.picture_file import require_picture
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-
 from dph.errors import DataError
 from dph.results.charts.palette import BASE, method_label, models_of, set_label
 from dph.results.charts.palette import Look, looks
 from dph.results.charts.panels import Models, draw_pass_at_k, draw_shares, draw_training, title
-from dph.results.charts.saved_figure import save_figure
+
+
+# A picture as a file: one look for all of them, and the same bytes for the same figure.
+
+DPI = 160
+STYLE = Path(__file__).with_name("figures.mplstyle")
+"""The look of every picture, a style file of matplotlib."""
+_METADATA: Mapping[str, Mapping[str, None]] = MappingProxyType(
+    {
+        "png": {"Software": None},
+        "svg": {"Date": None},
+        "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    }
+)
+"""By suffix, what a file says of when and with what it was made: nothing."""
+
+
+def save_figure(path: Path, draw: Callable[[], Figure]) -> None:
+    """Save what ``draw`` returns, in the look of all pictures; the same figure, the same bytes.
+
+    Raises:
+        SettingsError: the suffix names no kind of picture.
+    """
+    kind = require_picture(path)
+    with style.context(["default", STYLE]):
+        figure = draw()
+        with atomic_path(path) as temporary:
+            figure.savefig(temporary, format=kind, dpi=DPI, metadata=dict(_METADATA[kind]))
+
 
 _LONGEST = 24
 """Letters of names of methods that are tied; more would not fit beside another panel."""

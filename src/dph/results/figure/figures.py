@@ -21,7 +21,7 @@ from dph.results.charts.panels import Draw, panel_grid, wrapped
 from dph.results.charts.panels import draw_pass_at_k, draw_shares, style_fills, title
 from dph.results.charts.picture_file import require_picture
 from dph.results.charts.panels import draw_progress
-from dph.results.charts.saved_figure import save_figure
+from dph.results.charts.figures import save_figure
 from dph.results.charts.panels import draw_strengths
 from dph.results.charts.aggregate import metric_title, value_of
 from dph.results.figure.models import Models, read_models

@@ -14,7 +14,7 @@ from dph._base.files import read_json
 from dph.errors import DataError
 from dph.recipe import Recipe
 from dph.results.report.report_data import ReportRun
-from dph.runs.beginning import read_software
+from dph.runs.layout import read_software
 from dph.runs.stage_costs import RunCost, run_cost
 
 

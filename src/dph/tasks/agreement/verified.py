@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 from dph.records import Problem
 from dph.tasks.verifiers.base import Verifier
-from dph.tasks.verifiers.code.extraction import extract_program
+from dph.tasks.verifiers.code.task import extract_program
 from dph.tasks.verifiers.code.task import FIELDS as CODE_FIELDS
 from dph.tasks.verifiers.math.answer import find_answer
 from dph.tasks.verifiers.exact import NumberTooLongError, last_number

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dph.tasks.sql.bird import load_bird
+    from dph.tasks.sql.data_sets import load_bird
     from dph.tasks.sql.problems import SQLProblems, sql_problems
     from dph.tasks.sql.prompt import SQLPrompts
     from dph.tasks.sql.schema import Schema, read_schema
-    from dph.tasks.sql.bird import load_spider
+    from dph.tasks.sql.data_sets import load_spider
     from dph.tasks.sql.styles import SQL_STYLES, sql_style
 
 __all__ = [
@@ -31,8 +31,8 @@ __getattr__, __dir__ = lazy_names(
         "SQLProblems": "dph.tasks.sql.problems",
         "SQLPrompts": "dph.tasks.sql.prompt",
         "Schema": "dph.tasks.sql.schema",
-        "load_bird": "dph.tasks.sql.bird",
-        "load_spider": "dph.tasks.sql.bird",
+        "load_bird": "dph.tasks.sql.data_sets",
+        "load_spider": "dph.tasks.sql.data_sets",
         "read_schema": "dph.tasks.sql.schema",
         "sql_problems": "dph.tasks.sql.problems",
         "sql_style": "dph.tasks.sql.styles",

@@ -11,7 +11,7 @@ from dph._processes.workers.pool import Reply, WorkerPool
 from dph._processes.workers.pool import how_it_ended
 from dph.records import Outcome
 from dph.tasks.sql.prompt import database_file
-from dph.tasks.sql.bird import SQLQuestion
+from dph.tasks.sql.data_sets import SQLQuestion
 from dph.tasks.verifiers.sql.executor import (
     SQLFailure,
     SQLLimits,
@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from dph.records import Problem
 from dph.tasks.sql.prompt import SQLPrompts, database_file
-from dph.tasks.sql.bird import SQLQuestion
+from dph.tasks.sql.data_sets import SQLQuestion
 
 
 # Which gold queries can tell a right answer from an empty one.

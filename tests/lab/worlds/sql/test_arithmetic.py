@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from dph.lab.worlds.sql.arithmetic import FORMS, SLOPPINESS, Sum, all_sums
+from dph.lab.worlds.sql.lessons import FORMS, SLOPPINESS, Sum, all_sums
 
 
 def test_there_are_77_sums_and_none_goes_below_zero():

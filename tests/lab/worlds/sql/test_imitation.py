@@ -11,7 +11,7 @@ from dph.lab.worlds.fused_llama import lesson_batch
 from dph.lab.worlds.small_model import new_model
 from dph.lab.worlds.sql import base_model
 from dph.lab.worlds.sql.base_model import draw_pool
-from dph.lab.worlds.sql.imitation import (
+from dph.lab.worlds.sql.second_edition import (
     QUESTIONS_PER_STEP,
     SHARES,
     SUMS_PER_STEP,

@@ -2,7 +2,7 @@
 
 import json
 
-from dph.lab.worlds.sql.arithmetic import Sum
+from dph.lab.worlds.sql.lessons import Sum
 from dph.lab.worlds.sql.problem_rows import json_lines, sql_row, sum_row, unlabelled_row
 from dph.lab.worlds.sql.question_sets import gold_sql
 

@@ -3,7 +3,7 @@
 import pytest
 from transformers import AutoTokenizer
 
-from dph.lab.worlds.sql.arithmetic import all_sums
+from dph.lab.worlds.sql.lessons import all_sums
 from dph.lab.worlds.sql.domains import DOMAINS
 from dph.lab.worlds.sql.questions import read_correctly
 from dph.lab.worlds.sql.styles import STYLES, write_answer

@@ -1,6 +1,6 @@
 import torch
 
-from dph.model.sampler.torch.prompt_prefixes import prefill_parts
+from dph.model.sampler.torch.prefill_attention import prefill_parts
 from dph.model.sampler.torch.shared_cache import SharedCache
 from dph.model.sampler.torch.waves import Wave, WaveRow
 

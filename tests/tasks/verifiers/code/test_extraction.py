@@ -1,6 +1,6 @@
 import pytest
 
-from dph.tasks.verifiers.code.extraction import extract_program
+from dph.tasks.verifiers.code.task import extract_program
 
 A, B = "def a():\n    return 1\n", "def b():\n    return 2\n"
 

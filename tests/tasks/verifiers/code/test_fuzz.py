@@ -9,7 +9,7 @@ import pytest
 
 from dph._processes.sandbox.values import Channel
 from dph._processes.sandbox.remote import ProgramGoneError, Remote, RemoteProgram
-from dph.tasks.verifiers.code.extraction import extract_program
+from dph.tasks.verifiers.code.task import extract_program
 
 WORDS = [
     '"value"',

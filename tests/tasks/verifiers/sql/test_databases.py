@@ -4,8 +4,8 @@ from contextlib import closing
 
 import pytest
 
-from dph.tasks.verifiers.sql import databases
-from dph.tasks.verifiers.sql.databases import databases_fingerprint
+from dph.tasks.verifiers.sql import verifier as databases
+from dph.tasks.verifiers.sql.verifier import databases_fingerprint
 
 
 def write(path, value, table="t"):

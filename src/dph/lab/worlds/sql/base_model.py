@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from tokenizers import Regex, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
-from dph.lab.worlds.sql.arithmetic import LARGEST_ANSWER
+from dph.lab.worlds.sql.lessons import LARGEST_ANSWER
 from dph.lab.worlds.sql.domains import DOMAINS, KEY, TEXT_POOLS
 from dph.lab.worlds.sql.questions import AGGREGATES, OPERATORS, THRESHOLDS
 from dph.lab.worlds.sql.styles import STYLES
@@ -22,7 +22,7 @@ from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 from dph.lab.worlds.small_model import Block, PackedBlocks, pack_blocks
 from dph.lab.worlds.small_model import train_model, train_once
 from dph.lab.worlds.sql.annotators import Annotator
-from dph.lab.worlds.sql.arithmetic import all_sums
+from dph.lab.worlds.sql.lessons import all_sums
 from dph.lab.worlds.sql.question_sets import draw_questions
 from dph.lab.worlds.sql.questions import Question
 from dph.lab.worlds.sql.world import World

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dph.errors import SettingsError
-from dph.lab.worlds.sql.arithmetic import all_sums
+from dph.lab.worlds.sql.lessons import all_sums
 from dph.lab.worlds.sql.annotators import DrawKnowledge
 
 QUESTIONS_WITHOUT_ANSWERS = 600

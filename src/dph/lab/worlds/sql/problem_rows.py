@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dph.lab.worlds.sql.arithmetic import Sum
+from dph.lab.worlds.sql.lessons import Sum
 from dph.lab.worlds.sql.question_sets import gold_sql
 from dph.lab.worlds.sql.questions import Question
 

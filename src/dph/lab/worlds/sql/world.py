@@ -9,7 +9,7 @@ from typing import Any
 from dph._base.files import make_directory, sha256, write_json, write_text
 from dph._base.files.rows import read_rows
 from dph.lab.worlds.sql.annotators import Annotator
-from dph.lab.worlds.sql.arithmetic import all_sums
+from dph.lab.worlds.sql.lessons import all_sums
 from dph.lab.worlds.sql.databases import Database, draw_database
 from dph.lab.worlds.sql.domains import DOMAINS
 from dph.lab.worlds.sql.editions import Edition, WorldSizes

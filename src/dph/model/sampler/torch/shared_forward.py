@@ -17,7 +17,7 @@ from dph.errors import ModelError
 from dph.model.attention.context import Attend, attending
 from dph.model.sampler.base import LEAST_SHARED
 from dph.model.sampler.torch.prefill_attention import PrefillAttention
-from dph.model.sampler.torch.prompt_prefixes import PrefillPart, prefill_parts
+from dph.model.sampler.torch.prefill_attention import PrefillPart, prefill_parts
 from dph.model.sampler.torch.shared_cache import SharedCache
 from dph.model.sampler.torch.waves import Wave
 import inspect

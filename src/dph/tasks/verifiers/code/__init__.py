@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dph.tasks.verifiers.code.extraction import extract_program
+    from dph.tasks.verifiers.code.task import extract_program
     from dph.tasks.verifiers.code.task import CodeTask, parse_task
     from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
 
@@ -23,7 +23,7 @@ __getattr__, __dir__ = lazy_names(
         "CodePair": "dph.tasks.verifiers.code.verifier",
         "CodeTask": "dph.tasks.verifiers.code.task",
         "CodeVerifier": "dph.tasks.verifiers.code.verifier",
-        "extract_program": "dph.tasks.verifiers.code.extraction",
+        "extract_program": "dph.tasks.verifiers.code.task",
         "parse_task": "dph.tasks.verifiers.code.task",
     },
 )

@@ -11,7 +11,7 @@ from dph._processes.workers.pool import WorkerPool
 from dph._processes.workers.pool import verdict_of
 from dph.errors import SettingsError
 from dph.records import Outcome, Problem, TimedVerdict, Verdict
-from dph.tasks.verifiers.code.extraction import extract_program
+from dph.tasks.verifiers.code.task import extract_program
 from dph.tasks.verifiers.code.handler import GRACE_SECONDS, IN_ALL
 from dph.tasks.verifiers.code.task import CodeTask, parse_task
 
