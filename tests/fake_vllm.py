@@ -128,7 +128,7 @@ def install(monkeypatch, *, cuda=True, versions=None):
             raise PackageNotFoundError(package)
         return versions[package]
 
-    monkeypatch.setattr("dph.model.sampler.vllm.engine.version", version)
+    monkeypatch.setattr("dph.model.sampler.vllm.version", version)
     LLM.started = ()
     vllm = types.ModuleType("vllm")
     vllm.__spec__ = importlib.machinery.ModuleSpec("vllm", None)

@@ -17,7 +17,7 @@ from transformers import PreTrainedTokenizerFast
 from benchmarks.natural_world.tokenizer import make_tokenizer, with_marks
 from benchmarks.natural_world.world import World, schema_text
 from dph._base.files import write_json
-from dph.lab.worlds.imitation import imitate
+from dph.lab.worlds.fused_llama import imitate
 from dph.lab.worlds.lessons import Answerer, Lesson, answers_of
 from dph.lab.worlds.small_model import Rates, Shape, is_trained, new_model, save_model
 from dph.lab.worlds.world import Progress, fingerprint

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from dph.recipe.engine_refusals import ENGINE_ROWS
+from dph.recipe.recipe import ENGINE_ROWS
 from dph.recipe.keys import known_keys
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "engines.md"

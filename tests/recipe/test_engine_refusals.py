@@ -4,7 +4,7 @@ import pytest
 
 from dph.errors import SettingsError
 from dph.recipe import METHODS, resolve_recipe
-from dph.recipe.engine_refusals import ENGINE_ROWS
+from dph.recipe.recipe import ENGINE_ROWS
 from dph.recipe.keys import known_keys, nested
 from dph.recipe.schema import Recipe
 

@@ -16,7 +16,7 @@ from dph.runs.interpolation import interpolated
 from dph.runs.pool_need import needs_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
-from dph.runs.checkpoint_places import latest_checkpoint
+from dph.runs.layout import latest_checkpoint
 from dph.runs.training_digest import training_digest
 from dph.runs.training_stage import train_stage
 from dph.runs.workbench import open_workbench

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from dph.model.loading import load_model
 from dph.runs.export import export
 from dph.runs.run import run
-from dph.runs.checkpoint_places import latest_checkpoint
+from dph.runs.layout import latest_checkpoint
 
 NARROW = {"dtype": "bfloat16", "weights": "bfloat16"}
 LORA = {"adapter": {"kind": "lora", "rank": 4, "alpha": 8.0}}

@@ -19,7 +19,7 @@ from dph.runs.planned_cost import SmallConsolidation, planned_cost
 from dph.runs.progress import Silent
 from dph.runs.set_problems import SetProblems
 from dph.runs.store_stage import store_stage
-from dph.runs.train.actors import Trained
+from dph.runs.train.preparation import Trained
 from dph.runs.workbench import open_workbench
 from dph.tasks.problems import save_problems
 from runs.test_broad import UNLABELLED

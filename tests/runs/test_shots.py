@@ -7,7 +7,7 @@ from dph import DataError, SettingsError
 from dph.recipe import resolve_recipe
 from dph.runs.preflight import preflight
 from dph.runs.presample.pool import load_pool
-from dph.runs.shots import recipe_shots
+from dph.runs.set_problems import recipe_shots
 from dph.runs.workbench import open_workbench
 from dph.tasks.problems import save_problems
 

@@ -18,21 +18,21 @@ from dph.cli.compare import diagnose
 from dph.cli.evaluate import evaluate
 from dph.cli.evaluate import export
 from dph.cli.options import INTERRUPTED, exit_code, say_interrupted
-from dph.cli.report import figure, table
+from dph.cli.results import figure, table
 from dph.cli.grade import grade_app
 from dph.cli.evaluate import interpolate
 from dph.cli.compare import passk
 from dph.cli.run import presample
-from dph.cli.publish import card, push
+from dph.cli.results import card, push
 from dph.cli.lab import quickstart
 from dph.cli.recipe import recipe_app
-from dph.cli.report import report
+from dph.cli.results import report
 from dph.cli.run import run
 from dph.cli.show import show
 from dph.cli.lab import study
 from dph.cli.tasks import tasks_app
 from dph.cli.run import train
-from dph.cli.report import view
+from dph.cli.results import view
 
 
 # ``dph doctor``: what is installed here, and what each engine lacks.

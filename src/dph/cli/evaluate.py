@@ -182,7 +182,7 @@ def interpolate(
     from dph.cli.display.output import quiet_libraries
     from dph.cli.options import read_request
     from dph.runs.ends import ends_of
-    from dph.runs.interpolation_weights import require_weights
+    from dph.runs.ends import require_weights
 
     wanted = _numbers(weights)
     require_weights(wanted, extrapolate=extrapolate)

@@ -15,7 +15,7 @@ from dph.recipe import Recipe
 from dph.recipe.section import Engine
 from dph.runs.presample.manifest import Manifest
 from dph.runs.progress import ProgressDisplay
-from dph.runs.train.actors import Trained
+from dph.runs.train.preparation import Trained
 from dph.runs.workbench import Workbench
 
 

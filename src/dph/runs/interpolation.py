@@ -15,7 +15,7 @@ from dph.model.policies import interpolated_weights
 from dph.model.loading import load_tokenizer
 from dph.model.policies import load_whole
 from dph.runs.ends import Ends, ends_of
-from dph.runs.interpolation_weights import require_weights, weight_name
+from dph.runs.ends import require_weights, weight_name
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,9 +24,9 @@ from typing import Any
 from dph.errors import CheckpointError, SettingsError
 from dph.runs.ends import Ends, ends_of
 from dph.runs.evaluation_stage import evaluate_stage, require_evaluable
-from dph.runs.interpolation_weights import require_weights, weight_name
+from dph.runs.ends import require_weights, weight_name
 from dph.runs.progress import ProgressDisplay
-from dph.runs.checkpoint_places import latest_checkpoint
+from dph.runs.layout import latest_checkpoint
 from dph.runs.train.checkpoints import read_progress
 from dph.runs.training_digest import training_digest
 from dph.runs.workbench import Workbench

@@ -10,6 +10,8 @@
       forecast.json                                   of a run that `dph consolidate` made
 """
 
+import re
+from pathlib import Path
 import platform
 from importlib.metadata import version
 from pathlib import Path
@@ -19,6 +21,27 @@ from dph.errors import DataError
 from dph.recipe import Recipe, save_recipe
 from pathlib import Path
 from dph.recipe import Recipe
+
+
+# Where a directory's checkpoints lie, without reading one: without torch.
+
+_NAME = re.compile(r"step_(\d{6,})")
+
+
+def latest_checkpoint(directory: Path) -> Path | None:
+    """The checkpoint with the most steps, or None."""
+    return next(reversed(checkpoints_in_order(directory)), None)
+
+
+def checkpoints_in_order(directory: Path) -> list[Path]:
+    """The checkpoints, those of fewer steps first."""
+    found = [path for path in directory.glob("step_*") if _NAME.fullmatch(path.name)]
+    return sorted(found, key=step_of)
+
+
+def step_of(checkpoint: Path) -> int:
+    """After how many steps it was saved, by its name."""
+    return int(checkpoint.name.removeprefix("step_"))
 
 
 # What a run's directory says once training has begun: its recipe, and the software that trains.

@@ -18,7 +18,7 @@ from dph.runs.presample.presample import ReferenceForward, presample
 from dph.runs.presample.splitting import Scored, split_again
 from dph.runs.progress import ProgressDisplay
 from dph.runs.stage_costs import timed
-from dph.runs.checkpoint_places import latest_checkpoint
+from dph.runs.layout import latest_checkpoint
 from dph.runs.verifier_change import accepted_source
 from dph.runs.workbench import Workbench
 

@@ -8,10 +8,10 @@ from dph.errors import CheckpointError
 from dph.recipe import EvaluationSettings
 from dph.runs.layout import CONSOLIDATION
 from dph.runs.train.best_checkpoint import best_place
-from dph.runs.checkpoint_places import latest_checkpoint
+from dph.runs.layout import latest_checkpoint
 
 if TYPE_CHECKING:
-    from dph.runs.train.actors import Trained  # loads torch
+    from dph.runs.train.preparation import Trained  # loads torch
 
 
 def result_model(directory: Path, settings: EvaluationSettings) -> Path | None:

@@ -1,11 +1,70 @@
 """The problems of a recipe's evaluation sets, read once in a process."""
 
+from collections.abc import Iterable, Sequence
+from dph.errors import DataError, SettingsError
+from dph.recipe import Recipe
+from dph.records import Problem
+from dph.runs.presample.stores.prompts import same_prompts
+from dph.tasks.problems import load_problems
+from dph.tasks.shots import TEMPLATE, Shots, drawn_examples
 from pathlib import Path
-
 from dph.model.hub import problems_file
 from dph.recipe import Recipe
 from dph.records import Problem
 from dph.tasks.problems import load_problems
+
+
+# The examples of a recipe, read from its files; none of them is trained on or tested.
+
+def recipe_shots(
+    recipe: Recipe, train: Sequence[Problem]
+) -> tuple[Shots | None, tuple[Problem, ...]]:
+    """The examples, and the training problems that are left; no examples where none are wanted.
+
+    Raises:
+        DataError: the file is missing or malformed, or has too few problems or no answers.
+        SettingsError: a template for chats.
+    """
+    settings, data = recipe.data.shots, recipe.data
+    if settings is None:
+        return None, tuple(train)
+    if data.chat is True and settings.template is not None:
+        raise SettingsError(
+            "data.shots.template is for plain prompts; in a chat (data.chat) each example is a "
+            "message of the user and one of the assistant"
+        )
+    file = settings.file
+    problems = train if file is None else load_problems(file, columns=data.columns)
+    chosen, examples = drawn_examples(
+        problems,
+        count=settings.count,
+        answer=settings.answer,
+        seed=settings.seed,
+        where=str(file or data.train),
+    )
+    shown = {each.problem_id for each in same_prompts(train, chosen)}
+    left = tuple(problem for problem in train if problem.problem_id not in shown)
+    return Shots(examples, settings.template or TEMPLATE), left
+
+
+def require_no_shown_test(
+    shots: Shots | None, sets: Iterable[tuple[str, Sequence[Problem]]]
+) -> None:
+    """Refuse a test problem among the examples: its answer would stand before every question.
+
+    Raises:
+        DataError: names the evaluation set and the problem.
+    """
+    if shots is None:
+        return
+    shown = [Problem(problem_id=each.prompt, prompt=each.prompt) for each in shots.examples]
+    for name, problems in sets:
+        if same := same_prompts(problems, shown):
+            raise DataError(
+                f"data.shots: problem {same[0].problem_id!r} of the evaluation set {name!r} is "
+                "among the examples: take them from other problems, or draw by another "
+                "data.shots.seed"
+            )
 
 
 class SetProblems:

@@ -25,7 +25,7 @@ from dph.runs.progress import ProgressDisplay
 from dph.runs.result_model import ended
 from dph.runs.store_stage import require_made
 from dph.runs.store_stage import stored_samples
-from dph.runs.checkpoint_places import latest_checkpoint
+from dph.runs.layout import latest_checkpoint
 from dph.runs.train.checkpoints import read_progress
 from dph.runs.train.loop import Actors, Trained, train
 from dph.runs.train.tracking import Metrics

@@ -22,14 +22,14 @@ from dph.model.prompts import encode_prompt, stop_token_ids
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.graded import GradedSampler
 from dph.model.sampler.torch.sampler import TorchSampler, check_requests
-from dph.model.sampler.vllm.engine import EngineOptions, require_vllm
-from dph.model.sampler.vllm.sampler import VLLMSampler
+from dph.model.sampler.vllm import EngineOptions, require_vllm
+from dph.model.sampler.vllm import VLLMSampler
 from dph.model.loading import require_usable
 from dph.recipe import Recipe
 from dph.records import Problem
 from dph.runs.presample.manifest import Rule, Source
 from dph.runs.set_problems import SetProblems
-from dph.runs.shots import recipe_shots, require_no_shown_test
+from dph.runs.set_problems import recipe_shots, require_no_shown_test
 from dph.runs.train.optimizer import FILE as OPTIMIZER_FILE
 from dph.runs.verifier_maker import verifier_maker
 from dph.tasks.problems import load_problems, problems_fingerprint

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph.cli import main
-from dph.corpus.rules.document import rules_document
+from dph.corpus.rules.presets import rules_document
 
 GOOD = """\
 # Copyright 2020 A. Person

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from dph.corpus.rules.document import rules_document
+from dph.corpus.rules.presets import rules_document
 from dph.corpus.rules.presets import PRESETS, load_preset
 
 PAGE = Path(__file__).parents[3] / "docs" / "corpus-rules.md"

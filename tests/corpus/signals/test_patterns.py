@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dph.corpus.signals.c_family import C_FAMILY, has_variable
-from dph.corpus.signals.csharp import CSHARP
-from dph.corpus.signals.golang import count_go_no_logic
-from dph.corpus.signals.java import JAVA, accessible_share
+from dph.corpus.signals.c_family import CSHARP
+from dph.corpus.signals.c_family import count_go_no_logic
+from dph.corpus.signals.c_family import JAVA, accessible_share
 
 C_FUNCTION = r"\b((?:[a-zA-Z_]\w*\s*(?:\*+)?\s+)+(?:\*?\s*[a-zA-Z_]\w*)\((?:[^)]*)\)\s*)"
 C_VARIABLE = (

@@ -23,7 +23,7 @@ from verl.workers.utils.losses import ppo_loss
 
 import first_step
 from dph.engines.verl.distributions import SWITCH, no_targets, target_rows
-from dph.engines.verl.layout import (
+from dph.engines.verl.mixing import (
     Cells,
     StoredRows,
     filled,

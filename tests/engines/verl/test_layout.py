@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dph.engines.verl.layout import Cells, filled, lay_out, row_scales
+from dph.engines.verl.mixing import Cells, filled, lay_out, row_scales
 from dph.errors import SettingsError
 
 CELLS = st.builds(Cells, ranks=st.integers(1, 4), minibatches=st.integers(1, 3))

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from dph.errors import SettingsError
-from dph.model.sampler.vllm.engine import EngineOptions, require_vllm
-from dph.model.sampler.vllm.sampler import VLLMSampler
+from dph.model.sampler.vllm import EngineOptions, require_vllm
+from dph.model.sampler.vllm import VLLMSampler
 from tiny_models import build_model, build_tokenizer
 
 HERE = Path(__file__).parent

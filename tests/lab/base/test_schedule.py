@@ -1,7 +1,7 @@
 import pytest
 
 from dph.errors import SettingsError
-from dph.lab.base.schedule import WarmupStableDecay
+from dph.lab.base.recipes import WarmupStableDecay
 
 
 def test_opencoders_rates_fall_from_3e_4_to_1e_5_by_the_same_factor_each_step():

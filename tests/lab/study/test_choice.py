@@ -1,8 +1,8 @@
 import pytest
 
 from dph.lab.study.candidates import Candidate
-from dph.lab.study.choice import Choice, best_candidate
-from dph.lab.study.rule import ChoiceSettings
+from dph.lab.study.plan import Choice, best_candidate
+from dph.lab.study.settings import ChoiceSettings
 
 
 def of(*strengths):

@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from dph.lab.worlds import imitation
-from dph.lab.worlds.imitation import LESSONS_AT_ONCE, LONGEST_BESIDE, batches_of, imitate
+from dph.lab.worlds import fused_llama as imitation
+from dph.lab.worlds.fused_llama import LESSONS_AT_ONCE, LONGEST_BESIDE, batches_of, imitate
 from dph.lab.worlds.lessons import Answerer, Lesson, answers_of
 from dph.lab.worlds.small_model import new_model
 

@@ -9,9 +9,9 @@ from dph.errors import PoolError, TrainingError
 from dph.loss.objectives import make_objective
 from dph.recipe import ObjectiveSettings, resolve_recipe
 from dph.runs.presample.pool import RehearsalSample
-from dph.runs.train.actors import Actors
+from dph.runs.train.preparation import Actors
 from dph.runs.train.updating import first_weights, next_weights
-from dph.runs.checkpoint_places import latest_checkpoint
+from dph.runs.layout import latest_checkpoint
 from dph.runs.train.checkpoints import read_progress
 from dph.runs.train.loop import train
 from dph.runs.train.tracking import read_metrics

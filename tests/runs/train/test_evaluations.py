@@ -13,8 +13,8 @@ from dph.runs.evaluate.evaluate import EvaluationSet
 from dph.runs.evaluate.pass_at_k import pass_at_k
 from dph.runs.evaluate.progress_file import measured_steps, read_progress_file, rows_of_step
 from dph.runs.train import evaluations, loop
-from dph.runs.train.actors import Actors
-from dph.runs.checkpoint_places import latest_checkpoint
+from dph.runs.train.preparation import Actors
+from dph.runs.layout import latest_checkpoint
 from dph.runs.train.evaluations import Evaluations, InitialPolicy
 from dph.runs.train.loop import train
 from dph.runs.train.loss_batch import TrainingForward

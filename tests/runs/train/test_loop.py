@@ -20,7 +20,7 @@ from dph.records import Completion, Outcome, Verdict
 from dph.runs.presample.base_counts import read_base_counts
 from dph.runs.presample.pool import RehearsalSample, load_pool
 from dph.runs.presample.presample import presample
-from dph.runs.checkpoint_places import latest_checkpoint
+from dph.runs.layout import latest_checkpoint
 from dph.runs.train.checkpoints import Progress, save_checkpoint
 from dph.runs.train.preparation import mean_reference_gap
 from dph.runs.train.collect import collect

@@ -7,19 +7,176 @@ that only takes what a call returned (``y = f(x)``) sees them at once, and ``y i
 does in the program.
 """
 
+import copy
+import sys
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+from dph._processes.sandbox.values import BadValueError, Refer, decode, encode
 import sys
 from enum import IntEnum
 from types import FrameType
 from typing import Any
-
-from dph._processes.sandbox.arguments import (
-    Resolve,
-    containers_of,
-    copied,
-    resolving_same,
-    take_over,
-)
 from dph._processes.sandbox.values import decode
+
+
+# What a call did to its arguments, so that the caller's own objects change as they did.
+#
+# Containers that can change (lists, dictionaries, sets, deques, bytearrays, numpy's arrays) are
+# numbered in the order in which a walk through the arguments meets them: both sides number theirs
+# alike. After a call, the new content of each that changed goes over; a container of the
+# arguments that stands in it, or in what is returned, goes as its number, so that it stays the
+# same object.
+
+_CHANGING = (list, dict, set, deque, bytearray)
+_HOLDING = (*_CHANGING, tuple)
+Resolve = Callable[[str, Any], Any]
+
+
+def containers_of(values: tuple[Any, ...]) -> list[Any]:
+    """Every container that can change, in the order of a walk.
+
+    One that stands in two places is met twice, as the other side has two of it.
+    """
+    found: list[Any] = []
+    waiting: list[Any] = [values]
+    arrays = _arrays()
+    holding = (*_HOLDING, *arrays)
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, _CHANGING) or (type(value) in arrays and not value.dtype.hasobject):
+            found.append(value)
+        if isinstance(value, dict):
+            inside = [each for each in dict.values(value) if isinstance(each, holding)]
+        elif isinstance(value, list | tuple | deque):
+            inside = [each for each in value if isinstance(each, holding)]
+        else:
+            continue
+        waiting += inside[::-1]
+    return found
+
+
+def copied(value: Any) -> Any:
+    """The same containers anew, with the same elements otherwise."""
+    if isinstance(value, tuple):
+        items = list(map(copied, value))
+        make: Any = getattr(type(value), "_make", tuple)
+        return make(items)
+    new: Any = copy.copy(value) if isinstance(value, (*_CHANGING, *_arrays())) else value
+    if isinstance(value, dict):
+        new.update({key: copied(each) for key, each in dict.items(value)})
+    elif isinstance(value, list | deque):
+        for place, each in enumerate(value):
+            new[place] = copied(each)
+    return new
+
+
+def _arrays() -> tuple[type, ...]:
+    numpy = sys.modules.get("numpy")
+    return (numpy.ndarray,) if hasattr(numpy, "ndarray") else ()  # type: ignore[union-attr]
+
+
+class Watched:
+    """The containers of a call's arguments, as they were before it."""
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        self._containers = containers_of(values)
+        self._before = [_content(each) for each in self._containers]
+
+    def changes(self, refer: Refer) -> list[list[Any]]:
+        """Number and new content, as JSON, of each that changed; ``refer`` as of ``encode``."""
+        written = self.writer(refer)
+        pairs = enumerate(zip(self._containers, self._before, strict=True))
+        return [
+            [number, _written(now, written)]
+            for number, (now, before) in pairs
+            if not _is_same(_content(now), before)
+        ]
+
+    def writer(self, refer: Refer) -> Callable[[Any], Any]:
+        """``encode``, of which a container of the arguments goes as its number."""
+        numbers = {id(each): number for number, each in enumerate(self._containers)}
+
+        def written(value: Any) -> Any:
+            if id(value) in numbers:
+                return {"same": numbers[id(value)]}
+            if type(value) is list:
+                return [written(each) for each in value]
+            if type(value) is tuple:
+                return {"tuple": [written(each) for each in value]}
+            return encode(value, refer)
+
+        return written
+
+
+def take_over(values: tuple[Any, ...], changes: Any, resolve: Resolve) -> None:
+    """Change the containers among ``values`` as the other side's were.
+
+    Raises:
+        BadValueError: these are no changes of such containers.
+    """
+    containers = containers_of(values)
+    resolved = resolving_same(values, resolve)
+    try:
+        after = [(containers[number], decode(content, resolved)) for number, content in changes]
+        for container, content in after:
+            _fill(container, content)
+    except (TypeError, ValueError, LookupError, AttributeError) as error:
+        raise BadValueError(f"no change of an argument: {type(error).__name__}") from error
+
+
+def resolving_same(values: tuple[Any, ...], resolve: Resolve) -> Resolve:
+    """``resolve`` for what came with arguments, of which a container stands as its number."""
+    containers = containers_of(values) if values else []
+
+    def resolved(name: str, content: Any) -> Any:
+        return containers[content] if name == "same" else resolve(name, content)
+
+    return resolved
+
+
+def _content(container: Any) -> Any:
+    """A flat copy with the elements themselves, so that they can be compared by identity."""
+    if isinstance(container, dict):
+        return [each for pair in dict.items(container) for each in pair]
+    if type(container) in _arrays():
+        return repr((container.dtype.str, container.shape)).encode() + container.tobytes()
+    return bytes(container) if isinstance(container, bytearray) else list(container)
+
+
+def _is_same(after: Any, before: Any) -> bool:
+    if isinstance(after, bytes):
+        return bool(after == before)
+    return len(after) == len(before) and all(x is y for x, y in zip(after, before, strict=True))
+
+
+def _written(container: Any, write: Callable[[Any], Any]) -> Any:
+    if type(container) in _arrays():
+        return encode(container, write)
+    if isinstance(container, bytearray):
+        return {"bytes": bytes(container).hex()}
+    if isinstance(container, dict):
+        return [[write(key), write(value)] for key, value in dict.items(container)]
+    return [write(each) for each in container]
+
+
+def _fill(container: Any, content: Any) -> None:
+    if type(container) in _arrays():
+        if container.shape != content.shape:
+            container.resize(content.shape, refcheck=False)
+        container[...] = content
+        return
+    if isinstance(container, list | bytearray):
+        container[:] = content
+        return
+    container.clear()
+    if isinstance(container, deque):
+        container.extend(content)
+    elif isinstance(container, dict):
+        container.update(dict(content))
+    else:
+        container.update(content)
+
 
 TESTS, SETUP = "<test ", "<setup>"
 """How names of the files of tests begin, and the name of the setup's."""

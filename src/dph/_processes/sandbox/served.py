@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
-from dph._processes.sandbox.arguments import Watched
+from dph._processes.sandbox.left import Watched
 from dph._processes.sandbox.values import Channel, ChannelBrokenError, ChannelClosedError
-from dph._processes.sandbox.operations import OPERATIONS
+from dph._processes.sandbox.remote_object import OPERATIONS
 from dph._processes.sandbox.names import whole_source
 from dph._processes.sandbox.values import TYPES, BadValueError, decode, encode
 import atexit

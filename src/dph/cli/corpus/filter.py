@@ -192,7 +192,7 @@ def rules(
     from rich.table import Table
 
     from dph.cli.display.output import json_text, table_text
-    from dph.corpus.rules.document import rules_document
+    from dph.corpus.rules.presets import rules_document
     from dph.corpus.rules.presets import load_preset
 
     if markdown:

@@ -10,16 +10,16 @@ from dph.corpus.signals.c_family import (
     directive_lines,
     has_variable,
 )
-from dph.corpus.signals.csharp import CSHARP, count_csharp_no_logic
-from dph.corpus.signals.golang import GO, count_go_no_logic
-from dph.corpus.signals.java import (
+from dph.corpus.signals.c_family import CSHARP, count_csharp_no_logic
+from dph.corpus.signals.c_family import GO, count_go_no_logic
+from dph.corpus.signals.c_family import (
     JAVA,
     accessible_share,
     count_java_no_logic,
     legal_class_share,
     legal_share,
 )
-from dph.corpus.signals.patterns import LanguagePatterns
+from dph.corpus.signals.c_family import LanguagePatterns
 from dph.corpus.signals.python import PythonFacts, count_returns
 from dph.corpus.signals.shared_signals import Measure, Signal, share
 from dph.corpus.signals.view import FileView

@@ -7,8 +7,8 @@ from sqlglot.errors import SqlglotError
 import ast
 import re
 from collections.abc import Mapping
-from dph.corpus.signals.csharp import CSHARP
-from dph.corpus.signals.golang import GO
+from dph.corpus.signals.c_family import CSHARP
+from dph.corpus.signals.c_family import GO
 from dph.corpus.signals.python import parse_python, python_facts
 from dph.corpus.signals.shared_signals import Measure, Signal, share
 from dph.corpus.signals.view import FileView

@@ -16,7 +16,7 @@ from pathlib import Path
 from safetensors import safe_open
 from dph._base.files import atomic_path, make_directory, read_json, write_json
 from dph.errors import CheckpointError
-from dph.runs.train.actors import Trained
+from dph.runs.train.preparation import Trained
 from dph.runs.train.checkpoints import Progress, VerifierVersion, remove_old, write_progress
 from dph.runs.workbench import Workbench
 from pathlib import Path
@@ -39,8 +39,8 @@ from dph.errors import DataError, SettingsError
 from dph.recipe import Recipe
 from dph.runs.progress import ProgressDisplay
 from dph.runs.store_stage import require_made
-from dph.runs.train.actors import Trained
-from dph.runs.checkpoint_places import latest_checkpoint
+from dph.runs.train.preparation import Trained
+from dph.runs.layout import latest_checkpoint
 from dph.runs.train.tracking import Metrics
 from dph.runs.train.tracking import MetricsLog, open_trackers
 from dph.runs.training_stage import steps_done

@@ -24,10 +24,10 @@ from dph.engines.stages.stage import (
 )
 from dph.engines.stages.engine_log import step_of_trl
 from dph.recipe import Recipe
-from dph.recipe.engine_refusals import require_engine_can
+from dph.recipe.recipe import require_engine_can
 from dph.runs.layout import note_beginning
 from dph.runs.progress import ProgressDisplay
-from dph.runs.train.actors import Trained
+from dph.runs.train.preparation import Trained
 from dph.runs.training_digest import training_digest
 from dph.runs.workbench import Workbench
 

@@ -28,14 +28,14 @@ from dph.engines.stages.stage import (
 )
 from dph.engines.stages.engine_log import step_of_verl
 from dph.errors import TrainingError
-from dph.recipe.engine_refusals import require_engine_can
+from dph.recipe.recipe import require_engine_can
 from dph.runs.layout import note_beginning
 from dph.runs.layout import pool_directory
 from dph.runs.pool_need import needs_pool
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presampling_stage import presample_stage as own_presample_stage
 from dph.runs.progress import ProgressDisplay
-from dph.runs.train.actors import Trained
+from dph.runs.train.preparation import Trained
 from dph.runs.training_digest import training_digest
 from dph.runs.workbench import Workbench
 from dph.tasks.problems import save_problems

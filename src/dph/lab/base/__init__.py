@@ -11,7 +11,7 @@ from dph._base.lazy import lazy_names
 if TYPE_CHECKING:
     from dph.lab.base.base import train_base
     from dph.lab.base.recipes import BaseRecipe, SFTRecipe, load_lm_recipe
-    from dph.lab.base.schedule import WarmupStableDecay
+    from dph.lab.base.recipes import WarmupStableDecay
     from dph.lab.base.sft import train_sft
 
 __all__ = [
@@ -28,7 +28,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "BaseRecipe": "dph.lab.base.recipes",
         "SFTRecipe": "dph.lab.base.recipes",
-        "WarmupStableDecay": "dph.lab.base.schedule",
+        "WarmupStableDecay": "dph.lab.base.recipes",
         "load_lm_recipe": "dph.lab.base.recipes",
         "train_base": "dph.lab.base.base",
         "train_sft": "dph.lab.base.sft",

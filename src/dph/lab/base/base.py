@@ -23,10 +23,10 @@ from dph.lab.base.results import lm_card
 from dph.lab.base.checkpointed import train_on
 from dph.lab.base.recipes import BaseRecipe
 from dph.lab.base.results import CHECKPOINTS, MODEL, begin, finish, last_loss
-from dph.lab.base.schedule import WarmupStableDecay
+from dph.lab.base.recipes import WarmupStableDecay
 from dph.lab.base.tokens import tokenizer_for
 from dph.lab.base.tokens import corpus_tokens
-from dph.lab.base.trainer_settings import trainer_settings
+from dph.lab.base.checkpointed import trainer_settings
 from dph.model.fingerprint import directory_fingerprint, tokenizer_fingerprint
 from dph.model.loading import load_model, load_tokenizer
 from dph.runs.progress import ProgressDisplay

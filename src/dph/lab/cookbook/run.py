@@ -1,5 +1,18 @@
 """Running a cookbook: every stage in order, what it made, and the report."""
 
+import torch
+from dph._base.files import write_json
+from dph._base.provenance import versions
+from dph.lab.cookbook.stages import Kitchen
+from dph.lab.cookbook.model_stages import evaluations
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from dph._base.files import read_json, write_text
+from dph.corpus import open_corpus
+from dph.corpus.shards import Corpus
+from dph.lab.cookbook.stages import Digests, Kitchen
+from dph.lab.cookbook.settings import SETS
+from dph.results.charts.tables import percent
 import resource
 import time
 from collections.abc import Iterator
@@ -13,10 +26,190 @@ from typing import Any
 from dph._base.files import make_directory, only_writer, write_json
 from dph.corpus.tasks import Workers
 from dph.lab.cookbook.stages import Digests, Kitchen
-from dph.lab.cookbook.report import write_report
 from dph.lab.cookbook.settings import Cookbook
 from dph.lab.cookbook.stages import STAGES
 from dph.runs.progress import ProgressDisplay
+
+
+# report.md of a cookbook: what came in and stayed, what was dropped, what was measured.
+
+# scores.json of a cookbook: what was measured of every model, and by what it was computed.
+
+SCORES = "scores.json"
+SCHEMA = 1
+
+
+def write_scores(kitchen: Kitchen) -> None:
+    """Write ``scores.json`` into the cookbook's directory, if anything was measured.
+
+    ``models`` has the ``sets`` of each ``evaluation.json``, by the name that the report has. Scores
+    depend on the kernels that ``computed_by`` ends with: another processor's round otherwise.
+    """
+    if kitchen.cookbook.rl is None:
+        return
+    found = evaluations(kitchen)
+    document = {
+        "schema": SCHEMA,
+        "seed": kitchen.cookbook.seed,
+        "model_seed": kitchen.cookbook.seed_of_models,
+        "computed_by": computed_by(),
+        "samples": next(iter(found.values()))["samples"],
+        "models": {name: evaluation["sets"] for name, evaluation in found.items()},
+    }
+    write_json(kitchen.directory / SCORES, document)
+
+
+def computed_by() -> str:
+    """The versions that decide numbers, and the kernels of this processor."""
+    return versions(torch.backends.cpu.get_cpu_capability())
+
+
+_REASONS, _LANGUAGES, _EXAMPLES = 12, 6, 2
+
+
+def write_report(
+    kitchen: Kitchen, digests: Mapping[str, Digests], costs: Mapping[str, Mapping[str, float]]
+) -> None:
+    """Write ``report.md`` into the cookbook's directory."""
+    seeds = f"Seed {kitchen.cookbook.seed}, of the models {kitchen.cookbook.seed_of_models}."
+    parts = [f"# {kitchen.cookbook.name}", seeds]
+    for name in (*kitchen.cookbook.corpora, *kitchen.cookbook.synth):
+        stages = kitchen.corpus_stages(name)
+        corpora = {s: open_corpus(kitchen.corpus_stage(s, name)) for s in stages}
+        parts += [f"## The corpus {name}", *_funnel(corpora), *_dropped(corpora)]
+    parts += [*_mixtures(kitchen), *_rows(kitchen), *_ablation(kitchen), *_models(kitchen)]
+    parts += ["## Costs", _table(("stage", "s", "CPU s"), _cost_rows(costs))]
+    parts += ["## Digests", _table(("stage", "what", "digest"), _digest_rows(digests))]
+    write_text(kitchen.directory / "report.md", "\n\n".join(parts) + "\n")
+
+
+def _funnel(corpora: Mapping[str, Corpus]) -> Iterator[str]:
+    """Documents and bytes after each stage, in all and of the largest languages."""
+    sizes: dict[str, dict[str, int]] = {}
+    for stage, corpus in corpora.items():
+        for (_, language), passage in corpus.manifest.flow.passages.items():
+            of_stage = sizes.setdefault(language or "unknown", {})
+            of_stage[stage] = of_stage.get(stage, 0) + passage.kept_bytes
+    largest = sorted(sizes, key=lambda name: -max(sizes[name].values()))[:_LANGUAGES]
+    rows = []
+    for stage, corpus in corpora.items():
+        total = corpus.manifest.flow.total()
+        by_language = (_megabytes(sizes[name].get(stage, 0)) for name in largest)
+        rows.append((stage, total.kept_documents, _megabytes(total.kept_bytes), *by_language))
+    yield _table(("after", "documents", "MB", *(f"{name}, MB" for name in largest)), rows)
+    skipped = next(iter(corpora.values())).manifest.flow.skipped
+    if skipped:
+        told = ", ".join(f"{name} {count}" for name, count in sorted(skipped.items()))
+        yield f"Never documents: {told}."
+
+
+def _dropped(corpora: Mapping[str, Corpus]) -> Iterator[str]:
+    """What was dropped for what, with examples."""
+    rows = []
+    for stage, corpus in corpora.items():
+        reasons = sorted(corpus.manifest.flow.reasons.items(), key=lambda item: -item[1].documents)
+        for name, reason in reasons[:_REASONS]:
+            examples = ", ".join(f"`{one}`" for one in reason.examples[:_EXAMPLES])
+            rows.append((stage, f"`{name}`", reason.documents, reason.solo, examples))
+    if rows:
+        yield "Dropped (alone: for no other reason):"
+        yield _table(("stage", "reason", "documents", "alone", "for example"), rows)
+
+
+def _mixtures(kitchen: Kitchen) -> Iterator[str]:
+    rows = []
+    for name, settings in kitchen.cookbook.mixtures.items():
+        counts = open_corpus(kitchen.directory / "mixtures" / name).manifest.flow.counts
+        for part in settings.shares:
+            taken, short = counts[f"bytes {part}"], counts[f"short {part}"]
+            rows.append((name, part, _megabytes(taken), _megabytes(short)))
+    if rows:
+        yield "## Mixtures"
+        yield _table(("mixture", "part", "MB", "short by, MB"), rows)
+
+
+def _rows(kitchen: Kitchen) -> Iterator[str]:
+    rows = []
+    for name in kitchen.cookbook.instruct:
+        manifest = read_json(kitchen.directory / "instruct" / name / "manifest.json")
+        left = ", ".join(f"{reason} {count}" for reason, count in manifest["left_out"].items())
+        for part, taken in manifest["taken"].items():
+            read, short = manifest["read"].get(part, 0), manifest["short"][part]
+            rows.append((name, part, read, taken, short, left or "none"))
+    if rows:
+        yield "## Rows of fine-tuning"
+        yield _table(("stage", "part", "read", "taken", "short by", "left out"), rows)
+
+
+def _ablation(kitchen: Kitchen) -> Iterator[str]:
+    if (table := kitchen.cookbook.ablation) is None:
+        return
+    place = kitchen.directory / "ablation" / "ablation.md"
+    yield f"## Ablation: {table.corpus} at equal tokens"
+    yield (
+        f"Bits a byte of code in {table.heldout}, means of {table.seeds} seeds of {table.tokens} "
+        "tokens; differences to raw are paired by seed, below 0 the arm is better."
+    )
+    yield place.read_text(encoding="utf-8").rstrip()
+
+
+def _models(kitchen: Kitchen) -> Iterator[str]:
+    if kitchen.cookbook.rl is None:
+        return
+    from dph.lab.cookbook.model_stages import evaluations  # noqa: PLC0415  # loads torch
+
+    found = evaluations(kitchen)
+    for set_name in SETS:
+        summaries = {name: document["sets"][set_name] for name, document in found.items()}
+        first = next(iter(summaries.values()))
+        ks = sorted(first["pass_at_k"], key=int)
+        rows = [
+            (name, *(percent(one, interval) for one, interval in _scores(summary, ks)))
+            for name, summary in summaries.items()
+        ]
+        yield f"## Pass@k on {set_name}"
+        yield (
+            f"{first['problems']} problems, {next(iter(found.values()))['samples']} samples each, "
+            "in per cent with 95% intervals over problems. They are those of one seed and one "
+            f"processor ({computed_by()}): another trains other models, which score otherwise."
+        )
+        yield _table(("model", "greedy", *(f"pass@{k}" for k in ks)), rows)
+
+
+def _scores(
+    summary: Mapping[str, Any], ks: Sequence[str]
+) -> Iterator[tuple[float, Sequence[float] | None]]:
+    """Greedy and Pass@k, each with its interval."""
+    intervals = summary["ci95"]
+    yield summary["greedy"], intervals.get("greedy")
+    yield from ((summary["pass_at_k"][k], intervals.get(f"pass_at_{k}")) for k in ks)
+
+
+def _cost_rows(costs: Mapping[str, Mapping[str, float]]) -> Iterator[Sequence[Any]]:
+    for name, cost in costs.items():
+        yield name, f"{cost['seconds']:.0f}", f"{cost['cpu_seconds']:.0f}"
+    totals = [sum(cost[key] for cost in costs.values()) for key in ("seconds", "cpu_seconds")]
+    yield "all", *(f"{total:.0f}" for total in totals)
+
+
+def _digest_rows(digests: Mapping[str, Digests]) -> Iterator[Sequence[Any]]:
+    for stage, made in digests.items():
+        for name, value in made.items():
+            yield stage, name, f"`{value[:16]}`"
+
+
+def _table(header: Sequence[str], rows: Any) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines)
+
+
+def _cell(value: Any) -> str:
+    """A cell; names of files may hold anything."""
+    return str(value).replace("|", "\\|").replace("\n", " ")
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.2f}"
 
 
 # What the stages cost: seconds that passed, and seconds of processor time of all processes.
@@ -104,7 +297,6 @@ def run_cookbook(
                     made[stage.name] = digests
         write_json(directory / DIGESTS, made)
         if cookbook.rl is not None:
-            from dph.lab.cookbook.report import write_scores  # noqa: PLC0415  # loads torch
 
             write_scores(kitchen)
         write_report(kitchen, made, costs.read())

@@ -118,12 +118,12 @@ STAGES: tuple[CookbookStage, ...] = (
     CookbookStage("filter", f"{_CORPUS}:filter_stage", "documents of little worth go"),
     # Before tests are looked for: what a model wrote is compared with them too.
     CookbookStage(
-        "synth", "dph.lab.cookbook.synth_stage:synth_stage", "rows that hold when executed"
+        "synth", "dph.lab.cookbook.corpus_stages:synth_stage", "rows that hold when executed"
     ),
     CookbookStage("decontaminate", f"{_CORPUS}:decontaminate_stage", "parts of test sets go"),
     CookbookStage("mix", f"{_CORPUS}:mix_stage", "so much of each corpus"),
     CookbookStage("instruct", f"{_CORPUS}:instruct_stage", "rows of fine-tuning"),
-    CookbookStage("ablate", "dph.lab.cookbook.synth_stage:ablation_stage", "does cleaning pay?"),
+    CookbookStage("ablate", "dph.lab.cookbook.corpus_stages:ablation_stage", "does cleaning pay?"),
     CookbookStage("base", f"{_MODELS}:base_stage", "the base model"),
     CookbookStage("sft", f"{_MODELS}:sft_stage", "fine-tuning in stages"),
     CookbookStage("evaluate", f"{_MODELS}:evaluate_stage_of_models", "Pass@k before RL"),

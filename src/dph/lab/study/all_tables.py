@@ -6,7 +6,7 @@ from typing import NamedTuple
 from dph.lab.study.plan import DEVELOPMENT
 from dph.lab.study.rows import RowFile
 from dph.lab.study.tables import Report
-from dph.lab.study.choice import known_value
+from dph.lab.study.plan import known_value
 from collections.abc import Iterator
 from dph.lab.study.tables import Report, estimate_cell, titles
 from dph.results.charts.text_table import Table

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 from dph._base.files import make_directory, write_json, write_text
 from dph.lab.study.all_tables import all_tables
-from dph.lab.study.choice import Choice
+from dph.lab.study.plan import Choice
 from dph.lab.study.costs import write_costs
 from dph.lab.study.fronts import draw_curves
 from dph.lab.study.fronts import draw_dots

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dph.errors import SettingsError
-from dph.lab.study.rule import ComparisonSettings, RuleSettings, metric_names
+from dph.lab.study.settings import ComparisonSettings, RuleSettings, metric_names
 from dph.lab.study.sites import Site
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
@@ -14,7 +14,7 @@ from dph.lab.study.candidates import (
     number_of_candidates,
     require_no_circle,
 )
-from dph.lab.study.choice import Choice, best_candidate, development_score
+from dph.lab.study.plan import Choice, best_candidate, development_score
 from dph.lab.study.plan import DEVELOPMENT, REPORT, Plan, Rows, Run, Undecided
 from dph.lab.study.settings import BASE, MethodSettings
 from dph.lab.study.sites import Site, sites_of

@@ -15,9 +15,9 @@ from math import sqrt
 from statistics import fmean, stdev
 from dph.lab.study.plan import REPORT, Plan
 from dph.lab.study.rows import RowFile, require_one_base
-from dph.lab.study.rule import ComparisonSettings, RuleSettings
+from dph.lab.study.settings import ComparisonSettings, RuleSettings
 from dph.lab.study.settings import BASE
-from dph.lab.study.choice import known_value, set_names
+from dph.lab.study.plan import known_value, set_names
 from dph.results.charts.aggregate import t_quantile
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from dph.lab.study.candidates import Candidate
 from dph.lab.study.plan import Plan
 from dph.lab.study.results import Compared, Estimate, Results, compared
-from dph.lab.study.rule import ComparisonSettings
+from dph.lab.study.settings import ComparisonSettings
 from dph.lab.study.rule_lock import RuleLock
 from dph.lab.study.settings import BASE
 from dph.lab.study.settings import Study

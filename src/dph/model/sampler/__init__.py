@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
     from dph.model.sampler.graded import GradedSampler, Rollout
     from dph.model.sampler.torch.sampler import TorchSampler
-    from dph.model.sampler.vllm.engine import EngineOptions
-    from dph.model.sampler.vllm.sampler import VLLMSampler
+    from dph.model.sampler.vllm import EngineOptions
+    from dph.model.sampler.vllm import VLLMSampler
 
 __all__ = [
     "EngineOptions",
@@ -28,13 +28,13 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "EngineOptions": "dph.model.sampler.vllm.engine",
+        "EngineOptions": "dph.model.sampler.vllm",
         "GradedSampler": "dph.model.sampler.graded",
         "Rollout": "dph.model.sampler.graded",
         "SampleRequest": "dph.model.sampler.base",
         "Sampler": "dph.model.sampler.base",
         "SamplingParameters": "dph.model.sampler.base",
         "TorchSampler": "dph.model.sampler.torch.sampler",
-        "VLLMSampler": "dph.model.sampler.vllm.sampler",
+        "VLLMSampler": "dph.model.sampler.vllm",
     },
 )

@@ -7,7 +7,7 @@ from dph._base.lazy import lazy_names
 if TYPE_CHECKING:
     from dph.results.figure.figures import Asked, Drawing, save_paper_figure
     from dph.results.figure.models import Model, Models, read_models
-    from dph.results.figure.progress import MeasuredRuns, read_progress
+    from dph.results.figure.run_groups import MeasuredRuns, read_progress
     from dph.results.figure.tables import paper_table
 
 __all__ = [
@@ -27,12 +27,12 @@ __getattr__, __dir__ = lazy_names(
     {
         "Asked": "dph.results.figure.figures",
         "Drawing": "dph.results.figure.figures",
-        "MeasuredRuns": "dph.results.figure.progress",
+        "MeasuredRuns": "dph.results.figure.run_groups",
         "Model": "dph.results.figure.models",
         "Models": "dph.results.figure.models",
         "paper_table": "dph.results.figure.tables",
         "read_models": "dph.results.figure.models",
-        "read_progress": "dph.results.figure.progress",
+        "read_progress": "dph.results.figure.run_groups",
         "save_paper_figure": "dph.results.figure.figures",
     },
 )

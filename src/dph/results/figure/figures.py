@@ -25,7 +25,7 @@ from dph.results.charts.figures import save_figure
 from dph.results.charts.panels import draw_strengths
 from dph.results.charts.aggregate import metric_title, value_of
 from dph.results.figure.models import Models, read_models
-from dph.results.figure.progress import MeasuredRuns, read_progress
+from dph.results.figure.run_groups import MeasuredRuns, read_progress
 from dph.runs.evaluate.pass_at_k import require_k_fits
 from dph.runs.evaluate.retention import RETENTION_K
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from dph.errors import DphError
 from dph.recipe import Recipe
-from dph.runs.shots import recipe_shots, require_no_shown_test
+from dph.runs.set_problems import recipe_shots, require_no_shown_test
 from collections.abc import Sequence
 from pathlib import Path
 from dph.recipe import Recipe

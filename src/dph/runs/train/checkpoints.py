@@ -22,7 +22,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from dph._base.files import atomic_path, make_directory, read_json, write_json
 from dph.errors import CheckpointError, DataError, TrainingError
 from dph.model.adapter import save_policy
-from dph.runs.checkpoint_places import checkpoints_in_order, step_of
+from dph.runs.layout import checkpoints_in_order, step_of
 from dph.runs.train.optimizer import save_optimizer
 from dph.runs.train.order import Position
 import contextlib
@@ -31,9 +31,9 @@ from pathlib import Path
 import torch
 from dph.errors import VerifierError
 from dph.recipe import Recipe
-from dph.runs.train.actors import Actors
+from dph.runs.train.preparation import Actors
 from dph.runs.train.best_checkpoint import BestCheckpoint, read_best, write_best
-from dph.runs.checkpoint_places import latest_checkpoint
+from dph.runs.layout import latest_checkpoint
 from dph.runs.train.optimizer import load_optimizer
 
 

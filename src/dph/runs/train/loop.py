@@ -23,14 +23,14 @@ from dph.model.sampler.graded import GradedSampler
 from dph.recipe import Recipe
 from dph.records import Problem
 from dph.runs.presample.base_counts import BaseCounts
-from dph.runs.train.actors import Actors, Trained
+from dph.runs.train.preparation import Actors, Trained
 from dph.runs.train.updating import first_weights, next_weights
 from dph.runs.train.checkpoints import Progress
 from dph.runs.train.preparation import require_reference
 from dph.runs.train.collect import Collected, Group, collect
 from dph.runs.train.evaluations import Measured
 from dph.runs.train.updating import save_failed_batch
-from dph.runs.train.interruption import asked_to_stop
+from dph.runs.train.preparation import asked_to_stop
 from dph.runs.train.tracking import Metrics, step_metrics
 from dph.runs.train.optimizer import make_optimizer, make_schedule
 from dph.runs.train.order import drawing_of, stored_of_step

@@ -1,5 +1,16 @@
 """What a run needs beside its actors: the forward of its policy, and who scores for it."""
 
+from dataclasses import dataclass
+from pathlib import Path
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from dph.model.sampler.graded import GradedSampler
+from dph.runs.train.evaluations import Evaluations
+from dph.runs.train.self_consistency import SelfConsistency
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
 from collections.abc import Sequence
 from dph.errors import PoolError
 from dph.model.forward.logprobs import score_completions
@@ -14,11 +25,62 @@ from dph.loss.objectives import Objective
 from dph.recipe import Recipe
 from dph.records import Problem
 from dph.runs.presample.tables import DistributionSample
-from dph.runs.train.actors import Actors
 from dph.runs.train.kept_samples import KeptSamples
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.policy_rows import Scorers
 from dph.runs.train.rows import StoredRow
+
+
+# Who takes part in a training run, and what comes of it.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actors:
+    """The policy, who samples and grades for it, and what only some methods need beside."""
+
+    policy: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    reference: PreTrainedModel | None
+    draw: GradedSampler
+    self_consistency: SelfConsistency | None = None
+    evaluations: Evaluations | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """Where the weights are, and whether training was stopped before its last step."""
+
+    checkpoint: Path
+    step: int
+    stopped: bool
+
+
+# Ctrl-C while training: finish the step, write a checkpoint, stop.
+
+@contextlib.contextmanager
+def asked_to_stop() -> Iterator[Callable[[], bool]]:
+    """Yield a function that says whether Ctrl-C (SIGINT) or SIGTERM came.
+
+    The second Ctrl-C raises KeyboardInterrupt at once. Outside the main thread, where Python
+    allows no handlers, the function always says no.
+    """
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop.is_set
+        return
+
+    def on_signal(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {
+        number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield stop.is_set
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 # Before the first step: are the stored log-probs those of this policy?

@@ -20,7 +20,7 @@ from dph.tasks.verifiers.code.task import extract_program
 from dph.tasks.verifiers.code.task import FIELDS as CODE_FIELDS
 from dph.tasks.verifiers.math.answer import find_answer
 from dph.tasks.verifiers.exact import NumberTooLongError, last_number
-from dph.tasks.verifiers.qwen.answer import qwen_answer
+from dph.tasks.verifiers.qwen.handler import qwen_answer
 from dph.tasks.verifiers.sql.extraction import SQLSource, extract_sql
 from dph.tasks.verifiers.sql.verifier import SQLVerifier
 import json

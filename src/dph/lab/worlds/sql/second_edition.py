@@ -5,7 +5,7 @@ from functools import cache
 from random import Random
 import numpy as np
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
-from dph.lab.worlds.imitation import imitate
+from dph.lab.worlds.fused_llama import imitate
 from dph.lab.worlds.lessons import Lesson
 from dph.lab.worlds.small_model import Rates
 from dph.lab.worlds.sql.lessons import all_sums
