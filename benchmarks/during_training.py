@@ -23,7 +23,7 @@ from unittest.mock import patch
 from dph._base.files import sha256
 from dph.recipe import load_recipe
 from dph.runs.progress import Silent
-from dph.runs.train.evaluations import Evaluations, Measured
+from dph.runs.train.evaluations import Evaluations, StepEvaluation
 from dph.runs.training_stage import train_stage
 from dph.runs.workbench import open_workbench
 
@@ -107,7 +107,7 @@ def _timed() -> Iterator[Counter[str]]:
             spent["comparing"] += time.thread_time() - started
             return compared
 
-        def finish(self) -> list[Measured]:
+        def finish(self) -> list[StepEvaluation]:
             measured = super().finish()
             for each in measured:
                 spent["waiting"] += each.metrics["eval/seconds_waiting"] or 0.0

@@ -10,8 +10,8 @@ from dph._base.files import make_directory, sha256
 from dph.corpus.documents import ContentDigest
 from dph.corpus.documents import Document, position
 from dph.corpus.shards import Flow
-from dph.corpus.shards import KEPT, Manifest, Shard, open_corpus, shard_name, shard_of
-from dph.corpus.stage import Drop, Outcome
+from dph.corpus.shards import KEPT, CorpusManifest, Shard, open_corpus, shard_name, shard_of
+from dph.corpus.stage import Drop, DocumentOutcome
 from dph.corpus.stage_run import write_manifest
 from dph.corpus.tables import DocumentWriter
 
@@ -31,7 +31,7 @@ def small_corpus(directory, documents, *, shards=1):
                     content.add(document)
         made.append(Shard(name, writer.rows, writer.bytes, sha256(path)))
     history = [{"stage": "test"}]
-    write_manifest(directory, Manifest("test", made, content.hex(), history, Flow()))
+    write_manifest(directory, CorpusManifest("test", made, content.hex(), history, Flow()))
     return open_corpus(directory)
 
 
@@ -59,8 +59,8 @@ class Lengths:
             raise ArithmeticError(document.id)
         if length > self._longest:
             drop = Drop("long", value=float(length), threshold=f"> {self._longest}")
-            return Outcome(None, [drop], rows, {"characters": length})
-        return Outcome(document.with_text(document.text.upper()), (), rows, {"characters": length})
+            return DocumentOutcome(None, [drop], rows, {"characters": length})
+        return DocumentOutcome(document.with_text(document.text.upper()), (), rows, {"characters": length})
 
 
 def make_writer(_options):

@@ -1,7 +1,7 @@
 """A study whose runs are arithmetic: its files, and jobs that are done when they are waited for."""
 
 import study_stub
-from dph._processes.jobs.processes import Ended
+from dph._processes.jobs.processes import JobEnd
 
 STUDY = """
 rule = "rule.toml"
@@ -57,9 +57,9 @@ class InstantJobs:
     def wait(self):
         job = self.waiting.pop(0)
         if any(text in job.id for text in self.fails):
-            return Ended(job.id, "it was told to fail")
+            return JobEnd(job.id, "it was told to fail")
         study_stub.execute(job.payload)
-        return Ended(job.id, "")
+        return JobEnd(job.id, "")
 
     def close(self):
         self.closed = True

@@ -9,7 +9,7 @@ from pathlib import Path
 from dph._base.files import make_directory, write_json
 from dph.errors import StageError
 from dph.lab.study.places import note_prepared
-from dph.lab.study.rows import RowFile, Score, write_row_file
+from dph.lab.study.rows import RunRow, Score, write_row_file
 
 
 def score_of(run, name, metric):
@@ -30,7 +30,7 @@ def row_of(payload):
         Score(set=name, metric="styles", k=None, value=None, problems=10)
         for name in ("in_domain", "cross_domain")
     ]
-    return RowFile(
+    return RunRow(
         run=run,
         world=payload["site"]["name"],
         edition=payload["site"]["edition"],

@@ -13,13 +13,13 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.marked_blocks import write_block
-from dph.lab.study.results import Estimate, mean_over_seeds
+from dph.lab.study.results import SeedMean, mean_over_seeds
 from dph.lab.worlds.correlations import CORRELATIONS
 from dph.lab.worlds.sql.databases import Database
 from dph.lab.worlds.sql.hostile_edition import hostile
 from dph.lab.worlds.sql.question_sets import NOTHING, draw_any_questions, gold_sql
 from dph.lab.worlds.sql.questions import Question
-from dph.lab.worlds.sql.world import World, design_world
+from dph.lab.worlds.sql.world import SQLWorld, design_world
 from dph.runs.presample.stores.values import Valued, distinct_agreement, valued
 from dph.runs.presample.stores.vote import Vote, vote
 
@@ -73,7 +73,7 @@ def vote_of(seed: int, correlation: float, *, questions: int = QUESTIONS) -> Vot
 
 
 def _answered(
-    question: Question, database: Database, world: World, rng: Random
+    question: Question, database: Database, world: SQLWorld, rng: Random
 ) -> tuple[list[str], list[Valued]]:
     """Answers, and what each is worth; results that say nothing are in no class."""
     texts = [rng.choice(world.annotators).answer(question, rng) for _ in range(ANSWERS)]
@@ -89,7 +89,7 @@ def _statement(answer: str) -> str:
     return answer[min(at for at in map(answer.find, ("WITH", "SELECT")) if at >= 0) :]
 
 
-def _cell(found: Estimate) -> str:
+def _cell(found: SeedMean) -> str:
     half = "" if found.half is None else f" ± {100 * found.half:.1f}"
     return f"{100 * found.mean:.1f}{half}"
 

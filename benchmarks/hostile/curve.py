@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dph.lab.study.results import Estimate, Results, mean_over_seeds
+from dph.lab.study.results import SeedMean, Results, mean_over_seeds
 from dph.lab.study.rows import OF_VOTES
 from dph.lab.study.settings import Study
 from dph.lab.worlds.correlations import CORRELATIONS
-from dph.results.charts.tables import Number, percent_number
+from dph.results.charts.tables import TableNumber, percent_number
 from dph.results.charts.panels import panel_grid
 from dph.results.charts.panels import title
-from dph.results.charts.text_table import Table
+from dph.results.charts.text_table import TextTable
 
 STORE = "stores.after"
 """Of the answers that consolidation learns from."""
@@ -54,8 +54,8 @@ class Point:
 
     pair: Pair
     correlation: float
-    gains: dict[str, Estimate]
-    votes: dict[str, Estimate]
+    gains: dict[str, SeedMean]
+    votes: dict[str, SeedMean]
     by_seed: tuple[float, ...]
 
     @property
@@ -121,9 +121,9 @@ def _votes(results: Results, pair: Pair, world: str, metric: str) -> list[float]
     ]
 
 
-def curve_table(points: Sequence[Point], note: str) -> Table:
+def curve_table(points: Sequence[Point], note: str) -> TextTable:
     """A row for each point, in per cent and percentage points."""
-    return Table(
+    return TextTable(
         name="hostile",
         title="What a vote adds, by the correlation of the annotators' gaps",
         columns=(
@@ -197,7 +197,7 @@ def _draw_votes(axes: Axes, points: Sequence[Point]) -> None:
 
 
 def _draw_line(
-    axes: Axes, known: Sequence[tuple[float, Estimate]], colour: str, label: str
+    axes: Axes, known: Sequence[tuple[float, SeedMean]], colour: str, label: str
 ) -> None:
     axes.errorbar(
         [place for place, _ in known],
@@ -211,9 +211,9 @@ def _draw_line(
     )
 
 
-def _cell(found: Estimate | None) -> Number:
+def _cell(found: SeedMean | None) -> TableNumber:
     if found is None:
-        return Number(value=None)
+        return TableNumber(value=None)
     if found.half is None:
         return percent_number(found.mean)
     return percent_number(found.mean, (found.mean - found.half, found.mean + found.half))

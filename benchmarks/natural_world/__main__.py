@@ -21,7 +21,7 @@ from benchmarks.natural_world.world import World, build_world, natural_settings
 from dph.cli.display.progress import open_progress
 from dph.cli.display.output import quiet_libraries
 from dph.lab.quickstart.recipes import THREADS, Size, parse_contender, quickstart_recipe
-from dph.lab.quickstart.stages import Stage, method_stages, stage_runner
+from dph.lab.quickstart.stages import QuickstartStage, method_stages, stage_runner
 from dph.lab.quickstart.recipes import unlabelled_tables
 from dph.lab.worlds.world import UNLABELLED
 from dph.recipe import Recipe, merged
@@ -79,9 +79,9 @@ def _run(
     """The base model's evaluation, then every method; what is done is kept."""
     size = Size(steps=arguments.rl_steps, samples=arguments.samples)
     recipes = [_recipe(world, directory, label, size) for label in methods or ["grpo"]]
-    stages = [Stage("evaluate base", recipes[0])]
+    stages = [QuickstartStage("evaluate base", recipes[0])]
     if methods:
-        stages += [Stage("presample", recipes[0]), *method_stages(recipes)]
+        stages += [QuickstartStage("presample", recipes[0]), *method_stages(recipes)]
     with stage_runner(directory, progress, jobs=1) as run:
         run(stages)
 

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from random import Random
 
-from dph.tasks.sql.schema import Schema, Table
+from dph.tasks.sql.schema import Schema, SchemaTable
 from dph.tasks.verifiers.sql.executor import database_uri
 
 KEPT = (1.0, 0.7, 0.7)
@@ -74,7 +74,7 @@ def changed_rows(
     return sorted(rng.sample(shuffled, round(kept * len(rows))), key=lambda _: rng.random())
 
 
-def _fixed_columns(schema: Schema, table: Table) -> set[int]:
+def _fixed_columns(schema: Schema, table: SchemaTable) -> set[int]:
     """Columns of the primary key, and of foreign keys at either end."""
     fixed = {name.lower() for name in table.primary_key}
     fixed |= {key.column.lower() for key in table.foreign_keys}

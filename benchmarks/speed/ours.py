@@ -29,7 +29,7 @@ from dph.recipe.stores import StoreSettings
 from dph.records import Completion, Outcome, Problem, Verdict
 from dph.runs.presample.tables import DistributionSample
 from dph.runs.presample.pool import RehearsalSample
-from dph.runs.presample.stores.making import Wanted, kept_distributions
+from dph.runs.presample.stores.making import KeptTokens, kept_distributions
 from dph.runs.train.collect import Collected, collect
 from dph.runs.train.optimizer import make_optimizer
 from dph.runs.train.order import Position
@@ -228,7 +228,7 @@ class Ours:
     def _with_distributions(self, samples: Sequence[StoredRow]) -> list[DistributionSample]:
         """The same answers with the model's likeliest next tokens, as a store would keep them."""
         wanted = [
-            Wanted(row, position, (token,))
+            KeptTokens(row, position, (token,))
             for row, sample in enumerate(samples)
             for position, token in enumerate(sample.completion_ids)
         ]

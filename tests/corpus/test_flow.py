@@ -2,7 +2,7 @@ import pytest
 
 from dph.corpus.documents import Document
 from dph.corpus.shards import Flow
-from dph.corpus.stage import Drop, Outcome, StageSpec
+from dph.corpus.stage import Drop, DocumentOutcome, StageSpec
 
 
 def flow_of(documents):
@@ -10,7 +10,7 @@ def flow_of(documents):
     for number, document in enumerate(documents):
         drops = [Drop("odd")] if number % 2 else []
         drops += [Drop("third")] if number % 3 == 0 else []
-        outcome = Outcome(None, drops) if drops else Outcome(document, counts={"kept": 1})
+        outcome = DocumentOutcome(None, drops) if drops else DocumentOutcome(document, counts={"kept": 1})
         flow.record(document, outcome)
     return flow
 
@@ -49,7 +49,7 @@ def test_a_document_is_kept_or_dropped_for_a_reason_and_never_both():
     document = documents(1)[0]
     for wrong in ((None, ()), (document, [Drop("odd")])):
         with pytest.raises(ValueError, match="either kept or dropped"):
-            Outcome(*wrong)
+            DocumentOutcome(*wrong)
 
 
 def test_a_file_that_a_stage_reads_needs_a_digest():

@@ -15,7 +15,7 @@ from benchmarks.hostile.__main__ import main
 from benchmarks.hostile.curve import pairs_of, points_of, sentences
 from dph.lab.study.planner import Planner
 from dph.lab.study.results import Results
-from dph.lab.study.rows import RowFile, Score, write_row_file
+from dph.lab.study.rows import RunRow, Score, write_row_file
 from dph.lab.study.settings import load_study
 from dph.lab.worlds.correlations import CORRELATIONS
 
@@ -50,7 +50,7 @@ def planted(run):
             Score(set="stores.after", metric=metric, k=None, value=value, problems=1200)
             for metric, value in (*votes, ("answers_right", 0.6))
         ]
-    return RowFile(
+    return RunRow(
         run=run.id,
         world=run.variant.site.name,
         edition=1,

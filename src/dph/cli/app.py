@@ -52,7 +52,7 @@ def doctor(
     named, and what every run needs (own) without names. 2 is for a name that is no part. smollm2 is
     a real language model: named, its files are read and it has to continue a sentence.
     """
-    from dph.cli.display.machine import OWN, PARTS, Part, parts
+    from dph.cli.display.machine import OWN, PARTS, InstalledPart, parts
     from dph.cli.display.machine import machine, machine_line
     from dph.cli.display.output import json_text
     from dph.cli.display.machine import NAME, RealModel, real_model
@@ -61,7 +61,7 @@ def doctor(
 
     wanted = [one_of(name, (*PARTS, NAME)) for name in names or [OWN]]
     here = machine()
-    found: dict[str, Part | RealModel] = {part.name: part for part in parts(cuda=here["cuda"])}
+    found: dict[str, InstalledPart | RealModel] = {part.name: part for part in parts(cuda=here["cuda"])}
     if not names or NAME in names:
         found[NAME] = real_model(whole=bool(names))
     shown = {name: found[name] for name in (wanted if names else found)}

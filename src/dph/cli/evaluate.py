@@ -35,7 +35,7 @@ _NOT_TELLING = "checkpoints"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class EvaluatedModel:
     """A model's directory and that of its evaluation."""
 
     model: Path
@@ -44,7 +44,7 @@ class Measured:
     """Whether the directory says in a file of its own which model it is of."""
 
 
-def measured_model(request: Request, model: Path | None) -> Measured:
+def measured_model(request: Request, model: Path | None) -> EvaluatedModel:
     """The model to measure and the place of its evaluation.
 
     Without a name it is the run's result (its newest checkpoint, unless ``evaluate.result`` says
@@ -62,18 +62,18 @@ def measured_model(request: Request, model: Path | None) -> Measured:
     if model is None:
         result = result_model(run, request.recipe.evaluate)
         if result is not None:
-            return Measured(model=result, directory=run)
-        return Measured(model=model_directory(request.recipe.model), directory=run / "base")
+            return EvaluatedModel(model=result, directory=run)
+        return EvaluatedModel(model=model_directory(request.recipe.model), directory=run / "base")
     if not any((model / name).is_file() for name in ("config.json", "adapter_config.json")):
         raise ModelError(f"{model} is not the directory of a saved transformers model")
     if model.resolve() == model_directory(request.recipe.model).resolve():
-        return Measured(model=model, directory=run / "base")
+        return EvaluatedModel(model=model, directory=run / "base")
     place = _place_of_its_own(run / "models", model.resolve())
-    return Measured(model=model, directory=place, noted=True)
+    return EvaluatedModel(model=model, directory=place, noted=True)
 
 
 @contextmanager
-def claimed(measured: Measured) -> Iterator[None]:
+def claimed(measured: EvaluatedModel) -> Iterator[None]:
     """Note in the evaluation's directory which model it is of, unless nothing comes to be there."""
     if not measured.noted:
         yield

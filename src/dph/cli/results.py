@@ -229,9 +229,9 @@ def figure(
 
     require_picture(out)
     require_out_file(out)
-    from dph.results.figure import Asked, save_paper_figure
+    from dph.results.figure import FigureRequest, save_paper_figure
 
-    asked = Asked(places=runs, sets=set_names or (), k=k, seed=seed, apart=apart)
+    asked = FigureRequest(places=runs, sets=set_names or (), k=k, seed=seed, apart=apart)
     drawing = save_paper_figure(kind.value, asked, out)
     if as_json:
         document = {"schema": 1, "kind": kind.value, "figure": str(out)}
@@ -284,9 +284,9 @@ def table(
 
     if out is not None:
         require_out_file(out)
-    from dph.results.figure import Asked, paper_table
+    from dph.results.figure import FigureRequest, paper_table
 
-    asked = Asked(places=runs, sets=set_names or (), seed=seed, apart=apart)
+    asked = FigureRequest(places=runs, sets=set_names or (), seed=seed, apart=apart)
     made = paper_table(kind.value, asked, ks)
     _, write = FORMATS[form.value]
     if out is not None:

@@ -32,7 +32,7 @@ from dph.records import Outcome
 # Which problems of evaluated runs ``dph show`` shows.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class ProblemChoice:
     """Which problems; what is not asked for does not choose.
 
     Raises:
@@ -74,7 +74,7 @@ class Found:
     of: int
 
 
-def chosen_problems(runs: Sequence[Path], choice: Choice, *, limit: int) -> Found:
+def chosen_problems(runs: Sequence[Path], choice: ProblemChoice, *, limit: int) -> Found:
     """The problems of the first run that fit ``choice``, with the answers of all ``runs``.
 
     Lost and gained are those that ``dph diagnose`` says of the first run against the policy that
@@ -209,7 +209,7 @@ def show(
     from dph.runs.found_runs import the_run
 
     runs = [the_run(place) for place in (run, other) if place is not None]
-    choice = Choice(
+    choice = ProblemChoice(
         lost=lost, gained=gained, problems=tuple(problem or ()), outcome=outcome, set_name=set_name
     )
     found = chosen_problems(runs, choice, limit=limit)

@@ -11,7 +11,7 @@ from dph._base.lazy import lazy_names
 if TYPE_CHECKING:
     from dph.corpus.documents import DocType, Document
     from dph.corpus.shards import Corpus, open_corpus
-    from dph.corpus.stage import DocumentStage, Drop, Outcome, StageSpec
+    from dph.corpus.stage import DocumentStage, Drop, DocumentOutcome, StageSpec
     from dph.corpus.stage_run import run_stage
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
     "Document",
     "DocumentStage",
     "Drop",
-    "Outcome",
+    "DocumentOutcome",
     "StageSpec",
     "open_corpus",
     "run_stage",
@@ -34,7 +34,7 @@ __getattr__, __dir__ = lazy_names(
         "Document": "dph.corpus.documents",
         "DocumentStage": "dph.corpus.stage",
         "Drop": "dph.corpus.stage",
-        "Outcome": "dph.corpus.stage",
+        "DocumentOutcome": "dph.corpus.stage",
         "StageSpec": "dph.corpus.stage",
         "open_corpus": "dph.corpus.shards",
         "run_stage": "dph.corpus.stage_run",

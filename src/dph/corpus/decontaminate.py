@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 from dph.corpus.dedup.signatures import shingle_hashes
 from dph.corpus.documents import Document
-from dph.corpus.stage import Drop, Outcome
+from dph.corpus.stage import Drop, DocumentOutcome
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from dph._base.files import make_directory, sha256
@@ -213,12 +213,12 @@ class Decontamination:
         """None of its own."""
         return {}
 
-    def __call__(self, document: Document) -> Outcome:
+    def __call__(self, document: Document) -> DocumentOutcome:
         """Keep the document, or drop it for all that it shares."""
         drops = [drop for check in self._checks for drop in check(document)]
         if not drops:
-            return Outcome(document)
-        return Outcome(None, drops, counts={f"{drop.reason} {drop.note}": 1 for drop in drops})
+            return DocumentOutcome(document)
+        return DocumentOutcome(None, drops, counts={f"{drop.reason} {drop.note}": 1 for drop in drops})
 
     def _all(self) -> dict[str, Any]:
         return {

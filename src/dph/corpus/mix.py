@@ -13,10 +13,10 @@ from heapq import merge
 from pathlib import Path
 from typing import Any
 import pyarrow as pa
-from dph._processes.workers.handler import Handler, Stage
+from dph._processes.workers.handler import Handler, TellStage
 from dph.corpus.documents import Document, position
 from dph.corpus.shard_work import write_shard
-from dph.corpus.stage import Drop, Outcome
+from dph.corpus.stage import Drop, DocumentOutcome
 from dph.corpus.tables import read_documents, read_table
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import merge
@@ -109,7 +109,7 @@ from another part."""
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class PartDocument:
     """A document of a part; candidates come in the order of a corpus."""
 
     part: str
@@ -127,7 +127,7 @@ class Selection:
         self.taken: Counter[str] = Counter()
         self._by_language: Counter[str] = Counter()
 
-    def left_out(self, candidates: Iterable[Candidate]) -> Iterator[tuple[Candidate, str]]:
+    def left_out(self, candidates: Iterable[PartDocument]) -> Iterator[tuple[PartDocument, str]]:
         """The candidates that are not taken, each with the reason."""
         for candidate in candidates:
             if reason := self._reason(candidate):
@@ -144,7 +144,7 @@ class Selection:
         """
         return {part: quota - self.taken[part] for part, quota in self._quotas.items()}
 
-    def _reason(self, candidate: Candidate) -> str:
+    def _reason(self, candidate: PartDocument) -> str:
         if candidate.id == self._last_id:
             return TAKEN
         cap = self._caps.get(candidate.language)
@@ -164,7 +164,7 @@ LEFT_OUT = pa.schema([(name, pa.string()) for name in ("part", "id", "reason")])
 def make_handler(_options: Mapping[str, Any]) -> Handler:
     """The handler of a worker."""
 
-    def handle(request: Any, announce: Stage) -> Any:
+    def handle(request: Any, announce: TellStage) -> Any:
         announce("")
         rows = read_table(Path(request["left_out"]))
         left_out = {(row["part"], row["id"]): row["reason"] for row in rows}
@@ -189,8 +189,8 @@ def _part(
                 yield place, document.id, number, document
 
 
-def _outcome(document: Document, reason: str | None) -> Outcome:
-    return Outcome(document) if reason is None else Outcome(None, [Drop(reason)])
+def _outcome(document: Document, reason: str | None) -> DocumentOutcome:
+    return DocumentOutcome(document) if reason is None else DocumentOutcome(None, [Drop(reason)])
 
 
 VERSION = 2
@@ -268,7 +268,7 @@ def _write_left_out(
     parts: Mapping[str, Corpus], selection: Selection, out: Path, count: int
 ) -> list[Path]:
     """A file for each shard to write, with the documents that it leaves out."""
-    left_out: list[list[tuple[Candidate, str]]] = [[] for _ in range(count)]
+    left_out: list[list[tuple[PartDocument, str]]] = [[] for _ in range(count)]
     merged = merge(
         *(_candidates(name, parts[name]) for name in sorted(parts)), key=lambda found: found[:3]
     )
@@ -284,10 +284,10 @@ def _write_left_out(
     return paths
 
 
-def _candidates(name: str, corpus: Corpus) -> Iterator[tuple[int, str, str, Candidate]]:
+def _candidates(name: str, corpus: Corpus) -> Iterator[tuple[int, str, str, PartDocument]]:
     for shard in corpus.shards:
         for row in read_table(corpus.path(shard), _MARKS):
-            candidate = Candidate(name, row["id"], row["language"], row["bytes"])
+            candidate = PartDocument(name, row["id"], row["language"], row["bytes"])
             yield position(row["id"]), row["id"], name, candidate
 
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from dph._base.files import atomic_file, make_directory, sha256
 from dph._base.import_path import load_callable
-from dph._processes.workers.handler import Handler, Stage
+from dph._processes.workers.handler import Handler, TellStage
 from dph.corpus.documents import ContentDigest
 from dph.corpus.documents import Document
 from dph.corpus.shards import Flow
 from dph.corpus.shards import DROPPED, DROPS, KEPT
-from dph.corpus.stage import DocumentStage, Drop, Outcome
+from dph.corpus.stage import DocumentStage, Drop, DocumentOutcome
 from dph.corpus.tables import DocumentWriter, TableWriter, read_documents
 
 _TOGETHER = 64
@@ -28,7 +28,7 @@ def make_handler(options: Mapping[str, Any]) -> Handler:
     stage: DocumentStage = load_callable(options["entry"])(options["settings"])
     seconds = float(options["seconds"])
 
-    def handle(request: Any, announce: Stage) -> Any:
+    def handle(request: Any, announce: TellStage) -> Any:
         return do_shard(stage, options["name"], request, lambda name: announce(name, seconds))
 
     return handle
@@ -63,7 +63,7 @@ def do_shard(
 
 
 def write_shard(
-    outcomes: Iterable[tuple[Document, Outcome]],
+    outcomes: Iterable[tuple[Document, DocumentOutcome]],
     stage: str,
     out: Path,
     name: str,
@@ -127,9 +127,9 @@ def _announced(request: Mapping[str, Any], announce: Callable[[str], object]) ->
         yield document
 
 
-def _outcome(stage: DocumentStage, document: Document, given_up: Mapping[str, str]) -> Outcome:
+def _outcome(stage: DocumentStage, document: Document, given_up: Mapping[str, str]) -> DocumentOutcome:
     if (reason := given_up.get(document.id)) is not None:
-        return Outcome(None, [Drop(reason, note="the stage did not come to an end")])
+        return DocumentOutcome(None, [Drop(reason, note="the stage did not come to an end")])
     return stage(document)
 
 

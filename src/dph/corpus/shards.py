@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 from dph.corpus.documents import Document, position
-from dph.corpus.stage import Outcome
+from dph.corpus.stage import DocumentOutcome
 from collections.abc import Sequence
 from pathlib import Path
 import pyarrow as pa
@@ -92,7 +92,7 @@ class Flow:
     counts: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
 
-    def record(self, document: Document, outcome: Outcome) -> None:
+    def record(self, document: Document, outcome: DocumentOutcome) -> None:
         """Count what became of ``document``."""
         size = 0 if outcome.document is None else outcome.document.bytes
         kept = int(outcome.document is not None)
@@ -226,7 +226,7 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class CorpusManifest:
     """What a stage made. Holds nothing that differs when the same is made again elsewhere.
 
     ``content`` is a digest of the documents that does not depend on how they were cut into
@@ -271,7 +271,7 @@ class Corpus:
     """A finished stage's documents, to be read."""
 
     directory: Path
-    manifest: Manifest
+    manifest: CorpusManifest
 
     @property
     def shards(self) -> Sequence[Shard]:
@@ -361,12 +361,12 @@ def digest(value: Any) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _manifest(path: Path) -> Manifest:
+def _manifest(path: Path) -> CorpusManifest:
     content = read_json(path)
     try:
         if content["schema"] != SCHEMA:
             raise DataError(f"{path} has schema {content['schema']}; this version reads {SCHEMA}")
-        return Manifest(
+        return CorpusManifest(
             stage=content["stage"],
             shards=[Shard(**shard) for shard in content["shards"]],
             content=content["content"],

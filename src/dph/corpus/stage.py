@@ -64,7 +64,7 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DocumentOutcome:
     """What becomes of a document: kept (perhaps changed, under the same id), or dropped.
 
     Args:
@@ -92,7 +92,7 @@ class DocumentStage(Protocol):
         """The stage's own tables; each becomes ``<name>.parquet`` beside the documents."""
         ...
 
-    def __call__(self, document: Document) -> Outcome:
+    def __call__(self, document: Document) -> DocumentOutcome:
         """What becomes of ``document``.
 
         An exception is a fault of the stage and stops it: what a file can do (not parse, nest too

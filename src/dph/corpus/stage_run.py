@@ -24,7 +24,7 @@ from dph.corpus.shards import (
     KEPT,
     MANIFEST,
     Corpus,
-    Manifest,
+    CorpusManifest,
     Shard,
     digest,
     open_corpus,
@@ -154,7 +154,7 @@ def finish_stage(
         flow.add(Flow.of(summary["flow"]))
         kept = summary["files"][KEPT]
         shards.append(Shard(name, summary["documents"], summary["bytes"], kept))
-    write_manifest(out, Manifest(stage, shards, content.hex(), history, flow.bounded()))
+    write_manifest(out, CorpusManifest(stage, shards, content.hex(), history, flow.bounded()))
     for path in (out / ".done").glob("*.json"):
         if path.stem not in names:
             path.unlink()
@@ -179,7 +179,7 @@ def whole(corpus: Corpus) -> bool:
     return all(sha256(corpus.path(shard)) == shard.sha256 for shard in corpus.shards)
 
 
-def write_manifest(out: Path, manifest: Manifest) -> None:
+def write_manifest(out: Path, manifest: CorpusManifest) -> None:
     """Write the manifest, the last file of a stage; parts that belong to no shard go first."""
     names = {shard.name for shard in manifest.shards}
     for table in (KEPT, DROPPED):

@@ -15,7 +15,7 @@ from dph.runs.presample.pool import only_pool_writer
 from dph.runs.presample.manifest import FORMAT, Manifest, Rule, Source, read_manifest
 from dph.runs.presample.pool import require_free, require_rule, require_source, require_whole
 from dph.runs.presample.presample import ReferenceForward, presample
-from dph.runs.presample.splitting import Scored, split_again
+from dph.runs.presample.splitting import StoredForm, split_again
 from dph.runs.progress import ProgressDisplay
 from dph.runs.stage_costs import timed
 from dph.runs.layout import latest_checkpoint
@@ -173,7 +173,7 @@ def _split_again(
     progress.say(
         f"the pool {path} is finished: its samples are split again ({change}), nothing is drawn"
     )
-    scored = Scored(
+    scored = StoredForm(
         encode=draw.encode,
         reference=_reference(bench, model),
         temperature=draw.parameters.temperature,

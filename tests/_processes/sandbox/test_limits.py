@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from dph._processes.sandbox.supervisor import Limits
+from dph._processes.sandbox.supervisor import ProcessLimits
 from dph.errors import SettingsError
 
 CHILD = """
@@ -34,4 +34,4 @@ def test_limits_are_hard_and_the_kernels():
 
 def test_too_little_memory_is_refused():
     with pytest.raises(SettingsError, match="at least 64000000 bytes of memory, got 63000000"):
-        Limits(memory_bytes=63_000_000)
+        ProcessLimits(memory_bytes=63_000_000)

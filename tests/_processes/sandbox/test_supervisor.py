@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from dph._processes.sandbox.supervisor import Limits
+from dph._processes.sandbox.supervisor import ProcessLimits
 from dph._processes.sandbox.supervisor import Sandbox, StepLimits
 from dph.errors import SettingsError, VerifierError
 from dph.records import Outcome
@@ -14,7 +14,7 @@ SECONDS = StepLimits(each=20.0, in_all=60.0)
 
 @pytest.fixture(scope="module")
 def sandbox():
-    with Sandbox(Limits()) as made:
+    with Sandbox(ProcessLimits()) as made:
         yield made
 
 
@@ -49,7 +49,7 @@ def test_programs_are_alike_in_every_process(sandbox):
 
 def test_a_program_finds_no_secret_in_its_environment(monkeypatch):
     monkeypatch.setenv("API_KEY", "secret")
-    with Sandbox(Limits()) as made:
+    with Sandbox(ProcessLimits()) as made:
         ended = made.run_script("import os\nprint(dict(os.environ))", "", seconds=20)
     assert b"secret" not in ended.output
     assert b"PYTHONPATH" not in ended.output
@@ -196,12 +196,12 @@ def test_tests_that_write_no_verdict_are_a_bad_gold(sandbox):
 
 
 def test_the_limits_are_those_of_each_process(sandbox):
-    with Sandbox(Limits(memory_bytes=200_000_000)) as small:
+    with Sandbox(ProcessLimits(memory_bytes=200_000_000)) as small:
         source = "x = bytearray(250_000_000)\nprint(len(x))"
         assert small.run_script(source, "", seconds=20).errors == "MemoryError"
         assert sandbox.run_script(source, "", seconds=20).output == b"250000000\n"
     with pytest.raises(SettingsError, match="at least 64000000 bytes of memory, got 1"):
-        Limits(memory_bytes=1)
+        ProcessLimits(memory_bytes=1)
 
 
 def test_what_is_written_in_the_private_directory_is_gone_for_the_next_program(sandbox):
@@ -216,7 +216,7 @@ def test_what_is_written_in_the_private_directory_is_gone_for_the_next_program(s
 
 @pytest.mark.parametrize("part", ["system calls", "files", "namespaces"])
 def test_a_part_that_is_left_out_is_missing_and_programs_run_all_the_same(part):
-    with Sandbox(Limits(), without=(part,)) as made:
+    with Sandbox(ProcessLimits(), without=(part,)) as made:
         assert any(each.startswith(f"{part} (left out") for each in made.missing)
         assert made.run_script("print(5)", "", seconds=20).output == b"5\n"
         assert judged(made, "def f(): return 1", ["assert f() == 1"]).outcome is Outcome.CORRECT
@@ -224,7 +224,7 @@ def test_a_part_that_is_left_out_is_missing_and_programs_run_all_the_same(part):
 
 def test_closing_ends_all_processes_and_what_comes_later_is_refused():
     before = children_of(os.getpid())
-    made = Sandbox(Limits())
+    made = Sandbox(ProcessLimits())
     made.close()
     made.close()
     assert children_of(os.getpid()) == before

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph.corpus.mix import Candidate, Selection
+from dph.corpus.mix import PartDocument, Selection
 from dph.corpus.mix import Mixture
 
 
@@ -12,7 +12,7 @@ def selected(candidates, **settings):
 
 
 def candidates(part, count, size=10, language="python"):
-    return [Candidate(part, f"{part}{n:03d}", language, size) for n in range(count)]
+    return [PartDocument(part, f"{part}{n:03d}", language, size) for n in range(count)]
 
 
 def test_a_part_gets_its_share_and_no_byte_more():
@@ -35,7 +35,7 @@ def test_what_is_missing_is_told_and_not_made_up_for():
     budget=st.integers(1, 1500),
 )
 def test_a_share_is_filled_until_no_document_that_is_left_fits(sizes, budget):
-    found = [Candidate("a", f"{n:03d}", "c", size) for n, size in enumerate(sizes)]
+    found = [PartDocument("a", f"{n:03d}", "c", size) for n, size in enumerate(sizes)]
     selection, left_out = selected(found, budget=budget, shares={"a": 1})
     left = {name for _, name, _ in left_out}
     room = selection.shortfalls()["a"]
@@ -44,7 +44,7 @@ def test_a_share_is_filled_until_no_document_that_is_left_fits(sizes, budget):
 
 
 def test_a_document_larger_than_a_share_leaves_it_to_the_others():
-    found = [Candidate("a", "000", "c", 1000), *candidates("a", 20)]
+    found = [PartDocument("a", "000", "c", 1000), *candidates("a", 20)]
     selection, left_out = selected(found, budget=100, shares={"a": 1})
     assert selection.taken["a"] == 100
     assert left_out[0] == ("a", "000", "share")
@@ -60,7 +60,7 @@ def test_a_language_gets_no_more_than_its_cap_and_leaves_room_for_others():
 
 
 def test_an_id_is_taken_once():
-    found = [Candidate(part, "same", "c", 1) for part in "ab"]
+    found = [PartDocument(part, "same", "c", 1) for part in "ab"]
     selection, left_out = selected(found, budget=10, shares={"a": 1, "b": 1})
     assert left_out == [("b", "same", "id_taken")]
     assert selection.shortfalls() == {"a": 4, "b": 5}

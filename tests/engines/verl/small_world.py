@@ -3,7 +3,7 @@
 import torch
 
 from dph.lab.worlds.small_model import new_model
-from dph.lab.worlds.sql.editions import WorldSizes
+from dph.lab.worlds.sql.editions import SQLWorldSizes
 from dph.lab.worlds.sql.base_model import make_tokenizer
 from dph.lab.worlds.sql.world import build_world
 from dph.model.forward.logprobs import completion_scores
@@ -21,7 +21,7 @@ def build_small_world(directory):
     gold query or that of another problem, one as often as the other.
     """
     count = KNOWN + UNSURE
-    sizes = WorldSizes(train=count, in_domain=1, cross_domain=1, arithmetic=1)
+    sizes = SQLWorldSizes(train=count, in_domain=1, cross_domain=1, arithmetic=1)
     world = build_world(directory / "world", seed=0, sizes=sizes)
     problems = load_problems(world.problems_path("train"))
     save_problems(directory / "problems.jsonl", problems)

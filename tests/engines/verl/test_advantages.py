@@ -9,7 +9,7 @@ from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage
 
 from dph.engines.verl import advantages as module
 from dph.engines.verl import advantages as answer_metrics, trainer
-from dph.engines.verl.advantages import Scored, group_values
+from dph.engines.verl.advantages import ScoredAnswer, group_values
 from dph.engines.verl.distributions import jagged
 from dph.loss.objectives import GroupAdvantage, GroupSamples, make_objective
 from dph.recipe import ObjectiveSettings
@@ -23,7 +23,7 @@ CRASHED, BAD = Outcome.CRASHED, Outcome.BAD_GOLD
 
 def scored(groups):
     return [
-        Scored(group=str(name), reward=reward, outcome=outcome)
+        ScoredAnswer(group=str(name), reward=reward, outcome=outcome)
         for name, group in enumerate(groups)
         for reward, outcome in group
     ]
@@ -156,7 +156,7 @@ def test_log_probs_of_a_session_with_several_rows_are_those_of_all_that_was_draw
     masks = [torch.tensor([1, 1, 0]), torch.tensor([1])]
     old = [torch.tensor([-1.0, -2.0, -99.0]), torch.tensor([-4.0])]
     data = TensorDict({"response_mask": jagged(masks), "old_log_probs": jagged(old)}, batch_size=2)
-    answers = {"a_0": Scored(group="a", reward=1.0)}
+    answers = {"a_0": ScoredAnswer(group="a", reward=1.0)}
     (answer,) = module._with_logprobs(answers, ["a_0_0", "a_0_1"], data).values()
     assert (answer.logprob, answer.length) == (-7.0, 3)
 
@@ -181,7 +181,7 @@ def test_the_advantages_of_other_papers_are_those_of_the_formula(advantage):
     logprobs = -torch.arange(8.0).view(2, 4)
     lengths = torch.arange(8).view(2, 4) + 1
     answers = [
-        Scored(
+        ScoredAnswer(
             group=str(row),
             reward=float(rewards[row, column]),
             outcome=RIGHT if rewards[row, column] else WRONG,

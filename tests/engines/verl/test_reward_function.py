@@ -5,7 +5,7 @@ from omegaconf import OmegaConf
 from verl.trainer.ppo.reward import get_custom_reward_fn
 
 from dph.errors import DataError, SettingsError
-from dph.lab.worlds.sql.editions import WorldSizes
+from dph.lab.worlds.sql.editions import SQLWorldSizes
 from dph.lab.worlds.sql.world import build_world
 from dph.records import Problem
 from dph.tasks.problems import load_problems
@@ -33,7 +33,7 @@ def score(function, row, answer):
 
 
 def test_sql_of_converted_problems_is_run_against_their_database(tmp_path):
-    sizes = WorldSizes(train=4, in_domain=1, cross_domain=1, arithmetic=1)
+    sizes = SQLWorldSizes(train=4, in_domain=1, cross_domain=1, arithmetic=1)
     world = build_world(tmp_path, seed=0, sizes=sizes)
     problem = load_problems(world.problems_path("train"))[0]
     function = reward(verifier="sql", databases=str(world.databases_directory))

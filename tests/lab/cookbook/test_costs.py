@@ -2,11 +2,11 @@ import subprocess
 import sys
 import time
 
-from dph.lab.cookbook.run import Costs
+from dph.lab.cookbook.run import StageCosts
 
 
 def test_costs_add_up_and_count_children(tmp_path):
-    costs = Costs(tmp_path / "costs.json")
+    costs = StageCosts(tmp_path / "costs.json")
     busy = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
     for _ in range(2):
         with costs.stage("work"):
@@ -17,7 +17,7 @@ def test_costs_add_up_and_count_children(tmp_path):
 
 
 def test_waiting_costs_time_and_no_processor(tmp_path):
-    costs = Costs(tmp_path / "costs.json")
+    costs = StageCosts(tmp_path / "costs.json")
     with costs.stage("wait"):
         time.sleep(0.3)
     spent = costs.read()["wait"]

@@ -6,7 +6,7 @@ import pytest
 
 from dph.errors import DataError
 from dph.lab.quickstart.closing_words import closing_words
-from dph.lab.quickstart.closing_words import FILE, Measured, OverSeeds, read_over_seeds
+from dph.lab.quickstart.closing_words import FILE, MeanOverSeeds, OverSeeds, read_over_seeds
 from results.charts.synthetic import make_summary
 
 ROOT = Path(__file__).parents[3]
@@ -47,7 +47,7 @@ def test_the_table_over_seeds_is_told_beside_it_and_what_it_lacks():
     table = OverSeeds(
         page="docs/x.md",
         seeds=4,
-        methods={"grpo": {"in_domain": {"greedy": Measured(70.0, 5.0)}}},
+        methods={"grpo": {"in_domain": {"greedy": MeanOverSeeds(70.0, 5.0)}}},
     )
     lines = closing_words(summary(["grpo", "dph_f"]), table)
     at = lines.index("Over 4 seeds (docs/x.md), mean ± half of the 95% interval:")

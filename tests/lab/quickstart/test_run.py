@@ -9,11 +9,11 @@ from dph.errors import DataError, SettingsError
 from dph.lab.quickstart.recipes import Size
 from dph.lab.quickstart.run import quickstart
 from dph.lab.quickstart.stages import StageClock
-from dph.lab.worlds.sql.editions import WorldSizes
+from dph.lab.worlds.sql.editions import SQLWorldSizes
 from dph.runs.progress import Silent
 
 SMALL = Size(
-    world=WorldSizes(train=12, in_domain=3, cross_domain=3, arithmetic=3),
+    world=SQLWorldSizes(train=12, in_domain=3, cross_domain=3, arithmetic=3),
     base_steps=1,
     steps=1,
     problems_per_step=2,

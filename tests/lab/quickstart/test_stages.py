@@ -2,7 +2,7 @@
 
 import pytest
 
-from dph.lab.quickstart.stages import Stage, _next, method_stages, stages_of
+from dph.lab.quickstart.stages import QuickstartStage, _next, method_stages, stages_of
 from dph.recipe import resolve_recipe
 
 
@@ -75,4 +75,4 @@ def test_nothing_begins_before_what_it_needs(recipes):
 
 
 def test_shared_stages_are_called_alike_whatever_recipe_they_are_done_for(recipes):
-    assert {Stage("presample", one).id for one in recipes} == {"presample"}
+    assert {QuickstartStage("presample", one).id for one in recipes} == {"presample"}

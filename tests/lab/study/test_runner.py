@@ -11,7 +11,7 @@ from dph.lab.study.rows import read_row_files
 from dph.lab.study.rule_lock import default_places
 from dph.lab.study.runner import Runner
 from dph.lab.study.settings import load_study
-from dph.lab.study.plan import Wanted
+from dph.lab.study.plan import RunSelection
 from dph.runs.progress import Silent
 from small_study import RULE, STUDY
 
@@ -64,7 +64,7 @@ def test_a_clone_that_has_only_the_rows_goes_on_without_running_them_again(small
 
 def test_only_what_was_named_is_run(small, instant):
     jobs = instant()
-    wanted = Wanted(worlds=frozenset({"sql-1"}), methods=frozenset({"GRPO"}))
+    wanted = RunSelection(worlds=frozenset({"sql-1"}), methods=frozenset({"GRPO"}))
     run(small, jobs, wanted=wanted)
     made = [name for name in jobs.started if not name.endswith(".prepare")]
     assert made

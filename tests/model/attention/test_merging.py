@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from dph.model.attention.kernels import Part, Scoring, kernel_for
+from dph.model.attention.kernels import AttentionPart, Scoring, kernel_for
 from dph.model.attention.kernels import merge, merge_evenly
 
 VARIANTS = [
@@ -49,8 +49,8 @@ def test_parts_merged_are_attention_over_all_keys_together(dtype, softcap, size)
 
 def test_a_part_with_far_larger_scores_takes_all_the_weight():
     near, far = (
-        Part(torch.ones(1, 1, 1, 1), torch.full((1, 1, 1), 500.0)),
-        Part(torch.zeros(1, 1, 1, 1), torch.full((1, 1, 1), -500.0)),
+        AttentionPart(torch.ones(1, 1, 1, 1), torch.full((1, 1, 1), 500.0)),
+        AttentionPart(torch.zeros(1, 1, 1, 1), torch.full((1, 1, 1), -500.0)),
     )
     for parts in [(near, far), (far, near)]:
         assert merge(*parts).out.item() == merge_evenly(*parts).item() == 1
@@ -60,6 +60,6 @@ def test_a_part_with_far_larger_scores_takes_all_the_weight():
 @pytest.mark.parametrize("rows", [1, 3, 7, 8, 15])
 def test_a_row_merged_evenly_does_not_depend_on_the_rows_beside_it(rows):
     torch.manual_seed(0)
-    first, second = (Part(torch.randn(16, 3, 5, 8), torch.randn(16, 3, 5)) for _ in range(2))
-    some = [Part(part.out[:rows], part.log_sum[:rows]) for part in (first, second)]
+    first, second = (AttentionPart(torch.randn(16, 3, 5, 8), torch.randn(16, 3, 5)) for _ in range(2))
+    some = [AttentionPart(part.out[:rows], part.log_sum[:rows]) for part in (first, second)]
     assert merge_evenly(*some).equal(merge_evenly(first, second)[:rows])

@@ -4,9 +4,9 @@ import io
 import pytest
 
 from dph.errors import DataError
-from dph.results.charts.tables import Number
+from dph.results.charts.tables import TableNumber
 from dph.results.charts.text_table import (
-    Table,
+    TextTable,
     comma_separated,
     latex,
     latex_text,
@@ -14,7 +14,7 @@ from dph.results.charts.text_table import (
     marked,
 )
 
-TABLE = Table(
+TABLE = TextTable(
     name="scores-a",
     title="Scores & more",
     columns=("method", "greedy (%)"),
@@ -52,13 +52,13 @@ def test_csv_has_no_marks_and_reads_back():
 
 
 def test_csv_has_a_number_and_both_ends_of_its_interval_in_cells_of_their_own():
-    table = Table(
+    table = TextTable(
         name="t",
         title="T",
         columns=("method", "greedy", "cut off"),
         rows=(
-            ("a", Number(value=100 * 2 / 3, low=60.0, high=72.25), Number(value=1.5)),
-            ("b", Number(value=None), Number(value=None)),
+            ("a", TableNumber(value=100 * 2 / 3, low=60.0, high=72.25), TableNumber(value=1.5)),
+            ("b", TableNumber(value=None), TableNumber(value=None)),
         ),
         note="",
     )
@@ -73,4 +73,4 @@ def test_csv_has_a_number_and_both_ends_of_its_interval_in_cells_of_their_own():
 
 def test_a_row_of_another_length_is_refused():
     with pytest.raises(DataError, match="has 1 cells"):
-        Table(name="t", title="", columns=("a", "b"), rows=(("x",),), note="")
+        TextTable(name="t", title="", columns=("a", "b"), rows=(("x",),), note="")

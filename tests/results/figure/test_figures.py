@@ -9,7 +9,7 @@ from dph.cli import main
 from dph.errors import DataError, SettingsError
 from dph.recipe import load_recipe, resolve_recipe, save_recipe
 from dph.results.charts.text_table import latex
-from dph.results.figure import Asked, paper_table, read_progress
+from dph.results.figure import FigureRequest, paper_table, read_progress
 from dph.results.figure.figures import KINDS
 from dph.results.figure.models import read_models
 from dph.results.figure.figures import strengths_on
@@ -54,7 +54,7 @@ def measure(run, method, seed=0):
 
 def drawn(kind, runs, **options):
     with style.context("default"):
-        return KINDS[kind].make(Asked(places=[runs], **options)).draw()
+        return KINDS[kind].make(FigureRequest(places=[runs], **options)).draw()
 
 
 @pytest.mark.parametrize("suffix", ["pdf", "svg", "png"])
@@ -124,7 +124,7 @@ def test_one_strength_is_no_ablation(runs):
     with pytest.raises(DataError, match="a method at two strengths or more"):
         drawn("eta", runs)
     with pytest.raises(DataError, match="two strengths or more"):
-        paper_table("eta", Asked(places=[runs]))
+        paper_table("eta", FigureRequest(places=[runs]))
 
 
 def test_progress_is_pass_at_8_over_the_measured_steps(runs):
@@ -181,7 +181,7 @@ def test_a_table_has_a_row_a_model_with_intervals_in_three_formats(runs, capsys,
     assert [*map(float, ends)] == pytest.approx([100 * low, 100 * high], rel=1e-9)
     for name, cell in found.items():
         assert name == "method" or float(cell) >= 0
-    table = paper_table("scores", Asked(places=[runs]), [2])
+    table = paper_table("scores", FigureRequest(places=[runs]), [2])
     assert "in domain: pass@2" in table.columns
     assert r"\toprule" in latex(table)
 
@@ -197,20 +197,20 @@ def test_a_table_as_json_has_its_cells_by_column(strengths, capsys):
 
 def test_other_tasks_are_sets_with_a_grader_of_their_own(runs):
     with pytest.raises(DataError, match="no set has a grader of its own"):
-        paper_table("elsewhere", Asked(places=[runs]))
+        paper_table("elsewhere", FigureRequest(places=[runs]))
     for name in ("grpo", "dph_f"):
         table = load_recipe(runs / name / "recipe.toml").model_dump(mode="json")
         table["data"]["sets"]["cross_domain"]["verifier"] = "number"
         save_recipe(resolve_recipe(table), runs / name / "recipe.toml")
-    asked = Asked(places=[runs])
+    asked = FigureRequest(places=[runs])
     assert all("in domain" not in c for c in paper_table("elsewhere", asked).columns)
     assert all("cross domain" not in c for c in paper_table("scores", asked).columns)
 
 
 def test_kept_and_gained_are_a_table_too(runs):
-    table = paper_table("retention", Asked(places=[runs]), [4])
+    table = paper_table("retention", FigureRequest(places=[runs]), [4])
     assert table.columns[1:3] == ("in domain: keep", "in domain: explore")
     with pytest.raises(SettingsError, match="takes one k"):
-        paper_table("retention", Asked(places=[runs]), [4, 8])
+        paper_table("retention", FigureRequest(places=[runs]), [4, 8])
     with pytest.raises(DataError, match="two draws of 8 samples"):
-        paper_table("retention", Asked(places=[runs]))
+        paper_table("retention", FigureRequest(places=[runs]))

@@ -4,7 +4,7 @@ import pytest
 
 from dph.errors import DataError
 from dph.results.view import snapshot as row_file
-from dph.results.view.snapshot import RowFile
+from dph.results.view.snapshot import OpenRowFile
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def path(tmp_path):
 @pytest.mark.parametrize("batch", [7, 100, 8192])
 def test_rows_are_those_of_the_file_wherever_groups_and_batches_end(path, monkeypatch, batch):
     monkeypatch.setattr(row_file, "_BATCH", batch)
-    file = RowFile(path)
+    file = OpenRowFile(path)
     for first, count in ((0, 1), (295, 10), (999, 1), (0, 1000), (42, 0), (600, 300), (5, 5)):
         found = [row["at"] for row in file.rows(first, count)]
         assert found == list(range(first, first + count))
@@ -25,11 +25,11 @@ def test_rows_are_those_of_the_file_wherever_groups_and_batches_end(path, monkey
 
 def test_a_row_that_is_not_there_is_named(path):
     with pytest.raises(DataError, match="has no row 1000"):
-        RowFile(path).rows(990, 11)
+        OpenRowFile(path).rows(990, 11)
 
 
 def test_a_file_that_is_replaced_is_still_what_was_opened(path):
-    file = RowFile(path)
+    file = OpenRowFile(path)
     other = path.with_name("other.parquet")
     pq.write_table(pa.table({"at": [-1] * 1000}), other)
     other.rename(path)
@@ -39,4 +39,4 @@ def test_a_file_that_is_replaced_is_still_what_was_opened(path):
 def test_what_is_no_parquet_is_refused(tmp_path):
     (tmp_path / "rows.parquet").write_text("not parquet")
     with pytest.raises(DataError, match=r"cannot read .*rows\.parquet"):
-        RowFile(tmp_path / "rows.parquet")
+        OpenRowFile(tmp_path / "rows.parquet")

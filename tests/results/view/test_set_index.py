@@ -8,7 +8,7 @@ import pytest
 
 from dph.records import Problem
 from dph.results.view.set_index import AnswerCounts
-from dph.results.view.set_index import Query
+from dph.results.view.set_index import ProblemQuery
 from dph.results.view.set_index import SetIndex
 
 CHANGES = ("lost", "kept", "")
@@ -53,7 +53,7 @@ def passes(index, key, place, query):
 
 
 def test_a_filter_holds_where_one_run_fulfils_all_of_it(index):
-    base = Query(set="dev", shown=("r0", "r1"))
+    base = ProblemQuery(set="dev", shown=("r0", "r1"))
     for change, outcome, style, least, run in product(
         ("", "lost", "kept"), ("", "WRONG", "CRASHED"), ("", "cte"), (None, 0, 3), ("", "r1", "r9")
     ):
@@ -69,20 +69,20 @@ def test_a_filter_holds_where_one_run_fulfils_all_of_it(index):
 
 
 def test_runs_that_are_switched_off_fulfil_nothing(index):
-    query = Query(set="dev", shown=("r0",), change="lost")
+    query = ProblemQuery(set="dev", shown=("r0",), change="lost")
     assert index.places(query, None).tolist() == []
 
 
 def test_only_what_the_search_found_is_listed(index):
     found = np.arange(30) % 2 == 0
-    query = Query(set="dev", shown=("r0", "r1"), down=True)
+    query = ProblemQuery(set="dev", shown=("r0", "r1"), down=True)
     assert index.places(query, found).tolist() == list(range(28, -1, -2))
 
 
 def test_numbers_in_ids_are_sorted_as_numbers_however_long():
     ids = ["q-10", "q-9", "a", "q-09b", "9" * 5000, "Q-1"]
     made = SetIndex("dev", {"r0": counts(ids, 0)}, {})
-    listed = [made.ids[i] for i in made.places(Query(set="dev", shown=(), sort="id"), None)]
+    listed = [made.ids[i] for i in made.places(ProblemQuery(set="dev", shown=(), sort="id"), None)]
     assert listed == ["9" * 5000, "a", "Q-1", "q-9", "q-09b", "q-10"]
 
 
@@ -97,7 +97,7 @@ def test_shares_and_their_spread_sort_and_equal_ones_keep_their_order(index):
 
     for sort, value in (("r0", lambda place: share(place, "r0")), ("spread", spread)):
         for down in (False, True):
-            query = Query(set="dev", shown=("r0", "r1"), sort=sort, down=down)
+            query = ProblemQuery(set="dev", shown=("r0", "r1"), sort=sort, down=down)
             sign = -1 if down else 1
             wanted = sorted(range(30), key=lambda p: (sign * value(p), p))
             assert index.places(query, None).tolist() == wanted

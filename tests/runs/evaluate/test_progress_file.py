@@ -7,7 +7,7 @@ from dph.records import Completion, GradedCompletion, Outcome, Verdict
 from dph.runs.evaluate.pass_at_k import pass_at_k
 from dph.runs.evaluate.progress_file import (
     PROGRESS,
-    Compared,
+    BaseDistance,
     measured_steps,
     progress_digest,
     progress_row,
@@ -34,7 +34,7 @@ def graded(problem, index, outcome, *, style=None, finished=True):
 
 
 def compared(entropy, tokens):
-    return Compared(
+    return BaseDistance(
         entropy=entropy,
         reverse_kl=2 * entropy,
         forward_kl=0.0,

@@ -10,7 +10,7 @@ from dph._base.files import sha256
 from dph.errors import PoolError
 from dph.runs.presample.pool import load_pool, require_fit
 from dph.runs.presample.presample import presample
-from dph.runs.presample.splitting import Scored, split_again
+from dph.runs.presample.splitting import StoredForm, split_again
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def pools(make_model, make_draw, make_source, make_reference, rule, problems, tm
             rule=rule,
         )
     _as_format_1(tmp_path / "earlier")
-    scored = Scored(encode=draw.encode, reference=make_reference(model), temperature=1.0)
+    scored = StoredForm(encode=draw.encode, reference=make_reference(model), temperature=1.0)
     return tmp_path / "earlier", tmp_path / "today", scored
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dph.errors import DataError
 from dph.tasks.sql.prompt import SQLPrompts, sql_prompt
-from dph.tasks.sql.schema import Column, Schema, Table, read_tables
+from dph.tasks.sql.schema import Column, Schema, SchemaTable, read_tables
 from shared_data import shared_data
 from zoo import SCHEMA_TEXT, TABLES, write_database
 
@@ -89,7 +89,7 @@ def test_a_database_without_a_schema_is_described_by_its_file(tmp_path):
 
 def test_without_databases_the_schema_is_shown_with_its_own_values():
     column = Column(name="c", kind="TEXT", values=("a",))
-    schema = Schema(db_id="d", tables=(Table(name="t", columns=(column,)),))
+    schema = Schema(db_id="d", tables=(SchemaTable(name="t", columns=(column,)),))
     prompts = SQLPrompts(databases=None, schemas={"d": schema})
     assert "c TEXT, -- example: ['a']" in prompts.prompt("d", "How many?")
     with pytest.raises(DataError, match="neither a database nor a schema of 'e'"):

@@ -1,6 +1,6 @@
 import json
 
-from dph.tasks.sql.schema import Column, Schema, Table, read_tables
+from dph.tasks.sql.schema import Column, Schema, SchemaTable, read_tables
 from dph.tasks.sql.schema import schema_text
 from zoo import SCHEMA_TEXT, TABLES
 
@@ -21,7 +21,7 @@ def test_a_schema_reads_as_in_the_paper(tmp_path):
 
 
 def text_of(*columns, examples=()):
-    table = Table(name="t", columns=columns)
+    table = SchemaTable(name="t", columns=columns)
     return schema_text(Schema(db_id="d", tables=(table,)), {("t", "c"): examples})
 
 
@@ -46,4 +46,4 @@ def test_values_of_the_schema_itself_are_shown_after_the_others():
 
 
 def test_a_table_without_columns_is_left_out():
-    assert schema_text(Schema(db_id="d", tables=(Table(name="t", columns=()),)), {}) == ""
+    assert schema_text(Schema(db_id="d", tables=(SchemaTable(name="t", columns=()),)), {}) == ""

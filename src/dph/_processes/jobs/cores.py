@@ -5,7 +5,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 from dph._base.import_path import search_path
-from dph._processes.jobs.processes import Ended, Job
+from dph._processes.jobs.processes import JobEnd, Job
 from dph.errors import DphError, SettingsError
 import contextlib
 import json
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 from dph._base.files import make_directory
 from dph._processes.jobs.child import BAD_INPUT
-from dph._processes.jobs.processes import Ended, Job
+from dph._processes.jobs.processes import JobEnd, Job
 from dph._processes.jobs.processes import Child, Starter, starter
 
 
@@ -77,15 +77,15 @@ class RayJobs:
         """Hand a job to the cluster."""
         self._running[self._task.remote(dict(job.payload))] = job.id
 
-    def wait(self) -> Ended:
+    def wait(self) -> JobEnd:
         """The next task that has ended."""
         done, _ = self._ray.wait(list(self._running), num_returns=1)
         name = self._running.pop(done[0])
         try:
             self._ray.get(done[0])
         except Exception as error:  # noqa: BLE001 - whatever a task raised is the run's failure
-            return Ended(name, _reason(getattr(error, "cause", None) or error))
-        return Ended(name, "")
+            return JobEnd(name, _reason(getattr(error, "cause", None) or error))
+        return JobEnd(name, "")
 
     def close(self) -> None:
         """Cancel all tasks, by force: what they wrote is whole or not there."""
@@ -158,13 +158,13 @@ class CoreJobs:
             child.stdin.write(json.dumps(job.payload).encode("ascii") + b"\n")
             child.stdin.flush()
 
-    def wait(self) -> Ended:
+    def wait(self) -> JobEnd:
         """The next child that has ended."""
         while (ended := self.poll()) is None:
             time.sleep(_LOOK_EVERY)
         return ended
 
-    def poll(self) -> Ended | None:
+    def poll(self) -> JobEnd | None:
         """A child that has ended; None while all of them run."""
         for name, child in self._running.items():
             if (code := child.poll()) is not None:
@@ -172,8 +172,8 @@ class CoreJobs:
                 if self._broken is not None:
                     raise self._broken
                 if code == 0:
-                    return Ended(name, "")
-                return Ended(name, self._reason(name, code), bad_input=code == BAD_INPUT)
+                    return JobEnd(name, "")
+                return JobEnd(name, self._reason(name, code), bad_input=code == BAD_INPUT)
         return None
 
     def close(self, *, patience: float = 0.0) -> None:

@@ -28,7 +28,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class JobEnd:
     """A job that came to its end; ``error`` is '' where it did what it should.
 
     ``bad_input`` says that the error is one of what the job was given.
@@ -51,7 +51,7 @@ class Jobs(Protocol):
         """Begin a job; there is room for it."""
         ...
 
-    def wait(self) -> Ended:
+    def wait(self) -> JobEnd:
         """Wait until one of the jobs has ended."""
         ...
 

@@ -34,7 +34,7 @@ import sysconfig
 from collections.abc import Callable, Collection
 from pathlib import Path
 from dph._processes.sandbox import seccomp as kernel
-from dph._processes.sandbox.supervisor import Limits, apply_limits
+from dph._processes.sandbox.supervisor import ProcessLimits, apply_limits
 from dph._processes.sandbox.seccomp import SystemCallFilter
 
 
@@ -208,7 +208,7 @@ class Confinement:
     """
 
     def __init__(
-        self, limits: Limits, *, separated: str, number: int, without: Collection[str] = ()
+        self, limits: ProcessLimits, *, separated: str, number: int, without: Collection[str] = ()
     ) -> None:
         self._limits = limits
         self.missing: list[str] = []

@@ -41,7 +41,7 @@ from dph.records import Outcome
 
 # What the changed tests of a task tell while they run (dph._processes.sandbox.checks).
 
-class Counts:
+class CheckCounts:
     """How many checks were reached, and which failed.
 
     Attributes:
@@ -253,7 +253,7 @@ class _Trial:
         self._names = names
         self._asker = asker
         self._failure = ""
-        self._counts = Counts(program)
+        self._counts = CheckCounts(program)
         names.update(self._counts.hooks)
 
     def run(

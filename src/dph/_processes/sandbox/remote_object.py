@@ -57,7 +57,7 @@ def unlike(value: Any) -> list[Any]:
     return []
 
 
-class Asked(Protocol):
+class Asker(Protocol):
     """The side that asks the program (``remote``): ``classes`` it has, and its ``last`` call."""
 
     classes: Mapping[str, list[str]]
@@ -82,7 +82,7 @@ class Remote:
 
     __slots__ = ("_made_here", "_program", "_reference", "_seen", "_text")
 
-    def __init__(self, program: Asked, reference: dict[str, Any], text: str) -> None:
+    def __init__(self, program: Asker, reference: dict[str, Any], text: str) -> None:
         for name, value in (
             ("_program", program),
             ("_reference", reference),
@@ -333,8 +333,8 @@ def _is_made_here(remote: Remote) -> bool:
     return bool(object.__getattribute__(remote, "_made_here"))
 
 
-def _program(remote: Remote) -> Asked:
-    program: Asked = object.__getattribute__(remote, "_program")
+def _program(remote: Remote) -> Asker:
+    program: Asker = object.__getattribute__(remote, "_program")
     return program
 
 

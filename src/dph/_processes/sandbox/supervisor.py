@@ -27,7 +27,7 @@ _SMALLEST_MEMORY = 64_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ProcessLimits:
     """Limits of one process; the kernel holds it to them.
 
     Attributes:
@@ -55,7 +55,7 @@ class Limits:
             )
 
 
-def apply_limits(limits: Limits, *, seconds: float, threads: int | None) -> None:
+def apply_limits(limits: ProcessLimits, *, seconds: float, threads: int | None) -> None:
     """Hold the caller to ``limits`` and, a little later than the clock does, ``seconds`` of CPU.
 
     ``threads`` is the limit for all processes of the caller's user, None for none.
@@ -89,7 +89,7 @@ _ADD_SEALS, _SEALS = 1033, 0b1111
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class ScriptEnd:
     """How a script ended.
 
     ``code`` is that of its process, negative for a signal, None if it had to be killed.
@@ -113,7 +113,7 @@ class StepLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class JudgeReply:
     """What a judge said. ``outcome`` is None if it did not come to a verdict.
 
     ``stage`` is then the one that took longer than it may, if ``late``, or in which the judge died.
@@ -142,7 +142,7 @@ class Sandbox(Closing):
     """
 
     def __init__(
-        self, limits: Limits, *, without: Collection[str] = (), preload: Sequence[str] = ()
+        self, limits: ProcessLimits, *, without: Collection[str] = (), preload: Sequence[str] = ()
     ) -> None:
         if sys.platform != "linux":
             raise SettingsError(f"programs are run on Linux, this is {sys.platform}")
@@ -176,7 +176,7 @@ class Sandbox(Closing):
 
     def run_script(
         self, source: str, stdin: str, *, seconds: float, output_bytes: int = 16_000_000
-    ) -> Ended:
+    ) -> ScriptEnd:
         """Run a program with an input to its end, or for that time."""
         job = memory_file(json.dumps({"mode": "script", "source": source}))
         given = memory_file(stdin)
@@ -198,7 +198,7 @@ class Sandbox(Closing):
         code = None if over else code
         text = errors.decode("utf-8", "replace").strip()
         took = time.monotonic() - started
-        return Ended(code=code, output=output, errors=text, over_output=over, seconds=took)
+        return ScriptEnd(code=code, output=output, errors=text, over_output=over, seconds=took)
 
     def run_tests(
         self,
@@ -207,7 +207,7 @@ class Sandbox(Closing):
         limits: StepLimits,
         *,
         solution: Mapping[str, Any] | None = None,
-    ) -> Judged:
+    ) -> JudgeReply:
         """Let a judge test a program, which is in another process.
 
         Args:
@@ -264,7 +264,7 @@ class Sandbox(Closing):
         return json.loads(data)
 
 
-def _listen(judge: socket.socket, limits: StepLimits) -> Judged:
+def _listen(judge: socket.socket, limits: StepLimits) -> JudgeReply:
     """Wait for a verdict; every step may take its time, and all of them theirs.
 
     Raises:
@@ -275,22 +275,22 @@ def _listen(judge: socket.socket, limits: StepLimits) -> Judged:
     while True:
         while len(buffer) < _HEADER or len(buffer) < _HEADER + _size(buffer):
             if _size(buffer) > _LARGEST:
-                return Judged(outcome=Outcome.BAD_GOLD, reason=_NO_MESSAGE)
+                return JudgeReply(outcome=Outcome.BAD_GOLD, reason=_NO_MESSAGE)
             judge.settimeout(max(0.001, deadline - time.monotonic()))
             data, late = _received(judge)
             if not data:
                 if not stage:
                     raise VerifierError("the process that tests programs did not start")
-                return Judged(outcome=None, stage=stage, late=late)
+                return JudgeReply(outcome=None, stage=stage, late=late)
             buffer += data
         size = _HEADER + _size(buffer)
         try:
             kind, *said = json.loads(buffer[_HEADER:size])
             buffer = buffer[size:]
             if kind == "verdict":
-                return Judged(outcome=Outcome(said[0]), reason=str(said[1]))
+                return JudgeReply(outcome=Outcome(said[0]), reason=str(said[1]))
         except (ValueError, TypeError, IndexError):
-            return Judged(outcome=Outcome.BAD_GOLD, reason=_NO_MESSAGE)
+            return JudgeReply(outcome=Outcome.BAD_GOLD, reason=_NO_MESSAGE)
         now = time.monotonic()
         end = end if stage else now + limits.in_all
         stage = str(said[0])

@@ -33,7 +33,7 @@ from typing import Any, NoReturn
 from dph._processes.sandbox import seccomp as kernel
 from dph._processes.sandbox.confinement import Confinement, separate
 from dph._processes.sandbox.judge import run_judge
-from dph._processes.sandbox.supervisor import Limits
+from dph._processes.sandbox.supervisor import ProcessLimits
 from dph._processes.sandbox.served import run_program
 
 _LARGEST = 65536
@@ -69,7 +69,7 @@ def main() -> None:
         with contextlib.suppress(ImportError):  # whoever imports it is told
             import_module(name)
     confinement = Confinement(
-        Limits(**hello["limits"]), separated=separated, number=number, without=without
+        ProcessLimits(**hello["limits"]), separated=separated, number=number, without=without
     )
     gc.collect()
     gc.freeze()

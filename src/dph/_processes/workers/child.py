@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from dph._base.import_path import load_callable
-from dph._processes.workers.handler import Handler, Stage
+from dph._processes.workers.handler import Handler, TellStage
 from dph.errors import DphError
 
 _PARENT_CHECK_MILLISECONDS = 2000
@@ -87,7 +87,7 @@ def resident_bytes() -> int:
     return int(pages) * resource.getpagesize()
 
 
-def _answer(handler: Handler, request: Any, stage: Stage) -> tuple[bytes, float]:
+def _answer(handler: Handler, request: Any, stage: TellStage) -> tuple[bytes, float]:
     """The answer as a line, and the seconds it took."""
     started = time.perf_counter()
     try:

@@ -52,7 +52,7 @@ def limit_address_space(size: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
-class Stage(Protocol):
+class TellStage(Protocol):
     """Tells the parent which part of a request begins. The time limit starts again."""
 
     def __call__(self, name: str, seconds: float = ..., /) -> object:
@@ -60,5 +60,5 @@ class Stage(Protocol):
         ...
 
 
-Handler = Callable[[Any, Stage], Any]
+Handler = Callable[[Any, TellStage], Any]
 """Called as ``handler(request, stage)``; both the request and the answer are JSON."""

@@ -177,7 +177,7 @@ class Installed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class InstalledPart:
     """An engine or an extra and all that it needs besides the rest.
 
     ``lacks`` is what no package brings: a device, or an extra that the installed package is too
@@ -216,7 +216,7 @@ class Part:
         }
 
 
-def parts(package: str = _PACKAGE, *, cuda: bool = False) -> list[Part]:
+def parts(package: str = _PACKAGE, *, cuda: bool = False) -> list[InstalledPart]:
     """What every run needs first, then the extras, as the installed package asks for them.
 
     ``cuda`` says whether there is a CUDA device. A package that is not installed itself, but only
@@ -228,7 +228,7 @@ def parts(package: str = _PACKAGE, *, cuda: bool = False) -> list[Part]:
     except PackageNotFoundError:
         asked, extras = [Requirement(package)], []
     return [
-        Part(name=name, needs=tuple(_needs(asked, name)), lacks=_lacks(name, extras, cuda))
+        InstalledPart(name=name, needs=tuple(_needs(asked, name)), lacks=_lacks(name, extras, cuda))
         for name in PARTS
     ]
 

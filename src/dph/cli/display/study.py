@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dph.lab.study.all_tables import all_tables
 from dph.lab.study.costs import Outlook
 from dph.lab.study.plan import DEVELOPMENT, REPORT, Plan
-from dph.lab.study.rows import RowFile
+from dph.lab.study.rows import RunRow
 from dph.lab.study.tables import Report, choices_table
 from dph.results.charts.text_table import FORMATS, markdown
 
@@ -46,7 +46,7 @@ def save_report(summary: Mapping[str, Any], directory: Path) -> str:
     return str(path)
 
 
-def said_status(report: Report, asked: Plan, outlook: Outlook, rows: Mapping[str, RowFile]) -> str:
+def said_status(report: Report, asked: Plan, outlook: Outlook, rows: Mapping[str, RunRow]) -> str:
     """Finished runs of what was asked for, the time that is left, the rule, and the choices."""
     lines = [f"{report.study.file.study.name}: {outlook}"]
     runs = asked.runs
@@ -63,7 +63,7 @@ def said_status(report: Report, asked: Plan, outlook: Outlook, rows: Mapping[str
     return "\n".join(lines) + "\n\n" + markdown(choices_table(report))
 
 
-def said_tables(report: Report, rows: Mapping[str, RowFile], wanted: str | None) -> str:
+def said_tables(report: Report, rows: Mapping[str, RunRow], wanted: str | None) -> str:
     """Every table in a format; without one, what most people look for, as markdown."""
     tables = list(all_tables(report, rows))
     if wanted is None:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from dph._base.files import atomic_file, make_directory, sha256
-from dph._processes.workers.handler import Handler, Stage
+from dph._processes.workers.handler import Handler, TellStage
 from dph.corpus.dedup.decisions import NEAR
 from dph.corpus.dedup.decisions import MARKS
 from dph.corpus.dedup.presets import Nearness
@@ -21,7 +21,7 @@ from dph.corpus.dedup.signatures import shingle_set
 from dph.corpus.dedup.signatures import band_digests
 from dph.corpus.documents import Document, position
 from dph.corpus.shard_work import write_shard
-from dph.corpus.stage import Drop, Outcome
+from dph.corpus.stage import Drop, DocumentOutcome
 from dph.corpus.tables import TableWriter, read_documents, read_table
 from dph.errors import DataError
 
@@ -102,7 +102,7 @@ def make_handler(options: Mapping[str, Any]) -> Handler:
     """The handler of a worker; a request names its ``step``."""
     nearness = Nearness(**options["nearness"])
 
-    def handle(request: Any, announce: Stage) -> Any:
+    def handle(request: Any, announce: TellStage) -> Any:
         announce("")
         match request["step"]:
             case "signatures":
@@ -177,10 +177,10 @@ def cut_shard(request: Mapping[str, Any]) -> dict[str, Any]:
     return write_shard(outcomes, "dedup", Path(request["out"]), request["name"])
 
 
-def _outcome(document: Document, copies: Mapping[str, Mapping[str, Any]]) -> Outcome:
+def _outcome(document: Document, copies: Mapping[str, Mapping[str, Any]]) -> DocumentOutcome:
     if (copy := copies.get(document.id)) is None:
-        return Outcome(document)
-    return Outcome(None, [Drop(copy["reason"], value=copy["value"], kept_id=copy["kept_id"])])
+        return DocumentOutcome(document)
+    return DocumentOutcome(None, [Drop(copy["reason"], value=copy["value"], kept_id=copy["kept_id"])])
 
 
 def _batches(documents: Iterator[Document]) -> Iterator[list[Document]]:

@@ -133,7 +133,7 @@ _UNIT_FILES, _UNIT_BYTES = 1000, 64_000_000
 """Files of a directory that make a unit."""
 
 
-class Kind(StrEnum):
+class SourceKind(StrEnum):
     """What an input is. A directory of files of rows, and of nothing else, is rows."""
 
     DIRECTORY = "directory"
@@ -169,7 +169,7 @@ class Unit:
     def identity(self) -> dict[str, Any]:
         """What the manifest says of it: the same wherever and whenever the files were copied."""
         files = len(self.files)
-        version = digest(list(self.files)) if self.kind == Kind.DIRECTORY else self.version
+        version = digest(list(self.files)) if self.kind == SourceKind.DIRECTORY else self.version
         return {"label": self.label, "kind": str(self.kind), "version": version} | (
             {"files": files} if files else {}
         )
@@ -217,7 +217,7 @@ def plan(
     return sorted(found.values(), key=lambda unit: (unit.label, unit.files[:1], unit.version))
 
 
-def kind_of(path: Path, *, out: Path | None = None) -> Kind:
+def kind_of(path: Path, *, out: Path | None = None) -> SourceKind:
     """What an input is; a directory ``out`` inside it is no part of it.
 
     Raises:
@@ -225,14 +225,14 @@ def kind_of(path: Path, *, out: Path | None = None) -> Kind:
     """
     if path.is_dir():
         if is_repository(path):
-            return Kind.GIT
-        return Kind.ROWS if _row_files(path, out) else Kind.DIRECTORY
+            return SourceKind.GIT
+        return SourceKind.ROWS if _row_files(path, out) else SourceKind.DIRECTORY
     if not path.is_file():
         raise DataError(f"there is no file or directory {path}")
     if path.name.endswith(ROW_SUFFIXES):
-        return Kind.ROWS
+        return SourceKind.ROWS
     if path.name.endswith(ARCHIVE_SUFFIXES):
-        return Kind.ARCHIVE
+        return SourceKind.ARCHIVE
     raise DataError(
         f"{path} is neither a directory nor a file that ends in one of "
         f"{', '.join((*ARCHIVE_SUFFIXES, *ROW_SUFFIXES))}"
@@ -259,7 +259,7 @@ def _units(
     out: Path | None,
 ) -> Iterator[Unit]:
     kind = kind_of(path, out=out)
-    columns = columns if kind is Kind.ROWS else {}
+    columns = columns if kind is SourceKind.ROWS else {}
 
     def unit(version: str, files: Sequence[str] = (), *, place: Path = path) -> Unit:
         return Unit(
@@ -272,9 +272,9 @@ def _units(
             columns=columns,
         )
 
-    if kind is Kind.GIT:
+    if kind is SourceKind.GIT:
         yield unit(newest_commit(path)[0])
-    elif kind is Kind.DIRECTORY:
+    elif kind is SourceKind.DIRECTORY:
         for group in _groups(list_files(path, without=out)):
             yield unit(digest(group), [name for name, _, _ in group])
     else:

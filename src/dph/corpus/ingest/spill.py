@@ -11,17 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from dph._base.files.rows import open_parquet
-from dph._processes.workers.handler import Handler, Stage
+from dph._processes.workers.handler import Handler, TellStage
 from dph.corpus.documents import FIELDS, DocType, Document
 from dph.corpus.shard_work import write_shard
 from dph.corpus.shards import position_range
-from dph.corpus.stage import Drop, Outcome
+from dph.corpus.stage import Drop, DocumentOutcome
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 import pyarrow as pa
 from dph._base.files import atomic_path, make_directory, sha256
-from dph._processes.workers.handler import Handler, Stage
+from dph._processes.workers.handler import Handler, TellStage
 from dph.corpus.documents import Document, position
 from dph.corpus.shards import Flow
 from dph.corpus.ingest.archives import archive_files
@@ -29,7 +29,7 @@ from dph.corpus.ingest.sources import directory_files
 from dph.corpus.ingest.archives import repository_facts, repository_files
 from dph.corpus.ingest.reading import RawFile, Skip, document_of
 from dph.corpus.ingest.reading import row_documents
-from dph.corpus.ingest.sources import Kind
+from dph.corpus.ingest.sources import SourceKind
 from dph.corpus.tables import DOCUMENTS, TableWriter
 
 
@@ -68,7 +68,7 @@ def make_gatherer(options: Mapping[str, Any]) -> Handler:
     """The handler of a worker that gathers shards."""
     spills = [Path(path) for path in options["spills"]]
 
-    def handle(request: Any, announce: Stage) -> Any:
+    def handle(request: Any, announce: TellStage) -> Any:
         announce("")
         low, high = position_range(request["shard"], request["shards"])
         documents = gathered(spills, low, high)
@@ -109,16 +109,16 @@ def _rows(path: Path, low: int, high: int) -> Iterator[dict[str, Any]]:
                         yield row
 
 
-def _once_each(documents: Sequence[Document]) -> Iterator[tuple[Document, Outcome]]:
+def _once_each(documents: Sequence[Document]) -> Iterator[tuple[Document, DocumentOutcome]]:
     kept: Document | None = None
     for document in documents:
         if kept is None or document.id != kept.id:
             kept = document
-            yield document, Outcome(document)
+            yield document, DocumentOutcome(document)
             continue
         same = document.sha256 == kept.sha256
         drop = Drop("id_repeated" if same else "id_taken", kept_id=kept.id)
-        yield document, Outcome(None, [drop])
+        yield document, DocumentOutcome(None, [drop])
 
 
 SPILL = DOCUMENTS.append(pa.field("position", pa.uint64()))
@@ -138,7 +138,7 @@ _SECONDS = 600.0
 def make_handler(_options: Mapping[str, Any]) -> Handler:
     """The handler of a worker that reads units."""
 
-    def handle(request: Any, announce: Stage) -> Any:
+    def handle(request: Any, announce: TellStage) -> Any:
         name = request["unit"]["label"] if request["careful"] else ""
         return spill_unit(request, lambda: announce(name, _SECONDS))
 
@@ -205,12 +205,12 @@ def _read(unit: Mapping[str, Any], given_up: Mapping[str, str]) -> Iterator[Docu
     path, label = Path(unit["path"]), unit["label"]
     if label in given_up:  # reading it cost two workers
         yield Skip(f"source_{given_up[label]}", "", "reading it did not come to an end")
-    elif unit["kind"] == Kind.ROWS:
+    elif unit["kind"] == SourceKind.ROWS:
         yield from row_documents(path, label, unit["facts"], unit["columns"])
-    elif unit["kind"] == Kind.GIT:
+    elif unit["kind"] == SourceKind.GIT:
         facts = repository_facts(path) | unit["facts"]
         yield from _documents(repository_files(path, unit["version"]), facts, label)
-    elif unit["kind"] == Kind.ARCHIVE:
+    elif unit["kind"] == SourceKind.ARCHIVE:
         facts = distribution_facts(path, label) | unit["facts"]
         yield from _documents(archive_files(path, label), facts, label)
     else:

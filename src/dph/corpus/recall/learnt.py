@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-from dph.corpus.recall.review import Section
+from dph.corpus.recall.review import UrlSection
 
 
 # What recall is told: when a page is recalled, when a domain is related, how a round learns.
@@ -74,7 +74,7 @@ class RecallSettings:
 _LABELS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
-class Measured(NamedTuple):
+class RecallScores(NamedTuple):
     """Of the labelled pages; None where it would divide by 0."""
 
     recall: float | None
@@ -98,7 +98,7 @@ def read_labels(path: Path) -> dict[str, bool]:
     return labels
 
 
-def measure(labels: Mapping[str, bool], recalled: Collection[str]) -> Measured:
+def measure(labels: Mapping[str, bool], recalled: Collection[str]) -> RecallScores:
     """Recall and precision of ``recalled`` among the labelled pages.
 
     >>> measure({"a": True, "b": True, "c": False}, {"a", "c", "d"})
@@ -106,7 +106,7 @@ def measure(labels: Mapping[str, bool], recalled: Collection[str]) -> Measured:
     """
     found = sum(label for name, label in labels.items() if name in recalled)
     relevant, named = sum(labels.values()), sum(name in recalled for name in labels)
-    return Measured(found / relevant if relevant else None, found / named if named else None)
+    return RecallScores(found / relevant if relevant else None, found / named if named else None)
 
 
 QUANTILES = (0.5, 0.9, 0.99, 1.0)
@@ -139,7 +139,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Domain:
+class WebDomain:
     """Pages of a domain in a round."""
 
     round: int
@@ -161,6 +161,6 @@ class Learnt:
     classifier: Path
     scores: Sequence[Path]
     related: Sequence[str]
-    sections: Mapping[str, Section]
+    sections: Mapping[str, UrlSection]
     rounds: Sequence[Round]
-    domains: Sequence[Domain]
+    domains: Sequence[WebDomain]

@@ -95,7 +95,7 @@ _ANSWERS = {"yes": True, "no": False, "": None}
 
 
 @dataclass(slots=True)
-class Section:
+class UrlSection:
     """Pages under the first part of a path: how many there are, how many were recalled."""
 
     domain: str
@@ -110,13 +110,13 @@ class Section:
         return self.pages - self.recalled
 
 
-def sections(pages: Iterable[tuple[str, str, bool]]) -> dict[str, Section]:
+def sections(pages: Iterable[tuple[str, str, bool]]) -> dict[str, UrlSection]:
     """The sections of (domain, URL, whether it was recalled), by pattern."""
-    found: dict[str, Section] = {}
+    found: dict[str, UrlSection] = {}
     examples: defaultdict[str, dict[bool, str]] = defaultdict(dict)
     for domain, url, recalled in pages:
         pattern = section_of(url)
-        section = found.setdefault(pattern, Section(domain))
+        section = found.setdefault(pattern, UrlSection(domain))
         section.pages += 1
         section.recalled += recalled
         examples[pattern].setdefault(recalled, url)
@@ -126,7 +126,7 @@ def sections(pages: Iterable[tuple[str, str, bool]]) -> dict[str, Section]:
 
 
 def write_review(
-    path: Path, found: Mapping[str, Section], answers: Mapping[str, bool | None]
+    path: Path, found: Mapping[str, UrlSection], answers: Mapping[str, bool | None]
 ) -> None:
     """Write the sections with what was answered so far; answers about other patterns stay."""
     text = io.StringIO()
@@ -134,7 +134,7 @@ def write_review(
     writer.writeheader()
     words = {answer: word for word, answer in _ANSWERS.items()}
     for pattern in sorted({*found, *answers}, key=lambda name: _rank(name, found)):
-        section = found.get(pattern, Section(""))
+        section = found.get(pattern, UrlSection(""))
         writer.writerow(
             {"pattern": pattern, "accept": words[answers.get(pattern)], "domain": section.domain}
             | {"pages": section.pages, "recalled": section.recalled, "missed": section.missed}
@@ -143,7 +143,7 @@ def write_review(
     write_text(path, text.getvalue())
 
 
-def _rank(pattern: str, found: Mapping[str, Section]) -> tuple[int, str]:
+def _rank(pattern: str, found: Mapping[str, UrlSection]) -> tuple[int, str]:
     return (-found[pattern].missed if pattern in found else 1, pattern)
 
 

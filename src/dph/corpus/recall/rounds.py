@@ -21,8 +21,8 @@ import numpy as np
 from dph._base.files import atomic_file, make_directory, sha256
 from dph.corpus.documents import Document
 from dph.corpus.recall.learnt import measure
-from dph.corpus.recall.learnt import QUANTILES, Domain, Learnt, Round
-from dph.corpus.recall.review import Section, sections
+from dph.corpus.recall.learnt import QUANTILES, WebDomain, Learnt, Round
+from dph.corpus.recall.review import UrlSection, sections
 from dph.corpus.recall.learnt import RecallSettings
 from dph.corpus.recall.review import Patterns, domain_of
 from dph.corpus.recall.work import EXAMPLES
@@ -83,11 +83,11 @@ def _lengths(corpus: Corpus) -> Iterator[int]:
 class _Seen:
     """What the scores of a round say."""
 
-    domains: Sequence[Domain]
+    domains: Sequence[WebDomain]
     by_score: int
     quantiles: Mapping[str, float]
     by_url: AbstractSet[str]
-    sections: Mapping[str, Section]
+    sections: Mapping[str, UrlSection]
     labelled: AbstractSet[str]
 
     @property
@@ -118,7 +118,7 @@ class Rounds:
         joined: frozenset[str] = frozenset()
         scores: Sequence[Path] = ()
         rounds: list[Round] = []
-        domains: list[Domain] = []
+        domains: list[WebDomain] = []
         for number in range(1, self.settings.rounds + 1):
             examples, counts = self._examples(number, joined, scores)
             files = self._learn(number, examples)
@@ -278,7 +278,7 @@ class Rounds:
             raise DataError(f"{len(strange)} labelled ids are no pages, first {strange[0]!r}")
         least = self.settings.domain_share
         domains = [
-            Domain(
+            WebDomain(
                 round=number,
                 domain=domain,
                 pages=count,

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 from dph.corpus.documents import Document
 from dph.corpus.recall.review import Patterns, domain_of
-from dph.corpus.stage import Drop, Outcome
+from dph.corpus.stage import Drop, DocumentOutcome
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 import pyarrow as pa
 from dph._base.files import atomic_file, make_directory, sha256
-from dph._processes.workers.handler import Handler, Stage
+from dph._processes.workers.handler import Handler, TellStage
 from dph.corpus.recall.classifier import Classifier, learn_classifier, load_classifier
 from dph.corpus.recall.classifier import Pieces, learn_pieces, load_pieces
 from dph.corpus.recall.review import Patterns
@@ -37,14 +37,14 @@ class Recalled:
     patterns: Patterns
     threshold: float
 
-    def __call__(self, document: Document, score: float) -> Outcome:
+    def __call__(self, document: Document, score: float) -> DocumentOutcome:
         """Keep the page, or drop it with its score."""
         by = self._by(document, score)
         rows = {"scores": [{"id": document.id, "score": score, "by": by}]}
         if by:
-            return Outcome(document, (), rows, {f"by {by}": 1})
+            return DocumentOutcome(document, (), rows, {f"by {by}": 1})
         drop = Drop(SCORE, value=score, threshold=f"< {self.threshold:g}")
-        return Outcome(None, [drop], rows)
+        return DocumentOutcome(None, [drop], rows)
 
     def _by(self, document: Document, score: float) -> str:
         if score >= self.threshold:
@@ -80,7 +80,7 @@ def load_scorer(kind: str, pieces: Path, classifier: Path, *, characters: int) -
 def make_handler(options: Mapping[str, Any]) -> Handler:
     """The handler of a worker; a request names its ``step``."""
 
-    def handle(request: Any, announce: Stage) -> Any:
+    def handle(request: Any, announce: TellStage) -> Any:
         announce("")
         match request["step"]:
             case "learn":

@@ -83,7 +83,7 @@ def parse_condition(text: str) -> Condition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class FilterRule:
     """A row of a table of rules.
 
     Args:
@@ -156,12 +156,12 @@ class Preset:
     """
 
     name: str
-    rules: Mapping[str, Rule]
+    rules: Mapping[str, FilterRule]
     left_out: Mapping[str, str]
     replaced: Mapping[str, str]
     released_names: bool
 
-    def of_kind(self, kind: str) -> Mapping[str, tuple[Rule, Condition]]:
+    def of_kind(self, kind: str) -> Mapping[str, tuple[FilterRule, Condition]]:
         """The rules for a kind of files, each with its condition."""
         return {
             name: (rule, rule.conditions[kind])
@@ -199,7 +199,7 @@ def load_preset(name: str) -> Preset:
     return Preset(name, rules, left_out, replaced, released_names=base is None)
 
 
-def _rule(row: Mapping[str, Any]) -> Rule:
+def _rule(row: Mapping[str, Any]) -> FilterRule:
     drop = row["drop"]
     conditions = {}
     for family, members in KINDS.items():
@@ -210,7 +210,7 @@ def _rule(row: Mapping[str, Any]) -> Rule:
     if unknown := set(drop) - known:
         raise ValueError(f"{row['name']} has conditions for unknown kinds: {sorted(unknown)}")
     facts = {key: value for key, value in row.items() if key != "drop"}
-    return Rule(conditions=conditions, **facts)
+    return FilterRule(conditions=conditions, **facts)
 
 
 # What the rules of a preset say of a file.
@@ -311,7 +311,7 @@ def rules_document() -> str:
     return "\n".join(parts).rstrip("\n") + "\n"
 
 
-def _table(rules: Iterable[Rule]) -> str:
+def _table(rules: Iterable[FilterRule]) -> str:
     lines = ["| rule | drops | catches | example |", "|---|---|---|---|"]
     for rule in rules:
         coin = ", *4 of 5*" if rule.thinned else ""
@@ -320,7 +320,7 @@ def _table(rules: Iterable[Rule]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _example(rule: Rule) -> str:
+def _example(rule: FilterRule) -> str:
     if rule.dead:
         return "none: it never fires"
     text = rule.example.rstrip("\n").replace("\n", "⏎").replace("|", "\\|")
@@ -345,7 +345,7 @@ def _changes(preset: Preset, base: Preset) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _in_place_of(replaced: Mapping[str, str], rule: Rule) -> str:
+def _in_place_of(replaced: Mapping[str, str], rule: FilterRule) -> str:
     old = replaced.get(rule.name)
     return f" in place of `{old}`" if old else ""
 

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import replace
 from dph.corpus.rules.presets import Preset
-from dph.corpus.rules.presets import KINDS, Condition, Rule, parse_condition
+from dph.corpus.rules.presets import KINDS, Condition, FilterRule, parse_condition
 from dph.errors import SettingsError
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +16,7 @@ from dph.corpus.documents import language_of, language_of_path
 from dph.corpus.rules.presets import Judgement, judge
 from dph.corpus.rules.presets import load_preset
 from dph.corpus.signals import FileView
-from dph.corpus.stage import DocumentStage, Drop, Outcome
+from dph.corpus.stage import DocumentStage, Drop, DocumentOutcome
 
 
 # Thresholds of one's own in the place of a preset's.
@@ -56,7 +56,7 @@ def _breadth(key: str) -> int:
     return 0 if not kind else 1 if kind in KINDS else 2
 
 
-def _changed(rule: Rule, original: Rule, kind: str, text: str) -> Rule:
+def _changed(rule: FilterRule, original: FilterRule, kind: str, text: str) -> FilterRule:
     """``rule`` with a condition for the kinds of ``kind`` that it reads by itself."""
     if kind and kind not in (*KINDS, *_ALL_KINDS):
         raise SettingsError(
@@ -133,11 +133,11 @@ class FilterStage:
         )
         return judge(self._preset, view, document_id=document.id, doc_type=document.doc_type.value)
 
-    def __call__(self, document: Document) -> Outcome:
+    def __call__(self, document: Document) -> DocumentOutcome:
         """Keep ``document``, or drop it for all rules that say so."""
         found = self.judgement(document)
         if found.kind is None:
-            return Outcome(None, [Drop("doc_type", note=f"no rule reads {document.doc_type}")])
+            return DocumentOutcome(None, [Drop("doc_type", note=f"no rule reads {document.doc_type}")])
         verdicts = [
             {
                 "id": document.id,
@@ -155,7 +155,7 @@ class FilterStage:
             for name, value in found.values.items()
         ]
         drops = [Drop(v.rule, value=v.value, threshold=v.threshold) for v in found.dropping]
-        return Outcome(
+        return DocumentOutcome(
             None if drops else document,
             drops,
             rows={"verdicts": verdicts, "signals": signals},

@@ -6,12 +6,12 @@ from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.corpus.signals.words import SignalError
-    from dph.corpus.signals.measuring import Measured, measure, signal_groups
+    from dph.corpus.signals.measuring import SignalValues, measure, signal_groups
     from dph.corpus.signals.view import FileView
 
 __all__ = [
     "FileView",
-    "Measured",
+    "SignalValues",
     "SignalError",
     "measure",
     "signal_groups",
@@ -21,7 +21,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "FileView": "dph.corpus.signals.view",
-        "Measured": "dph.corpus.signals.measuring",
+        "SignalValues": "dph.corpus.signals.measuring",
         "SignalError": "dph.corpus.signals.words",
         "measure": "dph.corpus.signals.measuring",
         "signal_groups": "dph.corpus.signals.measuring",

@@ -443,7 +443,7 @@ TEXT_SIGNALS = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class SignalValues:
     """The values of a file's signals, by name, and why those that are missing are.
 
     A signal without a value is None; those after a failure in its group are not there.
@@ -464,7 +464,7 @@ def signal_groups(doc_type: str, language: str) -> Sequence[Sequence[Signal]]:
             return ()
 
 
-def measure(view: FileView, groups: Sequence[Sequence[Signal]]) -> Measured:
+def measure(view: FileView, groups: Sequence[Sequence[Signal]]) -> SignalValues:
     """Measure every signal of ``groups``.
 
     A parser or lexer that gives up on the file, and a search that takes too long, end the group.
@@ -481,4 +481,4 @@ def measure(view: FileView, groups: Sequence[Sequence[Signal]]) -> Measured:
             except TimeoutError:  # of the regex module
                 values[signal.name], failures[signal.name] = None, "the search took too long"
                 break
-    return Measured(values, failures)
+    return SignalValues(values, failures)

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged(Generic[T]):
+class DraftOutcome(Generic[T]):
     """What became of an answer; ``reason`` is '' if it is kept.
 
     Args:

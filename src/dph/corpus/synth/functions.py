@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from dph.corpus.synth.draft import Draft, NoDraft, parsed, read_draft
 from dph.corpus.synth.hard_coded import probe, spells_out_its_tests, wanted_values
-from dph.corpus.synth.draft import Judged
+from dph.corpus.synth.draft import DraftOutcome
 from dph.corpus.synth.hard_coded import mutants, stubs
 from dph.corpus.synth.seeds import PURE_MODULES, impurity
 from dph.records import Outcome
@@ -44,39 +44,39 @@ class FunctionJudge:
     ) -> None:
         self._verifier, self._survivors, self._modules = verifier, survivors, modules
 
-    def __call__(self, answers: Sequence[str], uses: Sequence[str]) -> list[Judged[Draft]]:
+    def __call__(self, answers: Sequence[str], uses: Sequence[str]) -> list[DraftOutcome[Draft]]:
         """What becomes of each answer; each has to call the name of ``uses`` ('': anything)."""
         found = [self._read(answer, name) for answer, name in zip(answers, uses, strict=True)]
         found = self._where_kept(found, self._run)
         return self._where_kept(found, self._test_tests)
 
     def _where_kept(
-        self, found: list[Judged[Draft]], judge: Callable[[Sequence[Draft]], list[Judged[Draft]]]
-    ) -> list[Judged[Draft]]:
+        self, found: list[DraftOutcome[Draft]], judge: Callable[[Sequence[Draft]], list[DraftOutcome[Draft]]]
+    ) -> list[DraftOutcome[Draft]]:
         kept = {p: one.draft for p, one in enumerate(found) if one.draft and not one.reason}
         for place, one in zip(kept, judge(list(kept.values())), strict=True):
             found[place] = one
         return found
 
-    def _read(self, answer: str, uses: str) -> Judged[Draft]:
+    def _read(self, answer: str, uses: str) -> DraftOutcome[Draft]:
         try:
             draft = read_draft(answer)
         except NoDraft as error:
             reason, _, note = str(error).partition(": ")
-            return Judged(draft=None, reason=reason, note=note)
+            return DraftOutcome(draft=None, reason=reason, note=note)
         tree = parsed(draft.program)
         assert tree is not None
         if found := impurity(tree, modules=self._modules):
-            return Judged(draft=draft, reason="impure", note=found)
+            return DraftOutcome(draft=draft, reason="impure", note=found)
         if uses and not _calls(tree, uses):
-            return Judged(draft=draft, reason="unused", note=f"does not call {uses}")
+            return DraftOutcome(draft=draft, reason="unused", note=f"does not call {uses}")
         if spells_out_its_tests(draft):
-            return Judged(draft=draft, reason="hard_coded", note="holds its tests as constants")
+            return DraftOutcome(draft=draft, reason="hard_coded", note="holds its tests as constants")
         if wanted_values(draft) < 2:
-            return Judged(draft=draft, reason="weak", note="all tests want the same value")
-        return Judged(draft=draft)
+            return DraftOutcome(draft=draft, reason="weak", note="all tests want the same value")
+        return DraftOutcome(draft=draft)
 
-    def _run(self, drafts: Sequence[Draft]) -> list[Judged[Draft]]:
+    def _run(self, drafts: Sequence[Draft]) -> list[DraftOutcome[Draft]]:
         pairs = [_pair(draft, draft.program) for draft in drafts for _ in range(_AGAIN)]
         verdicts = iter([one.verdict for one in self._verifier.judge(pairs)])
         judged = []
@@ -84,12 +84,12 @@ class FunctionJudge:
             failed = [v for _ in range(_AGAIN) if (v := next(verdicts)).outcome != Outcome.CORRECT]
             if failed:
                 note = f"{failed[0].outcome}: {failed[0].reason}"
-                judged.append(Judged(draft=draft, reason="fails", note=note))
+                judged.append(DraftOutcome(draft=draft, reason="fails", note=note))
             else:
-                judged.append(Judged(draft=draft))
+                judged.append(DraftOutcome(draft=draft))
         return judged
 
-    def _test_tests(self, drafts: Sequence[Draft]) -> list[Judged[Draft]]:
+    def _test_tests(self, drafts: Sequence[Draft]) -> list[DraftOutcome[Draft]]:
         wrong = [mutants(draft.program, most=MOST_MUTANTS) for draft in drafts]
         idle = [stubs(draft.program, draft.entry_point) for draft in drafts]
         probes = [probe(draft) for draft in drafts]
@@ -108,7 +108,7 @@ class FunctionJudge:
             alike = test is not None and not next(passed)
             reason, note = self._weakness(alive, len(programs), idle_passed, alike=alike)
             judged.append(
-                Judged(
+                DraftOutcome(
                     draft=draft,
                     reason=reason,
                     note=note,

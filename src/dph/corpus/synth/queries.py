@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from dph.corpus.synth.draft import Judged
+from dph.corpus.synth.draft import DraftOutcome
 from dph.corpus.synth.hard_coded import spread
 from dph.records import Outcome
 from dph.tasks.verifiers.sql.verifier import SQLPair, SQLVerifier
@@ -46,7 +46,7 @@ class QueryJudge:
     def __init__(self, verifier: SQLVerifier, *, survivors: float = 0.5) -> None:
         self._verifier, self._survivors = verifier, survivors
 
-    def __call__(self, answers: Sequence[str], databases: Sequence[str]) -> list[Judged[Query]]:
+    def __call__(self, answers: Sequence[str], databases: Sequence[str]) -> list[DraftOutcome[Query]]:
         """What becomes of each answer about the database beside it."""
         found = [_read(*each) for each in zip(answers, databases, strict=True)]
         wrong = [query_mutants(one.draft.query) if one.draft else [] for one in found]
@@ -70,7 +70,7 @@ class QueryJudge:
                     reason, note = "empty", "the query returns no row"
                 else:
                     reason, note = self._weakness(alive, len(queries))
-                one = Judged(
+                one = DraftOutcome(
                     draft=one.draft,
                     reason=reason,
                     note=note,
@@ -156,12 +156,12 @@ def _more(number: str) -> str:
     return str(int(number) + 1) if number.isdecimal() else f"{float(number) + 1}"
 
 
-def _read(answer: str, database: str) -> Judged[Query]:
+def _read(answer: str, database: str) -> DraftOutcome[Query]:
     block = _FENCE.search(answer)
     if block is None or not block[1].strip():
-        return Judged(draft=None, reason="query", note="no block of SQL")
+        return DraftOutcome(draft=None, reason="query", note="no block of SQL")
     question = _MARK.sub("", answer[: block.start()].strip()).strip()
     if not question:
-        return Judged(draft=None, reason="question", note="nothing stands before the query")
+        return DraftOutcome(draft=None, reason="question", note="nothing stands before the query")
     query = block[1].strip().rstrip(";").strip()
-    return Judged(draft=Query(question=question, query=query, database=database))
+    return DraftOutcome(draft=Query(question=question, query=query, database=database))

@@ -16,11 +16,11 @@ from dph._base.files.parts import TableParts
 from dph.corpus.documents import DocType, Document, position
 from dph.corpus.shard_work import write_shard
 from dph.corpus.shards import Corpus, digest, shard_name
-from dph.corpus.stage import Drop, Outcome
+from dph.corpus.stage import Drop, DocumentOutcome
 from dph.corpus.stage_run import OnProgress, finish_stage, made_once
 from dph.corpus.synth.seeds import SQL, VERSION
 from dph.corpus.synth.seeds import Seed, seeds_digest
-from dph.corpus.synth.writing import Writer, Written
+from dph.corpus.synth.writing import Writer, WrittenAnswer
 
 ROWS = pa.schema(
     [
@@ -95,8 +95,8 @@ def _written(
     parts: TableParts,
     seed: int,
     on_progress: Callable[[int, str], object],
-) -> list[Written]:
-    found: list[Written] = []
+) -> list[WrittenAnswer]:
+    found: list[WrittenAnswer] = []
     for number, begin in enumerate(range(0, len(asked), _CHUNK)):
         chunk = asked[begin : begin + _CHUNK]
         table = parts.read(number)
@@ -110,15 +110,15 @@ def _written(
     return _without_repeats(found)
 
 
-def _packed(one: Written) -> dict[str, Any]:
+def _packed(one: WrittenAnswer) -> dict[str, Any]:
     return {name: getattr(one, name) for name in _WRITTEN.names} | {"row": json.dumps(one.row)}
 
 
-def _unpacked(row: dict[str, Any]) -> Written:
-    return Written(**row | {"row": json.loads(row["row"])})
+def _unpacked(row: dict[str, Any]) -> WrittenAnswer:
+    return WrittenAnswer(**row | {"row": json.loads(row["row"])})
 
 
-def _without_repeats(found: Sequence[Written]) -> list[Written]:
+def _without_repeats(found: Sequence[WrittenAnswer]) -> list[WrittenAnswer]:
     seen: set[str] = set()
     rows = []
     for one in found:
@@ -129,23 +129,23 @@ def _without_repeats(found: Sequence[Written]) -> list[Written]:
     return rows
 
 
-def _dropped(one: Written) -> Written:
+def _dropped(one: WrittenAnswer) -> WrittenAnswer:
     facts = {name: getattr(one, name) for name in ("seed_id", "sample", "answer", "text")}
-    return Written(**facts, reason=_REPEATED, note="", row={})
+    return WrittenAnswer(**facts, reason=_REPEATED, note="", row={})
 
 
-def _outcomes(kind: str, written: Sequence[Written]) -> Iterator[tuple[Document, Outcome]]:
+def _outcomes(kind: str, written: Sequence[WrittenAnswer]) -> Iterator[tuple[Document, DocumentOutcome]]:
     pairs = [(_document(kind, one), one) for one in written]
     for document, one in sorted(pairs, key=lambda pair: (position(pair[0].id), pair[0].id)):
         if one.reason:
-            yield document, Outcome(None, [Drop(one.reason, note=one.note[:500])])
+            yield document, DocumentOutcome(None, [Drop(one.reason, note=one.note[:500])])
         else:
             row = dict.fromkeys(ROWS.names) | dict(one.row)
             row |= {"id": document.id, "kind": kind, "seed_id": one.seed_id}
-            yield document, Outcome(document, rows={"rows": [row]})
+            yield document, DocumentOutcome(document, rows={"rows": [row]})
 
 
-def _document(kind: str, one: Written) -> Document:
+def _document(kind: str, one: WrittenAnswer) -> Document:
     language, ending = ("sql", "sql") if kind == SQL else ("python", "py")
     name = f"{kind}/{one.seed_id}/{one.sample}"
     return Document.of(
@@ -159,7 +159,7 @@ def _document(kind: str, one: Written) -> Document:
     )
 
 
-def _write_problems(kind: str, written: Sequence[Written], out: Path) -> None:
+def _write_problems(kind: str, written: Sequence[WrittenAnswer], out: Path) -> None:
     """The kept rows as problems for ``dph run``, and for ``dph grade`` with their responses."""
     graded = ("gold_sql", "database") if kind == SQL else ("tests", "entry_point")
     lines = [

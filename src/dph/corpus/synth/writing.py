@@ -20,7 +20,7 @@ from dph._base.randomness import derived_seed
 from dph.corpus.synth.draft import Draft
 from dph.corpus.synth.functions import FunctionJudge
 from dph.corpus.synth.generators import Generator
-from dph.corpus.synth.draft import Judged
+from dph.corpus.synth.draft import DraftOutcome
 from dph.corpus.synth.seeds import PROMPTS, SQL
 from dph.corpus.synth.queries import Query, QueryJudge
 from dph.corpus.synth.seeds import Seed
@@ -123,7 +123,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WrittenAnswer:
     """An answer and what became of it; ``row`` is what is kept of it, empty if it is dropped."""
 
     seed_id: str
@@ -138,7 +138,7 @@ class Written:
 class Writer(Protocol):
     """Makes rows of one kind."""
 
-    def __call__(self, asked: Sequence[tuple[Seed, int]], seed: int) -> list[Written]:
+    def __call__(self, asked: Sequence[tuple[Seed, int]], seed: int) -> list[WrittenAnswer]:
         """What was written for each seed and sample index."""
         ...
 
@@ -159,7 +159,7 @@ class FunctionWriter:
     judge: FunctionJudge
     verifier: CodeVerifier | None
 
-    def __call__(self, asked: Sequence[tuple[Seed, int]], seed: int) -> list[Written]:
+    def __call__(self, asked: Sequence[tuple[Seed, int]], seed: int) -> list[WrittenAnswer]:
         """As ``Writer``."""
         answers = _answers(self.generator, self.kind, asked, seed)
         judged = self.judge(answers, [one.uses for one, _ in asked])
@@ -193,7 +193,7 @@ class QueryWriter:
     generator: Generator
     judge: QueryJudge
 
-    def __call__(self, asked: Sequence[tuple[Seed, int]], seed: int) -> list[Written]:
+    def __call__(self, asked: Sequence[tuple[Seed, int]], seed: int) -> list[WrittenAnswer]:
         """As ``Writer``."""
         answers = _answers(self.generator, SQL, asked, seed)
         judged = self.judge(answers, [one.database for one, _ in asked])
@@ -240,14 +240,14 @@ def open_writer(
 def _written(
     place: tuple[Seed, int],
     answer: str,
-    verdict: Judged[_T],
+    verdict: DraftOutcome[_T],
     row: Callable[[_T], Mapping[str, Any]],
     text: Callable[[_T], str],
-) -> Written:
+) -> WrittenAnswer:
     """What became of the answer at a place; ``row`` and ``text`` are of a draft that is kept."""
     draft = verdict.draft
     told = {"killed": verdict.killed, "mutants": verdict.mutants}
-    return Written(
+    return WrittenAnswer(
         seed_id=place[0].id,
         sample=place[1],
         answer=answer,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from dph.corpus.signals.python import parse_python
 from dph.corpus.transform.secrets import email_addresses, public_addresses
-from dph.corpus.transform.secrets import Finding, replaced
+from dph.corpus.transform.secrets import PrivateSpan, replaced
 from dph.corpus.transform.notices import without_notice
 from dph.corpus.transform.secrets import secrets
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from dph.corpus.documents import Document
 from dph.corpus.stage import FINDING, require
-from dph.corpus.stage import DocumentStage, Outcome, StageSpec
+from dph.corpus.stage import DocumentStage, DocumentOutcome, StageSpec
 
 
 _MOST_PASSES = 5
@@ -54,7 +54,7 @@ def clean(text: str, language: str) -> Cleaned:
     return Cleaned(text, counts)
 
 
-def findings(text: str, language: str) -> list[Finding]:
+def findings(text: str, language: str) -> list[PrivateSpan]:
     """What a first pass would replace in ``text``, in order."""
     return _found(text, parses=_is_python(text, language))
 
@@ -63,12 +63,12 @@ def _is_python(text: str, language: str) -> bool:
     return language == "python" and parse_python(text) is not None
 
 
-def _found(text: str, *, parses: bool) -> list[Finding]:
+def _found(text: str, *, parses: bool) -> list[PrivateSpan]:
     found = [*secrets(text), *email_addresses(text), *public_addresses(text)]
     if found and parses:
         spans = _python_prose(text)
         found = [f for f in found if any(a <= f.start and f.start < b for a, b in spans)]
-    chosen: list[Finding] = []
+    chosen: list[PrivateSpan] = []
     for finding in sorted(found, key=lambda f: (f.start, -f.end)):
         if not chosen or finding.start >= chosen[-1].end:
             chosen.append(finding)
@@ -128,7 +128,7 @@ class TransformStage:
         """What was taken out of which document."""
         return {"changes": CHANGES}
 
-    def __call__(self, document: Document) -> Outcome:
+    def __call__(self, document: Document) -> DocumentOutcome:
         """The document with a cleaned text."""
         cleaned = clean(document.text, document.language)
         if cleaned.text != document.text:
@@ -138,4 +138,4 @@ class TransformStage:
             for kind, count in sorted(cleaned.counts.items())
         ]
         changed = {"documents changed": 1} if rows else {}
-        return Outcome(document, rows={"changes": rows}, counts={**cleaned.counts, **changed})
+        return DocumentOutcome(document, rows={"changes": rows}, counts={**cleaned.counts, **changed})

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 # A place in a text that a placeholder takes.
 
 @dataclass(frozen=True, slots=True, order=True)
-class Finding:
+class PrivateSpan:
     """Characters ``start`` to ``end`` of a text, and what they are: email, ip, key, password."""
 
     start: int
@@ -26,7 +26,7 @@ class Finding:
     kind: str
 
 
-def replaced(text: str, findings: list[Finding]) -> str:
+def replaced(text: str, findings: list[PrivateSpan]) -> str:
     """``text`` with ``<kind>`` for each finding; of two that overlap the first, longest one."""
     parts, last = [], 0
     for finding in sorted(findings, key=lambda found: (found.start, -found.end)):
@@ -74,16 +74,16 @@ _STAND_IN = re.compile(
 )
 
 
-def secrets(text: str) -> Iterator[Finding]:
+def secrets(text: str) -> Iterator[PrivateSpan]:
     """Keys (private keys, tokens) and passwords (in URLs, and assigned as text)."""
     if "PRIVATE KEY" in text:
         for match in _PRIVATE_KEY.finditer(text):
-            yield Finding(*match.span(), "key")
+            yield PrivateSpan(*match.span(), "key")
     start = 0
     for line in text.split("\n"):
         if len(line) <= _LONGEST_LINE:
             for begin, end, kind in _in_line(line):
-                yield Finding(start + begin, start + end, kind)
+                yield PrivateSpan(start + begin, start + end, kind)
         start += len(line) + 1
 
 
@@ -279,7 +279,7 @@ _RESOLVERS = frozenset(
 """Public name servers, which everybody's configuration names."""
 
 
-def email_addresses(text: str) -> Iterator[Finding]:
+def email_addresses(text: str) -> Iterator[PrivateSpan]:
     """Addresses of people: not those of reserved domains, nor of ``git@`` and the like."""
     if "@" not in text:
         return
@@ -287,16 +287,16 @@ def email_addresses(text: str) -> Iterator[Finding]:
         local = match[0].partition("@")[0].lower()
         known = match["last"].lower() in _TOP_LEVEL
         if known and local not in _NOBODY and not _RESERVED.search(match["domain"]):
-            yield Finding(*match.span(), "email")
+            yield PrivateSpan(*match.span(), "email")
 
 
-def public_addresses(text: str) -> Iterator[Finding]:
+def public_addresses(text: str) -> Iterator[PrivateSpan]:
     """IP addresses that are routed on the internet; no versions, no well-known name servers."""
     for pattern in (_IPV4, _IPV4_IN_URL, _IPV6):
         for match in pattern.finditer(text):
             before = text[max(0, match.start() - 16) : match.start()]
             if _is_public(match[0]) and not _VERSION.search(before):
-                yield Finding(*match.span(), "ip")
+                yield PrivateSpan(*match.span(), "ip")
 
 
 def _is_public(text: str) -> bool:

@@ -27,7 +27,7 @@ from dph.records import Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
+class ScoredAnswer:
     """An answer's reward and, where the reward manager said it, its outcome.
 
     ``logprob`` is the sum over its ``length`` tokens, nats, where the advantage reads it.
@@ -40,7 +40,7 @@ class Scored:
     length: int = 1
 
 
-def group_values(advantage: AnyAdvantage, answers: Sequence[Scored]) -> list[float]:
+def group_values(advantage: AnyAdvantage, answers: Sequence[ScoredAnswer]) -> list[float]:
     """The advantage of every answer, in order; 0 for those that could not be graded."""
     groups: defaultdict[str, list[int]] = defaultdict(list)
     for index, answer in enumerate(answers):
@@ -100,7 +100,7 @@ def replace_advantages(
     return len(ungraded)
 
 
-def _answers(keys: Sequence[str], data: TensorDict, rewards: str) -> dict[str, Scored]:
+def _answers(keys: Sequence[str], data: TensorDict, rewards: str) -> dict[str, ScoredAnswer]:
     """The answer of every session; of one with several rows, the last has it."""
     last: dict[str, int] = {}
     for place, key in enumerate(keys):
@@ -109,7 +109,7 @@ def _answers(keys: Sequence[str], data: TensorDict, rewards: str) -> dict[str, S
             last[session] = place
     scores, extra = list(data[rewards].unbind()), list(data["extra_fields"])
     return {
-        session: Scored(
+        session: ScoredAnswer(
             group=session.rpartition("_")[0],
             reward=float(scores[place].sum()),
             outcome=_outcome(extra[place]),
@@ -119,8 +119,8 @@ def _answers(keys: Sequence[str], data: TensorDict, rewards: str) -> dict[str, S
 
 
 def _with_logprobs(
-    answers: Mapping[str, Scored], keys: Sequence[str], data: TensorDict
-) -> dict[str, Scored]:
+    answers: Mapping[str, ScoredAnswer], keys: Sequence[str], data: TensorDict
+) -> dict[str, ScoredAnswer]:
     """The same with log-probs and lengths over all tokens of a session that the policy drew."""
     logprobs: defaultdict[str, float] = defaultdict(float)
     lengths: defaultdict[str, int] = defaultdict(int)

@@ -44,7 +44,7 @@ class Cells:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class RowOrder:
     """An order of all rows, numbered policy first and stored after, and who shares a mini-batch."""
 
     order: tuple[int, ...]
@@ -67,12 +67,12 @@ class StoredRows:
 
 def lay_out(
     policy: int, stored_lengths: Sequence[int], cells: Cells, *, filling: int = 0
-) -> Layout:
+) -> RowOrder:
     """``lay_out_all`` for one anchor."""
     return lay_out_all(policy, [StoredRows(lengths=stored_lengths, filling=filling)], cells)
 
 
-def lay_out_all(policy: int, anchors: Sequence[StoredRows], cells: Cells) -> Layout:
+def lay_out_all(policy: int, anchors: Sequence[StoredRows], cells: Cells) -> RowOrder:
     """Deal every anchor's rows out to the cells in turn, the longest first, back and forth.
 
     Filling comes after the rows that count, so that mini-batches differ by at most one answer of
@@ -98,7 +98,7 @@ def lay_out_all(policy: int, anchors: Sequence[StoredRows], cells: Cells) -> Lay
     for cell, rows_of_cell in enumerate(mine):
         minibatches[cell % cells.minibatches] += rows_of_cell
     order = tuple(row for rows_of_cell in mine for row in rows_of_cell)
-    return Layout(order=order, minibatches=tuple(map(tuple, minibatches)))
+    return RowOrder(order=order, minibatches=tuple(map(tuple, minibatches)))
 
 
 def _deal(lengths: Sequence[int], cells: int, filling: int) -> list[list[int]]:
@@ -128,7 +128,7 @@ class RowScales:
 
 
 def row_scales(
-    layout: Layout,
+    layout: RowOrder,
     tokens: Sequence[int],
     *,
     policy: int,

@@ -29,7 +29,7 @@ from dph.runs.presample.pool import only_pool_writer
 from dph.runs.presample.manifest import FORMAT, Manifest, Source, read_manifest
 from dph.runs.presample.pool import require_free, require_source, require_whole
 from dph.runs.presample.presample import presample
-from dph.runs.presample.splitting import Scored, split_again
+from dph.runs.presample.splitting import StoredForm, split_again
 from dph.tasks.problems import problems_fingerprint
 from dph.tasks.verifiers import verifier_identity
 
@@ -99,7 +99,7 @@ class DPHPresampler(PPOTrainerSync):  # type: ignore[misc]
             )
             return
         logger.warning("%s is finished: its samples are split again, nothing is drawn", path)
-        scored = Scored(
+        scored = StoredForm(
             encode=draw.encode, reference=forward, temperature=draw.parameters.temperature
         )
         split_again(problems, path, found, scored=scored, rule=rule)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from dph._base.randomness import generator
-from dph.corpus import Corpus, Document, Outcome, run_stage
+from dph.corpus import Corpus, Document, DocumentOutcome, run_stage
 from dph.corpus.dedup.presets import preset
 from dph.corpus.dedup.run import dedup
 from dph.corpus.documents import position
@@ -87,7 +87,7 @@ def _raw(source: Corpus, out: Path, settings: AblationSettings) -> Corpus:
         if not documents:
             named = settings.language or "any language"
             raise DataError(f"{source.directory} has no document of {named}")
-        outcomes = ((document, Outcome(document)) for document in documents)
+        outcomes = ((document, DocumentOutcome(document)) for document in documents)
         summary = write_shard(outcomes, "pool", out, shard_name(0, 1))
         return finish_stage(out, "pool", [shard_name(0, 1)], [summary], history=history)
 

@@ -15,7 +15,7 @@ from dph.lab.cookbook.stages import Digests, Kitchen
 from dph.lab.cookbook.settings import SETS
 from dph.lab.cookbook.settings import RLSettings
 from dph.lab.quickstart.recipes import THREADS, Size, parse_contender, quickstart_recipe, run_name
-from dph.lab.quickstart.stages import Stage, method_stages, stage_runner
+from dph.lab.quickstart.stages import QuickstartStage, method_stages, stage_runner
 from dph.lab.worlds.sql.second_edition import sql_settings
 from dph.model.fingerprint import directory_fingerprint
 from dph.recipe import Recipe
@@ -58,7 +58,7 @@ def pool_stage(kitchen: Kitchen) -> Digests:
         return {}
     torch.set_num_threads(THREADS)
     with stage_runner(_rl(kitchen), kitchen.progress, jobs=1) as run_stages:
-        run_stages([Stage("presample", recipes[0])])
+        run_stages([QuickstartStage("presample", recipes[0])])
     manifest = read_json(_rl(kitchen) / "pool" / "manifest.json")  # it also names directories
     return {"pool": digest(manifest["files"])}
 

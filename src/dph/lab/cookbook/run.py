@@ -214,7 +214,7 @@ def _megabytes(size: int) -> str:
 
 # What the stages cost: seconds that passed, and seconds of processor time of all processes.
 
-class Costs:
+class StageCosts:
     """Costs by stage in ``path``, added up over the times that a stage was run.
 
     What a process spent that was killed is not known and not counted.
@@ -290,7 +290,7 @@ def run_cookbook(
         check_methods(cookbook.rl)
     made: dict[str, Any] = {}
     with only_writer(make_directory(directory)):
-        costs = Costs(directory / COSTS)
+        costs = StageCosts(directory / COSTS)
         for stage in STAGES:
             with costs.stage(stage.name):
                 if digests := dict(stage.run(kitchen)):

@@ -46,7 +46,7 @@ Source = Annotated[str, BeforeValidator(_placed)]
 
 # The tables of a cookbook.toml, one class each.
 
-class WorldSettings(Section):
+class CookbookWorld(Section):
     """``[world]``: databases and questions; SQL files, rows and problems are made of them."""
 
     sizes: dict[str, Positive] = Field({}, description="problems a set, by the set's name")
@@ -188,7 +188,7 @@ class Cookbook(Section):
     name: Name = "cookbook"
     seed: Count = 0
     model_seed: Count | None = Field(None, description="of the models alone [default: seed]")
-    world: WorldSettings | None = None
+    world: CookbookWorld | None = None
     corpora: dict[Name, CorpusSettings] = Field(min_length=1)
     tests: dict[Name, PlacedPath] = Field(
         {}, description="test sets that nothing is to share with; the world's own always count"

@@ -12,9 +12,9 @@ from dph.corpus import Corpus, open_corpus
 from dph.corpus.tasks import Workers
 from dph.lab.cookbook.settings import SETS, Cookbook
 from dph.lab.cookbook.settings import DATABASES, SYNTH, WORLD
-from dph.lab.worlds.sql.editions import WorldSizes
+from dph.lab.worlds.sql.editions import SQLWorldSizes
 from dph.lab.worlds.sql.second_edition import SECOND_EDITION
-from dph.lab.worlds.sql.world import World
+from dph.lab.worlds.sql.world import SQLWorld
 from dph.runs.progress import ProgressDisplay
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,11 +40,11 @@ class Kitchen:
     workers: int
     shards_by: Workers
 
-    def world(self) -> World:
+    def world(self) -> SQLWorld:
         """The world of ``[world]``, built if it is not there."""
         settings = self.cookbook.world
-        sizes = WorldSizes(**(settings.sizes if settings else {}))
-        world: World = SECOND_EDITION.build(
+        sizes = SQLWorldSizes(**(settings.sizes if settings else {}))
+        world: SQLWorld = SECOND_EDITION.build(
             self.directory / "world", seed=self.cookbook.seed, sizes=sizes
         )
         return world

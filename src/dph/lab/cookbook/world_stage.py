@@ -11,10 +11,10 @@ from typing import Any
 from dph._base.files import atomic_path, make_directory, read_json, sha256, write_json
 from dph.corpus.shards import digest
 from dph.lab.cookbook.stages import Digests, Kitchen
-from dph.lab.cookbook.settings import WorldSettings
+from dph.lab.cookbook.settings import CookbookWorld
 from dph.lab.worlds.sql.question_sets import draw_any_questions, draw_questions, gold_sql
 from dph.lab.worlds.sql.questions import Question
-from dph.lab.worlds.sql.world import World
+from dph.lab.worlds.sql.world import SQLWorld
 from dph.records import Outcome, Problem
 from dph.tasks.verifiers.sql import SQLVerifier
 
@@ -56,7 +56,7 @@ def world_stage(kitchen: Kitchen) -> Digests:
     return {"world": world.fingerprint, **_digests(out)}
 
 
-def _write_sql(world: World, settings: WorldSettings, directory: Path) -> None:
+def _write_sql(world: SQLWorld, settings: CookbookWorld, directory: Path) -> None:
     """Files as people keep them: a schema, and queries under comments that say what they answer."""
     make_directory(directory)
     rng = _stream(world, "SQL files")
@@ -72,14 +72,14 @@ def _write_sql(world: World, settings: WorldSettings, directory: Path) -> None:
         (directory / f"report-{number:05d}.sql").write_text("\n".join(lines), encoding="utf-8")
 
 
-def _questions(world: World, settings: WorldSettings) -> list[Question]:
+def _questions(world: SQLWorld, settings: CookbookWorld) -> list[Question]:
     rng = _stream(world, "questions")
     return draw_questions(world.in_domain, world.annotators, settings.questions, rng)
 
 
 def _write_rows(
-    world: World,
-    settings: WorldSettings,
+    world: SQLWorld,
+    settings: CookbookWorld,
     questions: Sequence[Question],
     directory: Path,
     *,
@@ -100,7 +100,7 @@ def _write_rows(
 
 
 def _answers(
-    world: World, questions: Sequence[Question], count: int
+    world: SQLWorld, questions: Sequence[Question], count: int
 ) -> Iterator[tuple[dict[str, Any], Problem]]:
     rng = _stream(world, "answers")
     paths = {database.name: database.relative_path for database in world.databases}
@@ -124,5 +124,5 @@ def _digests(directory: Path) -> dict[str, str]:
     }
 
 
-def _stream(world: World, purpose: str) -> Random:
+def _stream(world: SQLWorld, purpose: str) -> Random:
     return Random(f"cookbook {world.seed}: {purpose}")

@@ -21,7 +21,7 @@ SCHEMA = 1
 FILE = Path(__file__).with_name("over_seeds.json")
 
 
-class Measured(NamedTuple):
+class MeanOverSeeds(NamedTuple):
     """A mean over seeds and half of its 95% t-interval: per cent, or a number of styles."""
 
     mean: float
@@ -38,7 +38,7 @@ class OverSeeds:
 
     page: str
     seeds: int
-    methods: Mapping[str, Mapping[str, Mapping[str, Measured]]]
+    methods: Mapping[str, Mapping[str, Mapping[str, MeanOverSeeds]]]
 
 
 def read_over_seeds(world: str, path: Path = FILE) -> OverSeeds | None:
@@ -55,7 +55,7 @@ def read_over_seeds(world: str, path: Path = FILE) -> OverSeeds | None:
         return None
     methods = {
         label: {
-            name: {metric: Measured(*values) for metric, values in of_set.items()}
+            name: {metric: MeanOverSeeds(*values) for metric, values in of_set.items()}
             for name, of_set in sets.items()
         }
         for label, sets in found["methods"].items()

@@ -75,7 +75,7 @@ _CHECKPOINT = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class QuickstartStage:
     """One of ``STAGES``, for a recipe; those that it ``needs`` (their ids) come before it."""
 
     kind: str
@@ -92,22 +92,22 @@ SHARED = ("presample", "evaluate base")
 """Stages that are the same whatever recipe of a quickstart they are done for."""
 
 
-def stages_of(recipes: Sequence[Recipe]) -> list[Stage]:
+def stages_of(recipes: Sequence[Recipe]) -> list[QuickstartStage]:
     """All that is to be done, in an order in which it can be.
 
     What makes stores comes first, because it takes longest; it needs no pool.
     """
-    stages = [Stage(kind, recipes[0]) for kind in SHARED] + method_stages(recipes)
+    stages = [QuickstartStage(kind, recipes[0]) for kind in SHARED] + method_stages(recipes)
     return sorted(stages, key=lambda stage: stage.kind in SHARED or not stage.recipe.used_stores)
 
 
-def method_stages(recipes: Sequence[Recipe]) -> list[Stage]:
+def method_stages(recipes: Sequence[Recipe]) -> list[QuickstartStage]:
     """The stages of each method of its own."""
-    stages: list[Stage] = []
+    stages: list[QuickstartStage] = []
     for recipe in recipes:
         pool = frozenset({"presample"} if needs_pool(recipe) else ())
-        train = Stage("train", recipe, pool)
-        stages += [train, Stage("evaluate", recipe, frozenset({train.id, "evaluate base"}))]
+        train = QuickstartStage("train", recipe, pool)
+        stages += [train, QuickstartStage("evaluate", recipe, frozenset({train.id, "evaluate base"}))]
     return stages
 
 
@@ -165,7 +165,7 @@ def clock_of(directory: Path) -> StageClock:
 @contextmanager
 def stage_runner(
     directory: Path, progress: ProgressDisplay, *, jobs: int
-) -> Iterator[Callable[[Sequence[Stage]], None]]:
+) -> Iterator[Callable[[Sequence[QuickstartStage]], None]]:
     """What runs stages, at most ``jobs`` at a time; with one job in this process, in order.
 
     Children begin to import what they need at once, whatever this process does meanwhile. Asked
@@ -196,7 +196,7 @@ def stage_runner(
         shown.close()
 
 
-def _one_by_one(stages: Sequence[Stage], directory: Path, progress: ProgressDisplay) -> None:
+def _one_by_one(stages: Sequence[QuickstartStage], directory: Path, progress: ProgressDisplay) -> None:
     waiting, undone = list(stages), {stage.id for stage in stages}
     while waiting:
         stage = _next(waiting, undone)
@@ -205,7 +205,7 @@ def _one_by_one(stages: Sequence[Stage], directory: Path, progress: ProgressDisp
         undone.remove(stage.id)
 
 
-def _side_by_side(stages: Sequence[Stage], children: CoreJobs, directory: Path) -> None:
+def _side_by_side(stages: Sequence[QuickstartStage], children: CoreJobs, directory: Path) -> None:
     waiting, undone = list(stages), {stage.id for stage in stages}
     running = 0
     while undone:
@@ -219,7 +219,7 @@ def _side_by_side(stages: Sequence[Stage], children: CoreJobs, directory: Path) 
         undone.remove(ended.id)
 
 
-def _next(waiting: list[Stage], undone: Set[str]) -> Stage | None:
+def _next(waiting: list[QuickstartStage], undone: Set[str]) -> QuickstartStage | None:
     """Take out the first stage that needs nothing of what is undone."""
     for stage in waiting:
         if not stage.needs & undone:
@@ -228,7 +228,7 @@ def _next(waiting: list[Stage], undone: Set[str]) -> Stage | None:
     return None
 
 
-def _job(stage: Stage, directory: Path) -> Job:
+def _job(stage: QuickstartStage, directory: Path) -> Job:
     payload = {
         "id": stage.id,
         "kind": stage.kind,

@@ -4,29 +4,29 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 from dph.lab.study.plan import DEVELOPMENT
-from dph.lab.study.rows import RowFile
+from dph.lab.study.rows import RunRow
 from dph.lab.study.tables import Report
 from dph.lab.study.plan import known_value
 from collections.abc import Iterator
 from dph.lab.study.tables import Report, estimate_cell, titles
-from dph.results.charts.text_table import Table
+from dph.results.charts.text_table import TextTable
 from collections.abc import Iterator, Mapping, Sequence
-from dph.lab.study.results import Estimate
-from dph.lab.study.rows import RowFile
+from dph.lab.study.results import SeedMean
+from dph.lab.study.rows import RunRow
 from dph.lab.study.tables import Report, estimate_cell, number_cell, titles
-from dph.results.charts.text_table import Table
+from dph.results.charts.text_table import TextTable
 from collections.abc import Iterator
-from dph.lab.study.rows import RowFile
+from dph.lab.study.rows import RunRow
 from dph.lab.study.settings import BASE
 from dph.lab.study.tables import Report, differences_table
-from dph.results.charts.text_table import Table
+from dph.results.charts.text_table import TextTable
 from dph.lab.study.results import POWER_SEEDS, Power, power
 from dph.lab.study.tables import UNKNOWN, Report, metric_title, points, set_title
-from dph.results.charts.text_table import Table
+from dph.results.charts.text_table import TextTable
 from collections.abc import Iterator, Mapping
-from dph.lab.study.rows import RowFile
+from dph.lab.study.rows import RunRow
 from dph.lab.study.tables import Report, study_tables
-from dph.results.charts.text_table import Table
+from dph.results.charts.text_table import TextTable
 
 
 # What was tried on the development seeds, candidate by candidate.
@@ -40,10 +40,10 @@ class Tried(NamedTuple):
 
 
 def tried(
-    report: Report, rows: Mapping[str, RowFile], world: str, label: str
-) -> dict[Tried, list[RowFile]]:
+    report: Report, rows: Mapping[str, RunRow], world: str, label: str
+) -> dict[Tried, list[RunRow]]:
     """The finished runs of each candidate on the development seeds, the weakest first."""
-    found: dict[Tried, list[RowFile]] = {}
+    found: dict[Tried, list[RunRow]] = {}
     for run in report.plan.runs:
         at_home = run.variant.site.name == world and run.label == label
         if run.split == DEVELOPMENT and at_home and run.id in rows:
@@ -53,7 +53,7 @@ def tried(
     return dict(sorted(found.items()))
 
 
-def mean_of(rows: Sequence[RowFile], metric: str, sets: Sequence[str]) -> float | None:
+def mean_of(rows: Sequence[RunRow], metric: str, sets: Sequence[str]) -> float | None:
     """The mean of a metric over runs of which it is known; None where it is of none."""
     known = [value for row in rows if (value := known_value(row, metric, sets)) is not None]
     return fmean(known) if known else None
@@ -64,7 +64,7 @@ def mean_of(rows: Sequence[RowFile], metric: str, sets: Sequence[str]) -> float 
 # The paper's Table 2 (other tasks) and its rates of what was kept and gained, on a study's
 # worlds.
 
-def forgetting_tables(report: Report) -> Iterator[Table]:
+def forgetting_tables(report: Report) -> Iterator[TextTable]:
     """Those of which something is known, for each world."""
     for world in report.results.worlds:
         if any(
@@ -77,10 +77,10 @@ def forgetting_tables(report: Report) -> Iterator[Table]:
             yield elsewhere_table(report, world)
 
 
-def retention_table(report: Report, world: str) -> Table:
+def retention_table(report: Report, world: str) -> TextTable:
     """The shares of problems that were kept and gained against the base model."""
     columns = [(of, metric) for of in report.sets(world) for metric in ("keep", "explore")]
-    return Table(
+    return TextTable(
         name=f"retention-{world}",
         title=f"Kept and gained on {world}",
         columns=("method", *titles(columns)),
@@ -93,13 +93,13 @@ def retention_table(report: Report, world: str) -> Table:
     )
 
 
-def elsewhere_table(report: Report, world: str) -> Table:
+def elsewhere_table(report: Report, world: str) -> TextTable:
     """Scores on the sets that the rule does not choose by: what no method was trained on."""
     main = report.sets(world)
     others = [of for of in report.results.sets(world) if of not in main]
     metrics = [metric for metric in report.metrics(world) if metric != "styles"]
     columns = [(of, metric) for of in others for metric in metrics]
-    return Table(
+    return TextTable(
         name=f"elsewhere-{world}",
         title=f"What RL never trained, on {world}",
         columns=("method", *titles(columns)),
@@ -129,7 +129,7 @@ def _rows(
 _GRID = ("strength", "weight", "learning rate")
 
 
-def tried_tables(report: Report, rows: Mapping[str, RowFile]) -> Iterator[Table]:
+def tried_tables(report: Report, rows: Mapping[str, RunRow]) -> Iterator[TextTable]:
     """A table for each world: means over the development seeds, a row for each candidate."""
     for world in report.results.worlds:
         columns = report.columns(world)
@@ -139,7 +139,7 @@ def tried_tables(report: Report, rows: Mapping[str, RowFile]) -> Iterator[Table]
             for key, runs in tried(report, rows, world, label).items()
         ]
         if found:
-            yield Table(
+            yield TextTable(
                 name=f"tried-{world}",
                 title=f"What was tried on {world}, on development seeds",
                 columns=("method", *_GRID, *titles(columns)),
@@ -152,14 +152,14 @@ def _place(value: float) -> str:
     return number_cell(value or None)  # what has no grid is 0
 
 
-def _cell(rows: Sequence[RowFile], metric: str, of: str) -> str:
+def _cell(rows: Sequence[RunRow], metric: str, of: str) -> str:
     mean = mean_of(rows, metric, [of])
-    return estimate_cell(None if mean is None else Estimate(mean, None, len(rows)), metric)
+    return estimate_cell(None if mean is None else SeedMean(mean, None, len(rows)), metric)
 
 
 # Methods that trained longer or shorter than the reference, beside one like it of that length.
 
-def length_tables(report: Report) -> Iterator[Table]:
+def length_tables(report: Report) -> Iterator[TextTable]:
     """A table for each world and length that the reference was trained for too."""
     for world in report.results.worlds:
         for like, as_long in references_of_other_lengths(report, world).items():
@@ -186,12 +186,12 @@ def references_of_other_lengths(report: Report, world: str) -> dict[str, list[st
     return found
 
 
-def _a_row(report: Report, world: str, label: str) -> RowFile:
+def _a_row(report: Report, world: str, label: str) -> RunRow:
     """Any of a method's finished runs: all have its settings."""
     return next(iter(report.results.rows(world, label).values()))
 
 
-def _is_like(row: RowFile, usual: RowFile) -> bool:
+def _is_like(row: RunRow, usual: RunRow) -> bool:
     """Whether a run differs from the reference's in its length alone."""
     settings = ("method", "strength", "learning_rate", "interpolate")
     return all(getattr(row, name) == getattr(usual, name) for name in settings)
@@ -199,7 +199,7 @@ def _is_like(row: RowFile, usual: RowFile) -> bool:
 
 # What a study's worlds can decide: how far its reference is from the base model.
 
-def power_table(report: Report) -> Table:
+def power_table(report: Report) -> TextTable:
     """The distance in standard errors at 4 and at 10 seeds, at each length of the reference."""
     rows: list[tuple[str, ...]] = []
     for world in report.results.worlds:
@@ -208,7 +208,7 @@ def power_table(report: Report) -> Table:
             rows += map(_row, power(report.results, world, label, columns))
     at = [f"SE at {seeds}" for seeds in POWER_SEEDS]
     over = [f"differences in SE at {seeds}" for seeds in POWER_SEEDS]
-    return Table(
+    return TextTable(
         name="power",
         title=f"What the worlds can decide: {report.reference} minus base",
         columns=("world", "method", "set", "of", "points", "SD between seeds", *at, *over, "seeds"),
@@ -236,7 +236,7 @@ def _row(found: Power) -> tuple[str, ...]:
     )
 
 
-def all_tables(report: Report, rows: Mapping[str, RowFile]) -> Iterator[Table]:
+def all_tables(report: Report, rows: Mapping[str, RunRow]) -> Iterator[TextTable]:
     """Those of which something is known."""
     yield from study_tables(report)
     yield from length_tables(report)

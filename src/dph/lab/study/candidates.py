@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from dph.errors import SettingsError
 from dph.lab.quickstart.recipes import Size
-from dph.lab.study.sites import Asked, own_recipe, world_recipe
+from dph.lab.study.sites import RunRequest, own_recipe, world_recipe
 from dph.lab.study.settings import BASE, BudgetSettings, MethodSettings
 from dph.lab.study.sites import Site, dotted
 from dph.lab.worlds.world import WORLD_OPTIMIZERS
@@ -126,7 +126,7 @@ class Variant:
     """
 
     site: Site
-    asked: Asked | None
+    asked: RunRequest | None
     interpolate: float | None
     learning_rate: float | None
     steps: int
@@ -193,7 +193,7 @@ class Variants:
 
     def _make(self, site: Site, method: MethodSettings, candidate: Candidate) -> Variant:
         own = dotted(method.settings, f"methods.{method.label}.settings")
-        asked = Asked(
+        asked = RunRequest(
             method=method.name,
             strength=candidate.strength,
             learning_rate=candidate.learning_rate,
@@ -224,7 +224,7 @@ class Variants:
             ),
         )
 
-    def _checked(self, site: Site, method: MethodSettings, asked: Asked) -> Recipe:
+    def _checked(self, site: Site, method: MethodSettings, asked: RunRequest) -> Recipe:
         try:
             if site.recipe is not None:
                 return own_recipe(asked, site.recipe, name="run", pool=Path("pool"), seed=0)

@@ -10,13 +10,13 @@ from dph._base.files import read_json, write_text
 from dph._base.files.rows import json_rows
 from dph.lab.study.places import Places
 from dph.lab.study.plan import Run
-from dph.lab.study.rows import RowFile
+from dph.lab.study.rows import RunRow
 from dph.lab.study.settings import BASE
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dph.lab.study.places import Places
 from dph.lab.study.plan import Plan
-from dph.lab.study.rows import RowFile
+from dph.lab.study.rows import RunRow
 
 
 _PREPARING, _EVALUATING, _STEP = 120.0, 15.0, 0.75
@@ -25,7 +25,7 @@ minutes on. They are replaced by the first run that is finished."""
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class RunSeconds:
     """Seconds by run."""
 
     seconds: Mapping[str, float]
@@ -55,7 +55,7 @@ class Costs:
         return sum(self.expected(run) for run in runs) / max(1, jobs)
 
 
-def read_costs(places: Places, rows: Mapping[str, RowFile]) -> Costs:
+def read_costs(places: Places, rows: Mapping[str, RunRow]) -> RunSeconds:
     """The costs of finished runs; a clone that has only their scores knows nothing of them."""
     seconds = {}
     for path in sorted(places.costs.glob("[!.]*.json")):
@@ -68,14 +68,14 @@ def read_costs(places: Places, rows: Mapping[str, RowFile]) -> Costs:
         kinds[row.world, row.method, row.steps].append(took)
         if row.method != BASE:
             worlds[row.world].append(took / max(1, row.steps))
-    return Costs(
+    return RunSeconds(
         seconds,
         {kind: fmean(values) for kind, values in kinds.items()},
         {world: fmean(values) for world, values in worlds.items()},
     )
 
 
-def write_costs(path: Path, places: Places, rows: Mapping[str, RowFile]) -> None:
+def write_costs(path: Path, places: Places, rows: Mapping[str, RunRow]) -> None:
     """``costs.jsonl``: seconds of each stage, a run a line. Not the same in every clone.
 
     What the file says of runs that were computed elsewhere stays.
@@ -119,7 +119,7 @@ class Outlook:
         return f"{done}, {minutes} min left{guess}, {self.jobs} at a time"
 
 
-def outlook(plan: Plan, places: Places, rows: Mapping[str, RowFile], jobs: int) -> Outlook:
+def outlook(plan: Plan, places: Places, rows: Mapping[str, RunRow], jobs: int) -> Outlook:
     """The outlook of a plan when these runs are finished."""
     costs = read_costs(places, rows)
     missing = plan.missing(rows)

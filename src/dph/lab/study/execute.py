@@ -23,8 +23,8 @@ from dph.lab.quickstart.recipes import THREADS, Size
 from dph.lab.quickstart.stages import StageClock
 from dph.lab.quickstart.recipes import world_tables
 from dph.lab.study.places import note_prepared
-from dph.lab.study.sites import Asked, own_recipe, world_recipe
-from dph.lab.study.rows import RowFile, Score, scores_of, write_row_file
+from dph.lab.study.sites import RunRequest, own_recipe, world_recipe
+from dph.lab.study.rows import RunRow, Score, scores_of, write_row_file
 from dph.lab.study.settings import BASE
 from dph.lab.study.sites import made_sizes
 from dph.lab.worlds import WorldKind, world_kind
@@ -131,12 +131,12 @@ class _Work:
         sizes = made_sizes(self.kind.sizes, self.payload["site"]["sizes"])
         return self.kind.build(self.directory / "world", seed=self.seed, sizes=sizes)
 
-    def recipe(self, asked: Asked, *, name: str, pool: str) -> Recipe:
+    def recipe(self, asked: RunRequest, *, name: str, pool: str) -> Recipe:
         """The recipe of a run; a world is built where it is not there."""
         recipe = self._recipe(asked, name=name, pool=self.directory / pool)
         return with_shared_stores(recipe, self.directory / "stores")
 
-    def _recipe(self, asked: Asked, *, name: str, pool: Path) -> Recipe:
+    def _recipe(self, asked: RunRequest, *, name: str, pool: Path) -> Recipe:
         site = self.payload["site"]
         if site["recipe"] is not None:
             return own_recipe(asked, Path(site["recipe"]), name=name, pool=pool, seed=self.seed)
@@ -174,7 +174,7 @@ def _prepare(work: _Work) -> None:
         DataError: there are rows on this seed that began with another base model.
     """
     site, clock = work.payload["site"], work.clock
-    asked = Asked(method=_ANY_METHOD, settings=work.payload["settings"])
+    asked = RunRequest(method=_ANY_METHOD, settings=work.payload["settings"])
     if site["recipe"] is None:
         with clock.stage("world"):
             world = work.world
@@ -193,7 +193,7 @@ def _prepare(work: _Work) -> None:
         initial = bench.initial
     _require_same_base(work, directory_fingerprint(initial))
     for name, settings in work.payload["pools"].items():
-        asked = Asked(method=_ANY_METHOD, settings={**work.payload["settings"], **settings})
+        asked = RunRequest(method=_ANY_METHOD, settings={**work.payload["settings"], **settings})
         with (
             open_workbench(work.recipe(asked, name=BASE, pool=name)) as bench,
             clock.stage("presample"),
@@ -219,7 +219,7 @@ def _require_same_base(work: _Work, made: str) -> None:
 def _run(work: _Work) -> None:
     """Train, interpolate where that was asked for, evaluate, and leave the scores."""
     payload, clock = work.payload, work.clock
-    asked = Asked(**payload["asked"])
+    asked = RunRequest(**payload["asked"])
     recipe = work.recipe(asked, name=payload["training"], pool=payload["pool"] or "pool")
     directory = work.directory / payload["training"]
     with open_workbench(recipe) as bench:
@@ -269,7 +269,7 @@ def _write_row(
 ) -> None:
     payload = work.payload
     asked = payload.get("asked")
-    row = RowFile(
+    row = RunRow(
         run=work.run,
         world=payload["site"]["name"],
         edition=payload["site"]["edition"],

@@ -3,20 +3,20 @@
 from collections.abc import Callable
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from dph.lab.study.results import Estimate
+from dph.lab.study.results import SeedMean
 from dph.lab.study.tables import Report
 from dph.results.charts.palette import BASE, method_label
 from dph.results.charts.palette import Look, looks_by_method
 from dph.results.charts.panels import HEIGHT, panel_grid
 from math import inf
 from typing import Any
-from dph.lab.study.results import Estimate
+from dph.lab.study.results import SeedMean
 from dph.lab.study.tables import Report
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from matplotlib.axes import Axes
-from dph.lab.study.rows import RowFile
+from dph.lab.study.rows import RunRow
 from dph.lab.study.tables import Report
 from dph.lab.study.all_tables import mean_of, tried
 from dph.results.charts.palette import set_label
@@ -49,7 +49,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from dph.lab.study.rows import RowFile
+from dph.lab.study.rows import RunRow
 from dph.lab.study.tables import Report
 from dph.lab.study.all_tables import mean_of, tried
 from dph.results.charts.palette import BASE, set_label
@@ -95,7 +95,7 @@ def legend_label(report: Report, world: str, label: str) -> str:
     return method_label(label) if label in report.shown(world) else OTHERS
 
 
-def bars(estimate: Estimate) -> tuple[list[float], list[float]]:
+def bars(estimate: SeedMean) -> tuple[list[float], list[float]]:
     """The lengths of an interval's halves in per cent, cut at 0 and 100, for ``errorbar``."""
     half, mean = 100 * (estimate.half or 0.0), 100 * estimate.mean
     return [min(half, mean)], [min(half, 100 - mean)]
@@ -129,7 +129,7 @@ def summary_over_seeds(report: Report, world: str, label: str, of: str) -> dict[
     }
 
 
-def _interval(name: str, estimate: Estimate) -> tuple[float, float]:
+def _interval(name: str, estimate: SeedMean) -> tuple[float, float]:
     """Cut to what the metric can be."""
     low, high = (1.0, inf) if name == "effective_styles" else (0.0, 1.0)
     half = estimate.half or 0.0
@@ -141,7 +141,7 @@ def _interval(name: str, estimate: Estimate) -> tuple[float, float]:
 STRENGTHS = "strengths.png"
 
 
-def draw_strengths(report: Report, rows: Mapping[str, RowFile], directory: Path) -> Path | None:
+def draw_strengths(report: Report, rows: Mapping[str, RunRow], directory: Path) -> Path | None:
     """``strengths.png``, where a method that is shown was tried at several strengths."""
     if not any(
         len(_points(report, rows, world, label)) > 1
@@ -158,8 +158,8 @@ def draw_strengths(report: Report, rows: Mapping[str, RowFile], directory: Path)
 
 
 def _points(
-    report: Report, rows: Mapping[str, RowFile], world: str, label: str
-) -> dict[float, list[RowFile]]:
+    report: Report, rows: Mapping[str, RunRow], world: str, label: str
+) -> dict[float, list[RunRow]]:
     """The runs at each strength above 0."""
     found = tried(report, rows, world, label)
     return {place.strength: of_place for place, of_place in found.items() if place.strength > 0}
@@ -168,7 +168,7 @@ def _points(
 def _strengths_figure_panel(
     axes: Axes,
     report: Report,
-    rows: Mapping[str, RowFile],
+    rows: Mapping[str, RunRow],
     world: str,
     of: str,
     chosen: Mapping[str, Look],
@@ -191,7 +191,7 @@ def _strengths_figure_panel(
     )
 
 
-def _means(rows: Sequence[RowFile], metrics: Sequence[tuple[str, str]], of: str) -> dict[str, Any]:
+def _means(rows: Sequence[RunRow], metrics: Sequence[tuple[str, str]], of: str) -> dict[str, Any]:
     """Means over development seeds in the form of evaluation.json; nothing is tested on them."""
     known = {name: mean_of(rows, metric, [of]) for name, metric in metrics}
     by_k = {
@@ -290,7 +290,7 @@ class _Point:
     y_error: tuple[list[float], list[float]]
 
 
-def draw_fronts(report: Report, rows: Mapping[str, RowFile], directory: Path) -> list[Path]:
+def draw_fronts(report: Report, rows: Mapping[str, RunRow], directory: Path) -> list[Path]:
     """``fronts_greedy.png`` and ``fronts_mean.png``: a panel for each set of each world."""
     paths = []
     for metric in _NAMES:
@@ -300,7 +300,7 @@ def draw_fronts(report: Report, rows: Mapping[str, RowFile], directory: Path) ->
     return paths
 
 
-def _figure(report: Report, rows: Mapping[str, RowFile], metric: str) -> Figure:
+def _figure(report: Report, rows: Mapping[str, RunRow], metric: str) -> Figure:
     chosen = looks_of(report)
     return panel_figure(
         report, lambda axes, world, of: _panel(axes, report, rows, world, of, metric, chosen)
@@ -310,7 +310,7 @@ def _figure(report: Report, rows: Mapping[str, RowFile], metric: str) -> Figure:
 def _panel(
     axes: Axes,
     report: Report,
-    rows: Mapping[str, RowFile],
+    rows: Mapping[str, RunRow],
     world: str,
     of: str,
     metric: str,
@@ -359,7 +359,7 @@ def _point(
 
 def _over_strengths(
     report: Report,
-    rows: Mapping[str, RowFile],
+    rows: Mapping[str, RunRow],
     world: str,
     label: str,
     of: str,

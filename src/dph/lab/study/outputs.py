@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 from dph._base.files import atomic_file
 from dph.lab.study.places import Places
 from dph.lab.study.plan import Plan
-from dph.lab.study.rows import RowFile, row_path
+from dph.lab.study.rows import RunRow, row_path
 from dph.lab.study.rows import COLUMNS, OF_RUN, OF_SCORE, SCHEMA
 from dph.lab.study.rule_lock import RuleLock
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from dph.lab.study.fronts import draw_fronts
 from dph.lab.study.places import Places
 from dph.lab.study.plan import Plan
 from dph.lab.study.results import Results, compared
-from dph.lab.study.rows import RowFile
+from dph.lab.study.rows import RunRow
 from dph.lab.study.rule_lock import RuleLock, choices_document, write_lock
 from dph.lab.study.fronts import draw_strengths
 from dph.lab.study.settings import Study
@@ -34,7 +34,7 @@ from dph.results.charts.text_table import FORMATS
 #
 # The same rows give the same bytes, however often the study was killed.
 
-def write_study(places: Places, plan: Plan, rows: Mapping[str, RowFile], lock: RuleLock) -> None:
+def write_study(places: Places, plan: Plan, rows: Mapping[str, RunRow], lock: RuleLock) -> None:
     """Write the scores of all finished runs, sorted, with the rule's hash as metadata.
 
     A run has a row for each label that asks for it; one that the plan does not ask for (any more)
@@ -55,7 +55,7 @@ def write_study(places: Places, plan: Plan, rows: Mapping[str, RowFile], lock: R
         row_path(places.rows, run).unlink(missing_ok=True)
 
 
-def study_rows(plan: Plan, rows: Mapping[str, RowFile]) -> Iterator[dict[str, Any]]:
+def study_rows(plan: Plan, rows: Mapping[str, RunRow]) -> Iterator[dict[str, Any]]:
     """A row for each score of each run and label, sorted by world, split, seed, label and run."""
     asked = {(run.id, run.label): run.split for run in plan.runs if run.id in rows}
     there = {run for run, _ in asked}
@@ -72,12 +72,12 @@ def study_rows(plan: Plan, rows: Mapping[str, RowFile]) -> Iterator[dict[str, An
 REPORT_SCHEMA = 1
 
 
-def make_report(study: Study, plan: Plan, rows: Mapping[str, RowFile], lock: RuleLock) -> Report:
+def make_report(study: Study, plan: Plan, rows: Mapping[str, RunRow], lock: RuleLock) -> Report:
     """What tables, pictures and the document are made from."""
     return Report(study=study, plan=plan, results=Results(plan, rows), lock=lock)
 
 
-def write_outputs(report: Report, places: Places, rows: Mapping[str, RowFile]) -> None:
+def write_outputs(report: Report, places: Places, rows: Mapping[str, RunRow]) -> None:
     """Write everything anew from the rows; all but the costs is the same in every clone."""
     write_lock(report.study, places, report.lock, _reported(report))
     write_study(places, report.plan, rows, report.lock)
@@ -101,7 +101,7 @@ def _reported(report: Report) -> dict[tuple[str, str], Choice]:
     return {key: c for key, c in report.plan.choices.items() if results.rows(*key)}
 
 
-def report_document(report: Report, rows: Mapping[str, RowFile]) -> dict[str, Any]:
+def report_document(report: Report, rows: Mapping[str, RunRow]) -> dict[str, Any]:
     """Choices, means and tests as one JSON document: fractions, not per cent."""
     ids = {run.id for run in report.plan.runs}
     return {

@@ -3,18 +3,18 @@
 from collections.abc import Sequence
 from statistics import fmean
 from dph.errors import DataError
-from dph.lab.study.rows import OF_VOTES, RowFile
+from dph.lab.study.rows import OF_VOTES, RunRow
 from dph.lab.study.settings import metric_names
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from dph.errors import DataError, SettingsError
 from dph.lab.study.candidates import Candidate
-from dph.lab.study.rows import RowFile
+from dph.lab.study.rows import RunRow
 from dph.lab.study.settings import ChoiceSettings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from dph.lab.study.rows import RowFile
+from dph.lab.study.rows import RunRow
 from dph.lab.study.settings import MethodSettings
 from dph.lab.study.sites import Site
 from dph.lab.study.candidates import Variant
@@ -29,13 +29,13 @@ from dph.lab.study.sites import Site
 
 # Numbers out of finished runs: a metric, or a sum of them, on a set or over several.
 
-def set_names(row: RowFile) -> tuple[str, ...]:
+def set_names(row: RunRow) -> tuple[str, ...]:
     """The evaluation sets of a run, in their order; stores are none."""
     scores = (score for score in row.scores if score.metric not in OF_VOTES)
     return tuple(dict.fromkeys(score.set for score in scores))
 
 
-def value_of(row: RowFile, metric: str, sets: Sequence[str]) -> float:
+def value_of(row: RunRow, metric: str, sets: Sequence[str]) -> float:
     """The mean over ``sets`` of a metric, or of the sum of several (``greedy + pass@16``).
 
     Raises:
@@ -44,7 +44,7 @@ def value_of(row: RowFile, metric: str, sets: Sequence[str]) -> float:
     return fmean(sum(_one(row, name, of) for name in metric_names(metric)) for of in sets)
 
 
-def known_value(row: RowFile, metric: str, sets: Sequence[str]) -> float | None:
+def known_value(row: RunRow, metric: str, sets: Sequence[str]) -> float | None:
     """``value_of``, or None where the run has no such set or metric."""
     try:
         return value_of(row, metric, sets)
@@ -52,7 +52,7 @@ def known_value(row: RowFile, metric: str, sets: Sequence[str]) -> float | None:
         return None
 
 
-def _one(row: RowFile, metric: str, of: str) -> float:
+def _one(row: RunRow, metric: str, of: str) -> float:
     name, _, k = metric.partition("@")
     wanted = ("pass_at_k", int(k)) if name == "pass" else (name, None)
     for score in row.scores:
@@ -90,7 +90,7 @@ class Choice:
         return tuple(self.tried[i] for i in found) if len(found) > 1 else ()
 
 
-def development_score(rows: Sequence[RowFile], rule: ChoiceSettings) -> float:
+def development_score(rows: Sequence[RunRow], rule: ChoiceSettings) -> float:
     """The mean over runs, and over the rule's sets, of the rule's metric.
 
     Raises:
@@ -126,7 +126,7 @@ def _within(scores: Sequence[float], tie: float) -> list[int]:
 
 
 DEVELOPMENT, REPORT = "development", "report"
-Rows = Mapping[str, RowFile]
+Rows = Mapping[str, RunRow]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +180,7 @@ class Plan:
 # Which runs of a study were asked for.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class RunSelection:
     """Those of the named worlds, methods and seeds; nothing named of a kind stands for all."""
 
     worlds: frozenset[str] = frozenset()
@@ -213,7 +213,7 @@ class Wanted:
         )
 
 
-def wanted_runs(only: Sequence[str], file: StudyFile, sites: Sequence[Site]) -> Wanted:
+def wanted_runs(only: Sequence[str], file: StudyFile, sites: Sequence[Site]) -> RunSelection:
     """What ``--only`` asks for: several of a kind add up, the kinds narrow each other.
 
     A method is named by its label or by its name, a world by its name or by its task, a seed by
@@ -232,7 +232,7 @@ def wanted_runs(only: Sequence[str], file: StudyFile, sites: Sequence[Site]) -> 
                 f"{', '.join(sorted(worlds))}; {', '.join(sorted(methods))}; "
                 f"{', '.join(sorted(seeds))}"
             )
-    return Wanted(
+    return RunSelection(
         worlds=frozenset(only) & worlds,
         methods=frozenset(only) & methods,
         seeds=frozenset(int(name) for name in set(only) & seeds),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from statistics import fmean, stdev
 from dph.lab.study.plan import REPORT, Plan
-from dph.lab.study.rows import RowFile, require_one_base
+from dph.lab.study.rows import RunRow, require_one_base
 from dph.lab.study.settings import ComparisonSettings, RuleSettings
 from dph.lab.study.settings import BASE
 from dph.lab.study.plan import known_value, set_names
@@ -121,7 +121,7 @@ POWER_SEEDS = (4, 10)
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class SeedMean:
     """The mean over seeds, and half of its 95% t-interval; None with fewer than two seeds."""
 
     mean: float
@@ -130,7 +130,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class RuleComparison:
     """One of the rule's comparisons on one world; ``adjusted`` is None where nothing is known."""
 
     world: str
@@ -166,9 +166,9 @@ class Results:
         DataError: two runs on one seed of a world began with different base models.
     """
 
-    def __init__(self, plan: Plan, rows: Mapping[str, RowFile]) -> None:
+    def __init__(self, plan: Plan, rows: Mapping[str, RunRow]) -> None:
         require_one_base(rows.values())
-        self._rows: dict[tuple[str, str], dict[int, RowFile]] = {}
+        self._rows: dict[tuple[str, str], dict[int, RunRow]] = {}
         for run in plan.runs:
             if run.split == REPORT and run.id in rows:
                 key = (run.variant.site.name, run.label)
@@ -198,7 +198,7 @@ class Results:
         first = next(iter(self._rows[world, self.labels(world)[0]].values()))
         return tuple(sorted({score.k for score in first.scores if score.k is not None}))
 
-    def rows(self, world: str, label: str) -> dict[int, RowFile]:
+    def rows(self, world: str, label: str) -> dict[int, RunRow]:
         """The finished runs of a method, by seed."""
         return self._rows.get((world, label), {})
 
@@ -213,7 +213,7 @@ class Results:
         }
         return {seed: value for seed, value in found.items() if value is not None}
 
-    def estimate(self, world: str, label: str, metric: str, sets: Sequence[str]) -> Estimate | None:
+    def estimate(self, world: str, label: str, metric: str, sets: Sequence[str]) -> SeedMean | None:
         """The mean over seeds; None where nothing is known."""
         values = list(self.values(world, label, metric, sets).values())
         return mean_over_seeds(values) if values else None
@@ -230,7 +230,7 @@ class Results:
         return paired_t([a[s] for s in seeds], [b[s] for s in seeds], comparison.alternative)
 
 
-def mean_over_seeds(values: Sequence[float]) -> Estimate:
+def mean_over_seeds(values: Sequence[float]) -> SeedMean:
     """Mean +- t s / sqrt(n), as ``dph.results.charts.aggregate`` has it, without cutting.
 
     >>> mean_over_seeds([0.5])
@@ -238,12 +238,12 @@ def mean_over_seeds(values: Sequence[float]) -> Estimate:
     """
     count = len(values)
     if count < 2:
-        return Estimate(fmean(values), None, count)
+        return SeedMean(fmean(values), None, count)
     half = t_quantile(0.975, count - 1) * stdev(values) / sqrt(count)
-    return Estimate(fmean(values), half, count)
+    return SeedMean(fmean(values), half, count)
 
 
-def compared(results: Results, rule: RuleSettings) -> list[Compared]:
+def compared(results: Results, rule: RuleSettings) -> list[RuleComparison]:
     """Every comparison of the rule on every world it is about, p-values corrected together."""
     found = list(_comparisons(results, rule))
     tested = [c for c in found if c.difference.p_value is not None]
@@ -273,10 +273,10 @@ def power(
         )
 
 
-def _comparisons(results: Results, rule: RuleSettings) -> Iterator[Compared]:
+def _comparisons(results: Results, rule: RuleSettings) -> Iterator[RuleComparison]:
     for comparison in rule.compare:
         for world in results.worlds:
             if comparison.world in (None, world):
                 difference = results.difference(world, comparison)
                 if difference is not None:
-                    yield Compared(world=world, comparison=comparison, difference=difference)
+                    yield RuleComparison(world=world, comparison=comparison, difference=difference)

@@ -43,7 +43,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowFile:
+class RunRow:
     """A finished run: what it was, what it scored, and how many answers were drawn for it.
 
     ``rule_sha256`` is the rule that chose to run it, on report seeds; None on others. ``samples``
@@ -73,7 +73,7 @@ class RowFile:
     scores: tuple[Score, ...]
 
 
-_ROW = TypeAdapter(RowFile)
+_ROW = TypeAdapter(RunRow)
 
 
 def row_path(directory: Path, run: str) -> Path:
@@ -81,12 +81,12 @@ def row_path(directory: Path, run: str) -> Path:
     return directory / f"{run}.json"
 
 
-def write_row_file(directory: Path, row: RowFile) -> None:
+def write_row_file(directory: Path, row: RunRow) -> None:
     """Write a row where ``row_path`` says."""
     write_json(row_path(make_directory(directory), row.run), {"schema": ROW_SCHEMA, **asdict(row)})
 
 
-def read_row_files(directory: Path) -> dict[str, RowFile]:
+def read_row_files(directory: Path) -> dict[str, RunRow]:
     """All finished runs, by id.
 
     Raises:
@@ -97,7 +97,7 @@ def read_row_files(directory: Path) -> dict[str, RowFile]:
     return {path.stem: _read(path) for path in sorted(directory.glob("[!.]*.json"))}
 
 
-def require_one_base(rows: Iterable[RowFile]) -> None:
+def require_one_base(rows: Iterable[RunRow]) -> None:
     """Refuse runs on one seed of a world that began with different base models.
 
     What is between them is not what a method did: nothing may subtract one from the other.
@@ -105,7 +105,7 @@ def require_one_base(rows: Iterable[RowFile]) -> None:
     Raises:
         DataError: names two runs and the digests of their base models.
     """
-    first: dict[tuple[str, int], RowFile] = {}
+    first: dict[tuple[str, int], RunRow] = {}
     for row in rows:
         other = first.setdefault((row.world, row.seed), row)
         if row.base_sha256 != other.base_sha256:
@@ -138,7 +138,7 @@ def scores_of(document: Mapping[str, Any]) -> Iterator[Score]:
             yield score(metric, summary.get(metric))
 
 
-def _read(path: Path) -> RowFile:
+def _read(path: Path) -> RunRow:
     found = read_json(path)
     schema = found.get("schema") if isinstance(found, dict) else None
     if schema != ROW_SCHEMA:
@@ -190,10 +190,10 @@ COLUMNS = pa.schema(
     ]
 )
 OF_SCORE = [field.name for field in fields(Score)]
-OF_RUN = [field.name for field in fields(RowFile) if field.name != "scores"]
+OF_RUN = [field.name for field in fields(RunRow) if field.name != "scores"]
 
 
-def read_rows(places: Places) -> dict[str, RowFile]:
+def read_rows(places: Places) -> dict[str, RunRow]:
     """All finished runs of a study, by id: those of its table, and what ran since.
 
     Raises:
@@ -205,7 +205,7 @@ def read_rows(places: Places) -> dict[str, RowFile]:
     return dict(sorted(rows.items()))
 
 
-def _read_table(path: Path) -> dict[str, RowFile]:
+def _read_table(path: Path) -> dict[str, RunRow]:
     """The runs of a table, each once; their scores in the order in which they were written."""
     if not path.exists():
         return {}
@@ -224,4 +224,4 @@ def _read_table(path: Path) -> dict[str, RowFile]:
         if line["label"] == runs[run][0]:  # another label repeats them
             score = Score(**{name: line[name] for name in OF_SCORE})
             scores.setdefault(run, []).append(score)
-    return {run: RowFile(**of_run, scores=tuple(scores[run])) for run, (_, of_run) in runs.items()}
+    return {run: RunRow(**of_run, scores=tuple(scores[run])) for run, (_, of_run) in runs.items()}

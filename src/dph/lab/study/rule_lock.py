@@ -17,7 +17,7 @@ from dph.errors import DataError
 from dph.lab.study.candidates import Candidate
 from dph.lab.study.plan import Choice
 from dph.lab.study.places import Places
-from dph.lab.study.rows import RowFile
+from dph.lab.study.rows import RunRow
 from dph.lab.study.rows import read_rows
 from dph.lab.study.settings import Study
 
@@ -45,7 +45,7 @@ class RuleLock:
         return text
 
 
-def current_lock(study: Study, places: Places, rows: Mapping[str, RowFile]) -> RuleLock:
+def current_lock(study: Study, places: Places, rows: Mapping[str, RunRow]) -> RuleLock:
     """The lock as it holds for this study now; nothing is written.
 
     Raises:

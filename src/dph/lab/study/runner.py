@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from dph._processes.jobs.processes import Ended, Job, Jobs
+from dph._processes.jobs.processes import JobEnd, Job, Jobs
 from dph.errors import TrainingError
 from dph.lab.study.candidates import Candidate
 from dph.lab.study.costs import outlook
@@ -13,11 +13,11 @@ from dph.lab.study.places import Places
 from dph.lab.study.plan import REPORT, Plan, Run
 from dph.lab.study.planner import Planner
 from dph.lab.study.places import is_prepared
-from dph.lab.study.rows import RowFile, read_row_files, require_one_base
+from dph.lab.study.rows import RunRow, read_row_files, require_one_base
 from dph.lab.study.rows import read_rows
 from dph.lab.study.rule_lock import current_lock, write_lock
 from dph.lab.study.settings import BASE
-from dph.lab.study.plan import Wanted
+from dph.lab.study.plan import RunSelection
 from dph.runs.progress import ProgressDisplay
 
 
@@ -25,7 +25,7 @@ from dph.runs.progress import ProgressDisplay
 class _State:
     """What is finished, what is under way, and what failed."""
 
-    rows: dict[str, RowFile]
+    rows: dict[str, RunRow]
     running: dict[str, Run] = field(default_factory=dict)
     preparing: dict[str, tuple[str, int]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
@@ -37,13 +37,13 @@ class Runner:
     """Goes through a study's plan; the plan is made anew whenever a run has ended."""
 
     def __init__(
-        self, planner: Planner, places: Places, jobs: Jobs, *, wanted: Wanted | None = None
+        self, planner: Planner, places: Places, jobs: Jobs, *, wanted: RunSelection | None = None
     ) -> None:
         self._planner, self._places, self._jobs = planner, places, jobs
-        self._wanted = wanted or Wanted()
+        self._wanted = wanted or RunSelection()
         self._rule = planner.study.rule_sha256
 
-    def run(self, progress: ProgressDisplay) -> dict[str, RowFile]:
+    def run(self, progress: ProgressDisplay) -> dict[str, RunRow]:
         """Make every run that is missing; returns all that are finished.
 
         Raises:
@@ -171,7 +171,7 @@ class Runner:
             "costs": str(self._places.costs),
         }
 
-    def _take(self, ended: Ended, state: _State) -> None:
+    def _take(self, ended: JobEnd, state: _State) -> None:
         place = state.preparing.pop(ended.id, None)
         state.running.pop(ended.id, None)
         if ended.error:

@@ -171,7 +171,7 @@ def _recipe(recipe: RecipeSettings, common: Mapping[str, Any], beside: Path) -> 
 # The recipe of one run: a world's or the user's own, a method and one way of running it.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RunRequest:
     """What a run is asked to be; plain values, so that another process can be told.
 
     ``settings`` are dotted and win over the world's and the method's; None leaves it to them.
@@ -198,7 +198,7 @@ class Asked:
 
 
 def world_recipe(
-    asked: Asked,
+    asked: RunRequest,
     world: Mapping[str, Mapping[str, Any]],
     size: Size,
     *,
@@ -223,7 +223,7 @@ def world_recipe(
     )
 
 
-def own_recipe(asked: Asked, path: Path, *, name: str, pool: Path, seed: int) -> Recipe:
+def own_recipe(asked: RunRequest, path: Path, *, name: str, pool: Path, seed: int) -> Recipe:
     """A run of the user's recipe with this method; its evaluations take the run's seed too.
 
     Raises:

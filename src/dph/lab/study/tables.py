@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 from dph.lab.study.candidates import Candidate
 from dph.lab.study.plan import Plan
-from dph.lab.study.results import Compared, Estimate, Results, compared
+from dph.lab.study.results import RuleComparison, SeedMean, Results, compared
 from dph.lab.study.settings import ComparisonSettings
 from dph.lab.study.rule_lock import RuleLock
 from dph.lab.study.settings import BASE
 from dph.lab.study.settings import Study
-from dph.results.charts.text_table import Table, marked
+from dph.results.charts.text_table import TextTable, marked
 
 UNKNOWN = "-"
 _TIES = {
@@ -61,7 +61,7 @@ class Report:
         return f"{text} {self.lock.note[0].upper()}{self.lock.note[1:]}."
 
 
-def study_tables(report: Report) -> Iterator[Table]:
+def study_tables(report: Report) -> Iterator[TextTable]:
     """Every table of which something is known."""
     yield choices_table(report)
     for world in report.results.worlds:
@@ -76,7 +76,7 @@ def study_tables(report: Report) -> Iterator[Table]:
         yield comparisons_table(report, tested)
 
 
-def choices_table(report: Report) -> Table:
+def choices_table(report: Report) -> TextTable:
     """Everything that was tried, with its score on the development seeds; the choice in bold.
 
     Methods that ``if_best`` keeps from being reported are left out.
@@ -100,7 +100,7 @@ def choices_table(report: Report) -> Table:
     order = report.study.labels
     rows.sort(key=lambda row: (row[0], order.index(row[1])))
     seeds = ", ".join(map(str, report.study.file.study.seeds_development)) or "none"
-    return Table(
+    return TextTable(
         name="choices",
         title="What was tried and what was chosen",
         columns=("world", "method", "strength", "learning rate", "weight", "score", "tie"),
@@ -114,18 +114,18 @@ def choices_table(report: Report) -> Table:
     )
 
 
-def scores_table(report: Report, world: str) -> Table:
+def scores_table(report: Report, world: str) -> TextTable:
     """Every method's means over the report seeds."""
     return _scores(report, world, report.results.labels(world))
 
 
-def short_table(report: Report, world: str) -> Table:
+def short_table(report: Report, world: str) -> TextTable:
     """The same of the methods that the study shows."""
     table = _scores(report, world, report.shown(world))
     return replace(table, name=f"short-{world}")
 
 
-def _scores(report: Report, world: str, labels: Sequence[str]) -> Table:
+def _scores(report: Report, world: str, labels: Sequence[str]) -> TextTable:
     results, columns = report.results, report.columns(world)
     rows = []
     for label in labels:
@@ -135,7 +135,7 @@ def _scores(report: Report, world: str, labels: Sequence[str]) -> Table:
         ]
         seeds = str(results.seeds(world, label))
         rows.append((label, *cells, _drawn(report, world, label), seeds))
-    return Table(
+    return TextTable(
         name=f"scores-{world}",
         title=f"Scores on {world}",
         columns=("method", *titles(columns), "answers drawn", "seeds"),
@@ -172,7 +172,7 @@ def _words(candidate: Candidate, among: Sequence[Candidate]) -> str:
 
 def differences_table(
     report: Report, world: str, against: str, labels: Sequence[str] | None = None
-) -> Table:
+) -> TextTable:
     """Every method (or those of ``labels``) minus one, paired by seed."""
     columns, rows = report.columns(world), []
     for label in report.results.labels(world) if labels is None else labels:
@@ -185,7 +185,7 @@ def differences_table(
             half = None if found is None or found.hi is None else found.hi - found.mean
             cells.append(UNKNOWN if found is None else points(found.mean, half, metric))
         rows.append((label, *cells))
-    return Table(
+    return TextTable(
         name=f"differences-{world}-{_file_name(against)}",
         title=f"Minus {against} of the same seed, on {world}",
         columns=("method", *titles(columns)),
@@ -194,7 +194,7 @@ def differences_table(
     )
 
 
-def comparisons_table(report: Report, tested: Sequence[Compared]) -> Table:
+def comparisons_table(report: Report, tested: Sequence[RuleComparison]) -> TextTable:
     """The rule's tests."""
     rows = []
     for found in tested:
@@ -215,7 +215,7 @@ def comparisons_table(report: Report, tested: Sequence[Compared]) -> Table:
             )
         )
     corrected = "Holm's correction" if report.study.rule.correction == "holm" else "no correction"
-    return Table(
+    return TextTable(
         name="comparisons",
         title="What the rule tests",
         columns=("world", "difference", "of", "alternative", "points", "p", "adjusted p", "seeds"),
@@ -228,7 +228,7 @@ def comparisons_table(report: Report, tested: Sequence[Compared]) -> Table:
     )
 
 
-def estimate_cell(estimate: Estimate | None, metric: str) -> str:
+def estimate_cell(estimate: SeedMean | None, metric: str) -> str:
     """A mean with its interval: in per cent, but for styles."""
     if estimate is None:
         return UNKNOWN

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dph.model.attention.kernels import Explicit, Kernel, Part, Scoring, kernel_for
+from dph.model.attention.kernels import Explicit, Kernel, AttentionPart, Scoring, kernel_for
 
 _ALIGNMENT = 32
 """The memory-efficient kernel wants log-sums of a multiple of so many queries."""
@@ -23,7 +23,7 @@ class FlashCuda:
         self._backward = operators._scaled_dot_product_flash_attention_backward
         self._random: tuple[Tensor, Tensor] | None = None
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring) -> Part:
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring) -> AttentionPart:
         """See `Kernel`."""
         out, log_sum, *_, seed, offset, _ = self._forward(
             query.contiguous(),
@@ -35,7 +35,7 @@ class FlashCuda:
             scale=scoring.scaling,
         )
         self._random = (seed, offset)
-        return Part(out, log_sum)
+        return AttentionPart(out, log_sum)
 
     def backward(
         self,
@@ -72,7 +72,7 @@ class EfficientCuda:
         self._backward = operators._scaled_dot_product_efficient_attention_backward
         self._random: tuple[Tensor, Tensor] | None = None
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring) -> Part:
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring) -> AttentionPart:
         """See `Kernel`."""
         out, log_sum, seed, offset = self._forward(
             query.contiguous(),
@@ -85,7 +85,7 @@ class EfficientCuda:
             scale=scoring.scaling,
         )
         self._random = (seed, offset)
-        return Part(out, log_sum[..., : query.shape[2]])
+        return AttentionPart(out, log_sum[..., : query.shape[2]])
 
     def backward(
         self,

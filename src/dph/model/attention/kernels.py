@@ -28,7 +28,7 @@ class Scoring(NamedTuple):
     bias: Float[Tensor, "batch 1 1 keys"] | None = None
 
 
-class Part(NamedTuple):
+class AttentionPart(NamedTuple):
     """Attention over some of the keys: the mixed values and the log of the softmax's sum (nats)."""
 
     out: Float[Tensor, "batch heads queries value"]
@@ -44,7 +44,7 @@ class Kernel(Protocol):
         key: Float[Tensor, "batch heads keys size"],
         value: Float[Tensor, "batch heads keys value"],
         scoring: Scoring,
-    ) -> Part:
+    ) -> AttentionPart:
         """Attention of every query over these keys."""
         ...
 
@@ -65,13 +65,13 @@ class Kernel(Protocol):
 class FlashCpu:
     """torch's flash kernel for the CPU: scores never leave the cache."""
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring) -> Part:
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring) -> AttentionPart:
         """See `Kernel`."""
         mask = None if scoring.bias is None else scoring.bias.to(query.dtype)
         out, log_sum = _cpu_forward(
             query, key, value, 0.0, scoring.causal, attn_mask=mask, scale=scoring.scaling
         )
-        return Part(out, log_sum)
+        return AttentionPart(out, log_sum)
 
     def backward(
         self,
@@ -103,12 +103,12 @@ class FlashCpu:
 class Explicit:
     """Matrix products and a softmax: every device, dtype and softcap; scores are not kept."""
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring) -> Part:
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring) -> AttentionPart:
         """See `Kernel`."""
         scores, _ = _scores(query, key, scoring)
         log_sum = scores.logsumexp(dim=-1)
         weights = scores.sub_(log_sum[..., None]).exp_()
-        return Part(weights.to(value.dtype) @ value, log_sum)
+        return AttentionPart(weights.to(value.dtype) @ value, log_sum)
 
     def backward(
         self,
@@ -166,20 +166,20 @@ def kernel_for(query: Tensor, value: Tensor, *, softcap: float | None) -> Kernel
 # Both ways weigh by w = 1 / (1 + exp(second.log_sum - first.log_sum)) and differ in the last bit
 # of a few numbers: `merge_evenly` rounds every element alike, `merge` takes fewer kernel calls.
 
-def merge(first: Part, second: Part) -> Part:
+def merge(first: AttentionPart, second: AttentionPart) -> AttentionPart:
     """Attention over the keys of both parts, which can be merged with others again.
 
     Equation: log_sum = logaddexp(first.log_sum, second.log_sum), out = exp(first.log_sum - log_sum)
     first.out + exp(second.log_sum - log_sum) second.out.
     """
     weight = torch.sigmoid(first.log_sum - second.log_sum)[..., None].to(first.out.dtype)
-    return Part(
+    return AttentionPart(
         torch.lerp(second.out, first.out, weight),
         torch.logaddexp(second.log_sum, first.log_sum),
     )
 
 
-def merge_evenly(first: Part, second: Part) -> Float[Tensor, "batch heads queries value"]:
+def merge_evenly(first: AttentionPart, second: AttentionPart) -> Float[Tensor, "batch heads queries value"]:
     """The mixed values over the keys of both parts, the same wherever a row stands in its batch.
 
     Equation: out = w first.out + (1 - w) second.out, w = 1 / (1 + exp(second.log_sum -

@@ -19,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from dph.errors import ModelError
 from dph.model.attention.cuda import device_kernel_for
-from dph.model.attention.kernels import Kernel, Part, Scoring
+from dph.model.attention.kernels import Kernel, AttentionPart, Scoring
 from dph.model.attention.kernels import merge
 from dph.model.forward.packing import Branches, PackedRows, Span
 
@@ -209,7 +209,7 @@ class _Attention(torch.autograd.Function):
                 some.stems.take(value),
                 scoring,
             )
-            own = Part(some.branches.take(out), some.branches.take(log_sum))
+            own = AttentionPart(some.branches.take(out), some.branches.take(log_sum))
             both = merge(stem, own)
             some.branches.put(out, both.out)
             some.branches.put(log_sum, both.log_sum)
@@ -254,11 +254,11 @@ class _Attention(torch.autograd.Function):
         return (*grads, None, None, None)
 
 
-def _forward(kernel: Kernel, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring) -> Part:
+def _forward(kernel: Kernel, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring) -> AttentionPart:
     batch, heads = query.shape[:2]
     query, key, value = _grouped(query, key.shape[1], heads), *_repeated(key, value, heads)
     out, log_sum = kernel.forward(query, key, value, scoring)
-    return Part(out.reshape(batch, heads, *out.shape[2:]), log_sum.reshape(batch, heads, -1))
+    return AttentionPart(out.reshape(batch, heads, *out.shape[2:]), log_sum.reshape(batch, heads, -1))
 
 
 def _backward(

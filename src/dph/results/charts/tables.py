@@ -21,7 +21,7 @@ UNKNOWN = "-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Number:
+class TableNumber:
     """A number and its interval in the unit that a table shows; None: it is not known.
 
     >>> str(Number(value=69.32, low=61.0, high=70.04)), str(Number(value=None))
@@ -40,7 +40,7 @@ class Number:
         return f"{self.value:.1f} [{self.low:.1f}, {self.high:.1f}]"
 
 
-def percent_number(value: float | None, interval: Sequence[float] | None = None) -> Number:
+def percent_number(value: float | None, interval: Sequence[float] | None = None) -> TableNumber:
     """A fraction as a number of per cent."""
     return _number(None if value is None else 100 * value, interval and [100 * x for x in interval])
 
@@ -96,7 +96,7 @@ def set_cells(
 
 def set_numbers(
     summary: Mapping[str, Any], ks: Sequence[str], *, intervals: bool, cut_off: bool = False
-) -> list[Number]:
+) -> list[TableNumber]:
     """The numbers of ``set_cells``: fractions in per cent."""
     ci = summary["ci95"] if intervals else {}
     return [
@@ -121,10 +121,10 @@ def knows_cut_off(models: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> bool
     )
 
 
-def _number(value: float | None, interval: Sequence[float] | None) -> Number:
+def _number(value: float | None, interval: Sequence[float] | None) -> TableNumber:
     if interval is None:
-        return Number(value=value)
-    return Number(value=value, low=interval[0], high=interval[1])
+        return TableNumber(value=value)
+    return TableNumber(value=value, low=interval[0], high=interval[1])
 
 
 # What a run cost as people read it.

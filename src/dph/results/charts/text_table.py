@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from dph.errors import DataError
-from dph.results.charts.tables import Number
+from dph.results.charts.tables import TableNumber
 
 
 # Text that a model wrote, made safe to print: what would steer a terminal is spelled out.
@@ -75,11 +75,11 @@ MARK = "**"
 """What stands around a cell that is marked: the choice, or what is significant."""
 
 
-Cell = str | Number
+Cell = str | TableNumber
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class TextTable:
     """``left`` columns are texts, the others numbers; ``note`` says what they are.
 
     A ``Number`` is rounded for people, with its interval; CSV has it in full.
@@ -106,7 +106,7 @@ def marked(text: str) -> str:
     return f"{MARK}{text}{MARK}"
 
 
-def markdown(table: Table) -> str:
+def markdown(table: TextTable) -> str:
     """A table of GitHub's markdown, with its note below."""
     rule = ["---"] * table.left + ["---:"] * (len(table.columns) - table.left)
     lines = (table.columns, rule, *table.rows)
@@ -115,7 +115,7 @@ def markdown(table: Table) -> str:
     return f"**{table.title}**\n\n{body}\n\n{table.note}\n"
 
 
-def comma_separated(table: Table) -> str:
+def comma_separated(table: TextTable) -> str:
     """A header and the rows, without marks: for programs.
 
     A column of numbers with intervals is three: the number, ``<name> low`` and ``<name> high``.
@@ -124,7 +124,7 @@ def comma_separated(table: Table) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     columns = list(zip(*table.rows, strict=True)) or [()] * len(table.columns)
-    three = [any(isinstance(c, Number) and c.low is not None for c in cells) for cells in columns]
+    three = [any(isinstance(c, TableNumber) and c.low is not None for c in cells) for cells in columns]
     writer.writerow(
         title
         for name, wide in zip(table.columns, three, strict=True)
@@ -137,7 +137,7 @@ def comma_separated(table: Table) -> str:
     return stream.getvalue()
 
 
-def latex(table: Table) -> str:
+def latex(table: TextTable) -> str:
     """A table environment of LaTeX for the package booktabs; everything is escaped."""
     columns = "l" * table.left + "r" * (len(table.columns) - table.left)
     lines = [
@@ -166,7 +166,7 @@ def latex_text(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in text)
 
 
-FORMATS: Mapping[str, tuple[str, Callable[[Table], str]]] = MappingProxyType(
+FORMATS: Mapping[str, tuple[str, Callable[[TextTable], str]]] = MappingProxyType(
     {"md": ("md", markdown), "csv": ("csv", comma_separated), "latex": ("tex", latex)}
 )
 """By the name of a format, the suffix of its files and what writes it."""

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dph.results.figure.figures import Asked, Drawing, save_paper_figure
+    from dph.results.figure.figures import FigureRequest, PendingFigure, save_paper_figure
     from dph.results.figure.models import Model, Models, read_models
     from dph.results.figure.run_groups import MeasuredRuns, read_progress
     from dph.results.figure.tables import paper_table
 
 __all__ = [
-    "Asked",
-    "Drawing",
+    "FigureRequest",
+    "PendingFigure",
     "MeasuredRuns",
     "Model",
     "Models",
@@ -25,8 +25,8 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "Asked": "dph.results.figure.figures",
-        "Drawing": "dph.results.figure.figures",
+        "FigureRequest": "dph.results.figure.figures",
+        "PendingFigure": "dph.results.figure.figures",
         "MeasuredRuns": "dph.results.figure.run_groups",
         "Model": "dph.results.figure.models",
         "Models": "dph.results.figure.models",

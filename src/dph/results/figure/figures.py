@@ -77,7 +77,7 @@ _BAR_HEIGHT, _DOT_HEIGHT, _MARGIN = 0.5, 0.26, 1.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class FigureRequest:
     """What a figure is made from; ``sets`` empty: all, ``k`` None: the usual one."""
 
     places: Sequence[Path]
@@ -94,7 +94,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawing:
+class PendingFigure:
     """A figure that has yet to be drawn; ``notes`` say what it could not show."""
 
     draw: Callable[[], Figure]
@@ -103,16 +103,16 @@ class Drawing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class PaperFigure:
     """A figure of the paper: its ``number`` there, and what k is (None: it has none)."""
 
     number: str
     shows: str
     k: str | None
-    make: Callable[[Asked], Drawing]
+    make: Callable[[FigureRequest], PendingFigure]
 
 
-def save_paper_figure(kind: str, asked: Asked, path: Path) -> Drawing:
+def save_paper_figure(kind: str, asked: FigureRequest, path: Path) -> PendingFigure:
     """Draw a figure of ``KINDS`` into ``path`` (pdf, png or svg); the same runs, the same bytes.
 
     Raises:
@@ -129,7 +129,7 @@ def save_paper_figure(kind: str, asked: Asked, path: Path) -> Drawing:
     return drawing
 
 
-def _styles(asked: Asked) -> Drawing:
+def _styles(asked: FigureRequest) -> PendingFigure:
     models = asked.models()
     sets = {name: models.on(name) for name in models.sets}
     known = {
@@ -148,7 +148,7 @@ def _styles(asked: Asked) -> Drawing:
     return _panels(models, known, panel, height=height, most=2)
 
 
-def _pass_at_k(asked: Asked) -> Drawing:
+def _pass_at_k(asked: FigureRequest) -> PendingFigure:
     models = asked.models()
     samples = max(int(k) for name in models.sets for k in _all_ks(models, name))
     if asked.k is not None:
@@ -169,7 +169,7 @@ def _pass_at_k(asked: Asked) -> Drawing:
     return _panels(models, models.sets, panel)
 
 
-def _retention(asked: Asked) -> Drawing:
+def _retention(asked: FigureRequest) -> PendingFigure:
     k = asked.k or RETENTION_K
     models = asked.models(retention_k=k)
     known = {
@@ -192,7 +192,7 @@ def _retention(asked: Asked) -> Drawing:
     return _panels(models, known, panel, height=height)
 
 
-def _eta(asked: Asked) -> Drawing:
+def _eta(asked: FigureRequest) -> PendingFigure:
     models = asked.models()
     lines = {name: strengths_on(models, name) for name in models.sets}
     known = {name: of_set for name, of_set in lines.items() if of_set}
@@ -215,7 +215,7 @@ def _eta(asked: Asked) -> Drawing:
     return _panels(models, known, panel)
 
 
-def _progress(asked: Asked) -> Drawing:
+def _progress(asked: FigureRequest) -> PendingFigure:
     found = read_progress(asked.places, k=asked.k, seed=asked.seed, apart=asked.apart)
     sets = _chosen_sets(found, asked.sets)
     note = "95% over seeds" if found.several else "95% over problems"
@@ -225,7 +225,7 @@ def _progress(asked: Asked) -> Drawing:
         title(ax, _capital(name), f"while training; bands: {note}")
 
     rows = wrapped([lambda ax, name=name: panel(ax, name) for name in sets])  # type: ignore[misc]
-    return Drawing(draw=lambda: panel_grid(rows), shown=tuple(found.runs), notes=found.notes)
+    return PendingFigure(draw=lambda: panel_grid(rows), shown=tuple(found.runs), notes=found.notes)
 
 
 def _panels(
@@ -235,9 +235,9 @@ def _panels(
     *,
     height: float = 4.2,
     most: int = 3,
-) -> Drawing:
+) -> PendingFigure:
     draws: list[Draw] = [lambda ax, name=name: panel(ax, name) for name in sets]  # type: ignore[misc]
-    return Drawing(
+    return PendingFigure(
         draw=lambda: panel_grid(wrapped(draws, most=most), height=height),
         shown=tuple(model.name for model in models.models),
         notes=models.notes,
@@ -264,25 +264,25 @@ def _capital(set_name: str) -> str:
     return set_label(set_name).capitalize()
 
 
-KINDS: Mapping[str, Kind] = MappingProxyType(
+KINDS: Mapping[str, PaperFigure] = MappingProxyType(
     {
-        "styles": Kind(number="Figure 2", shows="styles of answering", k=None, make=_styles),
-        "pass-at-k": Kind(
+        "styles": PaperFigure(number="Figure 2", shows="styles of answering", k=None, make=_styles),
+        "pass-at-k": PaperFigure(
             number="Figure 3", shows="Pass@k over k", k="the largest k", make=_pass_at_k
         ),
-        "retention": Kind(
+        "retention": PaperFigure(
             number="Figure 4",
             shows="what was kept and gained",
             k="samples of a draw",
             make=_retention,
         ),
-        "eta": Kind(
+        "eta": PaperFigure(
             number="the ablation of eta",
             shows="greedy and Pass@k over a method's strength",
             k="k of Pass@k",
             make=_eta,
         ),
-        "progress": Kind(
+        "progress": PaperFigure(
             number="Figure 5", shows="Pass@8 while training", k="k of Pass@k", make=_progress
         ),
     }

@@ -10,11 +10,11 @@ from types import MappingProxyType
 from typing import Any
 
 from dph.errors import DataError, SettingsError
-from dph.results.charts.tables import Number, percent_number, set_header, set_numbers
+from dph.results.charts.tables import TableNumber, percent_number, set_header, set_numbers
 from dph.results.charts.palette import chosen_ks, method_label, set_label
 from dph.results.charts.aggregate import interval_of, value_of
-from dph.results.charts.text_table import Cell, Table
-from dph.results.figure.figures import Asked
+from dph.results.charts.text_table import Cell, TextTable
+from dph.results.figure.figures import FigureRequest
 from dph.results.figure.models import Models
 from dph.results.figure.figures import strengths_on
 from dph.runs.evaluate.retention import RETENTION_K
@@ -28,10 +28,10 @@ class TableKind:
 
     number: str
     shows: str
-    make: Callable[[Asked, Sequence[int] | None], Table]
+    make: Callable[[FigureRequest, Sequence[int] | None], TextTable]
 
 
-def paper_table(kind: str, asked: Asked, ks: Sequence[int] | None = None) -> Table:
+def paper_table(kind: str, asked: FigureRequest, ks: Sequence[int] | None = None) -> TextTable:
     """A table of ``TABLE_KINDS``; ``ks`` None shows Pass@8 and Pass@16, or what is nearest.
 
     Raises:
@@ -43,7 +43,7 @@ def paper_table(kind: str, asked: Asked, ks: Sequence[int] | None = None) -> Tab
     return TABLE_KINDS[kind].make(asked, ks)
 
 
-def _scores(asked: Asked, ks: Sequence[int] | None) -> Table:
+def _scores(asked: FigureRequest, ks: Sequence[int] | None) -> TextTable:
     models = asked.models()
     sets = models.sets
     if not asked.sets:
@@ -51,7 +51,7 @@ def _scores(asked: Asked, ks: Sequence[int] | None) -> Table:
     return _score_table(models, sets, ks, name="scores", title="Scores")
 
 
-def _elsewhere(asked: Asked, ks: Sequence[int] | None) -> Table:
+def _elsewhere(asked: FigureRequest, ks: Sequence[int] | None) -> TextTable:
     models = asked.models()
     sets = [name for name in models.sets if name in models.other_tasks]
     if not sets:
@@ -64,7 +64,7 @@ def _elsewhere(asked: Asked, ks: Sequence[int] | None) -> Table:
 
 def _score_table(
     models: Models, sets: Sequence[str], ks: Sequence[int] | None, *, name: str, title: str
-) -> Table:
+) -> TextTable:
     shown = {of: _shown_ks(models.on(of), ks) for of in sets}
     columns = [f"{set_label(of)}: {head}" for of in sets for head in set_header(shown[of])]
     rows: list[tuple[Cell, ...]] = [
@@ -75,7 +75,7 @@ def _score_table(
         )
         for model in models.models
     ]
-    return Table(
+    return TextTable(
         name=name,
         title=title,
         columns=("method", *columns, "runs"),
@@ -84,7 +84,7 @@ def _score_table(
     )
 
 
-def _retention(asked: Asked, ks: Sequence[int] | None) -> Table:
+def _retention(asked: FigureRequest, ks: Sequence[int] | None) -> TextTable:
     if ks is not None and len(ks) != 1:
         raise SettingsError(f"retention takes one k, samples of a draw, got {list(ks)}")
     k = RETENTION_K if ks is None else ks[0]
@@ -98,7 +98,7 @@ def _retention(asked: Asked, ks: Sequence[int] | None) -> Table:
         raise DataError(
             f"nothing to show: no run has two draws of {k} samples and a base model to compare with"
         )
-    return Table(
+    return TextTable(
         name="retention",
         title="Kept and gained",
         columns=("method", *(f"{set_label(of)}: {metric}" for of, metric in pairs)),
@@ -112,7 +112,7 @@ def _retention(asked: Asked, ks: Sequence[int] | None) -> Table:
     )
 
 
-def _eta(asked: Asked, ks: Sequence[int] | None) -> Table:
+def _eta(asked: FigureRequest, ks: Sequence[int] | None) -> TextTable:
     models = asked.models()
     sets = [name for name in models.sets if asked.sets or name not in models.other_tasks]
     lines = {of: strengths_on(models, of) for of in sets}
@@ -133,7 +133,7 @@ def _eta(asked: Asked, ks: Sequence[int] | None) -> Table:
         )
         for method, strength in points
     ]
-    return Table(
+    return TextTable(
         name="eta",
         title="What a method's strength does",
         columns=("method", "strength", *columns),
@@ -152,15 +152,15 @@ def _shown_ks(summaries: Mapping[str, Mapping[str, Any]], ks: Sequence[int] | No
     return chosen_ks(known, ks)
 
 
-def _cells(summary: Mapping[str, Any] | None, ks: Sequence[str]) -> list[Number]:
+def _cells(summary: Mapping[str, Any] | None, ks: Sequence[str]) -> list[TableNumber]:
     if summary is None:
-        return [Number(value=None)] * len(set_header(ks))
+        return [TableNumber(value=None)] * len(set_header(ks))
     return set_numbers(summary, ks, intervals=True)
 
 
-def _cell(summary: Mapping[str, Any] | None, metric: str) -> Number:
+def _cell(summary: Mapping[str, Any] | None, metric: str) -> TableNumber:
     if summary is None:
-        return Number(value=None)
+        return TableNumber(value=None)
     return percent_number(value_of(summary, metric), interval_of(summary, metric))
 
 

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from jaxtyping import Bool
 from dph.errors import DataError
-from dph.results.view.set_index import Query
+from dph.results.view.set_index import ProblemQuery
 from dph.results.view.set_index import SetIndex
 from dph.tasks.problems import prompt_text
 
@@ -261,7 +261,7 @@ class Texts:
                 self._answers[name, key] = stack
             self.read += 1
 
-    def having(self, query: Query) -> Bool[np.ndarray, "problems"] | None:
+    def having(self, query: ProblemQuery) -> Bool[np.ndarray, "problems"] | None:
         """The problems that have every word of a query; None where nothing is looked for."""
         if not query.words:
             return None

@@ -118,7 +118,7 @@ _QUERY_DIGITS = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class ProblemQuery:
     """A filter (browser/filters.js has the same); ``shown`` are keys of runs, "" and None: any."""
 
     set: str
@@ -147,7 +147,7 @@ class Query:
         return bool(texts) or self.least is not None or self.most is not None
 
 
-def query_of(words: Mapping[str, str]) -> Query:
+def query_of(words: Mapping[str, str]) -> ProblemQuery:
     """The query in the words of an address.
 
     Raises:
@@ -157,7 +157,7 @@ def query_of(words: Mapping[str, str]) -> Query:
     if len(q) > _LONGEST:
         raise SettingsError(f"a search has at most {_LONGEST} characters, got {len(q)}")
     texts = {name: words.get(name, "") for name in ("run", "change", "outcome", "style")}
-    return Query(
+    return ProblemQuery(
         set=words.get("set", ""),
         shown=tuple(words.get("shown", "").split()),
         q=q,
@@ -237,7 +237,7 @@ class SetIndex:
         self.runs = {key: self._columns(of, changes.get(key, {})) for key, of in counts.items()}
 
     def places(
-        self, query: Query, found: Bool[np.ndarray, "problems"] | None
+        self, query: ProblemQuery, found: Bool[np.ndarray, "problems"] | None
     ) -> Int[np.ndarray, "listed"]:
         """The problems that pass, in order; ``found`` are those of the search, None: all."""
         shown = [key for key in query.shown if key in self.runs]
@@ -276,7 +276,7 @@ class SetIndex:
         change = np.array([changes.get(one, "") for one in self.ids], dtype="U9")
         return RunColumns(counts=counts, at=at, change=change)
 
-    def _passing(self, run: RunColumns, query: Query) -> Bool[np.ndarray, "problems"]:
+    def _passing(self, run: RunColumns, query: ProblemQuery) -> Bool[np.ndarray, "problems"]:
         passing = np.ones(len(self.ids), dtype=bool)
         if query.change:
             passing &= run.change == query.change
@@ -292,7 +292,7 @@ class SetIndex:
         return passing
 
     def _sorted(
-        self, places: Int[np.ndarray, "listed"], query: Query, shown: Sequence[str]
+        self, places: Int[np.ndarray, "listed"], query: ProblemQuery, shown: Sequence[str]
     ) -> Int[np.ndarray, "listed"]:
         if query.sort == "place":
             return places[::-1] if query.down else places
@@ -302,7 +302,7 @@ class SetIndex:
         values = (-1 if query.down else 1) * self._sort_values(query, shown)
         return places[np.argsort(values[places], kind="stable")]
 
-    def _sort_values(self, query: Query, shown: Sequence[str]) -> np.ndarray:
+    def _sort_values(self, query: ProblemQuery, shown: Sequence[str]) -> np.ndarray:
         """The share of a run, or how far the shares of those that are shown lie apart."""
         if query.sort in self.runs:
             return self.runs[query.sort].share()

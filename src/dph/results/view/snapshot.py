@@ -65,7 +65,7 @@ _KEPT = 2
 """Batches that are kept: neighbouring problems are asked for one after the other."""
 
 
-class RowFile:
+class OpenRowFile:
     """A parquet file that stays open: what was counted in it stays true when it is replaced.
 
     Threads take turns.
@@ -130,8 +130,8 @@ class Snapshot:
     runs: Sequence[ReportRun]
     notes: Sequence[str]
     sets: Mapping[str, SetIndex]
-    samples: Mapping[str, RowFile]
-    tokens: Mapping[str, tuple[RowFile, TokenRows]]
+    samples: Mapping[str, OpenRowFile]
+    tokens: Mapping[str, tuple[OpenRowFile, TokenRows]]
     texts: Texts
     answers: int
 
@@ -164,7 +164,7 @@ def read_snapshot(places: Sequence[Path]) -> Snapshot:
     runs = report_runs(found, lambda _: None)
     files = {run.key: path for run in runs if (path := run.path / SAMPLES).is_file()}
     problems, notes = read_set_problems({run.path: run.recipe for run in runs})
-    samples = {key: RowFile(path) for key, path in files.items()}
+    samples = {key: OpenRowFile(path) for key, path in files.items()}
     counts = {key: count_answers(path) for key, path in files.items()}
     names = list(dict.fromkeys(name for of_run in counts.values() for name in of_run))
     sets = {name: SetIndex(name, _of_set(counts, name), problems.get(name, {})) for name in names}
@@ -186,7 +186,7 @@ def _of_set(counts: Mapping[str, Mapping[str, AnswerCounts]], name: str) -> dict
     return {key: of_run[name] for key, of_run in counts.items() if name in of_run}
 
 
-def _tokens(path: Path) -> tuple[RowFile, TokenRows]:
+def _tokens(path: Path) -> tuple[OpenRowFile, TokenRows]:
     """Where each problem's tokens lie; they are read when the problem is looked at."""
     columns = ["set", "problem_id"]
     table = pq.read_table(path, columns=columns)
@@ -194,4 +194,4 @@ def _tokens(path: Path) -> tuple[RowFile, TokenRows]:
     changed = [i for i in range(len(keys)) if i == 0 or keys[i] != keys[i - 1]]
     ends = np.append(changed[1:], len(keys)).tolist() if changed else []
     rows = {keys[i]: (i, end - i) for i, end in zip(changed, ends, strict=True)}
-    return RowFile(path), rows
+    return OpenRowFile(path), rows

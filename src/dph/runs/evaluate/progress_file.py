@@ -166,7 +166,7 @@ _DIGEST, _VERSION = b"dph.digest", b"dph.schema"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class BaseDistance:
     """Means over the tokens of a problem's answers (nats a token), and how many tokens there are.
 
     ``entropy``, ``reverse_kl`` and ``forward_kl`` are on answers that the policy just drew, the
@@ -187,7 +187,7 @@ def progress_row(
     set_name: str,
     group: Sequence[GradedCompletion],
     greedy: GradedCompletion | None,
-    compared: Compared | None,
+    compared: BaseDistance | None,
 ) -> dict[str, Any]:
     """The row of a problem; nothing is known of what was right where its gold cannot be graded."""
     answers = group if greedy is None else [*group, greedy]
@@ -207,7 +207,7 @@ def progress_row(
         **(known if gradable else dict.fromkeys(known)),
         "cut_off": sum(not g.completion.finished for g in group),
         "styles": sorted(styles.items()),
-        **{name: getattr(compared, name, None) for name in Compared.__slots__},
+        **{name: getattr(compared, name, None) for name in BaseDistance.__slots__},
     }
 
 

@@ -19,7 +19,7 @@ from dph.model.sampler.graded_table import graded_table
 from dph.recipe import recipe_digest
 from dph.records import Problem
 from dph.runs.presample.manifest import FORMAT, Manifest, Rule, Source
-from dph.runs.presample.splitting import Reference, Scored, split
+from dph.runs.presample.splitting import Reference, StoredForm, split
 
 CHUNK = 64
 """Problems between two points at which a killed run can go on."""
@@ -117,7 +117,7 @@ def presample(
         elif on_progress:
             on_progress(table.num_rows)
         tables.append(table)
-    scored = Scored(
+    scored = StoredForm(
         encode=draw.encode, reference=reference, temperature=draw.parameters.temperature
     )
     manifest = split(problems, tables, path, scored=scored, source=source, rule=rule)

@@ -124,7 +124,7 @@ class Reference(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
+class StoredForm:
     """How a stored answer becomes tokens and log-probs."""
 
     encode: Callable[[Problem], tuple[int, ...]]
@@ -137,7 +137,7 @@ def split(
     pieces: Sequence[pa.Table],
     path: Path,
     *,
-    scored: Scored,
+    scored: StoredForm,
     source: Source,
     rule: Rule,
 ) -> Manifest:
@@ -178,7 +178,7 @@ def split(
 
 
 def split_again(
-    problems: Sequence[Problem], path: Path, found: Manifest, *, scored: Scored, rule: Rule
+    problems: Sequence[Problem], path: Path, found: Manifest, *, scored: StoredForm, rule: Rule
 ) -> Manifest:
     """Replace the finished pool ``path`` by one of the same samples, split by ``rule``.
 
@@ -233,7 +233,7 @@ def _kept_samples(
 
 
 def _rehearsal_samples(
-    chosen: Sequence[tuple[Problem, GradedCompletion, int]], scored: Scored
+    chosen: Sequence[tuple[Problem, GradedCompletion, int]], scored: StoredForm
 ) -> list[RehearsalSample]:
     prompts = [scored.encode(problem) for problem, _, _ in chosen]
     completions = [graded.completion.token_ids for _, graded, _ in chosen]

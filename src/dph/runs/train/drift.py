@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from dph.errors import DataError
 from dph.model.forward.compared import ComparedTokens, compared_tokens
-from dph.runs.evaluate.progress_file import Compared
+from dph.runs.evaluate.progress_file import BaseDistance
 from dph.runs.train.loss_batch import TrainingForward
 
 
@@ -84,7 +84,7 @@ def drift(
     prompts: Sequence[Sequence[int]],
     new: Sequence[Group],
     stored: Sequence[Group] | None,
-) -> list[Compared]:
+) -> list[BaseDistance]:
     """Entropy and both divergences for each problem, means over the tokens of its answers.
 
     ``new`` are answers that the policy drew just now. Their reverse KL is an unbiased estimate of
@@ -131,8 +131,8 @@ def _scored(
     return scored
 
 
-def _joined(new: Sequence[ComparedTokens], stored: Sequence[ComparedTokens]) -> Compared:
-    return Compared(
+def _joined(new: Sequence[ComparedTokens], stored: Sequence[ComparedTokens]) -> BaseDistance:
+    return BaseDistance(
         entropy=fmean(value for tokens in new for value in tokens.entropy),
         reverse_kl=fmean(value for tokens in new for value in tokens.reverse_kl),
         forward_kl=fmean(value for tokens in new for value in tokens.forward_kl),

@@ -29,7 +29,7 @@ from dph.runs.evaluate.evaluate import EvaluationSet
 from dph.runs.evaluate.progress_file import (
     PROGRESS,
     PROGRESS_FILE,
-    Compared,
+    BaseDistance,
     measured_steps,
     progress_digest,
     progress_row,
@@ -52,7 +52,7 @@ from dph.runs.train.kept_samples import SampleTable, graded_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class StepEvaluation:
     """What was measured of the policy after ``step``; ``score`` is that of ``keep_best``.
 
     ``tables`` are for trackers, of answers that were just graded.
@@ -69,7 +69,7 @@ class _DrawnSet:
     name: str
     sampled: DrawnAnswers
     greedy: DrawnAnswers | None
-    compared: Sequence[Compared | None]
+    compared: Sequence[BaseDistance | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +134,7 @@ class Evaluations(Closing):
                 "graders); undo the change, or move the file away to begin another one"
             )
 
-    def go_on(self, step: int) -> list[Measured]:
+    def go_on(self, step: int) -> list[StepEvaluation]:
         """Go on at ``step``: cut off what came after it, and measure what is missing up to there.
 
         Returns:
@@ -168,7 +168,7 @@ class Evaluations(Closing):
         """Draw the answers of the policy after ``step``, and have them graded from now on."""
         self._begin(step, None)
 
-    def finish(self) -> list[Measured]:
+    def finish(self) -> list[StepEvaluation]:
         """Wait for the verdicts of what was begun, if anything was, and write its rows.
 
         Raises:
@@ -237,7 +237,7 @@ class Evaluations(Closing):
 
     def _compared(
         self, name: str, drawn: DrawnAnswers, step: int, instead: InitialPolicy | None
-    ) -> Sequence[Compared | None]:
+    ) -> Sequence[BaseDistance | None]:
         if self._initial is None:
             return [None] * len(drawn.problems)
         forward = self._initial.forward
@@ -271,12 +271,12 @@ class Evaluations(Closing):
             seed=self._settings.seed,
         )
 
-    def _measured(self, step: int, seconds: Metrics) -> Measured:
+    def _measured(self, step: int, seconds: Metrics) -> StepEvaluation:
         rows, best_by = rows_of_step(self._table, step), self._settings.best_by
         summary = step_summary(rows, ks=self._settings.during.k, seed=self._settings.seed)
         score = None if best_by is None else best_score(summary, best_by)
         metrics = {**step_metrics_of(summary), **seconds} if summary else {}
-        return Measured(step=step, metrics=metrics, score=score)
+        return StepEvaluation(step=step, metrics=metrics, score=score)
 
     def _write(self) -> None:
         write_progress_file(self._path, self._table, digest=self._digest)

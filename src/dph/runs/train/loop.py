@@ -28,7 +28,7 @@ from dph.runs.train.updating import first_weights, next_weights
 from dph.runs.train.checkpoints import Progress
 from dph.runs.train.preparation import require_reference
 from dph.runs.train.collect import Collected, Group, collect
-from dph.runs.train.evaluations import Measured
+from dph.runs.train.evaluations import StepEvaluation
 from dph.runs.train.updating import save_failed_batch
 from dph.runs.train.preparation import asked_to_stop
 from dph.runs.train.tracking import Metrics, step_metrics
@@ -141,7 +141,7 @@ class _Run:
         if self.checkpoints.newest is not None:
             self.recent.read(self.checkpoints.newest, step=self.progress.step)
         self.weights = first_weights(self.objective) | dict(self.progress.weights)
-        self.on_measured: Callable[[Measured], None] = lambda _: None
+        self.on_measured: Callable[[StepEvaluation], None] = lambda _: None
         self.schedule = make_schedule(
             self.optimizer, recipe.train, done=self.progress.optimizer_steps
         )
@@ -253,7 +253,7 @@ class _Run:
     def go_on(self, log: MetricsLog, trackers: Trackers) -> None:
         """Go on from the newest checkpoint; what is measured from now on is written there."""
 
-        def write(measured: Measured) -> None:
+        def write(measured: StepEvaluation) -> None:
             log.amend(measured.step, measured.metrics)
             trackers.log(measured.metrics, step=measured.step)
             trackers.log_tables(measured.tables, step=measured.step)
@@ -275,7 +275,7 @@ class _Run:
             with self.checkpoints.saved_if_the_verifier_breaks(self.progress):
                 self._take_in(self.evaluations.finish())
 
-    def _take_in(self, found: Sequence[Measured]) -> None:
+    def _take_in(self, found: Sequence[StepEvaluation]) -> None:
         for measured in found:
             self.on_measured(measured)
             if measured.score is not None and measured.step == self.progress.step > 0:

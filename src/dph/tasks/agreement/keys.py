@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from dph._base.import_path import load_callable
-from dph._processes.workers.handler import Stage
+from dph._processes.workers.handler import TellStage
 from dph.records import Problem
 from dph.tasks.verifiers.function import describe_crash
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class KeyReader:
     def __init__(self, function: Callable[[str, Problem], Any]) -> None:
         self._function = function
 
-    def __call__(self, request: Mapping[str, Any], stage: Stage) -> tuple[str, str | None]:
+    def __call__(self, request: Mapping[str, Any], stage: TellStage) -> tuple[str, str | None]:
         """Call the function.
 
         Raises:

@@ -22,7 +22,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 from dph.errors import DataError, SettingsError
-from dph.tasks.sql.schema import Column, ForeignKey, Schema, Table
+from dph.tasks.sql.schema import Column, ForeignKey, Schema, SchemaTable
 from pathlib import Path
 from dph.tasks.sql.schema import Schema, read_tables
 
@@ -234,9 +234,9 @@ def read_schema_rows(path: Path) -> dict[str, Schema]:
         ) from error
 
 
-def _table(name: str, rows: Iterable[Mapping[str, Any]]) -> Table:
+def _table(name: str, rows: Iterable[Mapping[str, Any]]) -> SchemaTable:
     columns = sorted(rows, key=lambda row: row["position"])
-    return Table(
+    return SchemaTable(
         name=name,
         columns=tuple(
             Column(

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 from dph._base.closing import Closing
-from dph._processes.workers.handler import Stage
+from dph._processes.workers.handler import TellStage
 from dph._processes.workers.pool import Reply, WorkerPool
 from dph._processes.workers.pool import how_it_ended
 from dph.records import Outcome
@@ -104,12 +104,12 @@ class GoldChecker(Closing):
 
 def make_gold_runner(
     options: Mapping[str, Any],
-) -> Callable[[Mapping[str, str], Stage], list[str]]:
+) -> Callable[[Mapping[str, str], TellStage], list[str]]:
     """The worker's handler; ``options`` are the fields of SQLLimits."""
     limits = SQLLimits(**options)
     limit_memory(limits)
 
-    def run(request: Mapping[str, str], _stage: Stage) -> list[str]:
+    def run(request: Mapping[str, str], _stage: TellStage) -> list[str]:
         database = Path(request["database"])
         if not database.is_file():
             return [GoldState.NO_DATABASE, f"there is no {database}"]

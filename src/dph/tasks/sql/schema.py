@@ -62,7 +62,7 @@ class ForeignKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class SchemaTable:
     """A table and its keys, in the order of its columns."""
 
     name: str
@@ -76,7 +76,7 @@ class Schema:
     """A database's tables."""
 
     db_id: str
-    tables: tuple[Table, ...]
+    tables: tuple[SchemaTable, ...]
 
 
 def read_tables(path: Path) -> dict[str, Schema]:
@@ -129,9 +129,9 @@ def _schema(entry: Mapping[str, Any]) -> Schema:
         for index in (key if isinstance(key, list) else [key])
     ]
 
-    def table(number: int) -> Table:
+    def table(number: int) -> SchemaTable:
         own = [index for index, (owner, _) in enumerate(columns) if owner == number]
-        return Table(
+        return SchemaTable(
             name=names[number],
             columns=tuple(
                 Column(
@@ -157,7 +157,7 @@ def _schema(entry: Mapping[str, Any]) -> Schema:
     return Schema(db_id=entry["db_id"], tables=tuple(map(table, range(len(names)))))
 
 
-def _declared(connection: sqlite3.Connection, name: str) -> Table:
+def _declared(connection: sqlite3.Connection, name: str) -> SchemaTable:
     columns = connection.execute(
         "SELECT name, type, pk FROM pragma_table_info(?) ORDER BY cid", (name,)
     ).fetchall()
@@ -167,7 +167,7 @@ def _declared(connection: sqlite3.Connection, name: str) -> Table:
         (name,),
     ).fetchall()
     primary = sorted((place, column) for column, _, place in columns if place)
-    return Table(
+    return SchemaTable(
         name=name,
         columns=tuple(Column(name=column, kind=kind) for column, kind, _ in columns),
         primary_key=tuple(column for _, column in primary),
@@ -206,7 +206,7 @@ def quoted(name: str) -> str:
     return name
 
 
-def _create(table: Table, examples: Examples) -> str:
+def _create(table: SchemaTable, examples: Examples) -> str:
     lines = [
         _column(column, examples.get((table.name.lower(), column.name.lower()), ()))
         for column in table.columns

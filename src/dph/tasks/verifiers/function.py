@@ -8,7 +8,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 from dph._base.import_path import load_callable
-from dph._processes.workers.handler import Stage
+from dph._processes.workers.handler import TellStage
 from dph.errors import SettingsError
 from dph.records import Outcome, Problem, Verdict
 from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +43,7 @@ class FunctionGrader:
     def __init__(self, function: Callable[[str, Problem], Any]) -> None:
         self._function = function
 
-    def __call__(self, request: Mapping[str, Any], stage: Stage) -> tuple[str, float, str]:
+    def __call__(self, request: Mapping[str, Any], stage: TellStage) -> tuple[str, float, str]:
         """Call the function; the answer is (outcome, reward, reason).
 
         Whatever the function raises is its doing and CRASHED, and so is a value that is no

@@ -3,9 +3,9 @@
 import pytest
 
 from dph.lab.worlds.countdown.base_model import make_tokenizer
-from dph.lab.worlds.countdown.world import WorldSizes, build_world
+from dph.lab.worlds.countdown.world import CountdownSizes, build_world
 
-SMALL = WorldSizes(train=40, in_domain=20, cross_domain=20, unlabelled=15)
+SMALL = CountdownSizes(train=40, in_domain=20, cross_domain=20, unlabelled=15)
 
 
 @pytest.fixture(scope="session")

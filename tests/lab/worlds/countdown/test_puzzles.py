@@ -11,7 +11,7 @@ from dph.lab.worlds.countdown import puzzles
 from dph.lab.worlds.countdown.puzzles import (
     OTHERS,
     TRAINED,
-    Domain,
+    PuzzleDomain,
     Puzzle,
     draw_puzzle,
     draw_puzzles,
@@ -71,7 +71,7 @@ def test_walks_end_where_the_enumeration_says_and_as_often():
 
 def test_no_puzzle_is_drawn_twice_whatever_the_order_of_its_numbers():
     taken = {Puzzle((1, 1), 2).key}
-    drawn = draw_puzzles(Domain(count=2, largest_number=2), 6, Random(0), taken)
+    drawn = draw_puzzles(PuzzleDomain(count=2, largest_number=2), 6, Random(0), taken)
     # 1 1: 1 and 2 (taken); 1 2: 1, 2 and 3; 2 2: 1 and 4: seven, one of them taken.
     assert len({puzzle.key for puzzle in drawn} | {Puzzle((1, 1), 2).key}) == 7
 
@@ -79,4 +79,4 @@ def test_no_puzzle_is_drawn_twice_whatever_the_order_of_its_numbers():
 def test_more_puzzles_than_there_are_are_refused(monkeypatch):
     monkeypatch.setattr(puzzles, "TRIES", 500)
     with pytest.raises(SettingsError, match=r"after 7 of 8 puzzles .* ask for fewer"):
-        draw_puzzles(Domain(count=2, largest_number=2), 8, Random(0), set())
+        draw_puzzles(PuzzleDomain(count=2, largest_number=2), 8, Random(0), set())

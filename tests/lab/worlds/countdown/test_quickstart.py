@@ -2,13 +2,13 @@
 
 from dph.lab.quickstart.recipes import Size
 from dph.lab.quickstart.run import quickstart
-from dph.lab.worlds.countdown.world import WorldSizes
+from dph.lab.worlds.countdown.world import CountdownSizes
 from dph.results.charts.tables import comparison_table
 from dph.runs.progress import Silent
 from dph.runs.train.tracking import read_metrics
 
 SMALL = Size(
-    world=WorldSizes(train=8, in_domain=3, cross_domain=3, unlabelled=1),
+    world=CountdownSizes(train=8, in_domain=3, cross_domain=3, unlabelled=1),
     base_steps=1,
     steps=1,
     problems_per_step=2,

@@ -9,7 +9,7 @@ from dph.errors import DataError, SettingsError
 from dph.lab.worlds import PARTS, UNLABELLED, fingerprint, world_kind
 from dph.lab.worlds.countdown.puzzles import OTHERS, TRAINED
 from dph.lab.worlds.countdown.puzzles import solutions
-from dph.lab.worlds.countdown.world import WorldSizes, build_world
+from dph.lab.worlds.countdown.world import CountdownSizes, build_world
 from dph.tasks.problems import load_problems
 from lab.worlds.countdown.conftest import SMALL
 
@@ -109,7 +109,7 @@ def test_a_directory_with_another_world_is_refused(countdown, world):
 
 def test_impossible_sizes_are_refused_before_a_file_is_written(tmp_path):
     with pytest.raises(SettingsError, match="in_domain needs at least 1"):
-        WorldSizes(in_domain=0)
+        CountdownSizes(in_domain=0)
     assert not list(tmp_path.iterdir())
 
 

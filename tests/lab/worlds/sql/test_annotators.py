@@ -14,7 +14,7 @@ from dph.lab.worlds.sql.annotators import (
 )
 from dph.lab.worlds.sql.databases import draw_database
 from dph.lab.worlds.sql.domains import DOMAINS
-from dph.lab.worlds.sql.questions import OPERATORS, Condition, Question
+from dph.lab.worlds.sql.questions import OPERATORS, WhereCondition, Question
 from dph.lab.worlds.sql.styles import STYLES
 
 DATABASES = [draw_database(domain, Random(0)) for domain in DOMAINS]
@@ -23,7 +23,7 @@ COUNT = Question(
     domain=MUSIC,
     kind="count",
     table="singer",
-    conditions=(Condition("seniority", "above", "20"),),
+    conditions=(WhereCondition("seniority", "above", "20"),),
 )
 
 

@@ -11,7 +11,7 @@ from dph.lab.worlds import UNLABELLED, world_kind
 from dph.lab.worlds.correlations import CORRELATIONS
 from dph.lab.worlds.sql import base_model
 from dph.lab.worlds.sql.base_model import draw_pool
-from dph.lab.worlds.sql.editions import WorldSizes
+from dph.lab.worlds.sql.editions import SQLWorldSizes
 from dph.lab.worlds.sql.hostile_edition import BASE_STEPS, hostile, hostile_edition
 from dph.lab.worlds.sql.near_duplicates import without_constants
 from dph.lab.worlds.sql.question_sets import draw_any_questions, gold_sql, is_telling
@@ -104,7 +104,7 @@ def test_nothing_but_a_test_equals_a_test_question_but_for_constants(tmp_path, s
 
 
 def test_the_manifest_counts_the_near_duplicates_that_were_left_out(tmp_path):
-    sizes = WorldSizes(train=40, in_domain=20, cross_domain=20, arithmetic=12, unlabelled=50)
+    sizes = SQLWorldSizes(train=40, in_domain=20, cross_domain=20, arithmetic=12, unlabelled=50)
     world = hostile_edition(0.25).build(tmp_path, seed=0, sizes=sizes)
     manifest = read_json(tmp_path / "world.json")
     assert (manifest["schema"], manifest["edition"], manifest["correlation"]) == (4, 1, 0.25)

@@ -3,7 +3,7 @@
 from random import Random
 
 from dph.lab.worlds.sql.question_sets import draw_questions, gold_sql, is_telling
-from dph.lab.worlds.sql.questions import OPERATORS, Condition, Question, read
+from dph.lab.worlds.sql.questions import OPERATORS, WhereCondition, Question, read
 from dph.lab.worlds.sql.styles import write_plain
 
 
@@ -34,7 +34,7 @@ def ask(world, **slots):
 
 def test_a_question_without_an_answer_is_refused(world):
     table = world.in_domain[0].domain.first
-    nothing = Condition(table.numeric[0].term, "above", "999")
+    nothing = WhereCondition(table.numeric[0].term, "above", "999")
     for slots in (
         {"kind": "list", "shown": table.numeric[1].term},
         {"kind": "aggregate", "shown": table.numeric[1].term, "aggregate": "total"},
@@ -45,7 +45,7 @@ def test_a_question_without_an_answer_is_refused(world):
 
 def test_a_question_that_everybody_gets_right_by_chance_is_refused(world):
     table = world.in_domain[0].domain.first
-    everything = Condition(table.numeric[0].term, "at least", "0")
+    everything = WhereCondition(table.numeric[0].term, "at least", "0")
     question, database = ask(world, kind="count", conditions=(everything,))
     assert not is_telling(question, database, world.annotators)
 

@@ -9,7 +9,7 @@ from dph.lab.worlds.sql.questions import (
     CONFUSED_OPERATORS,
     KINDS,
     OPERATORS,
-    Condition,
+    WhereCondition,
     Interpretation,
     Question,
     draw_question,
@@ -18,7 +18,7 @@ from dph.lab.worlds.sql.questions import (
 )
 
 MUSIC = next(domain for domain in DOMAINS if domain.name == "music")
-ABOVE = Condition("seniority", "above", "20")
+ABOVE = WhereCondition("seniority", "above", "20")
 
 
 def ask(kind, **slots):
@@ -46,7 +46,7 @@ def ask(kind, **slots):
                 "join",
                 shown="fame",
                 joined="concert",
-                conditions=(Condition("room", "at most", "8"),),
+                conditions=(WhereCondition("room", "at most", "8"),),
             ),
             "show fame of singer whose concert has room at most 8",
         ),
@@ -54,7 +54,7 @@ def ask(kind, **slots):
             ask(
                 "two_conditions",
                 shown="fame",
-                conditions=(ABOVE, Condition("homeland", "is", "'Peru'")),
+                conditions=(ABOVE, WhereCondition("homeland", "is", "'Peru'")),
             ),
             "show fame of singer with seniority above 20 and homeland is 'Peru'",
         ),

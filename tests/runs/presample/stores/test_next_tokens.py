@@ -3,7 +3,7 @@ import random
 import pytest
 import torch
 
-from dph.runs.presample.stores.making import Wanted, kept_distributions
+from dph.runs.presample.stores.making import KeptTokens, kept_distributions
 from tiny_models import build_model
 
 _RANDOM = random.Random(0)
@@ -12,11 +12,11 @@ EXAMPLES = [_RANDOM.randrange(2, 48) for _ in range(40)]
 PROMPTS = [[*EXAMPLES, *ids] for ids in [(3, 4, 5), (3, 4, 5), (6, 7), (6, 7)]]
 COMPLETIONS = [[9, 10, 11], [9, 12], [13], [14, 15, 16, 17]]
 WANTED = [
-    Wanted(3, 2, (16, 40)),  # not in order of rows
-    Wanted(0, 0, (9,)),
-    Wanted(0, 1, (10, 12)),
-    Wanted(3, 0, (14,)),
-    Wanted(2, 0, (13,)),
+    KeptTokens(3, 2, (16, 40)),  # not in order of rows
+    KeptTokens(0, 0, (9,)),
+    KeptTokens(0, 1, (10, 12)),
+    KeptTokens(3, 0, (14,)),
+    KeptTokens(2, 0, (13,)),
 ]
 
 

@@ -15,15 +15,15 @@ from pathlib import Path
 from random import Random
 import torch
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
-from dph.lab.worlds.countdown.puzzles import OTHERS, TRAINED, Domain, Key, draw_puzzle
-from dph.lab.worlds.countdown.world import SETS, World
+from dph.lab.worlds.countdown.puzzles import OTHERS, TRAINED, PuzzleDomain, Key, draw_puzzle
+from dph.lab.worlds.countdown.world import SETS, CountdownWorld
 from dph.lab.worlds.small_model import NO_TARGET, PackedBlocks
 from dph.lab.worlds.small_model import train_model, train_once
 from dph.lab.worlds.world import UNLABELLED, Progress, fingerprint
 from typing import Any
-from dph.lab.worlds.countdown.world import World
+from dph.lab.worlds.countdown.world import CountdownWorld
 from dph.lab.worlds.world import GENTLER
-from dph.lab.worlds.countdown.world import WorldSizes, build_world
+from dph.lab.worlds.countdown.world import CountdownSizes, build_world
 from dph.lab.worlds.world import WorldKind
 
 
@@ -47,7 +47,7 @@ ROWS_AT_ONCE = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Corpus:
+class WalkCorpus:
     """Puzzles with the walks that made them, new ones at every step."""
 
     taken: Collection[Key]
@@ -66,7 +66,7 @@ class Corpus:
                 ]
             yield batch
 
-    def _row(self, domain: Domain, rng: Random) -> tuple[str, str]:
+    def _row(self, domain: PuzzleDomain, rng: Random) -> tuple[str, str]:
         while True:
             puzzle, derivation = draw_puzzle(domain, rng)
             if puzzle.key not in self.taken:
@@ -88,7 +88,7 @@ class Corpus:
 
 
 def train_base_model(
-    world: World,
+    world: CountdownWorld,
     directory: Path,
     *,
     seed: int,
@@ -121,10 +121,10 @@ def train_base_model(
     )
 
 
-def make_corpus(world: World, tokenizer: PreTrainedTokenizerFast) -> Corpus:
+def make_corpus(world: CountdownWorld, tokenizer: PreTrainedTokenizerFast) -> WalkCorpus:
     """The corpus that holds none of a built world's puzzles."""
     taken = {puzzle.key for name in (*SETS, UNLABELLED) for puzzle in world.puzzles(name)}
-    return Corpus(frozenset(taken), tokenizer)
+    return WalkCorpus(frozenset(taken), tokenizer)
 
 
 # Countdown as a kind of world: a row of ``dph.lab.worlds.world``.
@@ -138,7 +138,7 @@ THRESHOLD = 3
 EVALUATED = ("in_domain", "cross_domain")
 
 
-def countdown_settings(world: World) -> dict[str, dict[str, Any]]:
+def countdown_settings(world: CountdownWorld) -> dict[str, dict[str, Any]]:
     """Tables ``data``, ``sampling`` and ``presample``, and how answers without labels compare.
 
     Stored distributions are kept as they are, and nothing is consolidated: what answers agree on is
@@ -163,7 +163,7 @@ def countdown_settings(world: World) -> dict[str, dict[str, Any]]:
 
 COUNTDOWN = WorldKind(
     base_steps=STEPS,
-    sizes=WorldSizes,
+    sizes=CountdownSizes,
     build=build_world,
     train_base_model=train_base_model,
     settings=countdown_settings,

@@ -38,7 +38,7 @@ class Puzzle:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Domain:
+class PuzzleDomain:
     """Which puzzles: how many numbers, from 1 to what, and how large a target."""
 
     count: int
@@ -46,9 +46,9 @@ class Domain:
     largest_target: int = LARGEST
 
 
-TRAINED = Domain(count=4, largest_number=9, largest_target=30)
+TRAINED = PuzzleDomain(count=4, largest_number=9, largest_target=30)
 """What RL trains."""
-OTHERS = Domain(count=3, largest_number=20)
+OTHERS = PuzzleDomain(count=3, largest_number=20)
 """In the base model's training, never in RL's."""
 
 
@@ -80,7 +80,7 @@ def walk(numbers: Sequence[int], rng: Random) -> tuple[str, int]:
     return AND.join(steps), left[0]
 
 
-def draw_puzzle(domain: Domain, rng: Random) -> tuple[Puzzle, str]:
+def draw_puzzle(domain: PuzzleDomain, rng: Random) -> tuple[Puzzle, str]:
     """A puzzle of a domain and the walk that made it, which is one of its answers."""
     while True:
         numbers = tuple(rng.randint(1, domain.largest_number) for _ in range(domain.count))
@@ -89,7 +89,7 @@ def draw_puzzle(domain: Domain, rng: Random) -> tuple[Puzzle, str]:
             return Puzzle(numbers, end), derivation
 
 
-def draw_puzzles(domain: Domain, count: int, rng: Random, taken: set[Key]) -> list[Puzzle]:
+def draw_puzzles(domain: PuzzleDomain, count: int, rng: Random, taken: set[Key]) -> list[Puzzle]:
     """New puzzles, none of them in ``taken``, to which they are added.
 
     Raises:

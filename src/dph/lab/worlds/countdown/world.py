@@ -12,7 +12,7 @@ from dph.errors import SettingsError
 from dph.lab.worlds.countdown.puzzles import (
     OTHERS,
     TRAINED,
-    Domain,
+    PuzzleDomain,
     Key,
     Puzzle,
     draw_puzzles,
@@ -23,12 +23,12 @@ from dph.records import Problem
 from dph.tasks.problems import save_problems
 
 SCHEMA = 1
-SETS: Mapping[str, Domain] = {"in_domain": TRAINED, "cross_domain": OTHERS, "train": TRAINED}
+SETS: Mapping[str, PuzzleDomain] = {"in_domain": TRAINED, "cross_domain": OTHERS, "train": TRAINED}
 """The sets whose answers are graded, in the order in which they are drawn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorldSizes:
+class CountdownSizes:
     """How many puzzles each set holds; ``unlabelled`` is that of each of its two parts."""
 
     train: int = 600
@@ -43,7 +43,7 @@ class WorldSizes:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class CountdownWorld:
     """A world whose files lie in a directory."""
 
     directory: Path
@@ -58,7 +58,7 @@ class World:
         return [parse_prompt(row["prompt"]) for _, row in read_rows(self.problems_path(name))]
 
 
-def build_world(directory: Path, *, seed: int, sizes: WorldSizes | None = None) -> World:
+def build_world(directory: Path, *, seed: int, sizes: CountdownSizes | None = None) -> CountdownWorld:
     """Write the world into ``directory``; keep it if it is already there and whole.
 
     Leaves ``train.jsonl``, ``in_domain.jsonl``, ``cross_domain.jsonl``, ``unlabelled.jsonl`` and
@@ -69,8 +69,8 @@ def build_world(directory: Path, *, seed: int, sizes: WorldSizes | None = None) 
         DataError: ``directory`` holds another world or cannot be written.
         SettingsError: there are not so many puzzles.
     """
-    sizes = sizes or WorldSizes()
-    world = World(directory, seed)
+    sizes = sizes or CountdownSizes()
+    world = CountdownWorld(directory, seed)
     made_from = {"task": "countdown", "schema": SCHEMA, "seed": seed, "sizes": asdict(sizes)}
     if is_complete(directory, made_from):
         return world
@@ -84,11 +84,11 @@ def build_world(directory: Path, *, seed: int, sizes: WorldSizes | None = None) 
     return world
 
 
-def _draw_problems(seed: int, sizes: WorldSizes) -> dict[str, list[Problem]]:
+def _draw_problems(seed: int, sizes: CountdownSizes) -> dict[str, list[Problem]]:
     """Every set has a random stream of its own; what was drawn before is not drawn again."""
     taken: set[Key] = set()
 
-    def draw(name: str, domain: Domain, count: int) -> list[Puzzle]:
+    def draw(name: str, domain: PuzzleDomain, count: int) -> list[Puzzle]:
         return draw_puzzles(domain, count, Random(f"countdown world {seed}: {name}"), taken)
 
     counts = asdict(sizes)

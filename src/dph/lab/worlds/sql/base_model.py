@@ -25,7 +25,7 @@ from dph.lab.worlds.sql.annotators import Annotator
 from dph.lab.worlds.sql.lessons import all_sums
 from dph.lab.worlds.sql.question_sets import draw_questions
 from dph.lab.worlds.sql.questions import Question
-from dph.lab.worlds.sql.world import World
+from dph.lab.worlds.sql.world import SQLWorld
 from dph.lab.worlds.world import Progress
 
 
@@ -96,7 +96,7 @@ POOL = 6000
 
 
 @dataclass(frozen=True, slots=True)
-class Corpus:
+class AnnotatorCorpus:
     """What annotators are asked; they answer afresh every time."""
 
     questions: tuple[Question, ...]
@@ -141,7 +141,7 @@ class Teach(Protocol):
     def __call__(
         self,
         model: LlamaForCausalLM,
-        world: World,
+        world: SQLWorld,
         tokenizer: PreTrainedTokenizerFast,
         *,
         seed: int,
@@ -154,7 +154,7 @@ class Teach(Protocol):
 
 def teach_by_samples(
     model: LlamaForCausalLM,
-    world: World,
+    world: SQLWorld,
     tokenizer: PreTrainedTokenizerFast,
     *,
     seed: int,
@@ -168,7 +168,7 @@ def teach_by_samples(
 
 
 def train_base_model(
-    world: World,
+    world: SQLWorld,
     directory: Path,
     *,
     seed: int,
@@ -200,12 +200,12 @@ def train_base_model(
     )
 
 
-def draw_corpus(world: World, tokenizer: PreTrainedTokenizerFast, *, seed: int) -> Corpus:
+def draw_corpus(world: SQLWorld, tokenizer: PreTrainedTokenizerFast, *, seed: int) -> AnnotatorCorpus:
     """What the first edition's base model learns from."""
-    return Corpus(draw_pool(world, seed=seed), world.annotators, tokenizer)
+    return AnnotatorCorpus(draw_pool(world, seed=seed), world.annotators, tokenizer)
 
 
-def draw_pool(world: World, *, seed: int) -> tuple[Question, ...]:
+def draw_pool(world: SQLWorld, *, seed: int) -> tuple[Question, ...]:
     """Draw the questions that annotators answer; none of them is a test question.
 
     In a hostile edition none is a near-duplicate of one either.

@@ -12,7 +12,7 @@ QUESTIONS_WITHOUT_ANSWERS = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorldSizes:
+class SQLWorldSizes:
     """How many problems each set holds."""
 
     train: int = 600
@@ -32,7 +32,7 @@ class WorldSizes:
             )
 
 
-TINY = WorldSizes(train=48, in_domain=8, cross_domain=8, arithmetic=8, unlabelled=24)
+TINY = SQLWorldSizes(train=48, in_domain=8, cross_domain=8, arithmetic=8, unlabelled=24)
 TINY_STEPS = 140
 """A base model of as many steps is right in 38% of its answers (seed 0); one of 60 steps never."""
 
@@ -45,14 +45,14 @@ class Edition:
     schema: int
     """Of the manifest; the first edition's says neither its edition nor anything unlabelled."""
     draw_knowledge: DrawKnowledge
-    sizes: WorldSizes
+    sizes: SQLWorldSizes
     unlabelled: int = 0
     """Questions without answers in each part, where the sizes do not say."""
 
     correlation: float | None = None
     """How likely a gap is every annotator's; a number makes the edition hostile."""
 
-    def manifest_head(self, seed: int, sizes: WorldSizes) -> dict[str, Any]:
+    def manifest_head(self, seed: int, sizes: SQLWorldSizes) -> dict[str, Any]:
         """What a world was made from.
 
         Raises:

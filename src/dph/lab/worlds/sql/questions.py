@@ -27,7 +27,7 @@ KINDS = ("list", "count", "aggregate", "superlative", "join", "two_conditions")
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class WhereCondition:
     """A comparison in the question's words; a text value carries its quotes."""
 
     term: str
@@ -48,7 +48,7 @@ class Question:
     shown: str | None = None
     """The term of the column that is asked for; None for a count."""
     aggregate: str | None = None
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[WhereCondition, ...] = ()
     superlative: tuple[str, str] | None = None
     """(direction phrase, term): ``("highest", "seniority")``."""
     joined: str | None = None
@@ -179,11 +179,11 @@ def _other(terms: list[str], taken: str | None, rng: Random) -> str:
     return rng.choice([term for term in terms if term != taken])
 
 
-def _comparison(term: str, rng: Random) -> Condition:
-    return Condition(term, rng.choice(list(COMPARISONS)), str(rng.choice(THRESHOLDS)))
+def _comparison(term: str, rng: Random) -> WhereCondition:
+    return WhereCondition(term, rng.choice(list(COMPARISONS)), str(rng.choice(THRESHOLDS)))
 
 
-def _second_condition(table: DomainTable, first: str, rng: Random) -> Condition:
+def _second_condition(table: DomainTable, first: str, rng: Random) -> WhereCondition:
     if rng.random() < 0.5:
-        return Condition(table.text.term, "is", f"'{rng.choice(table.text.values)}'")
+        return WhereCondition(table.text.term, "is", f"'{rng.choice(table.text.values)}'")
     return _comparison(_other(_terms(table.numeric), first, rng), rng)

@@ -16,7 +16,7 @@ from dph.lab.worlds.sql.questions import (
     COMPARISONS,
     DIRECTIONS,
     EQUALITY,
-    Condition,
+    WhereCondition,
     Question,
 )
 from dph.records import Problem
@@ -63,7 +63,7 @@ def question_of(problem: Problem) -> Question:
 
 def _question(domain: Domain, words: re.Match[str]) -> Question:
     verb, shown, table, joined, direction, ordered, tail = words.groups()[:7]
-    conditions = tuple(Condition(*found) for found in _CONDITION.findall(tail or ""))
+    conditions = tuple(WhereCondition(*found) for found in _CONDITION.findall(tail or ""))
     aggregate = verb if verb in AGGREGATES else None
     return Question(
         domain=domain,

@@ -13,12 +13,12 @@ from dph.lab.worlds.sql.base_model import draw_pool
 from dph.lab.worlds.sql.questions import EQUALITY, Question
 from dph.lab.worlds.sql.lessons import question_lesson, sum_lesson
 from dph.lab.worlds.sql.base_model import TextEncoder
-from dph.lab.worlds.sql.world import World
+from dph.lab.worlds.sql.world import SQLWorld
 from dph.lab.worlds.world import Progress
 from collections.abc import Mapping
 from typing import Any
 from dph.lab.worlds.world import GENTLE
-from dph.lab.worlds.sql.world import World
+from dph.lab.worlds.sql.world import SQLWorld
 from functools import partial
 from dph.lab.worlds.sql.base_model import train_base_model
 from dph.lab.worlds.sql.editions import (
@@ -26,7 +26,7 @@ from dph.lab.worlds.sql.editions import (
     TINY,
     TINY_STEPS,
     Edition,
-    WorldSizes,
+    SQLWorldSizes,
 )
 from dph.lab.worlds.sql.annotators import knowledge_by_part
 from dph.lab.worlds.sql.world import build_world
@@ -57,7 +57,7 @@ is a superlative and one in 14 has a condition about a text, and these take long
 
 def teach_by_chances(
     model: LlamaForCausalLM,
-    world: World,
+    world: SQLWorld,
     tokenizer: PreTrainedTokenizerFast,
     *,
     seed: int,
@@ -71,7 +71,7 @@ def teach_by_chances(
 
 
 def lessons_of_steps(
-    world: World, tokenizer: PreTrainedTokenizerFast, *, seed: int, steps: int
+    world: SQLWorld, tokenizer: PreTrainedTokenizerFast, *, seed: int, steps: int
 ) -> Iterator[Sequence[Lesson]]:
     """Questions in their shares, none twice before all of its kind were had, and random sums."""
     encode = TextEncoder()
@@ -120,7 +120,7 @@ SQL_SETS = ("in_domain", "cross_domain")
 
 
 def sql_settings(
-    world: World, *, optimizer: Mapping[str, float] = GENTLE
+    world: SQLWorld, *, optimizer: Mapping[str, float] = GENTLE
 ) -> dict[str, dict[str, Any]]:
     """Tables ``data``, ``sampling``, ``presample``, and ``train`` with the optimizer."""
     sets = {name: {"path": str(world.problems_path(name))} for name in SQL_SETS}
@@ -147,14 +147,14 @@ SECOND = Edition(
     number=2,
     schema=3,
     draw_knowledge=knowledge_by_part,
-    sizes=WorldSizes(in_domain=300, cross_domain=300),
+    sizes=SQLWorldSizes(in_domain=300, cross_domain=300),
     unlabelled=QUESTIONS_WITHOUT_ANSWERS,
 )
 
 
 SECOND_EDITION = WorldKind(
     base_steps=STEPS,
-    sizes=WorldSizes,
+    sizes=SQLWorldSizes,
     build=partial(build_world, edition=SECOND),
     train_base_model=partial(train_base_model, teach=teach_by_chances),
     settings=sql_settings,

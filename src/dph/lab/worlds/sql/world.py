@@ -12,7 +12,7 @@ from dph.lab.worlds.sql.annotators import Annotator
 from dph.lab.worlds.sql.lessons import all_sums
 from dph.lab.worlds.sql.databases import Database, draw_database
 from dph.lab.worlds.sql.domains import DOMAINS
-from dph.lab.worlds.sql.editions import Edition, WorldSizes
+from dph.lab.worlds.sql.editions import Edition, SQLWorldSizes
 from dph.lab.worlds.sql.annotators import knowing_more, knowledge_by_side
 from dph.lab.worlds.sql.near_duplicates import NearDuplicates
 from dph.lab.worlds.sql.problem_rows import json_lines, sql_row, sum_row, unlabelled_row
@@ -26,11 +26,11 @@ UNTESTED = "untested"
 """The part of unlabelled prompts about databases that no test is about."""
 
 
-FIRST = Edition(number=1, schema=2, draw_knowledge=knowledge_by_side, sizes=WorldSizes())
+FIRST = Edition(number=1, schema=2, draw_knowledge=knowledge_by_side, sizes=SQLWorldSizes())
 
 
 @dataclass(frozen=True)
-class World:
+class SQLWorld:
     """Everything that a seed decides, before any question is drawn.
 
     ``in_domain`` databases are asked about in RL; ``cross_domain`` ones only in tests.
@@ -84,13 +84,13 @@ class World:
         return sha256(self.directory / MANIFEST)
 
 
-def design_world(directory: Path, *, seed: int, edition: Edition = FIRST) -> World:
+def design_world(directory: Path, *, seed: int, edition: Edition = FIRST) -> SQLWorld:
     """Draw domains, rows, annotators and held-out terms; touches no file."""
     rng = _stream(seed, "design")
     databases = [draw_database(d, rng) for d in rng.sample(DOMAINS, 2 * DOMAINS_PER_SIDE)]
     inside, outside = tuple(databases[:DOMAINS_PER_SIDE]), tuple(databases[DOMAINS_PER_SIDE:])
     knowledge = edition.draw_knowledge(inside, outside, rng)
-    world = World(
+    world = SQLWorld(
         directory=directory,
         seed=seed,
         in_domain=inside,
@@ -102,7 +102,7 @@ def design_world(directory: Path, *, seed: int, edition: Edition = FIRST) -> Wor
     return world if edition.correlation is None else _made_hostile(world, edition.correlation)
 
 
-def _made_hostile(world: World, correlation: float) -> World:
+def _made_hostile(world: SQLWorld, correlation: float) -> SQLWorld:
     """The same world with databases of no test, and with gaps that annotators share."""
     rng = _stream(world.seed, "databases of no test")
     left = [domain for domain in DOMAINS if domain not in [d.domain for d in world.databases]]
@@ -122,8 +122,8 @@ def _made_hostile(world: World, correlation: float) -> World:
 
 
 def build_world(
-    directory: Path, *, seed: int, sizes: WorldSizes | None = None, edition: Edition = FIRST
-) -> World:
+    directory: Path, *, seed: int, sizes: SQLWorldSizes | None = None, edition: Edition = FIRST
+) -> SQLWorld:
     """Write the world into ``directory``; keep it if it is already there and whole.
 
     Leaves ``databases/<id>/<id>.sqlite``, the problem sets ``train.jsonl``,
@@ -156,7 +156,7 @@ def _stream(seed: int, purpose: str) -> Random:
     return Random(f"quickstart world {seed}: {purpose}")
 
 
-def _describe(world: World, left_out: Mapping[str, int]) -> dict[str, Any]:
+def _describe(world: SQLWorld, left_out: Mapping[str, int]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "in_domain": [database.name for database in world.in_domain],
         "cross_domain": [database.name for database in world.cross_domain],
@@ -169,7 +169,7 @@ def _describe(world: World, left_out: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _draw_problems(
-    world: World, sizes: Mapping[str, int]
+    world: SQLWorld, sizes: Mapping[str, int]
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, int]]:
     """The rows of each set, and how many near-duplicates of tests were left out of some."""
     asked = {
@@ -208,7 +208,7 @@ def _draw_problems(
 
 
 def _unlabelled_rows(
-    world: World,
+    world: SQLWorld,
     count: int,
     taken: Sequence[str],
     near: NearDuplicates,

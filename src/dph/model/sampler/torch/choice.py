@@ -66,7 +66,7 @@ def _largest(values: Float[Tensor, "rows vocabulary"], count: int) -> Float[Tens
 _BLOCK = 64
 
 
-class Choice(NamedTuple):
+class ChosenTokens(NamedTuple):
     """The chosen tokens and their full-vocabulary log-probs (nats) at the temperature."""
 
     tokens: Int[Tensor, "rows"]
@@ -80,7 +80,7 @@ def choose(
     temperature: float,
     top_p: float = 1.0,
     greedy: bool = False,
-) -> Choice:
+) -> ChosenTokens:
     """Draw one token a row by inverting its cumulative distribution.
 
     Equation: token = min { i : sum_{j <= i} p_j > uniform * sum_j p_j }, p = softmax(logits /
@@ -107,7 +107,7 @@ def choose(
             ends = _block_sums(weights).cumsum(dim=-1, dtype=torch.float64)
         tokens = _invert(weights, ends, uniforms)
     chosen = (scores.gather(1, tokens[:, None]) - largest)[:, 0]
-    return Choice(tokens, (chosen - log_total).float())
+    return ChosenTokens(tokens, (chosen - log_total).float())
 
 
 def _block_sums(

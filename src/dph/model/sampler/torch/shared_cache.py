@@ -5,7 +5,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
-from dph.model.attention.kernels import Part, Scoring, kernel_for
+from dph.model.attention.kernels import AttentionPart, Scoring, kernel_for
 from dataclasses import dataclass
 import torch
 from jaxtyping import Float, Int
@@ -27,7 +27,7 @@ def attend(
     key: Float[Tensor, "batch heads tokens key"],
     value: Float[Tensor, "batch heads tokens value"],
     scoring: Scoring,
-) -> Part:
+) -> AttentionPart:
     """Attention of every query over all tokens, as a part that can be merged with others.
 
     Computed as: the kernels that masks can be added to, because prompts are padded.
@@ -102,7 +102,7 @@ def attend_prompts(
     value: Float[Tensor, "prompts kv_heads tokens value"],
     table: PromptTable,
     scoring: Scoring,
-) -> Part:
+) -> AttentionPart:
     """Attention of every row over the whole of its prompt.
 
     Computed as: one product for each prompt and key-value head, with the queries of all its rows
@@ -122,7 +122,7 @@ def attend_prompts(
     log_sum = log_sum.reshape(shape).transpose(1, 2).reshape(prompts * width, heads, repeats)
     if table.slots is not None:
         out, log_sum = out.index_select(0, table.slots), log_sum.index_select(0, table.slots)
-    return Part(out, log_sum)
+    return AttentionPart(out, log_sum)
 
 
 _COMPACT_PROMPTS_BELOW = 0.5

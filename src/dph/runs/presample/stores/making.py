@@ -34,7 +34,7 @@ class Kept(NamedTuple):
     log_tail: float
 
 
-class Wanted(NamedTuple):
+class KeptTokens(NamedTuple):
     """A place of a row, and the tokens that are kept there whatever their probability."""
 
     row: int
@@ -46,7 +46,7 @@ def kept_distributions(
     model: PreTrainedModel,
     prompts: Sequence[Sequence[int]],
     completions: Sequence[Sequence[int]],
-    wanted: Sequence[Wanted],
+    wanted: Sequence[KeptTokens],
     *,
     top: int | None,
     temperature: float,
@@ -208,13 +208,13 @@ def with_distributions(
     tries = [answer_trie([c.token_ids for c in group]) for group in drawn]
     prompts: list[tuple[int, ...]] = []
     completions: list[tuple[int, ...]] = []
-    wanted: dict[tuple[int, int], Wanted] = {}
+    wanted: dict[tuple[int, int], KeptTokens] = {}
     for index, (prompt, group, trie) in enumerate(zip(asked, drawn, tries, strict=True)):
         for completion, path in zip(group, trie.paths, strict=True):
             new = [t for t, node in enumerate(path[:-1]) if (index, node) not in wanted]
             for t in new:
                 tokens = tuple(trie.children[path[t]])
-                wanted[index, path[t]] = Wanted(len(prompts), t, tokens)
+                wanted[index, path[t]] = KeptTokens(len(prompts), t, tokens)
             if new:
                 prompts.append(prompt)
                 completions.append(completion.token_ids)

@@ -8,10 +8,10 @@ from decimal import Decimal, InvalidOperation
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from dph._processes.sandbox.supervisor import Limits
+from dph._processes.sandbox.supervisor import ProcessLimits
 from dph._processes.sandbox.served import NOT_LOADED
-from dph._processes.sandbox.supervisor import Ended, Judged, Sandbox, StepLimits
-from dph._processes.workers.handler import Stage
+from dph._processes.sandbox.supervisor import ScriptEnd, JudgeReply, Sandbox, StepLimits
+from dph._processes.workers.handler import TellStage
 from dph.errors import SettingsError
 from dph.records import Outcome
 
@@ -97,7 +97,7 @@ class CodeGrader:
         """Parts of the confinement that this machine does not offer."""
         return self._sandbox.missing
 
-    def __call__(self, request: Mapping[str, Any], stage: Stage) -> Any:
+    def __call__(self, request: Mapping[str, Any], stage: TellStage) -> Any:
         """Grade one program: (outcome, reward, reason)."""
         if "missing" in request:
             return list(self.missing)
@@ -162,7 +162,7 @@ def make_code_grader(options: Mapping[str, Any]) -> CodeGrader:
     """
 
     def make(preload: Sequence[str]) -> Sandbox:
-        limits = Limits(**options["limits"])
+        limits = ProcessLimits(**options["limits"])
         return Sandbox(limits, without=options["without"], preload=preload)
 
     grader = CodeGrader(make, options["seconds"])
@@ -176,7 +176,7 @@ def make_code_grader(options: Mapping[str, Any]) -> CodeGrader:
     return grader
 
 
-def _script_failure(ended: Ended, expected: str, seconds: float) -> tuple[Outcome, str] | None:
+def _script_failure(ended: ScriptEnd, expected: str, seconds: float) -> tuple[Outcome, str] | None:
     """What is wrong with a run, None if nothing is."""
     said = ended.errors.splitlines()[-1][:300] if ended.errors else ""
     if ended.over_output:
@@ -199,7 +199,7 @@ _OUT_OF_TIME = (-24, -9)
 """SIGXCPU, or the kernel's SIGKILL after it."""
 
 
-def _verdict_of(judged: Judged, limits: StepLimits) -> Answer:
+def _verdict_of(judged: JudgeReply, limits: StepLimits) -> Answer:
     if judged.outcome is not None:
         return judged.outcome, float(judged.outcome is Outcome.CORRECT), judged.reason
     if judged.stage == "setup":

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dph._base.closing import Closing
-from dph._processes.sandbox.supervisor import Limits
+from dph._processes.sandbox.supervisor import ProcessLimits
 from dph._processes.workers.pool import WorkerPool
 from dph._processes.workers.pool import verdict_of
 from dph.errors import SettingsError
@@ -62,7 +62,7 @@ class CodeVerifier(Closing):
     ) -> None:
         if not 0 < timeout < 1e5:
             raise SettingsError(f"timeout must lie in (0, 100000) seconds, got {timeout}")
-        limits = Limits(memory_bytes=memory_mb * 1_000_000)
+        limits = ProcessLimits(memory_bytes=memory_mb * 1_000_000)
         self.settings: Mapping[str, Any] = {
             "timeout": float(timeout),
             "limits": asdict(limits),

@@ -22,7 +22,7 @@ from typing import Any
 import reasoning_gym
 import sympy
 
-from dph._processes.workers.handler import Stage
+from dph._processes.workers.handler import TellStage
 from dph._processes.workers.handler import limit_address_space
 from dph._processes.workers.pool import GOLD_STAGE
 from dph.records import Outcome
@@ -50,7 +50,7 @@ class GymGrader:
     def __init__(self, threshold: float) -> None:
         self._threshold = threshold
 
-    def __call__(self, request: Mapping[str, Any], stage: Stage) -> tuple[str, float, str]:
+    def __call__(self, request: Mapping[str, Any], stage: TellStage) -> tuple[str, float, str]:
         """The outcome, the score as reward, and the reason."""
         stage(GOLD_STAGE, MAKING_SECONDS)
         entry = GymEntry(**request["entry"])
@@ -106,7 +106,7 @@ def _made_dataset(text: str) -> Any:
         return reasoning_gym.create_dataset(task, seed=seed, size=size, **config)
 
 
-def make_gym_maker(options: Mapping[str, Any]) -> Callable[[str, Stage], Any]:
+def make_gym_maker(options: Mapping[str, Any]) -> Callable[[str, TellStage], Any]:
     """The handler that makes entries: [question, answer] of a canonical dataset and a number.
 
     It runs in a worker as the grader does: some tasks depend on the order of a set, which is the
@@ -114,7 +114,7 @@ def make_gym_maker(options: Mapping[str, Any]) -> Callable[[str, Stage], Any]:
     """
     limit_address_space(options["memory_bytes"])
 
-    def make(request: Any, stage: Stage) -> Any:
+    def make(request: Any, stage: TellStage) -> Any:
         del stage
         _, entry = made_entry(*request)
         answer = entry["answer"]

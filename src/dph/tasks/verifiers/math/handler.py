@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from dph._processes.workers.handler import BoundedCache
-from dph._processes.workers.handler import Stage
+from dph._processes.workers.handler import TellStage
 from dph._processes.workers.handler import limit_address_space
 from dph._processes.workers.pool import GOLD_STAGE
 from dph.records import Outcome
@@ -64,7 +64,7 @@ class MathGrader:
         self._golds: BoundedCache[str, Reading] = BoundedCache(4096)
         self._judged: BoundedCache[tuple[str, str], Judgement] = BoundedCache(16384)
 
-    def __call__(self, request: Mapping[str, Any], stage: Stage) -> tuple[str, float, str]:
+    def __call__(self, request: Mapping[str, Any], stage: TellStage) -> tuple[str, float, str]:
         """Grade one response. ``stage`` tells the parent what is being read."""
         # Whatever sympy raises on the way is the answer's doing, not the verifier's.
         try:
@@ -118,7 +118,7 @@ class MathGrader:
             return _CORRECT
         return _wrong(answer if read is read_latex else _text_of(reading), gold)
 
-    def _read_gold(self, request: Mapping[str, Any], stage: Stage, gold: str) -> Reading:
+    def _read_gold(self, request: Mapping[str, Any], stage: TellStage, gold: str) -> Reading:
         if reason := request.get("bad_gold"):
             raise _BadGoldError(reason)
         reading = self._golds.get(gold)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from typing import Any
-from dph._processes.workers.handler import Stage
+from dph._processes.workers.handler import TellStage
 from dph._processes.workers.handler import limit_address_space
 from dph.records import Outcome
 from dph.tasks.verifiers.qwen.equality import qwen_equal
@@ -78,7 +78,7 @@ _SAME = (r"\frac{2}{4}x", r"\frac{1}{2}x")
 class QwenGrader:
     """Grades requests ``{"response", "gold"}``; answers ``[outcome, reward, reason]``."""
 
-    def __call__(self, request: Mapping[str, str], stage: Stage) -> tuple[str, float, str]:
+    def __call__(self, request: Mapping[str, str], stage: TellStage) -> tuple[str, float, str]:
         """Grade one response; nothing is staged."""
         del stage
         outcome, reason = _judge(request["response"], qwen_gold(request["gold"]))

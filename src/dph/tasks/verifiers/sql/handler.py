@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from dph._processes.workers.handler import Stage
+from dph._processes.workers.handler import TellStage
 from dph._processes.workers.pool import GOLD_STAGE
 from dph.records import Outcome
 from dph.tasks.verifiers.sql.executor import (
@@ -91,7 +91,7 @@ class SQLGrader:
         self._rule = rule
         self._golds = GoldCache()
 
-    def __call__(self, request: Mapping[str, Any], stage: Stage) -> list[Any]:
+    def __call__(self, request: Mapping[str, Any], stage: TellStage) -> list[Any]:
         """Grade one prediction. ``stage`` tells the parent what is being run."""
         if reason := request.get("bad_gold"):
             return [Outcome.BAD_GOLD, 0.0, reason]
@@ -126,7 +126,7 @@ class SQLGrader:
         return [Outcome.NO_ANSWER, 0.0, "no SQL in the answer"]
 
     def _gold(
-        self, request: Mapping[str, Any], database: Path, state: tuple[int, int], stage: Stage
+        self, request: Mapping[str, Any], database: Path, state: tuple[int, int], stage: TellStage
     ) -> Gold | SQLFailure:
         """The gold's result, run if it has to be; a failure that may pass stays in its stage."""
         sql, seconds = request["gold"], request.get("gold_seconds")
