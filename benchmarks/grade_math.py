@@ -18,8 +18,7 @@ import pyarrow.parquet as pq
 from math_verify import parse, verify
 
 from dph.records import Outcome
-from dph.tasks.verifiers.math.verifier import MathPair
-from dph.tasks.verifiers.math.verifier import MathVerifier
+from dph.tasks.verifiers.math.verifier import MathPair, MathVerifier
 
 
 def main() -> None:

@@ -23,9 +23,8 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from dph.loss.objectives import make_objective
-from dph.model.forward.logprobs import completion_scores
+from dph.model.forward.logprobs import completion_scores, score_completions
 from dph.model.forward.prefix_tree import fed, prefix_forest, tokens_of
-from dph.model.forward.logprobs import score_completions
 from dph.model.loading import load_model
 from dph.recipe import ObjectiveSettings
 from dph.runs.presample.pool import RehearsalSample, load_pool

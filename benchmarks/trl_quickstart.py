@@ -28,8 +28,8 @@ from dph.lab.quickstart.recipes import (
     Size,
     parse_contender,
     quickstart_recipe,
+    usual_strengths,
 )
-from dph.lab.quickstart.recipes import usual_strengths
 from dph.lab.worlds import world_kind
 from dph.model.prompts import stop_token_ids
 from dph.recipe import Recipe

@@ -21,9 +21,8 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from dph.loss.divergences import DistributionKL
-from dph.model.forward.over_vocabulary import bucket_logprobs
 from dph.model.forward.logprobs import RowStatistic, completion_scores
-from dph.model.forward.over_vocabulary import next_tokens
+from dph.model.forward.over_vocabulary import bucket_logprobs, next_tokens
 from dph.model.loading import load_model, load_tokenizer
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.sampler import TorchSampler

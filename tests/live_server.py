@@ -10,9 +10,8 @@ from urllib.parse import urlencode, urlsplit
 
 import uvicorn
 
-from dph.results.view.app import access_for
+from dph.results.view.app import access_for, serve
 from dph.results.view.served_runs import ServedRuns
-from dph.results.view.app import serve
 
 
 @contextlib.contextmanager

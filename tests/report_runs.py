@@ -14,10 +14,16 @@ import pyarrow.parquet as pq
 from dph._base.files import write_json, write_text
 from dph.recipe import resolve_recipe, save_recipe
 from dph.records import Completion, GradedCompletion, Outcome, Verdict
+from dph.runs.evaluate.samples_file import (
+    SCHEMA,
+    TOKENS_FILE,
+    VERSION,
+    comparable_scores,
+    samples_table,
+    write_samples,
+)
 from dph.runs.evaluate.scores import evaluation_document
-from dph.runs.evaluate.samples_file import comparable_scores, samples_table, write_samples
 from dph.runs.evaluate.token_details import TOKENS
-from dph.runs.evaluate.samples_file import SCHEMA, TOKENS_FILE, VERSION
 
 SAMPLES = 8
 STYLES = ("plain", "cte", "nested")

@@ -7,11 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from dph._base.files import make_directory, sha256
-from dph.corpus.documents import ContentDigest
-from dph.corpus.documents import Document, position
-from dph.corpus.shards import Flow
-from dph.corpus.shards import KEPT, CorpusManifest, Shard, open_corpus, shard_name, shard_of
-from dph.corpus.stage import Drop, DocumentOutcome
+from dph.corpus.documents import ContentDigest, Document, position
+from dph.corpus.shards import KEPT, CorpusManifest, Flow, Shard, open_corpus, shard_name, shard_of
+from dph.corpus.stage import DocumentOutcome, Drop
 from dph.corpus.stage_run import write_manifest
 from dph.corpus.tables import DocumentWriter
 
@@ -60,7 +58,9 @@ class Lengths:
         if length > self._longest:
             drop = Drop("long", value=float(length), threshold=f"> {self._longest}")
             return DocumentOutcome(None, [drop], rows, {"characters": length})
-        return DocumentOutcome(document.with_text(document.text.upper()), (), rows, {"characters": length})
+        return DocumentOutcome(
+            document.with_text(document.text.upper()), (), rows, {"characters": length}
+        )
 
 
 def make_writer(_options):

@@ -8,11 +8,10 @@ import torch
 
 from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.records import Problem
-from dph.runs.presample.stores.groups import StoredGroup, groups_table
+from dph.runs.presample.stores.groups import StoredGroup, answer_trie, groups_table
 from dph.runs.presample.stores.making import sizes
 from dph.runs.presample.stores.manifest import StoreSource, ValueSource
 from dph.runs.presample.stores.store import write_store
-from dph.runs.presample.stores.groups import answer_trie
 from dph.runs.presample.stores.values import (
     agreement_counts,
     valued,

@@ -18,11 +18,16 @@ import torch
 from benchmarks.natural_world.base_model import STEPS, shape_of, train_base_model
 from benchmarks.natural_world.report import report, write_between
 from benchmarks.natural_world.world import World, build_world, natural_settings
-from dph.cli.display.progress import open_progress
 from dph.cli.display.output import quiet_libraries
-from dph.lab.quickstart.recipes import THREADS, Size, parse_contender, quickstart_recipe
+from dph.cli.display.progress import open_progress
+from dph.lab.quickstart.recipes import (
+    THREADS,
+    Size,
+    parse_contender,
+    quickstart_recipe,
+    unlabelled_tables,
+)
 from dph.lab.quickstart.stages import QuickstartStage, method_stages, stage_runner
-from dph.lab.quickstart.recipes import unlabelled_tables
 from dph.lab.worlds.world import UNLABELLED
 from dph.recipe import Recipe, merged
 from dph.runs.progress import ProgressDisplay

@@ -11,9 +11,8 @@ from pathlib import Path
 from benchmarks.natural_world.changed_rows import changed_databases
 from benchmarks.natural_world.forms import checked, columns_of, keys_of, rewritten
 from dph._base.files import write_text
-from dph.tasks.sql.data_sets import SQLQuestion
+from dph.tasks.sql.data_sets import SQLQuestion, load_spider
 from dph.tasks.sql.schema import Schema, read_tables
-from dph.tasks.sql.data_sets import load_spider
 
 LARGEST = 1_000_000
 """Databases of more bytes are left out: executing on them would take most of the time."""

@@ -10,8 +10,7 @@ from typing import Any
 from benchmarks.natural_world.questions import Question, load_questions, spider_directory
 from benchmarks.natural_world.sets import EVALUATED, draw_sets
 from dph._base.files import make_directory, sha256, write_json, write_text
-from dph.lab.worlds.world import GENTLE
-from dph.lab.worlds.world import MANIFEST, PARTS, UNLABELLED, is_complete
+from dph.lab.worlds.world import GENTLE, MANIFEST, PARTS, UNLABELLED, is_complete
 from dph.tasks.sql.schema import Schema, read_tables
 
 SCHEMA = 1

@@ -14,9 +14,8 @@ import pyarrow as pa
 from dph._base.files import write_json, write_text
 from dph.recipe import resolve_recipe, save_recipe
 from dph.records import Outcome, Problem
-from dph.runs.evaluate.scores import evaluation_document
-from dph.runs.evaluate.scores import keep_problems
 from dph.runs.evaluate.samples_file import SAMPLES, comparable_scores, write_samples
+from dph.runs.evaluate.scores import evaluation_document, keep_problems
 
 METHODS = ("base", "dph_f", "dph_js", "grpo")
 SET = "in_domain"

@@ -5,7 +5,8 @@ import pytest
 
 from dph import __version__
 from dph._base.files import sha256
-from dph.cli.display import machine as installed, machine
+from dph.cli.display import machine
+from dph.cli.display import machine as installed
 from smollm2_model import smollm2  # noqa: F401
 
 

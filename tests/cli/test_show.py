@@ -4,8 +4,8 @@ import pytest
 
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
 from dph.results.diagnosis import Change, diagnose
-from dph.runs.evaluate.scores import keep_problems
 from dph.runs.evaluate.samples_file import samples_table, write_samples
+from dph.runs.evaluate.scores import keep_problems
 
 HOSTILE = "<script>\x1b[2Jboom\u202e\n[red]not markup[/red]"
 

@@ -6,7 +6,8 @@ import shutil
 
 import pytest
 
-from dph._processes.jobs import cores, cores as ray_jobs
+from dph._processes.jobs import cores
+from dph._processes.jobs import cores as ray_jobs
 from small_study import RULE, STUDY, InstantJobs
 
 RULE_SHA256 = hashlib.sha256(RULE.encode()).hexdigest()

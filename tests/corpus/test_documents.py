@@ -2,8 +2,7 @@ import hashlib
 
 import pytest
 
-from dph.corpus.documents import ContentDigest
-from dph.corpus.documents import FIELDS, Document, position
+from dph.corpus.documents import FIELDS, ContentDigest, Document, position
 from dph.errors import DataError
 from small_corpora import numbered
 

@@ -2,7 +2,7 @@ import pytest
 
 from dph.corpus.documents import Document
 from dph.corpus.shards import Flow
-from dph.corpus.stage import Drop, DocumentOutcome, StageSpec
+from dph.corpus.stage import DocumentOutcome, Drop, StageSpec
 
 
 def flow_of(documents):
@@ -10,7 +10,9 @@ def flow_of(documents):
     for number, document in enumerate(documents):
         drops = [Drop("odd")] if number % 2 else []
         drops += [Drop("third")] if number % 3 == 0 else []
-        outcome = DocumentOutcome(None, drops) if drops else DocumentOutcome(document, counts={"kept": 1})
+        outcome = (
+            DocumentOutcome(None, drops) if drops else DocumentOutcome(document, counts={"kept": 1})
+        )
         flow.record(document, outcome)
     return flow
 

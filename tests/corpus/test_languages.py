@@ -1,7 +1,6 @@
 import pyarrow.parquet as pq
 
-from dph.corpus.documents import DocType
-from dph.corpus.documents import UNKNOWN, language_named, language_of, language_of_path
+from dph.corpus.documents import UNKNOWN, DocType, language_named, language_of, language_of_path
 from shared_data import shared_data
 
 

@@ -4,8 +4,15 @@ from itertools import pairwise
 import pytest
 
 from dph.corpus.documents import Document, position
-from dph.corpus.shards import join_parts
-from dph.corpus.shards import DROPS, open_corpus, position_range, shard_name, shard_of, shards_for
+from dph.corpus.shards import (
+    DROPS,
+    join_parts,
+    open_corpus,
+    position_range,
+    shard_name,
+    shard_of,
+    shards_for,
+)
 from dph.corpus.tables import DocumentWriter, read_documents
 from dph.errors import DataError
 from small_corpora import numbered, small_corpus

@@ -14,13 +14,10 @@ from dph.corpus.dedup.presets import PRESETS
 from dph.corpus.dedup.run import dedup
 from dph.corpus.ingest.run import ingest
 from dph.corpus.ingest.sources import plan
-from dph.corpus.mix import mix
-from dph.corpus.mix import Mixture
+from dph.corpus.mix import Mixture, mix
 from dph.corpus.stage import StageSpec
 from dph.corpus.stage_run import run_stage
-from dph.corpus.tasks import Notes
-from dph.corpus.tasks import do_task
-from dph.corpus.tasks import run_tasks
+from dph.corpus.tasks import Notes, do_task, run_tasks
 from dph.errors import StageError
 from fake_ray import FakeRay
 

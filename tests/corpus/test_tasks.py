@@ -1,8 +1,7 @@
 import pytest
 
 from dph._base.files import sha256
-from dph.corpus.tasks import Notes, Task
-from dph.corpus.tasks import run_tasks
+from dph.corpus.tasks import Notes, Task, run_tasks
 from dph.errors import StageError
 
 HANDLER = "small_corpora:make_writer"

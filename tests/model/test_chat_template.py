@@ -1,10 +1,9 @@
 import pytest
 
 from dph.errors import ModelError, SettingsError
-from dph.model.prompts import chat_text, set_template_variables, wants_chat
 from dph.model.fingerprint import tokenizer_fingerprint
 from dph.model.loading import load_tokenizer
-from dph.model.prompts import encode_prompt
+from dph.model.prompts import chat_text, encode_prompt, set_template_variables, wants_chat
 from tiny_models import build_tokenizer
 
 THINKING = (

@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from dph.recipe.recipe import ENGINE_ROWS
 from dph.recipe.keys import known_keys
+from dph.recipe.recipe import ENGINE_ROWS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "engines.md"
 BEGIN = "<!-- engine settings: written by tests/recipe/test_engine_document.py -->\n"

@@ -4,8 +4,8 @@ import pytest
 
 from dph.errors import SettingsError
 from dph.recipe import METHODS, resolve_recipe
-from dph.recipe.recipe import ENGINE_ROWS
 from dph.recipe.keys import known_keys, nested
+from dph.recipe.recipe import ENGINE_ROWS
 from dph.recipe.schema import Recipe
 
 REQUIRED = {"model.path": "model", "data.train": "problems.jsonl"}

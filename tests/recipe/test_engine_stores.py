@@ -3,8 +3,7 @@
 import pytest
 
 from dph.errors import SettingsError
-from dph.recipe.engine_stores import engine_objective
-from dph.recipe.engine_stores import EngineStore, engine_stores
+from dph.recipe.engine_stores import EngineStore, engine_objective, engine_stores
 
 RECIPE = """
 method = "dph_broad"

@@ -5,8 +5,7 @@ import pytest
 from dph.errors import SettingsError
 from dph.recipe import load_recipe
 from dph.recipe.overrides import Override, put, read_override
-from dph.recipe.section import Section
-from dph.recipe.section import PlacedPath, load_file
+from dph.recipe.section import PlacedPath, Section, load_file
 
 
 class Other(Section):

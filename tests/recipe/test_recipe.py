@@ -12,8 +12,7 @@ from dph.recipe import (
     resolve_recipe,
     save_recipe,
 )
-from dph.recipe.keys import known_keys
-from dph.recipe.keys import NAMES_ELSEWHERE
+from dph.recipe.keys import NAMES_ELSEWHERE, known_keys
 from dph.recipe.objective import SHORTHAND
 
 TEXT = """

@@ -4,8 +4,7 @@ import pytest
 from pydantic import Field
 
 from dph.errors import SettingsError
-from dph.recipe.section import Section
-from dph.recipe.section import PlacedPath, load_file
+from dph.recipe.section import PlacedPath, Section, load_file
 
 
 class Inner(Section):

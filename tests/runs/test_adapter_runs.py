@@ -13,10 +13,10 @@ from dph.model.policies import load_policy
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.export import export
 from dph.runs.interpolation import interpolated
+from dph.runs.layout import latest_checkpoint
 from dph.runs.pool_need import needs_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
-from dph.runs.layout import latest_checkpoint
 from dph.runs.training_digest import training_digest
 from dph.runs.training_stage import train_stage
 from dph.runs.workbench import open_workbench

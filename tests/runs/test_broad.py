@@ -7,8 +7,8 @@ from safetensors.torch import load_file
 
 from dph.errors import CheckpointError, PoolError, SettingsError
 from dph.records import Problem
-from dph.runs.run import run_stages
 from dph.runs.progress import Silent
+from dph.runs.run import run_stages
 from dph.runs.training_stage import train_stage
 from dph.runs.workbench import open_workbench
 from dph.tasks.problems import save_problems

@@ -2,8 +2,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph.errors import DataError
-from dph.runs.found_runs import compared_runs
 from dph.runs.evaluate.samples_file import write_samples
+from dph.runs.found_runs import compared_runs
 from report_runs import make_runs
 
 SMALL = {"in_domain": 2}

@@ -20,10 +20,9 @@ from dph.recipe.consolidating import consolidating_recipe
 from dph.records import Problem
 from dph.runs.consolidating import consolidate_stage, consolidation_forecast
 from dph.runs.consolidation_source import consolidation_source
-from dph.runs.run import consolidation_recipe
 from dph.runs.evaluate import evaluate
-from dph.runs.run import run_stages
 from dph.runs.progress import Silent
+from dph.runs.run import consolidation_recipe, run_stages
 from dph.runs.set_problems import SetProblems
 from dph.runs.stage_costs import run_cost
 from dph.runs.workbench import open_workbench

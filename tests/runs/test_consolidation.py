@@ -10,12 +10,11 @@ from safetensors.torch import load_file
 from dph.errors import CheckpointError, SettingsError
 from dph.model.fingerprint import weight_fingerprint
 from dph.model.loading import load_model
-from dph.runs.run import consolidation_recipe
-from dph.runs.run import run_stages
 from dph.runs.presample.stores.manifest import read_store_manifest
 from dph.runs.presample.stores.store import load_store
 from dph.runs.progress import Silent
 from dph.runs.result_model import result_model
+from dph.runs.run import consolidation_recipe, run_stages
 from dph.runs.workbench import open_workbench
 from dph.tasks.problems import save_problems
 from runs.test_broad import UNLABELLED

@@ -14,9 +14,9 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from dph.errors import DataError
 from dph.runs import consolidation_forecast
 from dph.runs.consolidation_forecast import forecast_stage
-from dph.runs.run import consolidation_recipe
 from dph.runs.planned_cost import SmallConsolidation, planned_cost
 from dph.runs.progress import Silent
+from dph.runs.run import consolidation_recipe
 from dph.runs.set_problems import SetProblems
 from dph.runs.store_stage import store_stage
 from dph.runs.train.preparation import Trained

@@ -9,13 +9,13 @@ from dph.errors import CheckpointError
 from dph.records import Problem
 from dph.runs.during_training import some_problems
 from dph.runs.ends import ends_of
-from dph.runs.evaluate.scores import read_kept_problems
 from dph.runs.evaluate.progress_file import measured_steps, read_progress_file
 from dph.runs.evaluate.samples_file import read_token_details
+from dph.runs.evaluate.scores import read_kept_problems
 from dph.runs.evaluation_stage import evaluate_stage
-from dph.runs.run import run_stages
 from dph.runs.progress import Silent
 from dph.runs.result_model import result_model
+from dph.runs.run import run_stages
 from dph.runs.train.tracking import read_metrics
 from dph.runs.training_digest import training_digest
 from dph.runs.training_stage import train_stage

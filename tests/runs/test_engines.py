@@ -6,8 +6,8 @@ import pytest
 
 from dph.recipe import resolve_recipe
 from dph.recipe.section import Engine
-from dph.runs.run import consolidation_recipe
 from dph.runs.engines import stages_of
+from dph.runs.run import consolidation_recipe
 
 MODEL = {"model": {"path": "m"}, "data": {"train": "p.jsonl"}}
 

@@ -3,8 +3,8 @@
 import pytest
 
 from dph.errors import DataError
-from dph.runs.run import consolidation_recipe
 from dph.runs.forecast_prompts import prompts_asked
+from dph.runs.run import consolidation_recipe
 from dph.runs.set_problems import SetProblems
 from dph.runs.workbench import open_workbench
 from dph.tasks.problems import save_problems

@@ -9,10 +9,10 @@ import pytest
 
 from dph.errors import CheckpointError, DataError, PoolError
 from dph.model.sampler.graded import GradedSampler
-from dph.runs.run import run_stages
 from dph.runs.presample.pool import load_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
+from dph.runs.run import run_stages
 from dph.runs.training_stage import train_stage
 from dph.runs.workbench import open_workbench
 

@@ -2,8 +2,8 @@ import pytest
 
 from dph.errors import DataError
 from dph.runs import set_problems
-from dph.runs.run import run_stages
 from dph.runs.progress import Silent
+from dph.runs.run import run_stages
 from dph.runs.set_problems import SetProblems
 from dph.runs.workbench import open_workbench
 

@@ -12,10 +12,10 @@ from dph.runs import evaluation_stage as tracked_evaluation
 from dph.runs.evaluate.samples_file import samples_digest
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.layout import pool_directory, run_directory
-from dph.runs.run import run_stages
 from dph.runs.presample.pool import load_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
+from dph.runs.run import run_stages
 from dph.runs.train.tracking import read_metrics
 from dph.runs.training_stage import train_stage
 from dph.runs.workbench import open_workbench

@@ -11,14 +11,13 @@ from transformers import PreTrainedTokenizerFast
 
 from dph.errors import DataError, ModelError, PoolError, SettingsError, VerifierError
 from dph.records import Problem
-from dph.runs.presample.stores import making, values as valuing
+from dph.runs.presample.stores import making
+from dph.runs.presample.stores import values as valuing
+from dph.runs.presample.stores.groups import answer_trie, branch_values
 from dph.runs.presample.stores.manifest import read_store_manifest
 from dph.runs.presample.stores.store import load_store, stored_groups, stored_values, stored_weights
-from dph.runs.presample.stores.groups import branch_values
-from dph.runs.presample.stores.groups import answer_trie
 from dph.runs.progress import Silent
-from dph.runs.store_stage import store_stage
-from dph.runs.store_stage import stored_samples
+from dph.runs.store_stage import store_stage, stored_samples
 from dph.runs.workbench import open_workbench
 from dph.tasks.problems import save_problems
 from letter_grader import grade

@@ -7,9 +7,9 @@ import pytest
 
 from dph.errors import CheckpointError, PoolError, VerifierError
 from dph.runs.evaluation_stage import evaluate_stage
-from dph.runs.run import run_stages
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
+from dph.runs.run import run_stages
 from dph.runs.training_stage import train_stage
 from dph.runs.workbench import open_workbench
 

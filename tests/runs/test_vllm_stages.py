@@ -15,10 +15,10 @@ from dph.errors import SettingsError
 from dph.model.forward.logprobs import score_completions
 from dph.recipe import VLLMSettings, resolve_recipe
 from dph.runs.evaluation_stage import evaluate_stage
-from dph.runs.run import run_stages
 from dph.runs.presample.pool import load_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
+from dph.runs.run import run_stages
 from dph.runs.training_digest import training_digest
 from dph.runs.training_stage import train_stage
 from dph.runs.workbench import open_workbench

@@ -3,8 +3,7 @@ import json
 import pytest
 
 from dph.errors import DataError
-from dph.tasks.problems import renamed
-from dph.tasks.problems import load_problems, malformed_rows
+from dph.tasks.problems import load_problems, malformed_rows, renamed
 
 
 def fields(rows, columns):

@@ -1,41 +1,28 @@
 """The verbs put together, and what becomes of an error."""
 
-from typing import Annotated
-import typer
-from dph.cli.options import JsonOption
 import sys
 from collections.abc import Sequence
 from typing import Annotated
+
 import typer
 from typer.main import get_command
-from dph import __version__
-from dph.cli.lab import base, sft
-from dph.cli.compare import compare
-from dph.cli.consolidate import consolidate
-from dph.cli.tasks import convert
-from dph.cli.corpus.app import corpus_app
-from dph.cli.compare import diagnose
-from dph.cli.evaluate import evaluate
-from dph.cli.evaluate import export
-from dph.cli.options import INTERRUPTED, exit_code, say_interrupted
-from dph.cli.results import figure, table
-from dph.cli.grade import grade_app
-from dph.cli.evaluate import interpolate
-from dph.cli.compare import passk
-from dph.cli.run import presample
-from dph.cli.results import card, push
-from dph.cli.lab import quickstart
-from dph.cli.recipe import recipe_app
-from dph.cli.results import report
-from dph.cli.run import run
-from dph.cli.show import show
-from dph.cli.lab import study
-from dph.cli.tasks import tasks_app
-from dph.cli.run import train
-from dph.cli.results import view
 
+from dph import __version__
+from dph.cli.compare import compare, diagnose, passk
+from dph.cli.consolidate import consolidate
+from dph.cli.corpus.app import corpus_app
+from dph.cli.evaluate import evaluate, export, interpolate
+from dph.cli.grade import grade_app
+from dph.cli.lab import base, quickstart, sft, study
+from dph.cli.options import INTERRUPTED, JsonOption, exit_code, say_interrupted
+from dph.cli.recipe import recipe_app
+from dph.cli.results import card, figure, push, report, table, view
+from dph.cli.run import presample, run, train
+from dph.cli.show import show
+from dph.cli.tasks import convert, tasks_app
 
 # ``dph doctor``: what is installed here, and what each engine lacks.
+
 
 def doctor(
     names: Annotated[
@@ -52,16 +39,25 @@ def doctor(
     named, and what every run needs (own) without names. 2 is for a name that is no part. smollm2 is
     a real language model: named, its files are read and it has to continue a sentence.
     """
-    from dph.cli.display.machine import OWN, PARTS, InstalledPart, parts
-    from dph.cli.display.machine import machine, machine_line
+    from dph.cli.display.machine import (
+        NAME,
+        OWN,
+        PARTS,
+        InstalledPart,
+        RealModel,
+        machine,
+        machine_line,
+        parts,
+        real_model,
+    )
     from dph.cli.display.output import json_text
-    from dph.cli.display.machine import NAME, RealModel, real_model
-    from dph.cli.options import FAILED
-    from dph.cli.options import one_of
+    from dph.cli.options import FAILED, one_of
 
     wanted = [one_of(name, (*PARTS, NAME)) for name in names or [OWN]]
     here = machine()
-    found: dict[str, InstalledPart | RealModel] = {part.name: part for part in parts(cuda=here["cuda"])}
+    found: dict[str, InstalledPart | RealModel] = {
+        part.name: part for part in parts(cuda=here["cuda"])
+    }
     if not names or NAME in names:
         found[NAME] = real_model(whole=bool(names))
     shown = {name: found[name] for name in (wanted if names else found)}

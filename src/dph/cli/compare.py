@@ -1,24 +1,19 @@
 """``dph compare``: evaluated runs side by side, each against the first."""
 
-from pathlib import Path
-from typing import Annotated
-import typer
-from dph.cli.options import ROW_FILES, JsonOption
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+
 import typer
-from dph.cli.options import JsonOption, OlderSetOption, SetNamesOption, renamed_set
-from pathlib import Path
-from typing import Annotated
-import typer
-from dph.cli.options import JsonOption
+
+from dph.cli.options import ROW_FILES, JsonOption, OlderSetOption, SetNamesOption, renamed_set
 
 if TYPE_CHECKING:
     from dph.results.diagnosis import Diagnosis
 
 
 # ``dph passk``: Pass@k of any file of graded samples.
+
 
 def passk(
     source: Annotated[
@@ -56,10 +51,9 @@ def passk(
 
     A sample is correct if its outcome is CORRECT or, in a file without outcomes, its reward is 1.
     """
-    from dph.cli.display.output import json_text, table_text
     from dph.cli.display.comparison import passk_json, passk_table
-    from dph.runs.evaluate.rewards_file import read_rewards
-    from dph.runs.evaluate.rewards_file import summarize_rewards
+    from dph.cli.display.output import json_text, table_text
+    from dph.runs.evaluate.rewards_file import read_rewards, summarize_rewards
 
     rewards = read_rewards(source, set_name=set_name)
     others = None if against is None else read_rewards(against, set_name=set_name)
@@ -226,9 +220,9 @@ def compare(
     from dph.cli.display.comparison import comparison_json, comparison_text
     from dph.cli.display.output import json_text
     from dph.results.charts.palette import run_labels
-    from dph.runs.found_runs import compared_runs
     from dph.runs.evaluate.comparison import compare as compare_scores
     from dph.runs.evaluate.evaluated_runs import default_ks, read_runs, runs_on_sets
+    from dph.runs.found_runs import compared_runs
 
     found = compared_runs(runs)
     scores = read_runs(found.runs, set_names or ())

@@ -64,9 +64,8 @@ def consolidate(
     is written over; what is done is kept. It is what dph_broad does after RL.
     """
     from dph.cli.display.forecast import forecast_text
-    from dph.cli.display.output import json_text
+    from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.progress import open_progress
-    from dph.cli.display.output import quiet_libraries
     from dph.cli.options import require_writable
     from dph.cli.run import end_interrupted
     from dph.recipe.consolidating import consolidating_recipe

@@ -4,24 +4,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
 from dph._base.files import make_directory, read_json, write_json
-from dph.cli.options import Request
+from dph.cli.options import JsonOption, OutOption, RecipeArgument, Request, SeedOption, SetOption
 from dph.errors import DataError, ModelError
 from dph.model.hub import model_directory
 from dph.runs.result_model import result_model
-from pathlib import Path
-from typing import Annotated
-import typer
-from dph.cli.options import JsonOption
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-import typer
-from dph.cli.options import JsonOption, SetOption
-from pathlib import Path
-from typing import Annotated
-import typer
-from dph.cli.options import JsonOption, OutOption, RecipeArgument, SeedOption, SetOption
 
 if TYPE_CHECKING:
     from dph.runs.interpolation import Interpolations
@@ -116,6 +107,7 @@ def _evaluated_model_text(file: Path, key: str) -> str:
 
 # ``dph export``: a run's result as a plain model directory.
 
+
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, trained.")],
     out: Annotated[
@@ -132,8 +124,7 @@ def export(
     """
     from typing import get_args
 
-    from dph.cli.display.output import json_text
-    from dph.cli.display.output import quiet_libraries
+    from dph.cli.display.output import json_text, quiet_libraries
     from dph.errors import SettingsError
     from dph.recipe.section import Precision
     from dph.runs.ends import ends_of, require_free
@@ -177,12 +168,10 @@ def interpolate(
     Each is a plain model directory, RUN/interpolated/<x>, with its evaluation in it; what is made
     and measured already is kept. The table sets them beside the initial policy and the run.
     """
-    from dph.cli.display.output import json_text
+    from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.progress import open_progress
-    from dph.cli.display.output import quiet_libraries
     from dph.cli.options import read_request
-    from dph.runs.ends import ends_of
-    from dph.runs.ends import require_weights
+    from dph.runs.ends import ends_of, require_weights
 
     wanted = _numbers(weights)
     require_weights(wanted, extrapolate=extrapolate)
@@ -276,9 +265,8 @@ def evaluate(
     The recipe's own model is measured first, for comparison. What is measured already is kept,
     and every model has a place of its own: the run, base/ in it, or models/<name>/.
     """
-    from dph.cli.display.output import json_text, table_text
+    from dph.cli.display.output import json_text, quiet_libraries, table_text
     from dph.cli.display.progress import open_progress
-    from dph.cli.display.output import quiet_libraries
     from dph.cli.options import read_request
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)

@@ -1,35 +1,18 @@
 """``dph grade``: verdicts on files of answers, by a verifier of one's own or a built-in one."""
 
-from pathlib import Path
-from typing import Annotated
-import typer
-from dph.cli.options import ROW_FILES
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
 import typer
+
 from dph.cli.display.output import json_text
 from dph.cli.display.progress import open_progress
-from pathlib import Path
-from typing import Annotated
-import typer
-from dph.cli.options import ROW_FILES, JsonOption, WorkersOption
-from typing import TYPE_CHECKING, Annotated
-import typer
-from dph.cli.options import JsonOption, WorkersOption
-from pathlib import Path
-from typing import Annotated
-import typer
-from dph.cli.options import JsonOption, WorkersOption, one_of
-from pathlib import Path
-from typing import Annotated, TypeVar
-import typer
-from dph.cli.options import ROW_FILES, JsonOption, WorkersOption
+from dph.cli.options import ROW_FILES, JsonOption, WorkersOption, one_of
 
 if TYPE_CHECKING:
     from dph.tasks.grading import GradeSummary, RowGrader
-    from dph.tasks.grading.rows import MathRowGrader
-    from dph.tasks.grading.rows import VerifierRowGrader
+    from dph.tasks.grading.rows import MathRowGrader, VerifierRowGrader
 
 
 # The options that every ``dph grade`` verb has.
@@ -58,6 +41,7 @@ ResumeOption = Annotated[
 
 
 # Grading a file with progress on stderr and a summary on stdout, whatever grades it.
+
 
 def default_workers() -> int:
     """A worker for each core that this process may use."""
@@ -224,7 +208,6 @@ def grade_math(
 
     Every answer is read in a worker process, which is killed when it hangs.
     """
-
     grader = _grader(
         verifier, phrases or None, any_expression, workers or default_workers(), timeout
     )
@@ -236,8 +219,7 @@ def _grader(
     verifier: str, phrases: list[str] | None, any_expression: bool, workers: int, timeout: float
 ) -> "MathRowGrader | VerifierRowGrader":
     from dph.errors import SettingsError
-    from dph.tasks.grading.rows import MATH_VERIFIERS, MathRowGrader
-    from dph.tasks.grading.rows import VerifierRowGrader
+    from dph.tasks.grading.rows import MATH_VERIFIERS, MathRowGrader, VerifierRowGrader
 
     if verifier in MATH_VERIFIERS:
         return MathRowGrader(
@@ -255,6 +237,7 @@ def _grader(
 
 
 # ``dph grade sql``: run predicted SQL against the gold's result.
+
 
 def _rule(name: str) -> str:
     """A name of the registry, which is loaded when the command runs and not for its help."""

@@ -1,23 +1,16 @@
 """``dph study``: methods x strengths x seeds x worlds, by a rule that was said before."""
 
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
 import typer
+
 from dph.cli.options import JsonOption, SetOption
-import os
-from pathlib import Path
-from typing import Annotated, Any
-import typer
-from dph.cli.options import JsonOption
-import os
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
-import typer
-from dph.cli.options import JsonOption
 
 if TYPE_CHECKING:
-    from dph.lab.base.recipes import LMRecipe
     from dph._processes.jobs.processes import Jobs
+    from dph.lab.base.recipes import LMRecipe
     from dph.lab.study.places import Places
     from dph.lab.study.settings import StudySettings
 
@@ -94,6 +87,7 @@ def _say(model: Path, as_json: bool) -> None:
 
 # ``dph quickstart``: see the collapse, and what prevents it, in minutes on a CPU.
 
+
 def quickstart(
     methods: Annotated[
         str,
@@ -127,8 +121,8 @@ def quickstart(
     as_json: JsonOption = False,
 ) -> None:
     """Build a small world, train a base model that knows it, and compare methods on it."""
-    from dph.cli.display.progress import open_progress
     from dph.cli.display.output import quiet_libraries
+    from dph.cli.display.progress import open_progress
     from dph.cli.options import require_writable
 
     require_writable(out)
@@ -241,6 +235,7 @@ def study(
     from dph.cli.options import require_writable
     from dph.lab.study.costs import outlook
     from dph.lab.study.outputs import make_report, report_document, write_outputs
+    from dph.lab.study.plan import wanted_runs
     from dph.lab.study.planner import Planner
     from dph.lab.study.rows import read_rows
     from dph.lab.study.rule_lock import (
@@ -251,7 +246,6 @@ def study(
     )
     from dph.lab.study.runner import Runner
     from dph.lab.study.settings import load_study, with_settings
-    from dph.lab.study.plan import wanted_runs
 
     loaded = with_settings(load_study(file), {"keep": keep, "engine": engine, "jobs": jobs})
     places = default_places(loaded, out)

@@ -3,26 +3,20 @@
 import errno
 import os
 import sys
-import traceback
-from collections.abc import Sequence
-import typer
-from dph.errors import DphError, is_bad_input
-import os
-import sys
 import tomllib
-from collections.abc import Sequence
+import traceback
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from dph.errors import DataError, SettingsError
+from typing import Annotated
+
+import typer
+
+from dph.errors import DataError, DphError, SettingsError, is_bad_input
 from dph.model.hub import resolve_names
 from dph.recipe import Recipe, load_recipe
 from dph.recipe.overrides import read_override
 from dph.runs.layout import run_directory
-from collections.abc import Collection
-from pathlib import Path
-from typing import Annotated
-import typer
-
 
 # From an error to one line on stderr and an exit code.
 
@@ -89,6 +83,7 @@ def _say(message: str) -> None:
 
 
 # What a verb was asked for: a valid recipe and a directory that can be written.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:

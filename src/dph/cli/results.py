@@ -1,22 +1,12 @@
 """``dph report``: runs as one HTML file to read, to keep and to send."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-import typer
-from dph.cli.options import JsonOption
-from pathlib import Path
-from typing import Annotated
-import typer
-from pathlib import Path
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
+
 import typer
+
 from dph.cli.options import JsonOption, SetNamesOption
-from pathlib import Path
-from typing import Annotated
-import typer
-from dph.cli.options import JsonOption
 
 if TYPE_CHECKING:
     from dph.results.publish.card import FinishedRun
@@ -36,8 +26,7 @@ def card(
     as_json: JsonOption = False,
 ) -> None:
     """Write a run's model card: method, recipe, what was measured, and hashes. Nothing is sent."""
-    from dph.cli.display.output import json_text
-    from dph.cli.display.output import quiet_libraries
+    from dph.cli.display.output import json_text, quiet_libraries
 
     finished = _finished(run)
     quiet_libraries()
@@ -60,8 +49,7 @@ def push(
     RUN/README.md is taken as the card where you have made it your own. `hf auth login` or HF_TOKEN
     says who you are.
     """
-    from dph.cli.display.output import json_text
-    from dph.cli.display.output import quiet_libraries
+    from dph.cli.display.output import json_text, quiet_libraries
 
     finished = _finished(run)
     quiet_libraries()
@@ -84,6 +72,7 @@ def _finished(place: Path) -> "FinishedRun":
 
 
 # ``dph view``: the report's page served from run directories, as they grow.
+
 
 def view(
     runs: Annotated[
@@ -121,9 +110,8 @@ def view(
     from dph.results.report.page import SERVER, require_charts
 
     require_charts(*SERVER)
-    from dph.results.view.app import access_for
+    from dph.results.view.app import access_for, serve
     from dph.results.view.served_runs import ServedRuns
-    from dph.results.view.app import serve
 
     access = access_for(host, name or (), ask=token)
     served = ServedRuns(runs, title=title, seed=seed)
@@ -133,6 +121,7 @@ def view(
 
 
 # The file that ``--out`` names, before anything is computed for it.
+
 
 def require_out_file(out: Path) -> None:
     """Refuse a file that could not be written.
@@ -151,6 +140,7 @@ def require_out_file(out: Path) -> None:
 
 
 # ``dph figure`` and ``dph table``: what the paper shows, of run directories.
+
 
 class FigureKind(StrEnum):
     """The paper's figures."""

@@ -1,23 +1,11 @@
 """``dph run``: all stages of a recipe."""
 
-from typing import TYPE_CHECKING, Any
-import typer
-from dph.cli.options import (
-    AcceptVerifierOption,
-    JsonOption,
-    OutOption,
-    RecipeArgument,
-    SeedOption,
-    SetOption,
-)
-import typer
-from dph.cli.options import JsonOption, OutOption, RecipeArgument, SeedOption, SetOption
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
-from typing import TYPE_CHECKING, Any
-import typer
+
 from dph.cli.options import (
     AcceptVerifierOption,
     JsonOption,
@@ -28,12 +16,13 @@ from dph.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from dph.runs.train.loop import Trained
     from dph.cli.options import Request
     from dph.runs.run import RunResult
+    from dph.runs.train.loop import Trained
 
 
 # ``dph train``: from the pool, or from all problems, to a checkpoint.
+
 
 def train(
     recipe: RecipeArgument,
@@ -44,9 +33,8 @@ def train(
     as_json: JsonOption = False,
 ) -> None:
     """Train, or go on from the newest checkpoint."""
-    from dph.cli.display.output import json_text
+    from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.progress import open_progress
-    from dph.cli.display.output import quiet_libraries
     from dph.cli.options import read_request
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
@@ -93,6 +81,7 @@ def end_interrupted(trained: "Trained") -> None:
 
 # ``dph presample``: the pool of a recipe, and its stores.
 
+
 def presample(
     recipe: RecipeArgument,
     overrides: SetOption = None,
@@ -101,11 +90,9 @@ def presample(
     as_json: JsonOption = False,
 ) -> None:
     """Sample the initial policy: the pool, and the stores that training reads."""
-    from dph.cli.display.output import json_text
-    from dph.cli.display.pool import pool_json, pool_text
+    from dph.cli.display.output import json_text, quiet_libraries
+    from dph.cli.display.pool import pool_json, pool_text, stores_json, stores_text
     from dph.cli.display.progress import open_progress
-    from dph.cli.display.output import quiet_libraries
-    from dph.cli.display.pool import stores_json, stores_text
     from dph.cli.options import read_request
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
@@ -215,9 +202,8 @@ def run(
 
     Training is this package's own on one device, or that of TRL or verl.
     """
-    from dph.cli.display.output import json_text
+    from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.progress import open_progress
-    from dph.cli.display.output import quiet_libraries
     from dph.cli.options import read_request
 
     options = {"processes": processes, "nodes": nodes, "gpus": gpus, "address": address}
@@ -280,7 +266,6 @@ def _text(request: "Request", result: "RunResult") -> str:
 
 def result_json(result: "RunResult") -> dict[str, Any]:
     """What training and evaluation left, for machines."""
-
     return {
         "training": trained_json(result.trained),
         "base": result.base,

@@ -3,33 +3,33 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dph.cli.options import JsonOption
 from dph.errors import DataError, DphError, SettingsError
 from dph.recipe import load_recipe
 from dph.records import Outcome, Problem
 from dph.results.diagnosis.changes import Change
 from dph.results.diagnosis.run_files import problem_verdicts
-from dph.runs.found_runs import find_base
-from dph.runs.evaluate.evaluated_runs import require_evaluated
-from dph.runs.evaluate.scores import PROBLEMS_FILE, read_kept_problems
-from dph.runs.evaluate.samples_file import read_samples
 from dph.runs.evaluate.evaluated_runs import (
     Counted,
     Key,
     ShownProblem,
     counted,
+    require_evaluated,
     require_problem,
     shown_problems,
     with_outcome,
 )
+from dph.runs.evaluate.samples_file import read_samples
+from dph.runs.evaluate.scores import PROBLEMS_FILE, read_kept_problems
+from dph.runs.found_runs import find_base
 from dph.tasks.problems import load_problems
-from pathlib import Path
-from typing import Annotated
-import typer
-from dph.cli.options import JsonOption
-from dph.records import Outcome
-
 
 # Which problems of evaluated runs ``dph show`` shows.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemChoice:

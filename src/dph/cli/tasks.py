@@ -2,19 +2,18 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
-import typer
-from dph.cli.options import ROW_FILES, JsonOption
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+
 import typer
-from dph.cli.options import JsonOption, OlderSetOption, renamed_set
+
+from dph.cli.options import ROW_FILES, JsonOption, OlderSetOption, renamed_set
 
 if TYPE_CHECKING:
     from dph.tasks.sql.data_sets import SQLSplit
 
 
 # ``dph convert``: problems as verl's data sets and back, evaluations as logs of Inspect.
+
 
 class Format(StrEnum):
     """What a file is converted to."""
@@ -239,8 +238,7 @@ def _add_sql_command(name: str, *, title: str, splits: str, seconds: float) -> N
 
 
 def _sql_source(name: str, data: Path, split: str) -> "SQLSplit":
-    from dph.tasks.sql.data_sets import load_bird
-    from dph.tasks.sql.data_sets import load_spider
+    from dph.tasks.sql.data_sets import load_bird, load_spider
 
     return {"spider": load_spider, "bird": load_bird}[name](data, split)
 
@@ -426,10 +424,9 @@ def _write_sql(
     from dph.cli.display.progress import open_progress
     from dph.cli.display.tasks import say_sql
     from dph.tasks.problems import save_problems
-    from dph.tasks.sql.problems import GoldChecker
-    from dph.tasks.sql.problems import sql_problems
-    from dph.tasks.sql.prompt import SQLPrompts
     from dph.tasks.sql.data_sets import schemas_of
+    from dph.tasks.sql.problems import GoldChecker, sql_problems
+    from dph.tasks.sql.prompt import SQLPrompts
 
     _require_place(out)
     prompts = SQLPrompts(databases=source.databases, schemas=schemas_of(source.tables))

@@ -11,16 +11,16 @@ from dph._base.lazy import lazy_names
 if TYPE_CHECKING:
     from dph.corpus.documents import DocType, Document
     from dph.corpus.shards import Corpus, open_corpus
-    from dph.corpus.stage import DocumentStage, Drop, DocumentOutcome, StageSpec
+    from dph.corpus.stage import DocumentOutcome, DocumentStage, Drop, StageSpec
     from dph.corpus.stage_run import run_stage
 
 __all__ = [
     "Corpus",
     "DocType",
     "Document",
+    "DocumentOutcome",
     "DocumentStage",
     "Drop",
-    "DocumentOutcome",
     "StageSpec",
     "open_corpus",
     "run_stage",

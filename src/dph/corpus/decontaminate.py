@@ -1,38 +1,26 @@
 """Decontamination of a corpus against named test sets."""
 
-from collections.abc import Iterator
-from dph.tasks.verifiers.sql.tokens import Token, TokenKind, tokenize
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from dph._base.files import atomic_file
+
+from dph._base.files import atomic_file, make_directory, sha256
 from dph._base.files.rows import read_rows
 from dph.corpus.dedup.signatures import shingle_hashes
-from dph.corpus.tables import TableWriter, read_table
-from dph.errors import DataError
-import re
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
-import numpy as np
-import pyarrow as pa
-from dph.corpus.dedup.signatures import shingle_hashes
 from dph.corpus.documents import Document
-from dph.corpus.stage import Drop, DocumentOutcome
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from dph._base.files import make_directory, sha256
 from dph.corpus.shards import Corpus
-from dph.corpus.stage import StageSpec
+from dph.corpus.stage import DocumentOutcome, Drop, StageSpec
 from dph.corpus.stage_run import OnProgress, run_stage
+from dph.corpus.tables import TableWriter, read_table
 from dph.corpus.tasks import Workers
-from dph.errors import SettingsError
-
+from dph.errors import DataError, SettingsError
+from dph.tasks.verifiers.sql.tokens import Token, TokenKind, tokenize
 
 # Test sets as an index: their runs of 10 words, the functions they ask for, their queries.
 
@@ -218,7 +206,9 @@ class Decontamination:
         drops = [drop for check in self._checks for drop in check(document)]
         if not drops:
             return DocumentOutcome(document)
-        return DocumentOutcome(None, drops, counts={f"{drop.reason} {drop.note}": 1 for drop in drops})
+        return DocumentOutcome(
+            None, drops, counts={f"{drop.reason} {drop.note}": 1 for drop in drops}
+        )
 
     def _all(self) -> dict[str, Any]:
         return {

@@ -1,18 +1,15 @@
 """A document: one file's text, where it comes from, and what kind of file it is."""
 
 import hashlib
-from dataclasses import dataclass, fields, replace
-from enum import StrEnum
-from typing import Any, Self
-from dph.errors import DataError
-import hashlib
-import json
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Self
+
+from dph.errors import DataError
 
 
 class DocType(StrEnum):
@@ -140,6 +137,7 @@ class ContentDigest:
 # instead of a package because no maintained one tells data from code (identify and Pygments have
 # neither types nor the data formats), and because rules that compare with the released filter
 # need its choices.
+
 
 @dataclass(frozen=True, slots=True)
 class Language:

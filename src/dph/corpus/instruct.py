@@ -1,30 +1,20 @@
 """The rows of one stage of fine-tuning: so many of each part, no copies, nothing of a test set."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
-from dph.errors import DataError
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from dph._base.files.rows import read_rows
-from dph.corpus.decontaminate import Decontamination
-from dph.corpus.decontaminate import ENTRY_POINT, GRAM, read_index, write_index
-from dph.corpus.documents import Document
-from dph.errors import SettingsError
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+
 from dph._base.files import make_directory, only_writer, read_json, sha256, write_json, write_text
 from dph._base.files.rows import read_rows
+from dph.corpus.decontaminate import ENTRY_POINT, GRAM, Decontamination, read_index, write_index
+from dph.corpus.documents import Document
 from dph.corpus.shards import digest
 from dph.errors import DataError, SettingsError
-
 
 # How many rows of each part a stage of fine-tuning takes.
 
@@ -43,6 +33,7 @@ card of the released data has 118,000 educational and 171,000 package rows."""
 
 
 # A row of fine-tuning as texts: a prompt and a response, or messages.
+
 
 @dataclass(frozen=True, slots=True)
 class InstructRow:

@@ -1,46 +1,35 @@
 """A mixture of corpora, written as one corpus."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import merge
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
-from dph.errors import SettingsError
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from collections.abc import Iterator, Mapping, Sequence
-from heapq import merge
-from pathlib import Path
-from typing import Any
+
 import pyarrow as pa
+
+from dph._base.files import atomic_file, make_directory, sha256
 from dph._processes.workers.handler import Handler, TellStage
 from dph.corpus.documents import Document, position
-from dph.corpus.shard_work import write_shard
-from dph.corpus.stage import Drop, DocumentOutcome
-from dph.corpus.tables import read_documents, read_table
-from collections.abc import Iterator, Mapping, Sequence
-from heapq import merge
-from pathlib import Path
-from dph._base.files import atomic_file, make_directory, sha256
-from dph.corpus.documents import position
-from dph.corpus.shards import Flow
-from dph.corpus.shard_work import part_path
+from dph.corpus.shard_work import part_path, write_shard
 from dph.corpus.shards import (
     DROPPED,
     KEPT,
     Corpus,
+    Flow,
     digest,
     position_range,
     shard_name,
     shard_of,
     shards_for,
 )
+from dph.corpus.stage import DocumentOutcome, Drop
 from dph.corpus.stage_run import WORK, OnProgress, finish_stage, made_once
-from dph.corpus.tables import TableWriter, read_table
-from dph.corpus.tasks import Notes, Task
-from dph.corpus.tasks import Workers, run_tasks
+from dph.corpus.tables import TableWriter, read_documents, read_table
+from dph.corpus.tasks import Notes, Task, Workers, run_tasks
 from dph.errors import SettingsError
-
 
 # How much of a mixture each part is to be.
 

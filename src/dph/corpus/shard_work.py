@@ -11,11 +11,9 @@ import pyarrow as pa
 from dph._base.files import atomic_file, make_directory, sha256
 from dph._base.import_path import load_callable
 from dph._processes.workers.handler import Handler, TellStage
-from dph.corpus.documents import ContentDigest
-from dph.corpus.documents import Document
-from dph.corpus.shards import Flow
-from dph.corpus.shards import DROPPED, DROPS, KEPT
-from dph.corpus.stage import DocumentStage, Drop, DocumentOutcome
+from dph.corpus.documents import ContentDigest, Document
+from dph.corpus.shards import DROPPED, DROPS, KEPT, Flow
+from dph.corpus.stage import DocumentOutcome, DocumentStage, Drop
 from dph.corpus.tables import DocumentWriter, TableWriter, read_documents
 
 _TOGETHER = 64
@@ -127,7 +125,9 @@ def _announced(request: Mapping[str, Any], announce: Callable[[str], object]) ->
         yield document
 
 
-def _outcome(stage: DocumentStage, document: Document, given_up: Mapping[str, str]) -> DocumentOutcome:
+def _outcome(
+    stage: DocumentStage, document: Document, given_up: Mapping[str, str]
+) -> DocumentOutcome:
     if (reason := given_up.get(document.id)) is not None:
         return DocumentOutcome(None, [Drop(reason, note="the stage did not come to an end")])
     return stage(document)

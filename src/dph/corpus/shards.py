@@ -8,29 +8,21 @@ A directory of a stage holds
 * ``manifest.json``: what it was made from, written last. A directory without it is unfinished.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
-from dph.corpus.documents import Document, position
-from dph.corpus.stage import DocumentOutcome
-from collections.abc import Sequence
-from pathlib import Path
-import pyarrow as pa
-from dph._base.files import atomic_file
-from dph.corpus.tables import TableWriter, read_table
 import hashlib
 import json
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
-import pyarrow as pa
-from dph._base.files import read_json
-from dph.corpus.documents import Document, position
-from dph.corpus.tables import read_documents
-from dph.errors import DataError
+from typing import Any, Self
 
+import pyarrow as pa
+
+from dph._base.files import atomic_file, read_json
+from dph.corpus.documents import Document, position
+from dph.corpus.stage import DocumentOutcome
+from dph.corpus.tables import TableWriter, read_documents, read_table
+from dph.errors import DataError
 
 # What went into a stage and what came out: by kind of document, by reason, by the stage's counts.
 #
@@ -179,6 +171,7 @@ def _place(document_id: str) -> tuple[int, str]:
 
 
 # The parts of a table put together as one file.
+
 
 def join_parts(parts: Sequence[Path], target: Path, schema: pa.Schema) -> None:
     """Write the rows of ``parts``, in that order, to ``target``.

@@ -9,15 +9,15 @@ may decide the outcome. So shards can be done in any order, by any process, agai
     StageSpec(name="shout", entry="my_module:make_shouting", settings={"preset": "loud"})
 """
 
-from collections.abc import Mapping
-from importlib.util import find_spec
-from dph.errors import SettingsError
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any, Protocol
-import pyarrow as pa
-from dph.corpus.documents import Document
 
+import pyarrow as pa
+
+from dph.corpus.documents import Document
+from dph.errors import SettingsError
 
 # The packages of the extra ``corpus``, asked for before a stage begins.
 

@@ -16,8 +16,6 @@ import pyarrow as pa
 from dph._base.files import make_directory, only_writer, sha256, write_json
 from dph._base.import_path import load_callable
 from dph.corpus.documents import ContentDigest
-from dph.corpus.shards import Flow
-from dph.corpus.shards import join_parts
 from dph.corpus.shard_work import part_path
 from dph.corpus.shards import (
     DROPPED,
@@ -25,13 +23,14 @@ from dph.corpus.shards import (
     MANIFEST,
     Corpus,
     CorpusManifest,
+    Flow,
     Shard,
     digest,
+    join_parts,
     open_corpus,
 )
 from dph.corpus.stage import DocumentStage, StageSpec
-from dph.corpus.tasks import Notes, Task
-from dph.corpus.tasks import Workers, run_tasks
+from dph.corpus.tasks import Notes, Task, Workers, run_tasks
 from dph.errors import DataError
 
 _MOST_GIVEN_UP = 100

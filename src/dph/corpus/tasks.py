@@ -5,27 +5,17 @@ both is kept, with the digests of the files. A kill between two tasks costs noth
 task costs that task.
 """
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
 from dph._base.files import make_directory, read_json, sha256, write_json
+from dph._processes.jobs.processes import Job, Jobs
 from dph._processes.workers import Reply, ReplyKind, WorkerPool
 from dph.errors import DataError, StageError
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-from dph._processes.jobs.processes import Job, Jobs
-from dph._processes.workers import WorkerPool
-from dph.errors import StageError
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from typing import Any
-from dph._processes.jobs.processes import Jobs
-from dph._processes.workers import WorkerPool
-
 
 # A task: a piece of work that leaves files behind, and the note of what it answered.
 

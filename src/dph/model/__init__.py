@@ -6,8 +6,8 @@ from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
-    from dph.model.policies import interpolated_weights
     from dph.model.loading import load_config, load_model, load_tokenizer
+    from dph.model.policies import interpolated_weights
     from dph.model.prompts import chat_messages, encode_prompt, stop_token_ids
 
 __all__ = [

@@ -24,8 +24,8 @@ from transformers.pytorch_utils import Conv1D
 from dph._base.files import read_json, write_json
 from dph._base.randomness import derived_seed
 from dph.errors import DataError, ModelError, SettingsError
-from dph.recipe.tables import ALL_LINEAR, AdapterSettings
 from dph.recipe.extras import PEFT
+from dph.recipe.tables import ALL_LINEAR, AdapterSettings
 
 _LOG = logging.getLogger(__name__)
 CONFIG_FILE = "adapter_config.json"

@@ -3,16 +3,11 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from huggingface_hub import constants
-from huggingface_hub.utils.tqdm import (
-    are_progress_bars_disabled,
-    disable_progress_bars,
-    enable_progress_bars,
-)
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import cast
-from huggingface_hub import constants
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from huggingface_hub import constants, hf_hub_download, snapshot_download
 from huggingface_hub.errors import (
     GatedRepoError,
     HfHubHTTPError,
@@ -23,26 +18,21 @@ from huggingface_hub.errors import (
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
-from dph.errors import DphError
-from pathlib import Path
-from typing import Any
-from huggingface_hub import hf_hub_download, snapshot_download
-from dph._base.files import read_json
-from dph.errors import DataError, ModelError
-from dph.recipe.hub_names import HubFile
-from pathlib import Path
-from dph.recipe import ModelSettings, Recipe
-from dph.recipe.hub_names import hub_file, is_model_id, names_hub
-from dataclasses import dataclass, field
-from pathlib import Path
-from dph.errors import SettingsError
-from dph.recipe import DataSettings, ModelSettings, Recipe, load_recipe
-from dph.recipe.hub_names import HubFile, hub_file, is_model_id
+from huggingface_hub.utils.tqdm import (
+    are_progress_bars_disabled,
+    disable_progress_bars,
+    enable_progress_bars,
+)
 
+from dph._base.files import read_json
+from dph.errors import DataError, DphError, ModelError, SettingsError
+from dph.recipe import DataSettings, ModelSettings, Recipe, load_recipe
+from dph.recipe.hub_names import HubFile, hub_file, is_model_id, names_hub
 
 # Files of the Hub in huggingface_hub's cache: found there, or fetched into it.
 
 # Progress bars of huggingface_hub, for people alone.
+
 
 @contextmanager
 def bars_for_people() -> Iterator[None]:
@@ -185,6 +175,7 @@ def _require_whole(directory: Path, what: str) -> None:
 
 
 # Where that lies on this machine which a resolved recipe names; the network is never asked.
+
 
 def is_on_hub(model: ModelSettings) -> bool:
     """Whether ``model.path`` names a model of the Hub: no directory is called so."""

@@ -1,26 +1,18 @@
 """Loading a model and its tokenizer from a local directory."""
 
 import contextlib
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-import torch
-from torch import nn
-from transformers import PreTrainedModel
-from dph.errors import SettingsError
-from tokenizers import Tokenizer, processors
-from transformers import PreTrainedTokenizerFast
 import inspect
-from transformers import AutoModelForCausalLM, PreTrainedConfig
-from dph.errors import ModelError
-from dph.model.attention.probing import RECURRENT, recurrent_layers
 import logging
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
 import torch
 from safetensors import SafetensorError
+from tokenizers import Tokenizer, processors
+from torch import nn
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -28,15 +20,17 @@ from transformers import (
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
 )
 from transformers.utils import logging as transformers_logging
+
 from dph.errors import ModelError, SettingsError
 from dph.model.attention.context import checkpoint_contexts
 from dph.model.attention.probing import RECURRENT, recurrent_layers
 from dph.recipe.section import Device, Precision
 
-
 # A model in another mode for a moment: evaluation, or bfloat16 arithmetic.
+
 
 def autocast(model: PreTrainedModel, dtype: str) -> AbstractContextManager[object]:
     """A context in which the model's matrix products run in ``dtype``; weights stay float32.
@@ -65,6 +59,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 # A tokenizer of our own making for transformers.
 
+
 def new_tokenizer(
     backend: Tokenizer, *, pad: str, bos: str, eos: str, unknown: str | None = None
 ) -> PreTrainedTokenizerFast:
@@ -85,6 +80,7 @@ def new_tokenizer(
 
 
 # Models that can be neither sampled nor trained, told by their config alone.
+
 
 def require_usable(config: PreTrainedConfig, name: str) -> None:
     """Refuse such a model before weights or data are read; ``name`` is what messages call it.

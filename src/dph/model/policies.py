@@ -2,18 +2,18 @@
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
+
 import torch
 from torch import Tensor
-from dph.errors import ModelError
-from pathlib import Path
-import torch
 from transformers import PreTrainedModel
+
+from dph.errors import ModelError
 from dph.model.adapter import add_adapter, is_adapter, merge_adapter, read_adapter
 from dph.model.fingerprint import directory_fingerprint
 from dph.model.loading import load_model
 from dph.recipe import ModelSettings
 from dph.recipe.section import Precision
-
 
 # Weights on the straight line between two models of one shape.
 

@@ -5,18 +5,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
 from jinja2 import Template, TemplateError, meta, nodes
 from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from dph.errors import ModelError, SettingsError
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
-from jinja2 import TemplateError
+
 from dph.errors import ModelError, SettingsError
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 

@@ -1,12 +1,8 @@
 """A recipe: one TOML file and dotted overrides, made into frozen, validated settings."""
 
-from dph.recipe.tables import ConsolidationSettings
-from dph.recipe.data import DataSettings, SetSettings
-from dph.recipe.data import EvaluationSettings
+from dph.recipe.data import DataSettings, EvaluationSettings, SetSettings
 from dph.recipe.methods import METHODS, STRENGTHS
-from dph.recipe.tables import ModelSettings
 from dph.recipe.objective import ObjectiveSettings
-from dph.recipe.tables import PresamplingSettings
 from dph.recipe.recipe import (
     changed_settings,
     load_recipe,
@@ -16,11 +12,18 @@ from dph.recipe.recipe import (
     resolve_recipe,
     save_recipe,
 )
-from dph.recipe.tables import SamplingSettings, VLLMSettings
 from dph.recipe.schema import Recipe
-from dph.recipe.tables import SelfConsistencySettings
 from dph.recipe.stores import StoreSettings
-from dph.recipe.tables import TrackingSettings, TrainingSettings
+from dph.recipe.tables import (
+    ConsolidationSettings,
+    ModelSettings,
+    PresamplingSettings,
+    SamplingSettings,
+    SelfConsistencySettings,
+    TrackingSettings,
+    TrainingSettings,
+    VLLMSettings,
+)
 
 __all__ = [
     "METHODS",

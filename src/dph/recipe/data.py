@@ -1,26 +1,18 @@
 """The settings of ``[data]`` and its evaluation sets."""
 
-from typing import Annotated, Any, Self
-from pydantic import Field, model_validator
-from dph.recipe.section import Count, Positive, Section, with_default
 import re
 from collections.abc import Collection
 from typing import Annotated, Any, Literal, Self
-from pydantic import Field, field_validator, model_validator
-from dph.recipe.section import Count, Positive, Section, with_default
-from pydantic import Field, field_validator, model_validator
-from dph.recipe.hub_names import LocalPath
-from dph.recipe.section import Positive, Section
-from typing import Annotated, Any, Literal
-from pydantic import Field, model_validator
-from dph.recipe.section import SQLRuleName
-from dph.recipe.hub_names import SPELLING, ProblemsPath
-from dph.recipe.section import FilePath, Phrase, Positive, Section
 
+from pydantic import Field, field_validator, model_validator
+
+from dph.recipe.hub_names import SPELLING, LocalPath, ProblemsPath
+from dph.recipe.section import Count, FilePath, Phrase, Positive, Section, SQLRuleName, with_default
 
 # The settings of ``[evaluate]``.
 
 # The settings of ``[evaluate.during]``: what is measured while training runs.
+
 
 def require_k(ks: tuple[int, ...], samples: int) -> None:
     """Refuse a k of Pass@k that needs more samples than there are.

@@ -1,10 +1,9 @@
 """What another engine does with a setting of a recipe."""
 
-from dataclasses import dataclass
-from typing import Any, Literal
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-
+from typing import Any, Literal
 
 Kind = Literal["engine", "package", "other"]
 

@@ -3,25 +3,16 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-from pydantic import ValidationError
-from dph.errors import SettingsError
-from dph.recipe.methods import METHODS
-from dph.recipe.objective import ObjectiveSettings
-from dph.recipe.objective import REHEARSAL, SHORTHAND, expand_shorthand
-from dph.recipe.recipe import load_recipe, merged, messages
-import json
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Self
+
 from pydantic import Field, ValidationError, model_validator
+
 from dph.errors import SettingsError
 from dph.recipe.methods import METHODS
-from dph.recipe.objective import ObjectiveSettings
-from dph.recipe.recipe import load_recipe, messages
+from dph.recipe.objective import REHEARSAL, SHORTHAND, ObjectiveSettings, expand_shorthand
+from dph.recipe.recipe import load_recipe, merged, messages
 from dph.recipe.section import FilePath, Section
 from dph.recipe.stores import Targets, Values, wrong_targets
-
 
 # ``[objective]`` as the configuration of another engine gives it: one reader for all of them.
 
@@ -51,7 +42,9 @@ def engine_objective(
     try:
         if not given and method is None:
             return ObjectiveSettings.model_validate({**DEFAULT, **flat})
-        table = _joined(expand_shorthand(_engine_objective_table(given, method)), expand_shorthand(flat), "")
+        table = _joined(
+            expand_shorthand(_engine_objective_table(given, method)), expand_shorthand(flat), ""
+        )
         found = ObjectiveSettings.model_validate(merged(_under(table, method), table))
     except ValidationError as error:
         wrong = "; ".join(messages(error))
@@ -71,7 +64,9 @@ def _refuse_recent(objective: ObjectiveSettings) -> None:
             )
 
 
-def _engine_objective_table(given: Mapping[str, Any] | str | None, method: str | None) -> Mapping[str, Any]:
+def _engine_objective_table(
+    given: Mapping[str, Any] | str | None, method: str | None
+) -> Mapping[str, Any]:
     if given is None:
         return {}
     if not isinstance(given, str):

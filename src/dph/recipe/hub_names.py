@@ -1,17 +1,16 @@
 """How a recipe names models and files of data sets on the Hub; nothing is looked up here."""
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote, unquote
-from pydantic import AfterValidator, Field, PlainSerializer
-from dph.recipe.section import FilePath
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
-from dph._base.import_path import is_import_path, module_file
 
+from pydantic import AfterValidator, Field, PlainSerializer
+
+from dph._base.import_path import is_import_path, module_file
+from dph.recipe.section import FilePath
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 _MODEL = re.compile(f"{_NAME}/{_NAME}")

@@ -1,28 +1,27 @@
 """The keys that a recipe may have, and what becomes of one that it may not."""
 
-from collections.abc import Collection, Mapping
-from types import MappingProxyType
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
+
 from pydantic.fields import FieldInfo
+
 from dph._base.import_path import is_import_path
 from dph.errors import SettingsError
 from dph.recipe.data import SetSettings
 from dph.recipe.objective import (
+    SHORTHAND,
     AdvantageSettings,
     AnchorSettings,
     PenaltySettings,
     SurrogateSettings,
     TermSettings,
 )
-from dph.recipe.objective import SHORTHAND
 from dph.recipe.schema import Recipe
 from dph.recipe.section import Section, section_in
 from dph.recipe.stores import StoreSettings
 from dph.recipe.terms import Term
-
 
 # What other packages call our settings: an unknown key is better explained than guessed at.
 

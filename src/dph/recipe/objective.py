@@ -6,25 +6,24 @@ Each term is a table of its own: what it is, and its parameters beside that. Pen
 have names, so that a recipe can change one of them and metrics can tell them apart.
 """
 
-from collections.abc import Mapping
-from typing import Any
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
+
 from pydantic import ConfigDict, Field, model_validator
+
 from dph.recipe.section import Count, FilePath, Positive, Section
-from dph.recipe.terms import REF_LOGPROBS
 from dph.recipe.terms import (
     ADVANTAGES,
     DIVERGENCES,
     PENALTIES,
+    REF_LOGPROBS,
     SURROGATES,
     Term,
     checked_parameters,
     reads,
     reads_reference,
 )
-
 
 # Short names for what most methods have: one KL penalty, one divergence on stored answers.
 #

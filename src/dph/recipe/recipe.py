@@ -1,29 +1,27 @@
 """Reading a recipe: TOML file, then the method's settings under it, then ``--set`` over it."""
 
-from collections.abc import Collection, Iterator, Mapping
-from types import MappingProxyType
-from typing import Any
-from dph.errors import SettingsError
-from dph.recipe.engine_row import Row
-from dph.recipe.keys import flat, pattern_of
-from dph.recipe.schema import Recipe
-from dph.recipe.trl_rows import TRL_ROWS
-from dph.recipe.verl_rows import VERL_ROWS
-import shutil
-from dataclasses import dataclass
-from pathlib import Path
-from dph._base.files import atomic_path, make_directory
-from dph.errors import DataError, SettingsError
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+
 import tomli_w
 from pydantic import BaseModel, ValidationError
-from dph._base.files import write_text
-from dph.errors import SettingsError
-from dph.recipe.section import faults_of
+
+from dph._base.files import atomic_path, make_directory, write_text
+from dph.errors import DataError, SettingsError
+from dph.recipe.engine_row import Row
+from dph.recipe.hub_names import (
+    OWN_CODE,
+    PLACES,
+    place_own_code,
+    spell_out_sets,
+    start_paths_at,
+)
 from dph.recipe.keys import (
     FIELDS_OF_ALL_TERMS,
     SELECTORS,
@@ -36,17 +34,10 @@ from dph.recipe.keys import (
 from dph.recipe.methods import METHODS
 from dph.recipe.objective import expand_shorthand
 from dph.recipe.overrides import Override, put, read_override
-from dph.recipe.hub_names import (
-    OWN_CODE,
-    PLACES,
-    place_own_code,
-    spell_out_sets,
-    start_paths_at,
-)
 from dph.recipe.schema import Recipe
-from dph.recipe.section import section_in
-from dph.recipe.section import read_table
-
+from dph.recipe.section import faults_of, read_table, section_in
+from dph.recipe.trl_rows import TRL_ROWS
+from dph.recipe.verl_rows import VERL_ROWS
 
 # Which settings of a recipe the engine that it names cannot have.
 

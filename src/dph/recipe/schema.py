@@ -8,22 +8,25 @@ from typing import Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from dph.recipe.tables import ConsolidationSettings
-from dph.recipe.data import DataSettings
-from dph.recipe.tables import TRLSettings, VerlSettings
-from dph.recipe.data import EvaluationSettings, wrong_during
+from dph.recipe.data import DataSettings, EvaluationSettings, wrong_during
 from dph.recipe.methods import METHODS
-from dph.recipe.tables import ModelSettings
 from dph.recipe.objective import ObjectiveSettings
-from dph.recipe.tables import PresamplingSettings
-from dph.recipe.tables import SamplingSettings, VLLMSettings
 from dph.recipe.section import Count, Section
-from dph.recipe.tables import SelfConsistencySettings
 from dph.recipe.store_use import stores_in_use, with_one_file, wrong_stores
 from dph.recipe.stores import StoreSettings
-from dph.recipe.terms import BASE_CORRECT
-from dph.recipe.terms import ADVANTAGES
-from dph.recipe.tables import TrackingSettings, TrainingSettings
+from dph.recipe.tables import (
+    ConsolidationSettings,
+    ModelSettings,
+    PresamplingSettings,
+    SamplingSettings,
+    SelfConsistencySettings,
+    TrackingSettings,
+    TrainingSettings,
+    TRLSettings,
+    VerlSettings,
+    VLLMSettings,
+)
+from dph.recipe.terms import ADVANTAGES, BASE_CORRECT
 
 _SUBSETS_OF_K = ("pass_at_k", "pkpo")
 """Advantages that look at k samples of a group at a time."""

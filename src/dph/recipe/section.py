@@ -1,26 +1,21 @@
 """What a table of settings is: frozen, strict, and without unknown keys."""
 
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
-from typing import Literal
-from collections.abc import Callable
-from pathlib import Path
-from types import NoneType
-from typing import Annotated, Any, get_args
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, ValidationInfo
+from types import NoneType
+from typing import Annotated, Any, Literal, TypeVar, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
 from pydantic_core import ErrorDetails
+
 from dph.errors import SettingsError
 from dph.recipe.overrides import Override, put, read_override
 
-
 # What pydantic says of a wrong table, each fault once.
+
 
 def faults_of(error: ValidationError) -> list[ErrorDetails]:
     """All of them, without lists that are too short only because an element is wrong.

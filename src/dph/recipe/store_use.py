@@ -6,8 +6,8 @@ from typing import Any
 
 from dph.errors import SettingsError
 from dph.recipe.objective import ObjectiveSettings
-from dph.recipe.tables import SelfConsistencySettings
 from dph.recipe.stores import FROM_FILE, StoreSettings
+from dph.recipe.tables import SelfConsistencySettings
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 

@@ -1,14 +1,12 @@
 """The settings of ``[stores.<name>]``: answers of the initial policy with their distributions."""
 
-from typing import Annotated
-from pydantic import Field
-from dph.recipe.hub_names import LocalPath
-from dph.recipe.section import Section
-from typing import Literal, Self
-from pydantic import Field, field_validator, model_validator
-from dph._base.import_path import is_import_path
-from dph.recipe.section import Count, FilePath, Positive
+from typing import Annotated, Literal, Self
 
+from pydantic import Field, field_validator, model_validator
+
+from dph._base.import_path import is_import_path
+from dph.recipe.hub_names import LocalPath
+from dph.recipe.section import Count, FilePath, Positive, Section
 
 # Settings of what takes prompts from a file: which rows, and which tests may be among them.
 

@@ -1,35 +1,24 @@
 """The settings of ``[train]`` and ``[track]``."""
 
-from typing import Annotated, Any, Literal
-from pydantic import BeforeValidator, Field
-from dph.recipe.section import Positive, Section
-from typing import Literal, Self
-from pydantic import Field, model_validator
-from dph.recipe.section import Device, Precision
-from dph.recipe.section import Count, Section
 import math
-from typing import Any, Self
-from pydantic import Field, model_validator
-from dph.recipe.section import WrongFinal
-from dph.recipe.section import Count, FilePath, Positive, Section, with_default
-from typing import Annotated, Literal
-from pydantic import Field
-from dph.recipe.section import Count, Positive, Section
-from typing import Annotated, Literal, Self
-from pydantic import Field, model_validator
-from dph.recipe.stores import PromptFileSettings
-from dph.recipe.section import Whole
-from typing import Self
-from pydantic import Field, model_validator
-from dph.recipe.section import Count, Positive, Section
-from typing import Annotated
-from pydantic import Field
-from dph.recipe.section import Positive, Section
 from typing import Annotated, Any, Literal, Self
-from pydantic import BeforeValidator, Field, model_validator
-from dph.recipe.section import Engine, SharedPrompts
-from dph.recipe.section import Count, Positive, Section
 
+from pydantic import BeforeValidator, Field, model_validator
+
+from dph.recipe.section import (
+    Count,
+    Device,
+    Engine,
+    FilePath,
+    Positive,
+    Precision,
+    Section,
+    SharedPrompts,
+    Whole,
+    WrongFinal,
+    with_default,
+)
+from dph.recipe.stores import PromptFileSettings
 
 # The settings of ``[model]``.
 
@@ -123,6 +112,7 @@ class ModelSettings(Section):
 
 # The settings of ``[presample]``.
 
+
 class PresamplingSettings(Section):
     """How the initial policy's answers split the problems and what is kept."""
 
@@ -214,6 +204,7 @@ class VLLMSettings(Section):
 # The settings of ``[consolidation]``: after RL, learning from the policy's own answers.
 
 # The settings of ``[self_consistency]``: RL on prompts without labels, rewarded by agreement.
+
 
 class SelfConsistencySettings(PromptFileSettings):
     """Groups of unlabelled prompts in the place of some of a step's problems."""

@@ -9,24 +9,28 @@ of one's own needs no row: it is named by its import path, ``module:callable``, 
 are what that callable takes.
 """
 
-from dataclasses import dataclass
-from typing import Any
-from pydantic import create_model
-from dph.recipe.section import Section
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Literal
-from pydantic import Field
-from dph.recipe.section import Whole
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
-from pydantic import Field
-from dph._base.import_path import is_import_path, load_callable
 
-__all__ = ["ADVANTAGES", "DIVERGENCES", "PENALTIES", "SURROGATES", "Term", "checked_parameters", "reads", "reads_reference"]
+from pydantic import Field, create_model
+
+from dph._base.import_path import is_import_path, load_callable
+from dph.recipe.section import Section, Whole
+
+__all__ = [
+    "ADVANTAGES",
+    "DIVERGENCES",
+    "PENALTIES",
+    "SURROGATES",
+    "Term",
+    "checked_parameters",
+    "reads",
+    "reads_reference",
+]
 
 
 # What a row of the tables of terms is.

@@ -5,31 +5,26 @@ more, and a log of a million answers never is in memory.
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-from dph import __version__
-from dph.recipe import recipe_digest
-from dph.records import Outcome, Problem
-from dph.tasks.verl import GROUND_TRUTH_FIELDS
-import json
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from dph import __version__
 from dph._base.files import atomic_path, make_directory, read_json
 from dph.errors import DataError
-from dph.recipe import Recipe, load_recipe
-from dph.records import Problem
+from dph.recipe import Recipe, load_recipe, recipe_digest
+from dph.records import Outcome, Problem
 from dph.results.report.report_data import read_set_problems
 from dph.runs.evaluate.evaluated_runs import require_evaluated
 from dph.runs.evaluate.samples_file import GREEDY_INDEX, read_samples, samples_digest
 from dph.runs.layout import EVALUATION, RECIPE, SAMPLES
-
+from dph.tasks.verl import GROUND_TRUTH_FIELDS
 
 # The JSON documents that a log of Inspect is made of (its log format, version 2).
 

@@ -7,8 +7,8 @@ from dph._base.lazy import lazy_names
 if TYPE_CHECKING:
     from dph.runs.interpolation import interpolated
     from dph.runs.layout import pool_directory, run_directory
-    from dph.runs.run import RunResult, run_stages
     from dph.runs.progress import ProgressDisplay, Silent
+    from dph.runs.run import RunResult, run_stages
     from dph.runs.workbench import Workbench, open_workbench
 
 __all__ = [

@@ -9,8 +9,8 @@ from dph.runs.consolidation_forecast import PROMPTS, comparing, forecast_stage
 from dph.runs.consolidation_source import ConsolidationSource
 from dph.runs.evaluation_stage import require_evaluable
 from dph.runs.layout import BASE, SAMPLES
-from dph.runs.run import RunResult, run_stages
 from dph.runs.progress import ProgressDisplay
+from dph.runs.run import RunResult, run_stages
 from dph.runs.store_stage import require_prompts
 from dph.runs.training_digest import training_digest
 from dph.runs.training_stage import steps_done

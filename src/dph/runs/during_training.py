@@ -20,8 +20,7 @@ from dph.runs.train.tracking import shown_answers
 from dph.runs.verifier_maker import verifier_maker
 from dph.runs.workbench import Workbench
 from dph.tasks.problems import problems_fingerprint
-from dph.tasks.verifiers.base import verifier_identity
-from dph.tasks.verifiers.base import OneAtATime
+from dph.tasks.verifiers.base import OneAtATime, verifier_identity
 
 
 def compares_with_initial(recipe: Recipe) -> bool:

@@ -2,16 +2,16 @@
 
 import math
 from collections.abc import Sequence
-from dph.errors import SettingsError
 from dataclasses import dataclass
 from pathlib import Path
+
 from dph.errors import CheckpointError, SettingsError
 from dph.model.hub import model_directory, resolve_names
 from dph.recipe import EvaluationSettings, load_recipe
 from dph.runs.result_model import result_model
 
-
 # The weights of an interpolation, checked before anything is loaded.
+
 
 def require_weights(weights: Sequence[float], *, extrapolate: bool = False) -> None:
     """Refuse weights that nothing is made of.

@@ -2,51 +2,41 @@
 
 import contextlib
 import re
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-import pyarrow as pa
-from dph.runs.evaluate.progress_file import step_metrics_of
-from dph.runs.train.kept_samples import stored_table
-from dph.runs.train.tracking import open_trackers, shown_answers
-from dph.runs.workbench import Workbench
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-import pyarrow as pa
-from transformers import PreTrainedModel
-from dph.model.fingerprint import directory_fingerprint
-from dph.model.forward.compared import compared_tokens
-from dph.recipe import recipe_digest
-from dph.runs.evaluate.evaluate import EvaluationSet
-from dph.runs.evaluate.samples_file import samples_digest
-from dph.runs.evaluate.token_details import TokenReader, keep_token_details
-from dph.runs.evaluate.samples_file import TOKENS_FILE
-from dph.runs.progress import ProgressDisplay
-from dph.runs.workbench import Workbench
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
+
 import pyarrow as pa
 from transformers import PreTrainedModel
+
 from dph._base.files import only_writer, write_json
 from dph._base.randomness import derived_seed
 from dph.errors import SettingsError
-from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
+from dph.model.fingerprint import directory_fingerprint, tokenizer_fingerprint, weight_fingerprint
+from dph.model.forward.compared import compared_tokens
 from dph.model.loading import load_config
 from dph.recipe import recipe_digest
-from dph.runs.evaluate.scores import evaluation_document
 from dph.runs.evaluate.evaluate import EvaluationSet, evaluate, total_answers
-from dph.runs.evaluate.scores import PROBLEMS_FILE, keep_problems
-from dph.runs.evaluate.samples_file import comparable_scores, read_samples, samples_digest
+from dph.runs.evaluate.progress_file import step_metrics_of
+from dph.runs.evaluate.samples_file import (
+    TOKENS_FILE,
+    comparable_scores,
+    read_samples,
+    samples_digest,
+)
+from dph.runs.evaluate.scores import PROBLEMS_FILE, evaluation_document, keep_problems
+from dph.runs.evaluate.token_details import TokenReader, keep_token_details
 from dph.runs.evaluation_sets import evaluation_set, set_style, set_verifier
 from dph.runs.layout import EVALUATION, SAMPLES
 from dph.runs.progress import ProgressDisplay
+from dph.runs.train.kept_samples import stored_table
+from dph.runs.train.tracking import open_trackers, shown_answers
 from dph.runs.workbench import Workbench
 
-
 # An evaluation in the trackers of a recipe: scores and some answers, as a run of its own.
+
 
 def track_evaluation(
     bench: Workbench,
@@ -84,6 +74,7 @@ def _step_of(model: Path) -> int:
 
 
 # The tokens of some evaluated answers, scored by the evaluated model and by the initial policy.
+
 
 def keep_tokens(
     bench: Workbench,

@@ -8,8 +8,7 @@ from dph.recipe import Recipe, StoreSettings
 from dph.recipe.stores import PromptFileSettings
 from dph.records import Problem
 from dph.runs.during_training import some_problems
-from dph.runs.presample.stores.prompts import require_no_tests, store_prompts
-from dph.runs.presample.stores.prompts import same_prompts
+from dph.runs.presample.stores.prompts import require_no_tests, same_prompts, store_prompts
 from dph.runs.store_stage import known_problems, store_seed
 from dph.runs.workbench import Workbench
 from dph.tasks.problems import load_problems

@@ -1,25 +1,15 @@
 """Which directories a verb is about: the runs that were named, and what they began with."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
 from dph._base.files import read_json
 from dph.errors import DataError
 from dph.recipe import ModelSettings, Recipe, load_recipe
 from dph.recipe.hub_names import is_model_id
-from dph.runs.layout import BASE, EVALUATION, RECIPE
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from dph.errors import DataError
-from dph.recipe import Recipe
-from dph.runs.layout import BASE, EVALUATION, METRICS, SAMPLES
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from dph.errors import DataError
 from dph.runs.evaluate.samples_file import samples_digest
-from dph.runs.layout import SAMPLES
-
+from dph.runs.layout import BASE, EVALUATION, METRICS, RECIPE, SAMPLES
 
 # Where the evaluation of the policy lies that a run began with; every verb asks here.
 #
@@ -217,6 +207,7 @@ def _found(path: Path) -> FoundRun:
 
 
 # Which runs ``dph compare`` sets side by side, and which of them comes first.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedRuns:

@@ -5,32 +5,26 @@
                          evaluation.json samples.parquet as of any model that is evaluated
 """
 
-from pathlib import Path
-from typing import Any
-from safetensors import SafetensorError
-from dph._base.files import atomic_path, make_directory, only_writer, read_json, write_json
-from dph.errors import DataError, TrainingError
-from dph.model.fingerprint import directory_fingerprint
-from dph.model.policies import interpolated_weights
-from dph.model.loading import load_tokenizer
-from dph.model.policies import load_whole
-from dph.runs.ends import Ends, ends_of
-from dph.runs.ends import require_weights, weight_name
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from dph.errors import CheckpointError, SettingsError
-from dph.runs.ends import Ends, ends_of
+
+from safetensors import SafetensorError
+
+from dph._base.files import atomic_path, make_directory, only_writer, read_json, write_json
+from dph.errors import CheckpointError, DataError, SettingsError, TrainingError
+from dph.model.fingerprint import directory_fingerprint
+from dph.model.loading import load_tokenizer
+from dph.model.policies import interpolated_weights, load_whole
+from dph.runs.ends import Ends, ends_of, require_weights, weight_name
 from dph.runs.evaluation_stage import evaluate_stage, require_evaluable
-from dph.runs.ends import require_weights, weight_name
-from dph.runs.progress import ProgressDisplay
 from dph.runs.layout import latest_checkpoint
+from dph.runs.progress import ProgressDisplay
 from dph.runs.train.checkpoints import read_progress
 from dph.runs.training_digest import training_digest
 from dph.runs.workbench import Workbench
-
 
 DIRECTORY = "interpolated"
 NOTE = "interpolation.json"

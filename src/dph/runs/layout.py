@@ -10,18 +10,15 @@
       forecast.json                                   of a run that `dph consolidate` made
 """
 
-import re
-from pathlib import Path
 import platform
+import re
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
 from dph._base.files import read_json, write_json
 from dph.errors import DataError
 from dph.recipe import Recipe, save_recipe
-from pathlib import Path
-from dph.recipe import Recipe
-
 
 # Where a directory's checkpoints lie, without reading one: without torch.
 

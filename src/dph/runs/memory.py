@@ -5,28 +5,22 @@ write it: two norms, queries, keys, values, attention, a gated or a plain inner 
 measured beside this by ``make bench`` (benchmarks/README.md).
 """
 
+import re
 import shutil
 import subprocess
-from dataclasses import dataclass
-from math import inf
-from pathlib import Path
-from dph.errors import SettingsError
-from dph.recipe.section import Device as Wanted
-from dataclasses import dataclass
-from dph.recipe import Recipe
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 from pathlib import Path
 from typing import Any
-from safetensors import SafetensorError, safe_open
-from dph._base.files import read_json
-from dph.errors import DataError, ModelError
-from dph.recipe.tables import ALL_LINEAR, AdapterSettings
-from dataclasses import dataclass
-from dph.recipe import Recipe
 
+from safetensors import SafetensorError, safe_open
+
+from dph._base.files import read_json
+from dph.errors import DataError, ModelError, SettingsError
+from dph.recipe import Recipe
+from dph.recipe.section import Device as Wanted
+from dph.recipe.tables import ALL_LINEAR, AdapterSettings
 
 # The memory of the device that a recipe would run on, asked of the system and not of torch.
 

@@ -1,29 +1,33 @@
 """The pre-sampling stage of a run: a pool that fits the recipe, made, split again or found."""
 
-from pathlib import Path
-from dph._base.files import make_directory
-from dph.model.hub import uses_hub
-from dph.recipe import Recipe, save_recipe
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+
 from transformers import PreTrainedModel
-from dph._base.files import only_writer
+
+from dph._base.files import make_directory, only_writer
 from dph.errors import PoolError
-from dph.runs.layout import pool_directory
-from dph.runs.presample.pool import only_pool_writer
+from dph.model.hub import uses_hub
+from dph.recipe import Recipe, save_recipe
+from dph.runs.layout import latest_checkpoint, pool_directory
 from dph.runs.presample.manifest import FORMAT, Manifest, Rule, Source, read_manifest
-from dph.runs.presample.pool import require_free, require_rule, require_source, require_whole
+from dph.runs.presample.pool import (
+    only_pool_writer,
+    require_free,
+    require_rule,
+    require_source,
+    require_whole,
+)
 from dph.runs.presample.presample import ReferenceForward, presample
 from dph.runs.presample.splitting import StoredForm, split_again
 from dph.runs.progress import ProgressDisplay
 from dph.runs.stage_costs import timed
-from dph.runs.layout import latest_checkpoint
 from dph.runs.verifier_change import accepted_source
 from dph.runs.workbench import Workbench
 
-
 # A run's recipe is left behind before anything is drawn, where it names the Hub.
+
 
 def pin(recipe: Recipe, directory: Path) -> None:
     """Write the recipe with its commits into a run's directory that has none yet.

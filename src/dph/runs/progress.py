@@ -1,15 +1,11 @@
 """How long stages tell what they do, without knowing who listens."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
 import json
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import count
-from typing import TextIO
-
+from typing import Protocol, TextIO
 
 Advance = Callable[[int, str], None]
 """``advance(amount, note)``: so much more is done; ``note`` is a few words on the newest."""
@@ -40,6 +36,7 @@ class Silent:
 
 
 # Progress of a child process, told to its parent as lines of JSON and shown there.
+
 
 class ToldProgress:
     """Shows nothing itself: every event is a line that ``ShownProgress`` understands."""

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from dph.errors import CheckpointError
 from dph.recipe import EvaluationSettings
-from dph.runs.layout import CONSOLIDATION
+from dph.runs.layout import CONSOLIDATION, latest_checkpoint
 from dph.runs.train.best_checkpoint import best_place
-from dph.runs.layout import latest_checkpoint
 
 if TYPE_CHECKING:
     from dph.runs.train.preparation import Trained  # loads torch

@@ -1,45 +1,28 @@
 """A whole run from Python: what ``dph run`` does."""
 
-from dataclasses import replace
-from pathlib import Path
-from dph.recipe import METHODS, ObjectiveSettings, Recipe
-from dph.recipe.tables import ConsolidationSettings
-from dph.recipe.tables import SelfConsistencySettings
-from dph.recipe.store_use import require_files
-from dph.runs.engines import stages_of
-from dph.runs.layout import CONSOLIDATION
-from dph.runs.progress import ProgressDisplay
-from dph.runs.store_stage import require_prompts, store_stage
-from dph.runs.train.loop import Trained
-from dph.runs.training_stage import train_stage
-from dph.runs.workbench import Workbench
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from dph.errors import SettingsError
+from dph.model.hub import resolve_names
+from dph.recipe import METHODS, ObjectiveSettings, Recipe, load_recipe
+from dph.recipe.store_use import require_files
+from dph.recipe.tables import ConsolidationSettings, SelfConsistencySettings
 from dph.runs.engines import stages_of
 from dph.runs.evaluation_stage import evaluate_stage, require_evaluable
-from dph.runs.layout import pool_directory
+from dph.runs.layout import CONSOLIDATION, pool_directory, run_directory
 from dph.runs.pool_need import needs_pool
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presample.stores.manifest import StoreManifest
-from dph.runs.progress import ProgressDisplay
-from dph.runs.store_stage import require_prompts, store_stage
-from dph.runs.store_stage import require_stores
+from dph.runs.progress import ProgressDisplay, Silent
+from dph.runs.store_stage import require_prompts, require_stores, store_stage
 from dph.runs.train.loop import Trained
 from dph.runs.training_digest import training_digest
-from dph.runs.training_stage import steps_done
-from dph.runs.workbench import Workbench
-import logging
-from collections.abc import Sequence
-from pathlib import Path
-from dph.errors import SettingsError
-from dph.model.hub import resolve_names
-from dph.recipe import Recipe, load_recipe
-from dph.runs.layout import run_directory
-from dph.runs.progress import ProgressDisplay, Silent
-from dph.runs.workbench import open_workbench
-
+from dph.runs.training_stage import steps_done, train_stage
+from dph.runs.workbench import Workbench, open_workbench
 
 # All stages of a recipe, one after another, each skipped where it is done.
 

@@ -1,20 +1,18 @@
 """The problems of a recipe's evaluation sets, read once in a process."""
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+
 from dph.errors import DataError, SettingsError
+from dph.model.hub import problems_file
 from dph.recipe import Recipe
 from dph.records import Problem
 from dph.runs.presample.stores.prompts import same_prompts
 from dph.tasks.problems import load_problems
 from dph.tasks.shots import TEMPLATE, Shots, drawn_examples
-from pathlib import Path
-from dph.model.hub import problems_file
-from dph.recipe import Recipe
-from dph.records import Problem
-from dph.tasks.problems import load_problems
-
 
 # The examples of a recipe, read from its files; none of them is trained on or tested.
+
 
 def recipe_shots(
     recipe: Recipe, train: Sequence[Problem]

@@ -1,50 +1,33 @@
 """The stores of a run: made where they are missing, checked and kept where they are there."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from dph.recipe import Recipe
-from dph.recipe.objective import AnchorSettings
-from dph.runs.layout import store_directory
-from dph.runs.presample.tables import DistributionSample
-from dph.runs.presample.manifest import Source, read_manifest
-from dph.runs.presample.pool import Pool, RehearsalSample, load_pool
-from dph.runs.presample.pool import require_same_policy
-from dph.runs.presample.stores.manifest import read_store_manifest
-from dph.runs.presample.stores.store import load_store, require_store_policy
-from dph.runs.train.rows import StoredRow
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-import pyarrow as pa
-from dph._base.files.parts import TableParts
-from dph.recipe import StoreSettings, recipe_digest
-from dph.records import Problem
-from dph.runs.comparers import comparer
-from dph.runs.presample.stores.making import CHUNK
-from dph.runs.presample.stores.manifest import StoreManifest, StoreSource
-from dph.runs.presample.stores.store import write_store
-from dph.runs.presample.stores.values import agreement_counts, values_by_prompt
-from dph.runs.presample.stores.values import Judges
-from dph.runs.workbench import Workbench
-from dph.tasks.agreement.verified import GOLDS, labelled
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
 import pyarrow as pa
 from transformers import PreTrainedModel
+
 from dph._base.files import held, only_writer
 from dph._base.files.parts import TableParts
 from dph._base.randomness import derived_seed
 from dph.errors import ModelError, PoolError
 from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
-from dph.recipe import StoreSettings, recipe_digest
-from dph.recipe.tables import SelfConsistencySettings
+from dph.recipe import Recipe, StoreSettings, recipe_digest
+from dph.recipe.objective import AnchorSettings
 from dph.recipe.store_use import require_files
+from dph.recipe.tables import SelfConsistencySettings
 from dph.records import Problem
+from dph.runs.comparers import comparer
 from dph.runs.layout import store_directory
-from dph.runs.presampling_stage import pin
-from dph.runs.presample.pool import only_pool_writer
+from dph.runs.presample.manifest import Source, read_manifest
+from dph.runs.presample.pool import (
+    Pool,
+    RehearsalSample,
+    load_pool,
+    only_pool_writer,
+    require_same_policy,
+)
 from dph.runs.presample.stores.making import CHUNK, StoreDraw, drawn_chunks, sizes
 from dph.runs.presample.stores.manifest import (
     FORMAT,
@@ -54,20 +37,26 @@ from dph.runs.presample.stores.manifest import (
 )
 from dph.runs.presample.stores.prompts import Known, store_prompts
 from dph.runs.presample.stores.store import (
+    load_store,
     read_groups,
     require_free_place,
+    require_store_policy,
     require_store_source,
     require_whole_store,
     write_store,
 )
-from dph.runs.presample.stores.values import Judges, Valuing
+from dph.runs.presample.stores.values import Judges, Valuing, agreement_counts, values_by_prompt
+from dph.runs.presample.tables import DistributionSample
+from dph.runs.presampling_stage import pin
 from dph.runs.progress import ProgressDisplay
 from dph.runs.stage_costs import timed
+from dph.runs.train.rows import StoredRow
 from dph.runs.workbench import Workbench
+from dph.tasks.agreement.verified import GOLDS, labelled
 from dph.tasks.problems import problems_fingerprint
 
-
 # The stored samples that a run rehearses: a pool or a named store for each of its anchors.
+
 
 def require_stores(recipe: Recipe, pool: Path) -> None:
     """Find out that a store is not there before hours of pre-sampling; ``pool`` is yet to be made.

@@ -10,22 +10,19 @@ from dph.errors import CheckpointError, PoolError
 from dph.model.adapter import has_adapter, without_adapter
 from dph.model.sampler.graded import GradedSampler
 from dph.records import Problem
-from dph.runs.layout import note_beginning
 from dph.runs.during_training import (
     compares_with_initial,
     evaluations,
     is_measured,
 )
-from dph.runs.layout import pool_directory
+from dph.runs.layout import latest_checkpoint, note_beginning, pool_directory
 from dph.runs.pool_need import needs_pool, reads_base_counts
 from dph.runs.presample.base_counts import BaseCounts, read_base_counts
 from dph.runs.presample.diagnosis import require_usable
 from dph.runs.presample.pool import Pool, load_pool, require_fit
 from dph.runs.progress import ProgressDisplay
 from dph.runs.result_model import ended
-from dph.runs.store_stage import require_made
-from dph.runs.store_stage import stored_samples
-from dph.runs.layout import latest_checkpoint
+from dph.runs.store_stage import require_made, stored_samples
 from dph.runs.train.checkpoints import read_progress
 from dph.runs.train.loop import Actors, Trained, train
 from dph.runs.train.tracking import Metrics

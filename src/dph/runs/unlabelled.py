@@ -9,13 +9,12 @@ from dph.runs.comparers import comparer
 from dph.runs.layout import store_directory
 from dph.runs.presample.manifest import Source
 from dph.runs.presample.stores.manifest import read_store_manifest
-from dph.runs.presample.stores.prompts import file_prompts, only_rows
+from dph.runs.presample.stores.prompts import file_prompts, only_rows, with_new_words
 from dph.runs.presample.stores.store import (
     require_store_policy,
     stored_groups,
     stored_values,
 )
-from dph.runs.presample.stores.prompts import with_new_words
 from dph.runs.store_stage import known_problems
 from dph.runs.train.self_consistency import Consensus, SelfConsistency, consensus_of
 from dph.runs.workbench import Workbench

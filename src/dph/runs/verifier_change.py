@@ -4,8 +4,8 @@ from pathlib import Path
 
 from dph._base.files import only_writer
 from dph.errors import CheckpointError, PoolError
-from dph.runs.presample.manifest import Source
 from dph.runs.layout import latest_checkpoint
+from dph.runs.presample.manifest import Source
 from dph.runs.train.checkpoints import current_verifier, read_verifiers, record_verifier
 from dph.runs.workbench import Workbench
 from dph.tasks.verifiers.base import Verifier

@@ -12,24 +12,20 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from dph.errors import DataError
 from dph.model.adapter import is_adapter
-from dph.model.prompts import set_template_variables, wants_chat
 from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.model.forward.logprobs import score_completions
 from dph.model.hub import model_directory, problems_file, resolve_names
-from dph.model.loading import load_config, load_tokenizer
+from dph.model.loading import load_config, load_tokenizer, require_usable
 from dph.model.policies import load_policy, load_whole
-from dph.model.prompts import encode_prompt, stop_token_ids
+from dph.model.prompts import encode_prompt, set_template_variables, stop_token_ids, wants_chat
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.graded import GradedSampler
 from dph.model.sampler.torch.sampler import TorchSampler, check_requests
-from dph.model.sampler.vllm import EngineOptions, require_vllm
-from dph.model.sampler.vllm import VLLMSampler
-from dph.model.loading import require_usable
+from dph.model.sampler.vllm import EngineOptions, VLLMSampler, require_vllm
 from dph.recipe import Recipe
 from dph.records import Problem
 from dph.runs.presample.manifest import Rule, Source
-from dph.runs.set_problems import SetProblems
-from dph.runs.set_problems import recipe_shots, require_no_shown_test
+from dph.runs.set_problems import SetProblems, recipe_shots, require_no_shown_test
 from dph.runs.train.optimizer import FILE as OPTIMIZER_FILE
 from dph.runs.verifier_maker import verifier_maker
 from dph.tasks.problems import load_problems, problems_fingerprint

@@ -7,10 +7,9 @@ from dph._base.lazy import lazy_names
 if TYPE_CHECKING:
     from dph.tasks.math import MATH_SETS, load_math, load_math_set
     from dph.tasks.problems import load_problems, problems_fingerprint, save_problems
-    from dph.tasks.sql.data_sets import load_bird
+    from dph.tasks.sql.data_sets import load_bird, load_spider
     from dph.tasks.sql.problems import sql_problems
     from dph.tasks.sql.prompt import SQLPrompts
-    from dph.tasks.sql.data_sets import load_spider
     from dph.tasks.sql.styles import SQL_STYLES, sql_style
     from dph.tasks.styles import STYLES, make_style
 

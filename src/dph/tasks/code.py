@@ -1,38 +1,22 @@
 """Programming problems of public data sets: rows in, problems for the verifier ``code`` out."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-from dph.errors import DataError
-from dph.records import Problem
-from collections.abc import Mapping
-from typing import Any
-from dph.records import Problem
 import ast
-from collections.abc import Iterator, Mapping
-from typing import Any
-from dph.errors import DataError
-from dph.records import Problem
 import base64
 import binascii
 import json
 import pickletools
 import zlib
-from collections.abc import Mapping
-from typing import Any
-from dph.errors import DataError
-from dph.records import Problem
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
 from dph._base.files.rows import read_rows
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem
 from dph.tasks.verifiers.code.task import parse_task
 from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
-
 
 # What a row of a data set of programs gives.
 
@@ -79,6 +63,7 @@ def texts_field(row: Mapping[str, Any], name: str, place: str) -> list[str]:
 # A row has ``task_id``, ``prompt`` (imports, perhaps other functions, a signature and its
 # documentation), ``entry_point``, ``test`` (defines ``check(candidate)``) and
 # ``canonical_solution`` (the body).
+
 
 def humaneval_problem(row: Mapping[str, Any], place: str) -> CodeProblem:
     """The problem of a row: its prompt is the task's setup and may stand before an answer.

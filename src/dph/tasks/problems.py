@@ -1,25 +1,18 @@
 """Problems on disk: one per row, ``problem_id``, ``prompt`` and whatever the verifier needs."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
-from dph.errors import DataError
-from dph.records import Problem
-import json
-from collections.abc import Mapping
-from typing import Any
-from dph.records import Problem
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
 from dph._base.files import write_text
 from dph._base.files.rows import read_rows
 from dph.errors import DataError
 from dph.records import Problem
 
-
 # Rows whose columns have other names than the fields of problems.
+
 
 def renamed(
     rows: Iterable[tuple[str, Any]], columns: Mapping[str, str]
@@ -53,6 +46,7 @@ def renamed(
 
 # What a model was asked, as one text.
 
+
 def prompt_text(problem: Problem) -> str:
     r"""The prompt as it was given; of a chat each message under its role.
 
@@ -66,6 +60,7 @@ def prompt_text(problem: Problem) -> str:
 
 
 # A problem as columns of a table: prompt and answer as JSON, so that chats and nesting survive.
+
 
 def problem_columns(problem: Problem) -> dict[str, str]:
     """``problem_id``, and ``prompt`` and ``answer`` as JSON text.

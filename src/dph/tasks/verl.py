@@ -1,24 +1,20 @@
 """Files of problems as verl's parquet files and back, a thousand rows in memory at a time."""
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
-from dph.errors import DataError
-from dph.records import Problem
-from dph.tasks.problems import parse_problem
-import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
+
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from dph._base.files import atomic_path, make_directory
 from dph._base.files.rows import read_rows
 from dph.errors import DataError, SettingsError
-from dph.tasks.problems import distinct, problem_line, stream_problems
-
+from dph.records import Problem
+from dph.tasks.problems import distinct, parse_problem, problem_line, stream_problems
 
 # A problem as a row of verl's data sets, and back, without losing anything.
 #

@@ -8,8 +8,7 @@ import time
 import pytest
 
 from dph._processes.jobs.cores import CoreJobs
-from dph._processes.jobs.processes import Job
-from dph._processes.jobs.processes import Forked, Fresh
+from dph._processes.jobs.processes import Forked, Fresh, Job
 from dph.lab.study.rows import read_row_files
 
 

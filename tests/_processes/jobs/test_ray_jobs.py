@@ -3,8 +3,8 @@
 import pytest
 
 from dph._processes.jobs import cores as ray_jobs
-from dph._processes.jobs.processes import Job
 from dph._processes.jobs.cores import RayJobs, connected_ray
+from dph._processes.jobs.processes import Job
 from dph.errors import SettingsError
 from fake_ray import FakeRay
 

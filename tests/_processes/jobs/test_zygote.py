@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from dph._processes.jobs.cores import CoreJobs
-from dph._processes.jobs.processes import Job
-from dph._processes.jobs.processes import Forked
+from dph._processes.jobs.processes import Forked, Job
 from dph.errors import StageError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks")

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from dph._processes.sandbox.supervisor import memory_file
 from dph._processes.sandbox.values import (
     LARGEST_MESSAGE,
     Channel,
@@ -11,7 +12,6 @@ from dph._processes.sandbox.values import (
     ChannelClosedError,
     read_document,
 )
-from dph._processes.sandbox.supervisor import memory_file
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import threading
 
 import pytest
 
-from dph._processes.sandbox.values import Channel
 from dph._processes.sandbox.remote import (
     ProgramError,
     ProgramGoneError,
@@ -13,6 +12,7 @@ from dph._processes.sandbox.remote import (
     RemoteProgram,
     is_of_program,
 )
+from dph._processes.sandbox.values import Channel
 
 
 @pytest.fixture

@@ -3,8 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dph._processes.sandbox.seccomp import SystemCallFilter
-from dph._processes.sandbox.seccomp import ALLOWED, CHECKED, WRITING
+from dph._processes.sandbox.seccomp import ALLOWED, CHECKED, WRITING, SystemCallFilter
 
 
 def test_no_call_stands_in_two_tables_and_no_number_for_two_calls():

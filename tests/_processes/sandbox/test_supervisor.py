@@ -3,8 +3,7 @@ import os
 
 import pytest
 
-from dph._processes.sandbox.supervisor import ProcessLimits
-from dph._processes.sandbox.supervisor import Sandbox, StepLimits
+from dph._processes.sandbox.supervisor import ProcessLimits, Sandbox, StepLimits
 from dph.errors import SettingsError, VerifierError
 from dph.records import Outcome
 from worker_fixtures import children_of

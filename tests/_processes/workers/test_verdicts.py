@@ -1,7 +1,7 @@
 import pytest
 
-from dph._processes.workers.process import Reply, ReplyKind
 from dph._processes.workers.pool import GOLD_STAGE, verdict_of
+from dph._processes.workers.process import Reply, ReplyKind
 from dph.errors import VerifierError
 from dph.records import Outcome, Verdict
 

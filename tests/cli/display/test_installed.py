@@ -23,7 +23,9 @@ def test_a_version_fits_or_is_told_with_what_is_needed():
 
 
 def test_a_part_says_what_is_missing_alone_and_how_it_comes():
-    part = InstalledPart(name="trl", needs=(installed("torch>=2", "2.9"), installed("trl>=1.16,<2", None)))
+    part = InstalledPart(
+        name="trl", needs=(installed("torch>=2", "2.9"), installed("trl>=1.16,<2", None))
+    )
     assert part.line() == "TRL (trl): not ready: trl is missing (pip install 'dph-rl[trl]')"
     assert part.as_json()["missing"] == ["trl is missing"]
     whole = InstalledPart(name="own", needs=(installed("torch>=2", "2.9"),))
@@ -31,7 +33,9 @@ def test_a_part_says_what_is_missing_alone_and_how_it_comes():
 
 
 def test_what_no_package_brings_is_told_without_a_command():
-    part = InstalledPart(name="vllm", needs=(installed("vllm>=1", "1.2"),), lacks="there is no CUDA device")
+    part = InstalledPart(
+        name="vllm", needs=(installed("vllm>=1", "1.2"),), lacks="there is no CUDA device"
+    )
     assert part.line() == "sampling with vLLM (vllm): not ready: there is no CUDA device"
     assert not part.ready
 

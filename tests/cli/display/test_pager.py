@@ -102,7 +102,9 @@ def test_a_pager_that_is_left_early_is_no_error(paged, tmp_path):
 
 
 def test_less_ends_by_itself_on_a_terminal_where_nobody_types_if_all_fits():
-    program = "from dph.cli.display.shown_problems import show_text; show_text('a\\n' * 50, height=24)"
+    program = (
+        "from dph.cli.display.shown_problems import show_text; show_text('a\\n' * 50, height=24)"
+    )
     mine, theirs = os.openpty()
     termios.tcsetwinsize(theirs, (90, 80))
     environment = {"PATH": os.environ["PATH"], "TERM": "xterm"}

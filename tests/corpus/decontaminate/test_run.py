@@ -2,8 +2,7 @@ import json
 
 import pytest
 
-from dph.corpus.decontaminate import decontaminate
-from dph.corpus.decontaminate import CHECKS
+from dph.corpus.decontaminate import CHECKS, decontaminate
 from dph.corpus.documents import Document
 from dph.corpus.shards import MOST_COUNTED
 from dph.corpus.tables import read_table

@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dph.corpus.dedup.decisions import components, keepers_of_copies
-from dph.corpus.dedup.decisions import Marks
+from dph.corpus.dedup.decisions import Marks, components, keepers_of_copies
 
 
 def marks(rows):

@@ -3,8 +3,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph.corpus.dedup.presets import PRESETS
-from dph.corpus.dedup.signatures import jaccard, shingle_set
-from dph.corpus.dedup.signatures import band_digests
+from dph.corpus.dedup.signatures import band_digests, jaccard, shingle_set
 from opencoder_files import opencoder_files
 from shared_data import shared_data
 

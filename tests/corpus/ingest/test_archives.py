@@ -7,8 +7,8 @@ import zipfile
 import pytest
 
 from dph.corpus.ingest.archives import archive_files
-from dph.corpus.ingest.spill import distribution_facts
 from dph.corpus.ingest.reading import LARGEST, RawFile
+from dph.corpus.ingest.spill import distribution_facts
 
 
 def member(name, data=b"x", **facts):

@@ -6,8 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph.corpus.documents import DocType, Document
-from dph.corpus.ingest.reading import LARGEST
-from dph.corpus.ingest.reading import column_choices, row_documents
+from dph.corpus.ingest.reading import LARGEST, column_choices, row_documents
 from dph.errors import SettingsError
 
 

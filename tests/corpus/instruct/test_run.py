@@ -2,8 +2,7 @@ import json
 
 import pytest
 
-from dph.corpus.instruct import STAGES
-from dph.corpus.instruct import instruct
+from dph.corpus.instruct import STAGES, instruct
 from dph.errors import DataError, SettingsError
 
 

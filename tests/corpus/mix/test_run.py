@@ -1,8 +1,7 @@
 import pytest
 
 from dph.corpus.documents import Document
-from dph.corpus.mix import mix
-from dph.corpus.mix import Mixture
+from dph.corpus.mix import Mixture, mix
 from dph.errors import SettingsError
 from small_corpora import small_corpus
 

@@ -1,8 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph.corpus.mix import PartDocument, Selection
-from dph.corpus.mix import Mixture
+from dph.corpus.mix import Mixture, PartDocument, Selection
 
 
 def selected(candidates, **settings):

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from corpus.recall.planted_pages import pages, seeds
-from dph.corpus.recall.run import recall
 from dph.corpus.recall.learnt import RecallSettings
+from dph.corpus.recall.run import recall
 from small_corpora import small_corpus
 
 CHILD = """

@@ -1,7 +1,6 @@
 from pathlib import Path
 
-from dph.corpus.rules.presets import rules_document
-from dph.corpus.rules.presets import PRESETS, load_preset
+from dph.corpus.rules.presets import PRESETS, load_preset, rules_document
 
 PAGE = Path(__file__).parents[3] / "docs" / "corpus-rules.md"
 

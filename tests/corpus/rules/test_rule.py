@@ -1,7 +1,6 @@
 import pytest
 
-from dph.corpus.rules.presets import load_preset
-from dph.corpus.rules.presets import kind_of_file, parse_condition
+from dph.corpus.rules.presets import kind_of_file, load_preset, parse_condition
 
 
 @pytest.mark.parametrize(

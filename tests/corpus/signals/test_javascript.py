@@ -1,7 +1,7 @@
 import pytest
 
-from dph.corpus.signals.words import SignalError
 from dph.corpus.signals.javascript import javascript_facts
+from dph.corpus.signals.words import SignalError
 
 
 def test_functions_variables_and_exports_are_counted():

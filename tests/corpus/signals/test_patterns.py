@@ -7,10 +7,14 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph.corpus.signals.c_family import C_FAMILY, has_variable
-from dph.corpus.signals.c_family import CSHARP
-from dph.corpus.signals.c_family import count_go_no_logic
-from dph.corpus.signals.c_family import JAVA, accessible_share
+from dph.corpus.signals.c_family import (
+    C_FAMILY,
+    CSHARP,
+    JAVA,
+    accessible_share,
+    count_go_no_logic,
+    has_variable,
+)
 
 C_FUNCTION = r"\b((?:[a-zA-Z_]\w*\s*(?:\*+)?\s+)+(?:\*?\s*[a-zA-Z_]\w*)\((?:[^)]*)\)\s*)"
 C_VARIABLE = (

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph.corpus.signals.words import SignalError
-from dph.corpus.signals.words import normalised_words, raw_words, simplified
+from dph.corpus.signals.words import SignalError, normalised_words, raw_words, simplified
 
 TEXTS = st.text(
     st.sampled_from("aB_é²Σσ \t\n\r\x00\x07\x0b\x1c\u200b\u2009\uff3f。「x」\uff11-='\"०ि"),

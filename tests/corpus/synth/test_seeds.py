@@ -2,8 +2,13 @@ import sqlite3
 
 import pytest
 
-from dph.corpus.synth.seeds import PROMPTS
-from dph.corpus.synth.seeds import database_seeds, document_seeds, seeds_digest, signature_seeds
+from dph.corpus.synth.seeds import (
+    PROMPTS,
+    database_seeds,
+    document_seeds,
+    seeds_digest,
+    signature_seeds,
+)
 from dph.errors import DataError, SettingsError
 from small_corpora import numbered, small_corpus
 

@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from dph.engines.stages.engine_log import step_of_trl
-from dph.engines.stages.engine_log import SAME_IN_VERL, step_of_verl
+from dph.engines.stages.engine_log import SAME_IN_VERL, step_of_trl, step_of_verl
 from engines.stages.recipes import make_recipe
 from engines.stages.test_trl_names import LINES, RECIPE
 
@@ -56,12 +55,14 @@ def test_both_engines_have_the_same_names_and_all_are_ours():
     assert set(of_trl) - set(of_verl) == set()
 
 
-@pytest.mark.parametrize("name", [*SAME_IN_VERL, "reward", "correct", "zero_variance", "kl_penalty"])
+@pytest.mark.parametrize(
+    "name", [*SAME_IN_VERL, "reward", "correct", "zero_variance", "kl_penalty"]
+)
 def test_every_name_is_one_of_our_own_log(name):
     from pathlib import Path  # noqa: PLC0415 - only here
 
     import dph.runs.train  # noqa: PLC0415 - only here
 
     sources = Path(dph.runs.train.__file__).parent
-    text = (sources / "metrics.py").read_text() + (sources / "loop.py").read_text()
+    text = (sources / "tracking.py").read_text() + (sources / "loop.py").read_text()
     assert f'"{name}"' in text

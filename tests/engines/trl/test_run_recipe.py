@@ -10,8 +10,7 @@ import pytest
 
 import first_step
 from dph.engines.stages.engine_log import LogReader
-from dph.engines.stages.trl_stage import trl_arguments
-from dph.engines.stages.trl_stage import LOG, MODEL
+from dph.engines.stages.trl_stage import LOG, MODEL, trl_arguments
 from dph.engines.trl.config import DPHConfig
 from dph.engines.trl.run_recipe import main, make_trainer
 from dph.recipe import load_recipe

@@ -22,7 +22,17 @@ from verl.workers.engine_workers import TrainingWorker
 from verl.workers.utils.losses import ppo_loss
 
 import first_step
-from dph.engines.verl.distributions import SWITCH, no_targets, target_rows
+from dph.engines.verl.distributions import (
+    SCALES,
+    STORED,
+    SWITCH,
+    answer_rows,
+    jagged,
+    no_targets,
+    stored_rows,
+    target_rows,
+)
+from dph.engines.verl.loss import WorkerLoss
 from dph.engines.verl.mixing import (
     Cells,
     StoredRows,
@@ -30,8 +40,6 @@ from dph.engines.verl.mixing import (
     lay_out_all,
     row_scales,
 )
-from dph.engines.verl.loss import WorkerLoss
-from dph.engines.verl.distributions import SCALES, STORED, answer_rows, jagged, stored_rows
 from dph.engines.verl.terms import OWN_SURROGATE
 from dph.recipe import ObjectiveSettings
 from dph.runs.presample.tables import DistributionSample

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 
 import torch
 
-from dph.model.forward.logprobs import completion_scores
-from dph.model.forward.logprobs import score_completions
+from dph.model.forward.logprobs import completion_scores, score_completions
 from dph.runs.presample.pool import RehearsalSample
 from dph.runs.presample.stores.store import load_store
 from small_stores import bucket_kl_by_hand, write_store_of

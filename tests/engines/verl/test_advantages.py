@@ -7,8 +7,9 @@ from tensordict import TensorDict
 from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage
 
+from dph.engines.verl import advantages as answer_metrics
 from dph.engines.verl import advantages as module
-from dph.engines.verl import advantages as answer_metrics, trainer
+from dph.engines.verl import trainer
 from dph.engines.verl.advantages import ScoredAnswer, group_values
 from dph.engines.verl.distributions import jagged
 from dph.loss.objectives import GroupAdvantage, GroupSamples, make_objective

@@ -5,13 +5,15 @@ import torch
 from tensordict import TensorDict
 
 from dph.engines.verl.distributions import (
+    STORED,
     TARGETS,
     VALUES,
+    answer_rows,
+    jagged,
     no_targets,
     target_rows,
     values_at_logits,
 )
-from dph.engines.verl.distributions import STORED, answer_rows, jagged
 from dph.loss.divergences.distribution_kl import DistributionKL
 from dph.loss.objectives import Anchor
 from dph.runs.presample.tables import DistributionSample

@@ -8,11 +8,10 @@ from transfer_queue import KVBatchMeta
 from verl.utils import tensordict_utils as tu
 
 from dph.engines.verl import mixing, scoring
-from dph.engines.verl.distributions import SWITCH, TARGETS
+from dph.engines.verl.distributions import SWITCH, TARGETS, answer_rows
+from dph.engines.verl.fitting import open_stored
 from dph.engines.verl.mixing import MixingActors, stored_digest
 from dph.engines.verl.settings import TrainSettings
-from dph.engines.verl.fitting import open_stored
-from dph.engines.verl.distributions import answer_rows
 from dph.runs.train.order import prompts_of_step, rehearsal_of_step
 from engines.verl import rows
 from engines.verl.fake_queue import FakeQueue

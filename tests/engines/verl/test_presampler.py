@@ -10,8 +10,7 @@ from dph.engines.verl.presampler import ClusterDraw, DPHPresampler
 from dph.engines.verl.settings import PresampleSettings
 from dph.errors import DataError, PoolError, TrainingError
 from dph.records import Outcome, Problem
-from dph.runs.presample.pool import only_pool_writer
-from dph.runs.presample.pool import load_pool
+from dph.runs.presample.pool import load_pool, only_pool_writer
 from dph.tasks.verl import verl_row
 from engines.verl.rows import make_model
 from tiny_models import build_tokenizer

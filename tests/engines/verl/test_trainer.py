@@ -5,10 +5,9 @@ from omegaconf import OmegaConf
 
 from dph._base.files.rows import read_rows
 from dph.engines.verl import trainer as module
-from dph.engines.verl.fitting import require_fitting_pool
+from dph.engines.verl.fitting import open_stored, require_fitting_pool
 from dph.engines.verl.mixing import MixingActors
 from dph.engines.verl.settings import train_settings
-from dph.engines.verl.fitting import open_stored
 from dph.errors import PoolError, SettingsError
 from engines.verl.rows import TEMPERATURE, make_model
 from engines.verl.small_pool import write_small_pool

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from dph.errors import SettingsError
-from dph.model.sampler.vllm import EngineOptions, require_vllm
-from dph.model.sampler.vllm import VLLMSampler
+from dph.model.sampler.vllm import EngineOptions, VLLMSampler, require_vllm
 from tiny_models import build_model, build_tokenizer
 
 HERE = Path(__file__).parent

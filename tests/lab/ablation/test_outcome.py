@@ -4,8 +4,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dph.lab.ablation.run import outcome, table
-from dph.lab.ablation.run import ARMS
+from dph.lab.ablation.run import ARMS, outcome, table
 from dph.lab.ablation.settings import AblationSettings
 from dph.lab.ablation.texts import Heldout
 

@@ -7,8 +7,7 @@ import pytest
 from dph._base.files import read_json
 from dph.corpus.opening import open_input
 from dph.errors import DataError
-from dph.lab.ablation.run import ARMS
-from dph.lab.ablation.run import ablate
+from dph.lab.ablation.run import ARMS, ablate
 from dph.lab.ablation.settings import AblationSettings
 from dph.runs.progress import Silent
 from lab.cookbook.test_run import function

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from dph.errors import DataError
-from dph.lab.base.tokens import train_tokenizer
-from dph.lab.base.tokens import corpus_tokens
+from dph.lab.base.tokens import corpus_tokens, train_tokenizer
 from small_corpora import numbered, small_corpus
 
 

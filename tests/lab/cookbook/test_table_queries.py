@@ -2,8 +2,7 @@ import sqlite3
 
 import pytest
 
-from dph.corpus.synth.seeds import PROMPTS, SQL
-from dph.corpus.synth.seeds import database_seeds
+from dph.corpus.synth.seeds import PROMPTS, SQL, database_seeds
 from dph.lab.cookbook.table_queries import write
 
 SCHEMA = """

@@ -5,8 +5,13 @@ from pathlib import Path
 import pytest
 
 from dph.errors import DataError
-from dph.lab.quickstart.closing_words import closing_words
-from dph.lab.quickstart.closing_words import FILE, MeanOverSeeds, OverSeeds, read_over_seeds
+from dph.lab.quickstart.closing_words import (
+    FILE,
+    MeanOverSeeds,
+    OverSeeds,
+    closing_words,
+    read_over_seeds,
+)
 from results.charts.synthetic import make_summary
 
 ROOT = Path(__file__).parents[3]

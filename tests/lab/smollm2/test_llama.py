@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from dph.errors import DataError
-from dph.lab.smollm2.convert import GgufFile
-from dph.lab.smollm2.convert import llama_config, llama_weights, rotated_halves
+from dph.lab.smollm2.convert import GgufFile, llama_config, llama_weights, rotated_halves
 
 FACTS = {
     "general.architecture": "llama",

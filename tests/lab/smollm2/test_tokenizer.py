@@ -2,8 +2,7 @@ import pytest
 from tokenizers.pre_tokenizers import ByteLevel
 
 from dph.errors import DataError
-from dph.lab.smollm2.convert import GgufFile
-from dph.lab.smollm2.convert import smollm2_tokenizer, tokenizer_config
+from dph.lab.smollm2.convert import GgufFile, smollm2_tokenizer, tokenizer_config
 
 LETTERS = sorted(ByteLevel.alphabet())
 TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *LETTERS, "ab", "12", "Ġa"]

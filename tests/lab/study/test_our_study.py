@@ -4,14 +4,13 @@ import re
 from pathlib import Path
 
 from dph._base.files import read_json
-from dph.lab.quickstart.recipes import Size
-from dph.lab.quickstart.recipes import unlabelled_tables
+from dph.lab.quickstart.recipes import Size, unlabelled_tables
 from dph.lab.study.candidates import Candidate
 from dph.lab.study.planner import Planner
-from dph.lab.study.sites import world_recipe
 from dph.lab.study.rows import read_rows
 from dph.lab.study.rule_lock import current_lock, default_places, locked_choices
 from dph.lab.study.settings import load_study
+from dph.lab.study.sites import world_recipe
 from dph.recipe import merged
 
 ROOT = Path(__file__).parents[3]

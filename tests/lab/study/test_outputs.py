@@ -6,11 +6,9 @@ from statistics import fmean, stdev
 import pyarrow.parquet as pq
 import pytest
 
-from dph.lab.study.all_tables import all_tables
-from dph.lab.study.outputs import make_report, report_document, write_outputs
-from dph.lab.study.outputs import COLUMNS
+from dph.lab.study.all_tables import all_tables, power_table, tried_tables
+from dph.lab.study.outputs import COLUMNS, make_report, report_document, write_outputs
 from dph.lab.study.planner import Planner
-from dph.lab.study.all_tables import power_table
 from dph.lab.study.results import POWER_SEEDS
 from dph.lab.study.rule_lock import RuleLock, current_lock
 from dph.lab.study.settings import load_study, with_settings
@@ -21,7 +19,6 @@ from dph.lab.study.tables import (
     scores_table,
     study_tables,
 )
-from dph.lab.study.all_tables import tried_tables
 from dph.results.charts.aggregate import t_quantile
 from small_study import RULE
 

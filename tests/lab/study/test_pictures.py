@@ -2,13 +2,17 @@
 
 import pytest
 
-from dph.lab.study.fronts import draw_dots
+from dph.lab.study.fronts import (
+    OTHERS,
+    draw_dots,
+    draw_strengths,
+    legend_label,
+    looks_of,
+    summary_over_seeds,
+)
 from dph.lab.study.outputs import make_report
-from dph.lab.study.fronts import OTHERS, legend_label, looks_of
 from dph.lab.study.rule_lock import current_lock
-from dph.lab.study.fronts import draw_strengths
 from dph.lab.study.settings import with_settings
-from dph.lab.study.fronts import summary_over_seeds
 from dph.results.charts.palette import looks
 
 

@@ -6,12 +6,12 @@ import shutil
 import pytest
 
 from dph.errors import DataError, TrainingError
+from dph.lab.study.plan import RunSelection
 from dph.lab.study.planner import Planner
 from dph.lab.study.rows import read_row_files
 from dph.lab.study.rule_lock import default_places
 from dph.lab.study.runner import Runner
 from dph.lab.study.settings import load_study
-from dph.lab.study.plan import RunSelection
 from dph.runs.progress import Silent
 from small_study import RULE, STUDY
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from dph.lab.study.all_tables import Tried, mean_of, tried
 from dph.lab.study.outputs import make_report
 from dph.lab.study.rule_lock import current_lock
-from dph.lab.study.all_tables import Tried, mean_of, tried
 
 
 @pytest.fixture

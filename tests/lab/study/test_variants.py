@@ -3,13 +3,11 @@
 import pytest
 
 from dph.errors import SettingsError
-from dph.lab.study.candidates import Candidate
+from dph.lab.study.candidates import Candidate, Variants
 from dph.lab.study.settings import BudgetSettings, MethodSettings
 from dph.lab.study.sites import Site
-from dph.lab.study.candidates import Variants
 from dph.lab.worlds import WORLDS, world_kind
-from dph.lab.worlds.world import WORLD_SETS
-from dph.lab.worlds.world import WORLD_OPTIMIZERS
+from dph.lab.worlds.world import WORLD_OPTIMIZERS, WORLD_SETS
 from dph.recipe import merged, resolve_recipe
 from dph.recipe.keys import nested
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import study_stub
-from dph.lab.study.rows import OF_VOTES, Score, read_row_files, write_row_file
 from dph.lab.study.execute import votes
 from dph.lab.study.plan import set_names, value_of
+from dph.lab.study.rows import OF_VOTES, Score, read_row_files, write_row_file
 from dph.recipe import METHODS, merged, resolve_recipe
 from small_stores import write_store_of
 from tiny_models import build_model

@@ -4,8 +4,8 @@ import pytest
 
 from dph.errors import SettingsError
 from dph.lab.study.costs import outlook
-from dph.lab.study.planner import Planner
 from dph.lab.study.plan import wanted_runs
+from dph.lab.study.planner import Planner
 
 
 def asked(study, *only):

@@ -6,8 +6,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from dph.errors import ModelError
-from dph.lab.worlds.fused_llama import FusedLlama, imitation_gradients
-from dph.lab.worlds.fused_llama import lesson_batch
+from dph.lab.worlds.fused_llama import FusedLlama, imitation_gradients, lesson_batch
 from dph.lab.worlds.lessons import Answerer, Lesson, answers_of
 from dph.lab.worlds.small_model import new_model
 

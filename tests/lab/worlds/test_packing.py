@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from dph.lab.worlds.small_model import NO_TARGET, Block, pack_blocks
-from dph.lab.worlds.small_model import new_model, packed_logprobs
+from dph.lab.worlds.small_model import NO_TARGET, Block, new_model, pack_blocks, packed_logprobs
 
 BLOCKS = [
     Block((1, 20, 21, 22, 23), ((30, 31, 2), (32, 2), (33, 34, 35, 36, 2))),

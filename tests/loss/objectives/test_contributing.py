@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from dph.loss.objectives import make_objective
-from dph.recipe import resolve_recipe, terms as term
-from dph.recipe.terms import ADVANTAGES
+from dph.recipe import resolve_recipe
+from dph.recipe import terms as term
 from dph.recipe.objective import AdvantageSettings
+from dph.recipe.terms import ADVANTAGES
 from own_advantage import relative_to_mean
 
 TEXT = (Path(__file__).parents[3] / "CONTRIBUTING.md").read_text(encoding="utf-8")

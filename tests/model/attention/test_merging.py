@@ -1,8 +1,7 @@
 import pytest
 import torch
 
-from dph.model.attention.kernels import AttentionPart, Scoring, kernel_for
-from dph.model.attention.kernels import merge, merge_evenly
+from dph.model.attention.kernels import AttentionPart, Scoring, kernel_for, merge, merge_evenly
 
 VARIANTS = [
     (torch.float32, None, 8),  # flash
@@ -60,6 +59,8 @@ def test_a_part_with_far_larger_scores_takes_all_the_weight():
 @pytest.mark.parametrize("rows", [1, 3, 7, 8, 15])
 def test_a_row_merged_evenly_does_not_depend_on_the_rows_beside_it(rows):
     torch.manual_seed(0)
-    first, second = (AttentionPart(torch.randn(16, 3, 5, 8), torch.randn(16, 3, 5)) for _ in range(2))
+    first, second = (
+        AttentionPart(torch.randn(16, 3, 5, 8), torch.randn(16, 3, 5)) for _ in range(2)
+    )
     some = [AttentionPart(part.out[:rows], part.log_sum[:rows]) for part in (first, second)]
     assert merge_evenly(*some).equal(merge_evenly(first, second)[:rows])

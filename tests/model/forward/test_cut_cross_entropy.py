@@ -9,8 +9,12 @@ import torch
 from torch import nn
 
 from dph.model.forward import selected_logprobs as module
-from dph.model.forward.selected_logprobs import cut_logprobs, takes_cut_cross_entropy
-from dph.model.forward.selected_logprobs import selected_logprobs, selected_logprobs_and_entropy
+from dph.model.forward.selected_logprobs import (
+    cut_logprobs,
+    selected_logprobs,
+    selected_logprobs_and_entropy,
+    takes_cut_cross_entropy,
+)
 
 
 @pytest.fixture

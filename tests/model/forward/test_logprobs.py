@@ -5,11 +5,10 @@ import torch
 
 from dph.errors import DataError, ModelError
 from dph.model.forward import logprobs, over_vocabulary
-from dph.model.forward.over_vocabulary import bucket_logprobs
 from dph.model.forward.logprobs import RowStatistic, completion_scores
+from dph.model.forward.over_vocabulary import bucket_logprobs
 from dph.model.forward.packing import pack
-from dph.model.loading import load_model
-from dph.model.loading import autocast
+from dph.model.loading import autocast, load_model
 from tiny_models import FAMILIES, PLAIN_FAMILIES
 
 

@@ -5,9 +5,8 @@ from hypothesis import strategies as st
 
 from dph.errors import SettingsError
 from dph.model.forward import prefix_tree as module
-from dph.model.forward.prefix_tree import microbatches
 from dph.model.forward.packing import pack
-from dph.model.forward.prefix_tree import fed, prefix_forest
+from dph.model.forward.prefix_tree import fed, microbatches, prefix_forest
 
 lengths_strategy = st.lists(st.integers(0, 40), max_size=40)
 

@@ -3,8 +3,7 @@ import torch
 from torch import nn
 
 from dph.model.forward import over_vocabulary as module
-from dph.model.forward.over_vocabulary import bucket_logprobs
-from dph.model.forward.over_vocabulary import TABLES, blocks, over_vocabulary
+from dph.model.forward.over_vocabulary import TABLES, blocks, bucket_logprobs, over_vocabulary
 
 
 def problem(positions=7, size=4, words=11, *, bias=True, dtype=torch.float64):

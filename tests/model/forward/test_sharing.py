@@ -4,10 +4,10 @@ import random
 import pytest
 
 from dph.errors import ModelError
-from dph.model.forward import prefix_tree as microbatches, packing, prefix_tree, sharing
+from dph.model.forward import packing, prefix_tree, sharing
+from dph.model.forward import prefix_tree as microbatches
 from dph.model.forward.logprobs import completion_scores
-from dph.model.forward.sharing import packing_support
-from dph.model.forward.sharing import forest_to_pack, plan_microbatches
+from dph.model.forward.sharing import forest_to_pack, packing_support, plan_microbatches
 
 
 def rows(groups, prompt, completion, seed=0):

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from dph.model.forward.packing import Span
 from dph.model.forward.packed_attention import token_table
+from dph.model.forward.packing import Span
 
 CPU = torch.device("cpu")
 NEIGHBOURS = [Span(2, 3), Span(5, 3)]

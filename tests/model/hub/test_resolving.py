@@ -1,8 +1,8 @@
 import pytest
 
 from dph.errors import DataError, SettingsError
-from dph.model.hub import model_directory, problems_file, resolve_names, uses_hub
 from dph.model import hub as cache
+from dph.model.hub import model_directory, problems_file, resolve_names, uses_hub
 from dph.recipe import load_recipe, resolve_recipe, save_recipe
 
 MODEL = {"config.json": b"{}", "model.safetensors": b"weights"}

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from dph.errors import DataError
-from dph.results.diagnosis.changes import fallen
-from dph.results.diagnosis.changes import adjusted_p_values
+from dph.results.diagnosis.changes import adjusted_p_values, fallen
 
 GRID = np.arange(1, 10_001) / 10_000
 

@@ -5,8 +5,7 @@ import pytest
 from scipy.stats import hypergeom
 
 from dph.errors import DataError
-from dph.results.diagnosis.problem_features import over_represented
-from dph.results.diagnosis.problem_features import Feature, Features
+from dph.results.diagnosis.problem_features import Feature, Features, over_represented
 
 
 def features(*rows):

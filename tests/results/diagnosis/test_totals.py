@@ -4,8 +4,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from dph.results.diagnosis.totals import second_draw
-from dph.results.diagnosis.totals import fall_of_sum, set_totals, sum_of_counts
+from dph.results.diagnosis.totals import fall_of_sum, second_draw, set_totals, sum_of_counts
 from results.diagnosis.models import scores_of, scores_with
 
 

@@ -10,9 +10,8 @@ from dph.errors import DataError, SettingsError
 from dph.recipe import load_recipe, resolve_recipe, save_recipe
 from dph.results.charts.text_table import latex
 from dph.results.figure import FigureRequest, paper_table, read_progress
-from dph.results.figure.figures import KINDS
+from dph.results.figure.figures import KINDS, strengths_on
 from dph.results.figure.models import read_models
-from dph.results.figure.figures import strengths_on
 from dph.runs.evaluate.progress_file import PROGRESS, progress_row, write_progress_file
 from report_runs import answers, make_runs
 

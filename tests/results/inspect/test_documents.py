@@ -9,8 +9,7 @@ from dph._base.files import read_json
 from dph.cli import main
 from dph.errors import DataError
 from dph.records import Problem
-from dph.results.inspect import write_inspect_logs
-from dph.results.inspect import LogHead, is_scored, log_sample, target_of
+from dph.results.inspect import LogHead, is_scored, log_sample, target_of, write_inspect_logs
 from dph.runs.evaluate.samples_file import read_samples
 from report_runs import HOSTILE, HOSTILE_ID, make_runs
 

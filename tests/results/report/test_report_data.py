@@ -9,8 +9,7 @@ from dph.errors import DataError, SettingsError
 from dph.results.charts.palette import looks
 from dph.results.report import read_report
 from dph.results.report.charts import report_charts, training_charts
-from dph.results.report.comparison_view import set_tables
-from dph.results.report.comparison_view import seed_groups
+from dph.results.report.comparison_view import seed_groups, set_tables
 from dph.results.report.page import page_html
 from dph.results.report.report_data import changes_of
 from dph.results.report.run_facts import differing_settings, run_facts

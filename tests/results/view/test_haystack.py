@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from dph.results.view import haystack, haystack as trigrams
+from dph.results.view import haystack
+from dph.results.view import haystack as trigrams
 from dph.results.view.haystack import Haystack
 
 

@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from dph.records import Problem
-from dph.results.view.set_index import AnswerCounts
-from dph.results.view.set_index import ProblemQuery
-from dph.results.view.set_index import SetIndex
+from dph.results.view.set_index import AnswerCounts, ProblemQuery, SetIndex
 
 CHANGES = ("lost", "kept", "")
 

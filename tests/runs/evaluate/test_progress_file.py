@@ -8,14 +8,16 @@ from dph.runs.evaluate.pass_at_k import pass_at_k
 from dph.runs.evaluate.progress_file import (
     PROGRESS,
     BaseDistance,
+    best_score,
     measured_steps,
     progress_digest,
     progress_row,
     read_progress_file,
     rows_up_to,
+    step_metrics_of,
+    step_summary,
     write_progress_file,
 )
-from dph.runs.evaluate.progress_file import best_score, step_metrics_of, step_summary
 
 
 def graded(problem, index, outcome, *, style=None, finished=True):

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from dph.errors import DataError, SettingsError
-from dph.runs.evaluate.rewards_file import ProblemRewards, Rewards
-from dph.runs.evaluate.rewards_file import summarize_rewards
+from dph.runs.evaluate.rewards_file import ProblemRewards, Rewards, summarize_rewards
 
 
 def rewards(bad_gold=(), **problems):

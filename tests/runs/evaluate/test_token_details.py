@@ -4,8 +4,8 @@ import pytest
 
 from dph.model.forward.compared import ComparedTokens
 from dph.runs.evaluate.evaluate import evaluate
-from dph.runs.evaluate.token_details import TokenReader, keep_token_details
 from dph.runs.evaluate.samples_file import read_token_details
+from dph.runs.evaluate.token_details import TokenReader, keep_token_details
 from runs.evaluate.digits import CountingSampler
 
 

@@ -8,9 +8,9 @@ from dph._base.files.parts import TableParts
 from dph.errors import PoolError
 from dph.model.forward.logprobs import score_completions
 from dph.records import Outcome, Verdict
-from dph.runs.presample.splitting import histogram, partition
 from dph.runs.presample.pool import load_pool, require_fit
 from dph.runs.presample.presample import presample
+from dph.runs.presample.splitting import histogram, partition
 
 
 @pytest.fixture

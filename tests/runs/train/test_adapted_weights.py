@@ -8,13 +8,13 @@ import pytest
 from dph.errors import PoolError, TrainingError
 from dph.loss.objectives import make_objective
 from dph.recipe import ObjectiveSettings, resolve_recipe
-from dph.runs.presample.pool import RehearsalSample
-from dph.runs.train.preparation import Actors
-from dph.runs.train.updating import first_weights, next_weights
 from dph.runs.layout import latest_checkpoint
+from dph.runs.presample.pool import RehearsalSample
 from dph.runs.train.checkpoints import read_progress
 from dph.runs.train.loop import train
+from dph.runs.train.preparation import Actors
 from dph.runs.train.tracking import read_metrics
+from dph.runs.train.updating import first_weights, next_weights
 from stored_distributions import distribution_sample
 
 BROAD = {"divergence": "distribution_kl", "distributions": "broad", "weight": 0.15, "per_step": 2}

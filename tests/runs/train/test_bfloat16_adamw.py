@@ -5,8 +5,7 @@ import torch
 
 from dph.errors import CheckpointError
 from dph.recipe import TrainingSettings
-from dph.runs.train.optimizer import make_optimizer, make_schedule
-from dph.runs.train.optimizer import load_optimizer, save_optimizer
+from dph.runs.train.optimizer import load_optimizer, make_optimizer, make_schedule, save_optimizer
 
 pytest.importorskip("torchao", reason="the extra low-memory is not installed")
 SMALL = TrainingSettings(learning_rate=1e-5, betas=(0.9, 0.95))

@@ -17,14 +17,14 @@ from safetensors.torch import load_file, save_file
 from dph.errors import CheckpointError, PoolError, SettingsError, TrainingError, VerifierError
 from dph.recipe import resolve_recipe
 from dph.records import Completion, Outcome, Verdict
+from dph.runs.layout import latest_checkpoint
 from dph.runs.presample.base_counts import read_base_counts
 from dph.runs.presample.pool import RehearsalSample, load_pool
 from dph.runs.presample.presample import presample
-from dph.runs.layout import latest_checkpoint
 from dph.runs.train.checkpoints import Progress, save_checkpoint
-from dph.runs.train.preparation import mean_reference_gap
 from dph.runs.train.collect import collect
 from dph.runs.train.loop import Actors, train
+from dph.runs.train.preparation import mean_reference_gap
 from dph.runs.train.tracking import read_metrics
 from dph.runs.train.updating import TrainingForward
 

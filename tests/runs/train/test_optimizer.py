@@ -2,8 +2,7 @@ import pytest
 import torch
 
 from dph.recipe import TrainingSettings
-from dph.runs.train.optimizer import make_optimizer, make_schedule
-from dph.runs.train.optimizer import load_optimizer, save_optimizer
+from dph.runs.train.optimizer import load_optimizer, make_optimizer, make_schedule, save_optimizer
 
 
 def rates(train, model, *, done=0, steps=6):

@@ -10,9 +10,9 @@ from dph.model.sampler.graded import GradedSampler, Rollout
 from dph.recipe import ObjectiveSettings, TrainingSettings
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
 from dph.runs.train.collect import collect
-from dph.runs.train.tracking import step_metrics
 from dph.runs.train.order import Position
 from dph.runs.train.self_consistency import Consensus, SelfConsistency, consensus_of
+from dph.runs.train.tracking import step_metrics
 
 PROMPTS = tuple(Problem(problem_id=f"u{i}", prompt=f"{i}") for i in range(7))
 

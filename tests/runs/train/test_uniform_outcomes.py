@@ -1,8 +1,7 @@
 import pytest
 
 from dph.records import Completion, GradedCompletion, Outcome, Verdict
-from dph.runs.train.collect import Group
-from dph.runs.train.collect import uniform_outcomes
+from dph.runs.train.collect import Group, uniform_outcomes
 
 
 def group(*ends):

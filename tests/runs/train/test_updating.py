@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from dph.model.forward import prefix_tree as microbatches, packing, prefix_tree, sharing
+from dph.model.forward import packing, prefix_tree, sharing
+from dph.model.forward import prefix_tree as microbatches
 from dph.model.forward.logprobs import score_completions
 from dph.runs.presample.pool import RehearsalSample
 from dph.runs.train.rows import Minibatch, PolicyRow

@@ -4,9 +4,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph._processes.workers.pool import Reply, ReplyKind
+from dph.tasks.sql.data_sets import SQLQuestion, load_spider
 from dph.tasks.sql.problems import GoldChecker, GoldState, make_gold_runner, state_of
-from dph.tasks.sql.data_sets import SQLQuestion
-from dph.tasks.sql.data_sets import load_spider
 from shared_data import shared_data
 from zoo import QUESTIONS, write_database
 

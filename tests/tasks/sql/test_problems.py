@@ -1,8 +1,6 @@
-from dph.tasks.sql.problems import GoldCheck, GoldState
-from dph.tasks.sql.problems import sql_problems
+from dph.tasks.sql.data_sets import load_spider, schemas_of
+from dph.tasks.sql.problems import GoldCheck, GoldState, sql_problems
 from dph.tasks.sql.prompt import SQLPrompts
-from dph.tasks.sql.data_sets import schemas_of
-from dph.tasks.sql.data_sets import load_spider
 from dph.tasks.verifiers import make_verifier
 from zoo import write_spider
 

@@ -1,7 +1,6 @@
 import json
 
-from dph.tasks.sql.schema import Column, Schema, SchemaTable, read_tables
-from dph.tasks.sql.schema import schema_text
+from dph.tasks.sql.schema import Column, Schema, SchemaTable, read_tables, schema_text
 from zoo import SCHEMA_TEXT, TABLES
 
 EXAMPLES = {

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dph._processes.workers.pool import Reply, ReplyKind
-from dph._processes.workers.pool import GOLD_STAGE
+from dph._processes.workers.pool import GOLD_STAGE, Reply, ReplyKind
 from dph.records import Outcome
 from dph.tasks.verifiers.gold_judge import GoldJudge
 from dph.tasks.verifiers.math.verifier import MathPair, PooledMathVerifier

@@ -3,8 +3,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from dph.records import Outcome, Problem, Verdict
-from dph.tasks.verifiers.base import Verifier
-from dph.tasks.verifiers.base import OneAtATime
+from dph.tasks.verifiers.base import OneAtATime, Verifier
 
 
 class Watched:

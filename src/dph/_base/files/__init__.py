@@ -4,10 +4,17 @@ What every other package needs stands here. ``dph._base.files.rows`` and ``dph._
 are imported by their own names, because they load pyarrow.
 """
 
-from dph._base.files.atomic import atomic_file, atomic_path, write_text
-from dph._base.files.atomic import make_directory, only_writer
-from dph._base.files.atomic import read_json, sha256, write_json
-from dph._base.files.atomic import held
+from dph._base.files.atomic import (
+    atomic_file,
+    atomic_path,
+    held,
+    make_directory,
+    only_writer,
+    read_json,
+    sha256,
+    write_json,
+    write_text,
+)
 
 __all__ = [
     "atomic_file",

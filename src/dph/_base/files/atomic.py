@@ -1,34 +1,23 @@
 """Writing files so that a killed process never leaves half of one: temporary name, then rename."""
 
+import contextlib
 import datetime
 import decimal
-from typing import Any
-from dph.errors import DataError
-import contextlib
 import fcntl
+import hashlib
+import json
+import os
+import shutil
 import tempfile
-from collections.abc import Iterator
-from pathlib import Path
-from dph.errors import DataError
-import contextlib
-import fcntl
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from dph.errors import DataError
-import contextlib
-import os
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
-import hashlib
-import json
-from pathlib import Path
 from typing import Any
-from dph.errors import DataError
 
+from dph.errors import DataError
 
 # Values of a table as JSON knows them.
+
 
 def plain_value(value: Any, place: str) -> Any:
     """A value of a parquet file as JSON; dates and decimals become text.
@@ -52,6 +41,7 @@ def plain_value(value: Any, place: str) -> Any:
 
 
 # Directories that can be written to, and that one process at a time writes into.
+
 
 def make_directory(path: Path) -> Path:
     """Create ``path`` (and its parents) and make sure that it can be written to.
@@ -175,6 +165,7 @@ def _remove(path: Path) -> None:
 
 
 # JSON documents as files, and what tells one file from another.
+
 
 def write_json(path: Path, value: Any) -> None:
     """Write ``value`` as readable JSON, atomically; NaN and infinity are refused."""

@@ -11,24 +11,17 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, BinaryIO
-from dph.errors import DataError
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-import pyarrow as pa
-import pyarrow.parquet as pq
-from dph.errors import DataError
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
 import pyarrow as pa
+import pyarrow.parquet as pq
+
 from dph._base.files.atomic import plain_value
 from dph.errors import DataError
-
 
 # The rows of a text file: JSON lines, or CSV whose first line names the columns; also gzipped.
 
@@ -127,6 +120,7 @@ def _opened(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
 
 
 # The tables of a parquet file, one after the other.
+
 
 def open_parquet(path: Path) -> pq.ParquetFile:
     """Open a parquet file.

@@ -1,17 +1,15 @@
 """``python -m dph._processes.jobs.child module:function``: one job, a line of JSON on its input."""
 
-import os
-import signal
-import threading
-import time
 import json
 import os
+import signal
 import sys
 import threading
+import time
 import traceback
 from importlib import import_module
-from dph.errors import DphError, is_bad_input
 
+from dph.errors import DphError, is_bad_input
 
 # A process that ends with another one, which started it but need not be its parent.
 #

@@ -1,12 +1,5 @@
 """Jobs as processes of this machine, each killed with all that it started."""
 
-import os
-from collections.abc import Callable
-from importlib import import_module
-from typing import Any
-from dph._base.import_path import search_path
-from dph._processes.jobs.processes import JobEnd, Job
-from dph.errors import DphError, SettingsError
 import contextlib
 import json
 import os
@@ -14,15 +7,18 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import IO
-from dph._base.files import make_directory
-from dph._processes.jobs.child import BAD_INPUT
-from dph._processes.jobs.processes import JobEnd, Job
-from dph._processes.jobs.processes import Child, Starter, starter
+from typing import IO, Any
 
+from dph._base.files import make_directory
+from dph._base.import_path import search_path
+from dph._processes.jobs.child import BAD_INPUT
+from dph._processes.jobs.processes import Child, Job, JobEnd, Starter, starter
+from dph.errors import DphError, SettingsError
 
 # Jobs on a Ray cluster. What they read and write must lie where every machine of it can.
+
 
 def connected_ray() -> Any:
     """The module ``ray``, connected to the cluster of ``RAY_ADDRESS``, or to one made here.

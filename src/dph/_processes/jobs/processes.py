@@ -1,8 +1,5 @@
 """How children begin: as fresh processes, or forked by one that has imported what they need."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
 import contextlib
 import json
 import os
@@ -11,13 +8,16 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import IO, Any, Protocol
+
 from dph._base.import_path import search_path
 from dph._processes.jobs.zygote import STREAMS
 from dph.errors import StageError
 
-
 # Where work is done: something that takes jobs and says when one has ended.
+
 
 @dataclass(frozen=True, slots=True)
 class Job:

@@ -9,19 +9,12 @@ arguments of earlier calls as they were left (dph._processes.sandbox.left).
 
 import ast
 import re
-from collections.abc import Sequence
-from dph._processes.sandbox.left import Statement
-import ast
-from collections.abc import Iterator
-import ast
-import ast
-from collections.abc import Sequence
-import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, MappingProxyType
 from typing import Any
 
+from dph._processes.sandbox.left import Statement
 
 # What a statement of tests is: whether it checks something, may fail, or only takes a value.
 
@@ -133,6 +126,7 @@ def last_name(function: ast.expr) -> str:
 
 
 # Which functions say by their result alone whether an assertion of the tests holds.
+
 
 def deciding_names(tree: ast.AST) -> frozenset[str]:
     """Names of functions: of ``same`` in ``assert same(f(2), 3)``, also by way of a variable."""

@@ -18,25 +18,16 @@ Without the private /tmp nothing can be written at all.
 import ctypes
 import fcntl
 import os
-import struct
-from collections.abc import Iterable
-from pathlib import Path
-from dph._processes.sandbox.seccomp import system_call
-import os
-from pathlib import Path
-from dph._processes.sandbox.seccomp import detach, mount, unshare
-import ctypes
-import os
 import signal
 import struct
 import sys
 import sysconfig
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from dph._processes.sandbox import seccomp as kernel
-from dph._processes.sandbox.supervisor import ProcessLimits, apply_limits
-from dph._processes.sandbox.seccomp import SystemCallFilter
 
+from dph._processes.sandbox import seccomp as kernel
+from dph._processes.sandbox.seccomp import SystemCallFilter, detach, mount, system_call, unshare
+from dph._processes.sandbox.supervisor import ProcessLimits, apply_limits
 
 # Which files a process may read and write (Landlock, Linux 6.2 or newer): needs no privilege.
 #

@@ -6,28 +6,21 @@ in which nothing was checked is no test (dph._processes.sandbox.checks). The ver
 connection that the program does not have.
 """
 
-import sys
-from collections.abc import Callable, Mapping
-from functools import wraps
-from typing import Any
-from dph._processes.sandbox import checks
-from dph._processes.sandbox.left import Statement
-from dph._processes.sandbox.remote import RemoteProgram
-from dph._processes.sandbox.remote_object import Remote
 import copy
 import inspect
 import json
 import linecache
+import sys
 import traceback
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, wraps
 from types import TracebackType
 from typing import Any
+
 from dph._processes.sandbox import checks
-from dph._processes.sandbox.values import Channel, ChannelClosedError, read_document
 from dph._processes.sandbox.checks import Checked, checked
 from dph._processes.sandbox.frameworks import Defined, awaited
-from dph._processes.sandbox.left import SETUP, TESTS
+from dph._processes.sandbox.left import SETUP, TESTS, Statement
 from dph._processes.sandbox.names import (
     TaskError,
     TestNames,
@@ -36,10 +29,12 @@ from dph._processes.sandbox.names import (
     seed_everything,
 )
 from dph._processes.sandbox.remote import ProgramGoneError, RemoteProgram, is_of_program
+from dph._processes.sandbox.remote_object import Remote
+from dph._processes.sandbox.values import Channel, ChannelClosedError, read_document
 from dph.records import Outcome
 
-
 # What the changed tests of a task tell while they run (dph._processes.sandbox.checks).
+
 
 class CheckCounts:
     """How many checks were reached, and which failed.

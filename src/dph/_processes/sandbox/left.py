@@ -11,14 +11,11 @@ import copy
 import sys
 from collections import deque
 from collections.abc import Callable
-from typing import Any
-from dph._processes.sandbox.values import BadValueError, Refer, decode, encode
-import sys
 from enum import IntEnum
 from types import FrameType
 from typing import Any
-from dph._processes.sandbox.values import decode
 
+from dph._processes.sandbox.values import BadValueError, Refer, decode, encode
 
 # What a call did to its arguments, so that the caller's own objects change as they did.
 #

@@ -1,20 +1,19 @@
 """The global names of a task's tests: their own, Python's, the task's, and the program's."""
 
 import ast
-import re
 import builtins
 import random
+import re
 import sys
 import types
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
-from dph._processes.sandbox.checks import SOLUTION_MODULES
+
+from dph._processes.sandbox.checks import SOLUTION_MODULES, asserts
 from dph._processes.sandbox.pytest_stand_in import stand_in
 from dph._processes.sandbox.remote import Remote, RemoteProgram
-from dph._processes.sandbox.checks import asserts
-
 
 # The text of a program out of an answer and what the task has before it.
 #

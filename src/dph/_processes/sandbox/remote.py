@@ -7,16 +7,19 @@ is compared here. What is no plain value is a ``Remote`` (dph._processes.sandbox
 import builtins
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-import builtins
-import sys
-from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any, NoReturn
-from dph._processes.sandbox.values import Channel, ChannelBrokenError, ChannelClosedError
+
 from dph._processes.sandbox.left import Left, Statement
 from dph._processes.sandbox.remote_object import Remote, awaitable, reference, short
-from dph._processes.sandbox.values import BadValueError, decode, encode
+from dph._processes.sandbox.values import (
+    BadValueError,
+    Channel,
+    ChannelBrokenError,
+    ChannelClosedError,
+    decode,
+    encode,
+)
 
 __all__ = ["ProgramError", "ProgramGoneError", "Remote", "RemoteProgram", "is_of_program", "short"]
 

@@ -13,12 +13,9 @@ values again. What it may decide depends on whose it is:
 
 import math
 import operator
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
 import reprlib
-from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, TypeVar
-
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import Any, Protocol, TypeVar
 
 # What may be asked of a program's objects, and what its answers are checked by.
 

@@ -6,13 +6,10 @@ process or look into one, and cannot change its own limits.
 """
 
 import ctypes
-import os
-import ctypes
 import errno
 import os
 import struct
 from collections.abc import Iterable
-
 
 # Numbers of the system calls that a confined Python program may make.
 #

@@ -3,27 +3,31 @@
 Nothing here decides anything: the process is the program's, and what it sends are values.
 """
 
+import atexit
 import builtins
 import io
-import sys
-import types
-from collections import deque
-from collections.abc import Callable, Iterator
-from importlib import import_module
-from typing import Any
-from dph._processes.sandbox.left import Watched
-from dph._processes.sandbox.values import Channel, ChannelBrokenError, ChannelClosedError
-from dph._processes.sandbox.remote_object import OPERATIONS
-from dph._processes.sandbox.names import whole_source
-from dph._processes.sandbox.values import TYPES, BadValueError, decode, encode
-import atexit
 import os
 import random
 import sys
 import types
-from collections.abc import Sequence
-from dph._processes.sandbox.values import Channel, read_document
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from typing import Any
 
+from dph._processes.sandbox.left import Watched
+from dph._processes.sandbox.names import whole_source
+from dph._processes.sandbox.remote_object import OPERATIONS
+from dph._processes.sandbox.values import (
+    TYPES,
+    BadValueError,
+    Channel,
+    ChannelBrokenError,
+    ChannelClosedError,
+    decode,
+    encode,
+    read_document,
+)
 
 _REASON_CHARACTERS = 300
 _PRINTED_CHARACTERS = 1_000_000

@@ -1,12 +1,10 @@
 """The parent's side: programs run in processes that are told nothing, and always ended."""
 
-import math
-import resource
-from dataclasses import dataclass
-from dph.errors import SettingsError
 import fcntl
 import json
+import math
 import os
+import resource
 import select
 import socket
 import subprocess
@@ -15,11 +13,11 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+
 from dph._base.closing import Closing
 from dph._base.import_path import search_path
 from dph.errors import SettingsError, VerifierError
 from dph.records import Outcome
-
 
 # What a confined process may use.
 

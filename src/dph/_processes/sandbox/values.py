@@ -19,13 +19,12 @@ others               an object with one key, the name of the type
 ==================== ============================================================
 """
 
-import json
-import os
-import struct
-from typing import Any
 import builtins
 import datetime
+import json
+import os
 import re
+import struct
 import sys
 from array import array
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
@@ -35,7 +34,6 @@ from fractions import Fraction
 from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any
-
 
 # Messages between two processes: a length in eight bytes, then JSON.
 

@@ -33,8 +33,8 @@ from typing import Any, NoReturn
 from dph._processes.sandbox import seccomp as kernel
 from dph._processes.sandbox.confinement import Confinement, separate
 from dph._processes.sandbox.judge import run_judge
-from dph._processes.sandbox.supervisor import ProcessLimits
 from dph._processes.sandbox.served import run_program
+from dph._processes.sandbox.supervisor import ProcessLimits
 
 _LARGEST = 65536
 _MOST_DESCRIPTORS = 8

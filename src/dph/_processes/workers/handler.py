@@ -1,12 +1,10 @@
 """What runs in a worker: a handler, and how it says what it is about to do."""
 
-from collections import OrderedDict
-from typing import Generic, TypeVar
 import resource
 import sys
+from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, Protocol
-
+from typing import Any, Generic, Protocol, TypeVar
 
 # A cache that forgets what was used least recently.
 
@@ -43,6 +41,7 @@ class BoundedCache(Generic[Key, Value]):
 
 
 # A bound on a worker's memory, so that one answer cannot take the machine's.
+
 
 def limit_address_space(size: int) -> None:
     """Let allocations beyond ``size`` bytes fail in this process; on Linux alone."""

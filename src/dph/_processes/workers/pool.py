@@ -8,9 +8,6 @@ inside other frameworks' workers. A process that was forked from this one has to
 its own.
 """
 
-from dph._processes.workers.process import Reply, ReplyKind
-from dph.errors import VerifierError
-from dph.records import Outcome, Verdict
 import os
 import threading
 import weakref
@@ -18,10 +15,12 @@ from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
 from dph._base.closing import Closing
 from dph._processes.workers.handler import BoundedCache
 from dph._processes.workers.process import Reply, ReplyKind, WorkerProcess, encode
 from dph.errors import SettingsError, VerifierError
+from dph.records import Outcome, Verdict
 
 __all__ = ["Reply", "ReplyKind", "WorkerPool"]
 

@@ -2,20 +2,12 @@
 
 import typer
 
-from dph.cli.corpus.run import ablate
-from dph.cli.corpus.dedup import decontaminate
-from dph.cli.corpus.dedup import dedup
-from dph.cli.corpus.filter import explain
-from dph.cli.corpus.filter import filter_documents
-from dph.cli.corpus.ingest import ingest
-from dph.cli.corpus.synth import instruct
-from dph.cli.corpus.dedup import mix
+from dph.cli.corpus.dedup import decontaminate, dedup, mix
+from dph.cli.corpus.filter import explain, filter_documents, rules, show
+from dph.cli.corpus.ingest import ingest, transform
 from dph.cli.corpus.recall import recall
-from dph.cli.corpus.filter import rules
-from dph.cli.corpus.run import run
-from dph.cli.corpus.filter import show
-from dph.cli.corpus.synth import synth
-from dph.cli.corpus.ingest import transform
+from dph.cli.corpus.run import ablate, run
+from dph.cli.corpus.synth import instruct, synth
 
 corpus_app = typer.Typer(
     name="corpus",

@@ -2,19 +2,18 @@
 
 from pathlib import Path
 from typing import Annotated
-import typer
-from dph.cli.corpus.options import EngineOption, OutOption, named_values, open_workers
-from dph.cli.options import JsonOption, WorkersOption
-from pathlib import Path
-from typing import Annotated
-import typer
-from dph.cli.corpus.options import EngineOption, InputOption, OutOption, named_values, open_workers
-from dph.cli.options import ROW_FILES, JsonOption, WorkersOption
-from typing import Annotated
-import typer
-from dph.cli.corpus.options import EngineOption, InputOption, OutOption, ShardsOption, open_workers
-from dph.cli.options import JsonOption, WorkersOption
 
+import typer
+
+from dph.cli.corpus.options import (
+    EngineOption,
+    InputOption,
+    OutOption,
+    ShardsOption,
+    named_values,
+    open_workers,
+)
+from dph.cli.options import ROW_FILES, JsonOption, WorkersOption
 
 # ``dph corpus mix``: so many bytes of each of several corpora.
 
@@ -55,8 +54,8 @@ def mix(
     """
     from dph.cli.corpus.options import print_corpus
     from dph.cli.display.progress import open_progress
-    from dph.corpus.mix import mix as run_mix
     from dph.corpus.mix import ANNEALING, Mixture
+    from dph.corpus.mix import mix as run_mix
     from dph.corpus.shards import open_corpus
 
     mixture = Mixture(
@@ -91,6 +90,7 @@ def _numbers(texts: list[str], flag: str) -> dict[str, float]:
 
 # ``dph corpus decontaminate``: documents that hold parts of a test set go.
 
+
 def decontaminate(
     source: InputOption,
     out: OutOption,
@@ -118,9 +118,8 @@ def decontaminate(
     """
     from dph.cli.corpus.options import print_corpus
     from dph.cli.display.progress import open_progress
-    from dph.corpus.decontaminate import DEFAULT_CHECKS
+    from dph.corpus.decontaminate import DEFAULT_CHECKS, ENTRY_POINT
     from dph.corpus.decontaminate import decontaminate as run_decontaminate
-    from dph.corpus.decontaminate import ENTRY_POINT
     from dph.corpus.opening import open_input
 
     sets = {name: Path(path) for name, path in named_values(tests, "--tests").items()}

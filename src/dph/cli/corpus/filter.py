@@ -1,15 +1,11 @@
 """``dph corpus filter``: drop documents by the rules of a preset."""
 
-from pathlib import Path
-from typing import Annotated
-import typer
-from dph.cli.options import JsonOption
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
-from dph.cli.options import JsonOption
-from typing import Annotated
-import typer
+
 from dph.cli.corpus.options import (
     EngineOption,
     InputOption,
@@ -18,16 +14,13 @@ from dph.cli.corpus.options import (
     open_workers,
 )
 from dph.cli.options import JsonOption, WorkersOption, one_of
-from dataclasses import asdict
-from typing import Annotated
-import typer
-from dph.cli.options import JsonOption
 
 if TYPE_CHECKING:
     from dph.corpus.explaining import StageWord
 
 
 # ``dph corpus show``: what a stage kept and dropped.
+
 
 def show(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory that a stage made.")],
@@ -41,6 +34,7 @@ def show(
 
 
 # ``dph corpus explain``: every stage's verdict on one file.
+
 
 def explain(
     document_id: Annotated[str, typer.Argument(metavar="ID", help="Of the document.")],
@@ -180,6 +174,7 @@ def filter_documents(
 
 # ``dph corpus rules``: what the rules of a preset are.
 
+
 def rules(
     preset: PresetOption = "fixed",
     markdown: Annotated[
@@ -192,8 +187,7 @@ def rules(
     from rich.table import Table
 
     from dph.cli.display.output import json_text, table_text
-    from dph.corpus.rules.presets import rules_document
-    from dph.corpus.rules.presets import load_preset
+    from dph.corpus.rules.presets import load_preset, rules_document
 
     if markdown:
         typer.echo(rules_document(), nl=False)

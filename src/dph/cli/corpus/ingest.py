@@ -1,15 +1,15 @@
 """``dph corpus ingest``: files, wherever they lie, to documents."""
 
-from dph.cli.corpus.options import EngineOption, InputOption, OutOption, open_workers
-from dph.cli.options import JsonOption, WorkersOption
 from pathlib import Path
 from typing import Annotated
+
 import typer
-from dph.cli.corpus.options import EngineOption, OutOption, ShardsOption, open_workers
+
+from dph.cli.corpus.options import EngineOption, InputOption, OutOption, ShardsOption, open_workers
 from dph.cli.options import JsonOption, WorkersOption
 
-
 # ``dph corpus transform``: notices away, personal data and secrets to placeholders.
+
 
 def transform(
     source: InputOption,

@@ -1,19 +1,19 @@
 """The options that several verbs of ``dph corpus`` share."""
 
-from typing import TYPE_CHECKING
-import typer
-from dph.cli.display.output import json_text, table_text
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
+
 import typer
 
+from dph.cli.display.output import json_text, table_text
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
     from rich.table import Table
     from rich.text import Text
-    from dph.corpus.shards import Flow, Passage
-    from dph.corpus.shards import Corpus
-    from collections.abc import Sequence
+
+    from dph.corpus.shards import Corpus, Flow, Passage
     from dph.corpus.tasks import Workers
 
 

@@ -94,9 +94,9 @@ def recall(
     from dph.cli.display.output import table_text
     from dph.cli.display.progress import open_progress
     from dph.corpus.opening import open_input
+    from dph.corpus.recall.learnt import RecallSettings
     from dph.corpus.recall.run import REVIEW, rounds_of
     from dph.corpus.recall.run import recall as run_recall
-    from dph.corpus.recall.learnt import RecallSettings
 
     settings = RecallSettings(
         rounds=rounds,

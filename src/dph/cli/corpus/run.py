@@ -2,15 +2,11 @@
 
 from pathlib import Path
 from typing import Annotated
-import typer
-from dph.cli.corpus.options import InputOption, OutOption
-from dph.cli.options import JsonOption, WorkersOption
-from pathlib import Path
-from typing import Annotated
-import typer
-from dph.cli.corpus.options import EngineOption, open_workers
-from dph.cli.options import JsonOption, SetOption, WorkersOption
 
+import typer
+
+from dph.cli.corpus.options import EngineOption, InputOption, OutOption, open_workers
+from dph.cli.options import JsonOption, SetOption, WorkersOption
 
 # ``dph corpus ablate``: whether cleaning a corpus pays, by models of it at equal tokens.
 
@@ -73,9 +69,8 @@ def ablate(
     Every arm gives the same models the same number of tokens, with the same seeds. The table says
     bits a byte of held-out code and the paired difference to raw; below 0 cleaning has helped.
     """
-    from dph.cli.display.output import json_text
+    from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.progress import open_progress
-    from dph.cli.display.output import quiet_libraries
     from dph.cli.grade import default_workers
     from dph.corpus.opening import open_input
     from dph.lab.ablation.settings import AblationSettings
@@ -121,9 +116,8 @@ def run(
     What is finished from the same inputs and settings is skipped. DIR/report.md says what came in,
     stayed and was dropped, and what was measured; DIR/digests.json what each stage made.
     """
-    from dph.cli.display.output import json_text
+    from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.progress import open_progress
-    from dph.cli.display.output import quiet_libraries
     from dph.cli.grade import default_workers
     from dph.cli.options import require_writable
     from dph.lab.cookbook.settings import load_cookbook

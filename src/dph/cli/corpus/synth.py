@@ -1,15 +1,12 @@
 """``dph corpus synth``: rows that a model writes and that are kept because they were executed."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-import typer
-from dph.cli.corpus.options import OutOption, named_values
-from dph.cli.options import ROW_FILES, JsonOption
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
-from dph.cli.corpus.options import OutOption
-from dph.cli.options import JsonOption, WorkersOption, one_of
+
+from dph.cli.corpus.options import OutOption, named_values
+from dph.cli.options import ROW_FILES, JsonOption, WorkersOption, one_of
 
 if TYPE_CHECKING:
     from dph.corpus.instruct import InstructFile
@@ -18,6 +15,7 @@ if TYPE_CHECKING:
 
 
 # ``dph corpus instruct``: the rows of one stage of fine-tuning.
+
 
 def instruct(
     out: OutOption,
@@ -265,8 +263,13 @@ def _seeds(
     workers: int,
 ) -> "list[Seed]":
     from dph.corpus.opening import open_input
-    from dph.corpus.synth.seeds import DOCUMENTATION, SQL
-    from dph.corpus.synth.seeds import database_seeds, document_seeds, signature_seeds
+    from dph.corpus.synth.seeds import (
+        DOCUMENTATION,
+        SQL,
+        database_seeds,
+        document_seeds,
+        signature_seeds,
+    )
     from dph.errors import SettingsError
 
     named = {"--input": source, "--modules": modules, "--databases": databases}

@@ -1,26 +1,23 @@
 """How evaluated runs compare: as text and as JSON."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from dph.results.charts.tables import percent, points
-from dph.runs.evaluate.rewards_file import Estimate, MetricRow, RewardsSummary
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
 from dph.cli.display.output import table_text
-from dph.results.charts.tables import count, percent
 from dph.results.charts.palette import set_label
-from dph.results.charts.tables import differences_table
-from dph.runs.evaluate.comparison import ChangedProblem
-from dph.runs.evaluate.comparison import ComparisonRow
+from dph.results.charts.tables import count, differences_table, percent, points
+from dph.runs.evaluate.comparison import ChangedProblem, ComparisonRow
 from dph.runs.evaluate.evaluated_runs import RunOnSet
+from dph.runs.evaluate.rewards_file import Estimate, MetricRow, RewardsSummary
 
 if TYPE_CHECKING:
-    from rich.table import Table
     from rich.table import Table
 
 
 # What ``dph passk`` prints.
+
 
 def passk_json(summary: RewardsSummary, source: Path, against: Path | None) -> dict[str, Any]:
     """For machines: fractions in [0, 1]; keep and explore are null where nothing can be said."""

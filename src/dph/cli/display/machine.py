@@ -1,27 +1,22 @@
 """What a machine is: its devices, its memory, and what of it the graders use."""
 
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
-from dph.errors import DphError
-from dph.lab.smollm2 import HOW, smollm2_place
-from dph.lab.smollm2.place import WEIGHTS_SHA256, check_digests
-from collections.abc import Iterator
-from typing import Any
-from dph.runs.memory import Device, MemoryEstimate
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, metadata, requires, version
-from types import MappingProxyType
-from typing import Any
-from packaging.requirements import Requirement
 import os
 import platform
 import sqlite3
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+
+from packaging.requirements import Requirement
+
 from dph import __version__
 from dph.errors import DphError
-
+from dph.lab.smollm2 import HOW, smollm2_place
+from dph.lab.smollm2.place import WEIGHTS_SHA256, check_digests
+from dph.runs.memory import Device, MemoryEstimate
 
 # SmolLM2 as a part of ``dph doctor``: where it lies, whether it is whole, whether it speaks.
 
@@ -90,6 +85,7 @@ def _said(directory: Path) -> str:
 
 
 # The estimate of a recipe's memory, part by part.
+
 
 def memory_lines(found: MemoryEstimate, device: Device | None) -> Iterator[str]:
     """The peaks of training and sampling and what they are made of."""

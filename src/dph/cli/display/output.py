@@ -1,12 +1,12 @@
 """What goes to stdout: one JSON document, or text."""
 
-import os
-import warnings
 import io
 import json
+import os
 import shutil
 import sys
 import textwrap
+import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 # Keeping the libraries below from talking over our own output.
+
 
 def quiet_libraries() -> None:
     """Silence progress bars and advice of transformers and torch, for this process."""

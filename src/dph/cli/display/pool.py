@@ -1,18 +1,16 @@
 """A pool in a few lines: how often problems were solved, its sides, and what the answers were."""
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dph.runs.presample.stores.manifest import StoreManifest
     from dph.runs.presample.manifest import Manifest
+    from dph.runs.presample.stores.manifest import StoreManifest
 
 
 # Stores in a few lines each: how much they hold, and how far their answers agree.
+
 
 def stores_text(stores: Mapping[str, "StoreManifest"], places: Mapping[str, Path]) -> Iterator[str]:
     """Sizes, agreement where answers were compared, and the place of every store."""

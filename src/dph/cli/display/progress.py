@@ -1,13 +1,12 @@
 """Progress on stderr: a bar on a terminal, an occasional line anywhere else."""
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
+
 from dph.results.charts.tables import duration
 from dph.runs.progress import Advance, ProgressDisplay
 

@@ -4,17 +4,17 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
 from pydantic import BaseModel
-from dph.recipe import Recipe
-from dph.recipe.keys import NAMED_TABLES, term_parameters
-from dph.recipe.objective import TermSettings
-from dph.recipe.section import section_in
+
 from dph.recipe import Recipe, StoreSettings
+from dph.recipe.keys import NAMED_TABLES, term_parameters
 from dph.recipe.objective import AnchorSettings, PenaltySettings, TermSettings
+from dph.recipe.section import section_in
 from dph.runs.layout import pool_directory, run_directory, store_directory
 
-
 # The keys of a recipe: value, default and meaning.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:

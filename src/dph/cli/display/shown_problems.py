@@ -1,17 +1,17 @@
 """Problems and their answers: as text for people and as JSON."""
 
 import contextlib
+import io
 import os
 import shlex
 import shutil
 import subprocess
 import sys
-from pathlib import Path
-import io
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
 from dph.results.charts.text_table import shortened, visible
 from dph.runs.evaluate.evaluated_runs import AnswerGroup, Counted, ShownProblem
 from dph.tasks.problems import prompt_text

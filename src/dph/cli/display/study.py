@@ -1,27 +1,24 @@
 """What ``dph study`` prints: how far it is, and its tables."""
 
 from collections.abc import Mapping
-from typing import Any
-from dph.lab.quickstart.closing_words import closing_words
-from dph.lab.quickstart.closing_words import read_over_seeds
-from dph.lab.worlds import newest_edition
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
 from dph.errors import SettingsError
+from dph.lab.quickstart.closing_words import closing_words, read_over_seeds
 from dph.lab.quickstart.recipes import run_name
-from dph.results.report import read_report, write_report
-from dph.results.report.page import require_charts
-from collections.abc import Mapping
 from dph.lab.study.all_tables import all_tables
 from dph.lab.study.costs import Outlook
 from dph.lab.study.plan import DEVELOPMENT, REPORT, Plan
 from dph.lab.study.rows import RunRow
 from dph.lab.study.tables import Report, choices_table
+from dph.lab.worlds import newest_edition
 from dph.results.charts.text_table import FORMATS, markdown
-
+from dph.results.report import read_report, write_report
+from dph.results.report.page import require_charts
 
 # The quickstart's last words, beside the table over seeds of its world.
+
 
 def said_words(summary: Mapping[str, Any], task: str, edition: int | None) -> str:
     """What was seen on this seed and what the table says; ``edition`` None is the newest."""
@@ -30,6 +27,7 @@ def said_words(summary: Mapping[str, Any], task: str, edition: int | None) -> st
 
 
 # The quickstart's report, from what its runs left behind.
+
 
 def save_report(summary: Mapping[str, Any], directory: Path) -> str:
     """Write ``report.html`` in the quickstart's directory and return where it is.

@@ -8,8 +8,8 @@ from dph.cli.display.output import json_text
 from dph.records import Problem
 from dph.tasks.code import CodeProblems
 from dph.tasks.math import MathProblems, MathSet
-from dph.tasks.sql.problems import SQLProblems
 from dph.tasks.sql.data_sets import SQLSplit
+from dph.tasks.sql.problems import SQLProblems
 
 _EXAMPLES = 3
 

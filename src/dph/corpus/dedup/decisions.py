@@ -1,24 +1,18 @@
 """Who is dropped, and for whom: copies first, then near-copies among those that are left."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from dph.corpus.tables import read_table
-from collections.abc import Sequence
-import numpy as np
-from numpy.typing import NDArray
-from dph.corpus.dedup.signatures import BAND_BYTES
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
-import numpy as np
-from dph.corpus.dedup.presets import Nearness
 
+from dph.corpus.dedup.presets import Nearness
+from dph.corpus.dedup.signatures import BAND_BYTES
+from dph.corpus.tables import read_table
 
 # What is known of each document of a corpus while copies are looked for.
 
@@ -88,6 +82,7 @@ def read_marks(paths: Sequence[Path]) -> Marks:
 
 
 # Who may be a copy of whom: documents by their bands, and the groups that these make.
+
 
 def keepers_of_copies(marks: Marks) -> NDArray[np.int64]:
     """For each document the best one with the same bytes; itself where there is no better one."""

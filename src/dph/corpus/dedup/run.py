@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dph._base.files import atomic_file, make_directory, sha256
-from dph.corpus.dedup.decisions import Copy, copies_of
-from dph.corpus.dedup.decisions import Marks, read_marks
+from dph.corpus.dedup.decisions import Copy, Marks, copies_of, read_marks
 from dph.corpus.dedup.presets import Nearness
 from dph.corpus.dedup.signatures import algorithm_version
 from dph.corpus.dedup.work import COPIES, MEMBERS
@@ -29,8 +28,7 @@ from dph.corpus.shards import (
 )
 from dph.corpus.stage_run import WORK, OnProgress, finish_stage, made_once
 from dph.corpus.tables import TableWriter, read_table
-from dph.corpus.tasks import Notes, Task
-from dph.corpus.tasks import Workers, run_tasks
+from dph.corpus.tasks import Notes, Task, Workers, run_tasks
 
 VERSION = 1
 """Counts up when the same documents and settings give another outcome."""

@@ -5,22 +5,18 @@ The hashing is rensa's (Rust): at 2,048 hashes several times as fast as the next
 (tests/corpus/dedup/test_signatures.py).
 """
 
-from functools import cache
-import numpy as np
-from numpy.typing import NDArray
-from collections.abc import Sequence
-import numpy as np
-from numpy.typing import NDArray
 import hashlib
 from array import array
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+
 from dph.corpus.dedup.presets import Nearness
 from dph.errors import SettingsError
-
 
 # The words of a text as 64-bit hashes, all at once: a loop over words would be most of the time.
 #

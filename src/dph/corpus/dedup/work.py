@@ -1,32 +1,27 @@
 """What workers do for ``dedup``: signatures of a shard, a closer look at groups, the cut itself."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-import numpy as np
-from numpy.typing import NDArray
-from dph.corpus.dedup.signatures import jaccard
-from dph.corpus.dedup.signatures import BAND_BYTES
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
 from dph._base.files import atomic_file, make_directory, sha256
 from dph._processes.workers.handler import Handler, TellStage
-from dph.corpus.dedup.decisions import NEAR
-from dph.corpus.dedup.decisions import MARKS
+from dph.corpus.dedup.decisions import MARKS, NEAR
 from dph.corpus.dedup.presets import Nearness
-from dph.corpus.dedup.signatures import shingle_set
-from dph.corpus.dedup.signatures import band_digests
+from dph.corpus.dedup.signatures import BAND_BYTES, band_digests, jaccard, shingle_set
 from dph.corpus.documents import Document, position
 from dph.corpus.shard_work import write_shard
-from dph.corpus.stage import Drop, DocumentOutcome
+from dph.corpus.stage import DocumentOutcome, Drop
 from dph.corpus.tables import TableWriter, read_documents, read_table
 from dph.errors import DataError
 
-
 # Near-copies by their exact similarity: who is dropped for a kept file that is like it.
+
 
 @dataclass(frozen=True, slots=True)
 class Member:
@@ -180,7 +175,9 @@ def cut_shard(request: Mapping[str, Any]) -> dict[str, Any]:
 def _outcome(document: Document, copies: Mapping[str, Mapping[str, Any]]) -> DocumentOutcome:
     if (copy := copies.get(document.id)) is None:
         return DocumentOutcome(document)
-    return DocumentOutcome(None, [Drop(copy["reason"], value=copy["value"], kept_id=copy["kept_id"])])
+    return DocumentOutcome(
+        None, [Drop(copy["reason"], value=copy["value"], kept_id=copy["kept_id"])]
+    )
 
 
 def _batches(documents: Iterator[Document]) -> Iterator[list[Document]]:

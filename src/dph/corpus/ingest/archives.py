@@ -1,24 +1,29 @@
 """Files of tar and zip archives. Nothing is unpacked to disk, so nothing is written outside."""
 
 import os
-import subprocess
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
-from typing import IO, Any
-from urllib.parse import urlsplit, urlunsplit
-from dph.corpus.ingest.reading import LARGEST, RawFile, Skip, printable
-from dph.errors import DataError
 import re
 import stat
+import subprocess
 import tarfile
 import zipfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import Self
-from dph.corpus.ingest.reading import DAMAGE, LARGEST, RawFile, Skip, plain_path, printable
-from dph.corpus.ingest.reading import TooLargeError, allowed, unpacked
+from typing import IO, Any, Self
+from urllib.parse import urlsplit, urlunsplit
 
+from dph.corpus.ingest.reading import (
+    DAMAGE,
+    LARGEST,
+    RawFile,
+    Skip,
+    TooLargeError,
+    allowed,
+    plain_path,
+    printable,
+    unpacked,
+)
+from dph.errors import DataError
 
 # Files of a git repository's newest commit, read from its objects.
 #

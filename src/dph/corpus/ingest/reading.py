@@ -1,36 +1,27 @@
 """What readers yield: files as bytes, or why there is none. Bytes become documents here."""
 
 import bz2
+import datetime
 import gzip
+import hashlib
 import io
-import lzma
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from typing import Any
-import pyarrow as pa
+import json
 import lzma
 import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
-import pyarrow as pa
-from dph.corpus.documents import Document
-from dph.corpus.documents import language_of_path
-import datetime
-import hashlib
-import json
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-import pyarrow.parquet as pq
-from dph.corpus.documents import DocType, Document
-from dph.corpus.documents import language_named, language_of_path
-from dph.errors import SettingsError
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dph.corpus.documents import DocType, Document, language_named, language_of_path
+from dph.errors import SettingsError
 
 # Packed files as streams of a bounded length: what unpacks to more than it should is cut off.
 

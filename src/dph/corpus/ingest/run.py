@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from dph._base.files import only_writer, read_json, write_json
-from dph.corpus.shards import Flow
 from dph.corpus.ingest.sources import Unit
 from dph.corpus.ingest.spill import SKIPPED, SKIPPED_FILE
-from dph.corpus.shards import join_parts
 from dph.corpus.shard_work import part_path
 from dph.corpus.shards import (
     DROPPED,
@@ -17,14 +15,15 @@ from dph.corpus.shards import (
     MANIFEST,
     MOST_SHARDS,
     Corpus,
+    Flow,
     digest,
+    join_parts,
     open_corpus,
     shard_name,
     shards_for,
 )
 from dph.corpus.stage_run import OnProgress, finish_stage, whole
-from dph.corpus.tasks import Notes, Task
-from dph.corpus.tasks import Workers, run_tasks
+from dph.corpus.tasks import Notes, Task, Workers, run_tasks
 from dph.errors import DataError, SettingsError
 
 VERSION = 1

@@ -1,28 +1,20 @@
 """What the inputs of an ingestion are, cut into units that a worker reads one at a time."""
 
 import os
-import stat
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from dph.corpus.ingest.reading import LARGEST, RawFile, Skip, printable
-from dph.errors import DataError
-from pathlib import Path
-from typing import Any
-from dph._base.files.rows import read_rows
-from dph.errors import DataError
 import re
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+
 from dph._base.files import sha256
+from dph._base.files.rows import read_rows
 from dph.corpus.ingest.archives import is_repository, newest_commit
-from dph.corpus.ingest.reading import printable
-from dph.corpus.ingest.reading import ROW_SUFFIXES
+from dph.corpus.ingest.reading import LARGEST, ROW_SUFFIXES, RawFile, Skip, printable
 from dph.corpus.shards import digest
 from dph.errors import DataError
-
 
 # Files of a directory: regular ones, without following links.
 

@@ -1,37 +1,24 @@
 """What a worker reads of a unit, sorted and kept until the shards are cut."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from email.parser import BytesHeaderParser
 from email.policy import compat32
 from pathlib import Path
 from typing import Any
-from dph.corpus.ingest.archives import archive_files
-from dph.corpus.ingest.reading import RawFile
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+
+import pyarrow as pa
+
+from dph._base.files import atomic_path, make_directory, sha256
 from dph._base.files.rows import open_parquet
 from dph._processes.workers.handler import Handler, TellStage
-from dph.corpus.documents import FIELDS, DocType, Document
+from dph.corpus.documents import FIELDS, DocType, Document, position
+from dph.corpus.ingest.archives import archive_files, repository_facts, repository_files
+from dph.corpus.ingest.reading import RawFile, Skip, document_of, row_documents
+from dph.corpus.ingest.sources import SourceKind, directory_files
 from dph.corpus.shard_work import write_shard
-from dph.corpus.shards import position_range
-from dph.corpus.stage import Drop, DocumentOutcome
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
-from typing import Any
-import pyarrow as pa
-from dph._base.files import atomic_path, make_directory, sha256
-from dph._processes.workers.handler import Handler, TellStage
-from dph.corpus.documents import Document, position
-from dph.corpus.shards import Flow
-from dph.corpus.ingest.archives import archive_files
-from dph.corpus.ingest.sources import directory_files
-from dph.corpus.ingest.archives import repository_facts, repository_files
-from dph.corpus.ingest.reading import RawFile, Skip, document_of
-from dph.corpus.ingest.reading import row_documents
-from dph.corpus.ingest.sources import SourceKind
+from dph.corpus.shards import Flow, position_range
+from dph.corpus.stage import DocumentOutcome, Drop
 from dph.corpus.tables import DOCUMENTS, TableWriter
-
 
 # What a source distribution says of itself: its licence, where it lives, when it was made.
 
@@ -63,6 +50,7 @@ def _facts(data: bytes) -> Iterator[tuple[str, str]]:
 
 
 # Cuts spills into the shards of a corpus: each worker takes the documents of one range.
+
 
 def make_gatherer(options: Mapping[str, Any]) -> Handler:
     """The handler of a worker that gathers shards."""

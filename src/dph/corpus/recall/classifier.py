@@ -4,34 +4,25 @@ A classifier is learnt from lines of tokens (``pieces``), is written to one file
 scores again when it is read. Both kinds depend on the lines, their order and the seed alone.
 """
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from dph._base.files import write_text
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
+
 import numpy as np
 from numpy.typing import NDArray
-from dph._base.files import atomic_file
-from collections.abc import Sequence
-from importlib import import_module
-from itertools import zip_longest
-from pathlib import Path
-from dph._base.files import atomic_file
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import NamedTuple, Protocol
-from dph.corpus.recall.learnt import FASTTEXT, LINEAR
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from dph._base.files import atomic_file, write_text
+from dph.corpus.recall.learnt import FASTTEXT, LINEAR
 
 # Pages as sequences of BPE tokens: what the classifier reads instead of words.
 #
 # Words of a page in Chinese are not set apart by blanks, and names in code are made of several;
 # so OpenCoder's classifier reads tokens of a byte-level BPE that is learnt from the pages
 # themselves.
+
 
 class Pieces:
     """A learnt BPE; ``lines`` is what classifiers are given."""

@@ -1,20 +1,13 @@
 """What the rounds of recall leave: a record of each, the domains, and what the last has learnt."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
-from dph.errors import SettingsError
-from collections.abc import Collection, Mapping
-from pathlib import Path
-from typing import NamedTuple
-from dph._base.files.rows import read_rows
-from dph.errors import DataError
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
-from dph.corpus.recall.review import UrlSection
+from typing import Any, NamedTuple
 
+from dph._base.files.rows import read_rows
+from dph.corpus.recall.review import UrlSection
+from dph.errors import DataError, SettingsError
 
 # What recall is told: when a page is recalled, when a domain is related, how a round learns.
 

@@ -5,19 +5,18 @@ person writes ``yes`` or ``no`` under ``accept``, may change or add patterns, an
 the next run. What was not asked about, or not answered, is not accepted.
 """
 
-import re
-from collections.abc import Sequence
-from urllib.parse import urlsplit
 import csv
 import io
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
+
 from dph._base.files import write_text
 from dph._base.files.rows import read_rows
 from dph.errors import DataError
-
 
 # URLs: the domain of a page, and patterns that a person has reviewed.
 #

@@ -5,41 +5,35 @@ domain related if more than a share of its pages is recalled. Pages of related d
 pattern which a person has accepted, and that the classifier missed, join the seed of the next.
 """
 
-from collections.abc import Iterator
-from itertools import cycle
-from statistics import median
-from dph.corpus.documents import Document, position
-from dph.corpus.shards import Corpus
-from dph.corpus.tables import read_table
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
+from statistics import median
 from typing import Any
+
 import numpy as np
+
 from dph._base.files import atomic_file, make_directory, sha256
-from dph.corpus.documents import Document
-from dph.corpus.recall.learnt import measure
-from dph.corpus.recall.learnt import QUANTILES, WebDomain, Learnt, Round
-from dph.corpus.recall.review import UrlSection, sections
-from dph.corpus.recall.learnt import RecallSettings
-from dph.corpus.recall.review import Patterns, domain_of
+from dph.corpus.documents import Document, position
+from dph.corpus.recall.learnt import QUANTILES, Learnt, RecallSettings, Round, WebDomain, measure
+from dph.corpus.recall.review import Patterns, UrlSection, domain_of, sections
 from dph.corpus.recall.work import EXAMPLES
 from dph.corpus.shard_work import part_path
 from dph.corpus.shards import DROPPED, KEPT, Corpus, digest
 from dph.corpus.stage_run import WORK, OnProgress
 from dph.corpus.tables import TableWriter, read_table
-from dph.corpus.tasks import Notes, Task
-from dph.corpus.tasks import Workers, run_tasks
+from dph.corpus.tasks import Notes, Task, Workers, run_tasks
 from dph.errors import DataError
-
 
 # Examples of one length: a classifier must not learn that seeds are short.
 #
 # Seeds of a line and pages of a thousand words are told apart by nothing but their length, and
 # then no page scores well, however right the ranking is. So both kinds are learnt from in windows
 # whose lengths are those of the shorter kind.
+
 
 class Windows:
     """Cuts examples, one after the other, to the lengths of the shorter of two corpora.

@@ -13,16 +13,13 @@ from typing import Any
 import pyarrow as pa
 
 from dph._base.files import atomic_file, read_json, sha256, write_json
-from dph.corpus.stage import require
 from dph.corpus.recall.classifier import packages_of
-from dph.corpus.recall.learnt import read_labels
-from dph.corpus.recall.learnt import Learnt
-from dph.corpus.recall.review import accepted, read_review, write_review
+from dph.corpus.recall.learnt import Learnt, RecallSettings, read_labels
+from dph.corpus.recall.review import Patterns, accepted, read_review, write_review
 from dph.corpus.recall.rounds import Rounds
-from dph.corpus.recall.learnt import RecallSettings
 from dph.corpus.recall.work import TABLE
-from dph.corpus.recall.review import Patterns
 from dph.corpus.shards import Corpus, digest
+from dph.corpus.stage import require
 from dph.corpus.stage_run import OnProgress, finish_stage, made_once
 from dph.corpus.tables import TableWriter
 from dph.corpus.tasks import Workers

@@ -1,25 +1,29 @@
 """What workers do for ``recall``: learn the classifier of a round, score a shard, cut it."""
 
-from collections.abc import Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-import pyarrow as pa
-from dph.corpus.documents import Document
-from dph.corpus.recall.review import Patterns, domain_of
-from dph.corpus.stage import Drop, DocumentOutcome
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
+
 import pyarrow as pa
+
 from dph._base.files import atomic_file, make_directory, sha256
 from dph._processes.workers.handler import Handler, TellStage
-from dph.corpus.recall.classifier import Classifier, learn_classifier, load_classifier
-from dph.corpus.recall.classifier import Pieces, learn_pieces, load_pieces
-from dph.corpus.recall.review import Patterns
+from dph.corpus.documents import Document
+from dph.corpus.recall.classifier import (
+    Classifier,
+    Pieces,
+    learn_classifier,
+    learn_pieces,
+    load_classifier,
+    load_pieces,
+)
+from dph.corpus.recall.review import Patterns, domain_of
 from dph.corpus.shard_work import write_shard
+from dph.corpus.stage import DocumentOutcome, Drop
 from dph.corpus.tables import TableWriter, read_documents, read_table
 from dph.errors import DataError
-
 
 # The last step of recall: which pages are kept, by what the last round has scored.
 

@@ -1,22 +1,17 @@
 """Tables of rules that belong together, by name."""
 
-import operator
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 import hashlib
+import operator
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
-from dph.errors import SettingsError
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
 from dph.corpus.signals import FileView, measure, signal_groups
 from dph.corpus.signals.own_signals import OWN_SIGNALS
-from collections.abc import Iterable, Mapping
-
+from dph.errors import SettingsError
 
 # A rule: a signal, what it is compared with, and for which kinds of files.
 
@@ -214,6 +209,7 @@ def _rule(row: Mapping[str, Any]) -> FilterRule:
 
 
 # What the rules of a preset say of a file.
+
 
 @dataclass(frozen=True, slots=True)
 class RuleVerdict:

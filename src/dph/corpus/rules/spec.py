@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 
-from dph.corpus.stage import READING, require
 from dph.corpus.rules.presets import load_preset
 from dph.corpus.rules.stage import with_thresholds
-from dph.corpus.stage import StageSpec
+from dph.corpus.stage import READING, StageSpec, require
 
 _SECONDS = 300.0
 """For one document. Lexers and parsers take up to a minute for the largest."""

@@ -3,21 +3,25 @@
 import difflib
 from collections.abc import Mapping
 from dataclasses import replace
-from dph.corpus.rules.presets import Preset
-from dph.corpus.rules.presets import KINDS, Condition, FilterRule, parse_condition
-from dph.errors import SettingsError
-from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
-import pyarrow as pa
-from dph.corpus.documents import DocType, Document
-from dph.corpus.documents import language_of, language_of_path
-from dph.corpus.rules.presets import Judgement, judge
-from dph.corpus.rules.presets import load_preset
-from dph.corpus.signals import FileView
-from dph.corpus.stage import DocumentStage, Drop, DocumentOutcome
 
+import pyarrow as pa
+
+from dph.corpus.documents import DocType, Document, language_of, language_of_path
+from dph.corpus.rules.presets import (
+    KINDS,
+    Condition,
+    FilterRule,
+    Judgement,
+    Preset,
+    judge,
+    load_preset,
+    parse_condition,
+)
+from dph.corpus.signals import FileView
+from dph.corpus.stage import DocumentOutcome, DocumentStage, Drop
+from dph.errors import SettingsError
 
 # Thresholds of one's own in the place of a preset's.
 
@@ -137,7 +141,9 @@ class FilterStage:
         """Keep ``document``, or drop it for all rules that say so."""
         found = self.judgement(document)
         if found.kind is None:
-            return DocumentOutcome(None, [Drop("doc_type", note=f"no rule reads {document.doc_type}")])
+            return DocumentOutcome(
+                None, [Drop("doc_type", note=f"no rule reads {document.doc_type}")]
+            )
         verdicts = [
             {
                 "id": document.id,

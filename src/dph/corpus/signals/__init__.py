@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dph.corpus.signals.words import SignalError
     from dph.corpus.signals.measuring import SignalValues, measure, signal_groups
     from dph.corpus.signals.view import FileView
+    from dph.corpus.signals.words import SignalError
 
 __all__ = [
     "FileView",
-    "SignalValues",
     "SignalError",
+    "SignalValues",
     "measure",
     "signal_groups",
 ]

@@ -1,11 +1,9 @@
 """C and C++: what looks like a function, a main, a preprocessor line."""
 
+import re
 from collections.abc import Mapping
-import regex
-import re
-import re
-import re
 
+import regex
 
 # Counting what looks like a function, a variable or a return in languages that are not parsed.
 #

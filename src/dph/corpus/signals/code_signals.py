@@ -2,15 +2,16 @@
 
 import re
 import string
+from collections import Counter
+
 import numpy as np
 import regex
-from collections import Counter
-from dph.corpus.signals import split as quoted
+
 from dph.corpus.signals import shared_signals as shared
+from dph.corpus.signals import split as quoted
 from dph.corpus.signals.python import prose_length
 from dph.corpus.signals.shared_signals import Signal, share
 from dph.corpus.signals.view import FileView
-
 
 # Data written as text: base64, bytes in hexadecimal, escaped Unicode.
 

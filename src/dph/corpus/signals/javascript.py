@@ -1,17 +1,19 @@
 """JavaScript, read by esprima: ECMAScript 2017. What is newer does not parse."""
 
-import warnings
-from bs4 import BeautifulSoup
 import re
 import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
 import esprima
+from bs4 import BeautifulSoup
+
 from dph.corpus.signals.words import SignalError
 
-
 # Visible text of HTML.
+
 
 def visible_text(text: str) -> str | None:
     """Text nodes outside scripts, styles, templates and comments, or None if it cannot be parsed.

@@ -1,47 +1,43 @@
 """All signals of a file: group by group, and a group ends with the first signal that fails."""
 
+import math
+import re
 import string
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from dph.corpus.signals import shared_signals as shared
 from dph.corpus.signals.c_family import (
     C_FAMILY,
+    CSHARP,
+    GO,
     HEADERS,
+    JAVA,
+    LanguagePatterns,
+    accessible_share,
     count_c_family_no_logic,
+    count_csharp_no_logic,
+    count_go_no_logic,
+    count_java_no_logic,
     directive_lines,
     has_variable,
-)
-from dph.corpus.signals.c_family import CSHARP, count_csharp_no_logic
-from dph.corpus.signals.c_family import GO, count_go_no_logic
-from dph.corpus.signals.c_family import (
-    JAVA,
-    accessible_share,
-    count_java_no_logic,
     legal_class_share,
     legal_share,
 )
-from dph.corpus.signals.c_family import LanguagePatterns
+from dph.corpus.signals.code_signals import CODE_SIGNALS, hexadecimal_characters
 from dph.corpus.signals.python import PythonFacts, count_returns
 from dph.corpus.signals.shared_signals import Measure, Signal, share
 from dph.corpus.signals.view import FileView
-import math
-import re
-from collections import Counter
-from dph.corpus.signals import shared_signals as shared
-from dph.corpus.signals.code_signals import hexadecimal_characters
-from dph.corpus.signals.shared_signals import Signal, share
-from dph.corpus.signals.view import FileView
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from dph.corpus.signals.code_signals import CODE_SIGNALS
 from dph.corpus.signals.words import SignalError
-from dph.corpus.signals.shared_signals import Signal
-from dph.corpus.signals.view import FileView
 
 if TYPE_CHECKING:
     from dph.corpus.signals.javascript import JavaScriptFacts
 
 
 # The signals of single languages, in the order of the released filter.
+
 
 def _lines_holding(*words: str) -> Measure:
     def frac_lines_holding(view: FileView) -> float | None:

@@ -1,18 +1,17 @@
 """Signals of our own, for what is mended in the released rules and for SQL; by name."""
 
+import ast
 import logging
 import re
+from collections.abc import Mapping
+
 import sqlglot
 from sqlglot.errors import SqlglotError
-import ast
-import re
-from collections.abc import Mapping
-from dph.corpus.signals.c_family import CSHARP
-from dph.corpus.signals.c_family import GO
+
+from dph.corpus.signals.c_family import CSHARP, GO
 from dph.corpus.signals.python import parse_python, python_facts
 from dph.corpus.signals.shared_signals import Measure, Signal, share
 from dph.corpus.signals.view import FileView
-
 
 # SQL: whether it parses, and how much of it is data.
 
@@ -154,13 +153,11 @@ def go_test_file(view: FileView) -> float:
 
 def sql_parsed_share(view: FileView) -> float | None:
     """Share of statements that parse."""
-
     return parsed_share(view.text)
 
 
 def sql_data_share(view: FileView) -> float | None:
     """Share of characters in statements that only insert data."""
-
     return data_share(view.text)
 
 

@@ -4,8 +4,6 @@ Only statements are visited: functions, classes and assignments are nowhere else
 functions are neither functions nor documented here, as in the released filter.
 """
 
-import re
-from collections.abc import Iterator
 import ast
 import inspect
 import io
@@ -17,7 +15,6 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-
 
 # Comments and doc strings of Python that parses, split from the rest without a lexer.
 #

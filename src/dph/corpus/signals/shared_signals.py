@@ -1,12 +1,10 @@
 """Signals that text files and code have in common: sizes, words, n-grams, kinds of characters."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from dph.corpus.signals.view import FileView
-from collections.abc import Sequence
-from dph.corpus.signals.words import DUPLICATED, TOP
-from dph.corpus.signals.view import FileView
 
+from dph.corpus.signals.view import FileView
+from dph.corpus.signals.words import DUPLICATED, TOP
 
 # What a signal is: a number about a file, or none.
 

@@ -5,21 +5,22 @@ lines and tokens that are just ``Comment`` are code. A language that Pygments do
 scanned line by line.
 """
 
-import re
-from dph.corpus.signals.words import count_words
 import ast
+import re
 from dataclasses import dataclass
 from functools import cache
+
 import pygments
 from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Literal
 from pygments.util import ClassNotFound
-from dph.corpus.signals.words import SignalError
-from dph.corpus.signals.python import split_python
 
+from dph.corpus.signals.python import split_python
+from dph.corpus.signals.words import SignalError, count_words
 
 # Lines of a text: cut at newlines only, and each keeps its own, which counts in its length.
+
 
 def cut_lines(text: str) -> list[str]:
     r"""The lines of ``text``.

@@ -3,22 +3,26 @@
 A part that fails does so again for every signal that asks.
 """
 
-from dataclasses import dataclass
-import numpy as np
-from numpy.typing import NDArray
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
-from dph.corpus.signals.words import SignalError
-from dph.corpus.signals.split import cut_lines, not_blank
-from dph.corpus.signals.words import NGramShares, ngram_shares
+
+import numpy as np
+from numpy.typing import NDArray
+
 from dph.corpus.signals.python import PythonFacts, parse_python, python_facts
-from dph.corpus.signals.split import quoted_in_lines
-from dph.corpus.signals.split import Split, split_text
-from dph.corpus.signals.words import normalised_words, raw_words, simplified
+from dph.corpus.signals.split import Split, cut_lines, not_blank, quoted_in_lines, split_text
+from dph.corpus.signals.words import (
+    NGramShares,
+    SignalError,
+    ngram_shares,
+    normalised_words,
+    raw_words,
+    simplified,
+)
 
 if TYPE_CHECKING:
     from dph.corpus.signals.javascript import JavaScriptFacts

@@ -6,22 +6,23 @@ a character that NFKC turns into punctuation stays a word. What is left splits i
 characters and runs of anything else but space.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-import numpy as np
-from numpy.typing import NDArray
 import logging
 import re
 import string
 import tempfile
 import unicodedata
 import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
-import regex
 
+import numpy as np
+import regex
+from numpy.typing import NDArray
 
 # What a file can do to a signal: it has no value, and those after it in its group have none.
+
 
 class SignalError(Exception):
     """A parser or lexer gave up on a file. Says why; no fault of the stage."""

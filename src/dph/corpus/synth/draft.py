@@ -5,13 +5,11 @@ program is the first block that defines a function, the tests are the first bloc
 statements are assertions, and what stands before the program is the instruction.
 """
 
-from dataclasses import dataclass
-from typing import Generic, TypeVar
 import ast
 import re
 import warnings
 from dataclasses import dataclass
-
+from typing import Generic, TypeVar
 
 # What became of an answer, whatever kind of row it was to be.
 

@@ -12,10 +12,8 @@ In this order a draft is dropped for
 import ast
 from collections.abc import Callable, Collection, Sequence
 
-from dph.corpus.synth.draft import Draft, NoDraft, parsed, read_draft
-from dph.corpus.synth.hard_coded import probe, spells_out_its_tests, wanted_values
-from dph.corpus.synth.draft import DraftOutcome
-from dph.corpus.synth.hard_coded import mutants, stubs
+from dph.corpus.synth.draft import Draft, DraftOutcome, NoDraft, parsed, read_draft
+from dph.corpus.synth.hard_coded import mutants, probe, spells_out_its_tests, stubs, wanted_values
 from dph.corpus.synth.seeds import PURE_MODULES, impurity
 from dph.records import Outcome
 from dph.tasks.verifiers.code.task import CodeTask
@@ -51,7 +49,9 @@ class FunctionJudge:
         return self._where_kept(found, self._test_tests)
 
     def _where_kept(
-        self, found: list[DraftOutcome[Draft]], judge: Callable[[Sequence[Draft]], list[DraftOutcome[Draft]]]
+        self,
+        found: list[DraftOutcome[Draft]],
+        judge: Callable[[Sequence[Draft]], list[DraftOutcome[Draft]]],
     ) -> list[DraftOutcome[Draft]]:
         kept = {p: one.draft for p, one in enumerate(found) if one.draft and not one.reason}
         for place, one in zip(kept, judge(list(kept.values())), strict=True):
@@ -71,7 +71,9 @@ class FunctionJudge:
         if uses and not _calls(tree, uses):
             return DraftOutcome(draft=draft, reason="unused", note=f"does not call {uses}")
         if spells_out_its_tests(draft):
-            return DraftOutcome(draft=draft, reason="hard_coded", note="holds its tests as constants")
+            return DraftOutcome(
+                draft=draft, reason="hard_coded", note="holds its tests as constants"
+            )
         if wanted_values(draft) < 2:
             return DraftOutcome(draft=draft, reason="weak", note="all tests want the same value")
         return DraftOutcome(draft=draft)

@@ -6,12 +6,10 @@ all alike (a fallback, an error). Or the program spells out the inputs and the v
 
 import ast
 import copy
-import ast
-import copy
 import json
 from collections.abc import Iterator, Sequence
-from dph.corpus.synth.draft import Draft, parsed
 
+from dph.corpus.synth.draft import Draft, parsed
 
 # Programs that are wrong in one place: tests that a wrong program passes show nothing.
 #

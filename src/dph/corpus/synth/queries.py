@@ -46,7 +46,9 @@ class QueryJudge:
     def __init__(self, verifier: SQLVerifier, *, survivors: float = 0.5) -> None:
         self._verifier, self._survivors = verifier, survivors
 
-    def __call__(self, answers: Sequence[str], databases: Sequence[str]) -> list[DraftOutcome[Query]]:
+    def __call__(
+        self, answers: Sequence[str], databases: Sequence[str]
+    ) -> list[DraftOutcome[Query]]:
         """What becomes of each answer about the database beside it."""
         found = [_read(*each) for each in zip(answers, databases, strict=True)]
         wrong = [query_mutants(one.draft.query) if one.draft else [] for one in found]

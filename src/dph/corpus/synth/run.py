@@ -16,10 +16,9 @@ from dph._base.files.parts import TableParts
 from dph.corpus.documents import DocType, Document, position
 from dph.corpus.shard_work import write_shard
 from dph.corpus.shards import Corpus, digest, shard_name
-from dph.corpus.stage import Drop, DocumentOutcome
+from dph.corpus.stage import DocumentOutcome, Drop
 from dph.corpus.stage_run import OnProgress, finish_stage, made_once
-from dph.corpus.synth.seeds import SQL, VERSION
-from dph.corpus.synth.seeds import Seed, seeds_digest
+from dph.corpus.synth.seeds import SQL, VERSION, Seed, seeds_digest
 from dph.corpus.synth.writing import Writer, WrittenAnswer
 
 ROWS = pa.schema(
@@ -134,7 +133,9 @@ def _dropped(one: WrittenAnswer) -> WrittenAnswer:
     return WrittenAnswer(**facts, reason=_REPEATED, note="", row={})
 
 
-def _outcomes(kind: str, written: Sequence[WrittenAnswer]) -> Iterator[tuple[Document, DocumentOutcome]]:
+def _outcomes(
+    kind: str, written: Sequence[WrittenAnswer]
+) -> Iterator[tuple[Document, DocumentOutcome]]:
     pairs = [(_document(kind, one), one) for one in written]
     for document, one in sorted(pairs, key=lambda pair: (position(pair[0].id), pair[0].id)):
         if one.reason:

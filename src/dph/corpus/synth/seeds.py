@@ -5,21 +5,17 @@ or samples leave the rows of the others as they are.
 """
 
 import ast
-from collections.abc import Collection, Iterator
 import importlib
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
 from dph.corpus.documents import Document
 from dph.corpus.shards import Corpus, digest
 from dph.errors import DataError, SettingsError
-from dph.tasks.sql.prompt import ExampleValues
-from dph.tasks.sql.prompt import database_file
-from dph.tasks.sql.schema import read_schema
-from dph.tasks.sql.schema import schema_text
-from collections.abc import Callable, Mapping
-
+from dph.tasks.sql.prompt import ExampleValues, database_file
+from dph.tasks.sql.schema import read_schema, schema_text
 
 # Whether a program is self-contained: nothing but functions, classes and constants.
 #

@@ -1,32 +1,24 @@
 """A chunk of seeds: prompts, answers, verdicts, and second answers to what would be kept."""
 
 import ast
-from collections.abc import Sequence
-from typing import Any, NamedTuple
-from dph.corpus.synth.draft import Draft, parsed
-from dph.corpus.synth.hard_coded import inputs_beside
-from dph.corpus.synth.seeds import impurity
-from dph.records import Outcome, Verdict
-from dph.tasks.verifiers.code.task import extract_program
-from dph.tasks.verifiers.code.task import CodeTask
-from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
+
 from dph._base.randomness import derived_seed
-from dph.corpus.synth.draft import Draft
+from dph.corpus.synth.draft import Draft, DraftOutcome, parsed
 from dph.corpus.synth.functions import FunctionJudge
 from dph.corpus.synth.generators import Generator
-from dph.corpus.synth.draft import DraftOutcome
-from dph.corpus.synth.seeds import PROMPTS, SQL
+from dph.corpus.synth.hard_coded import inputs_beside
 from dph.corpus.synth.queries import Query, QueryJudge
-from dph.corpus.synth.seeds import Seed
-from dph.tasks.verifiers.code.verifier import CodeVerifier
+from dph.corpus.synth.seeds import PROMPTS, SQL, Seed, impurity
+from dph.records import Outcome, Verdict
+from dph.tasks.verifiers.code.task import CodeTask, extract_program
+from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
 from dph.tasks.verifiers.sql.verifier import SQLVerifier
-
 
 # A second answer: the same task solved anew by somebody who has not seen program or tests.
 #

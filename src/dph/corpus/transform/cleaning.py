@@ -5,18 +5,21 @@ import tokenize
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from dph.corpus.signals.python import parse_python
-from dph.corpus.transform.secrets import email_addresses, public_addresses
-from dph.corpus.transform.secrets import PrivateSpan, replaced
-from dph.corpus.transform.notices import without_notice
-from dph.corpus.transform.secrets import secrets
-from collections.abc import Mapping
 from typing import Any
-import pyarrow as pa
-from dph.corpus.documents import Document
-from dph.corpus.stage import FINDING, require
-from dph.corpus.stage import DocumentStage, DocumentOutcome, StageSpec
 
+import pyarrow as pa
+
+from dph.corpus.documents import Document
+from dph.corpus.signals.python import parse_python
+from dph.corpus.stage import FINDING, DocumentOutcome, DocumentStage, StageSpec, require
+from dph.corpus.transform.notices import without_notice
+from dph.corpus.transform.secrets import (
+    PrivateSpan,
+    email_addresses,
+    public_addresses,
+    replaced,
+    secrets,
+)
 
 _MOST_PASSES = 5
 
@@ -138,4 +141,6 @@ class TransformStage:
             for kind, count in sorted(cleaned.counts.items())
         ]
         changed = {"documents changed": 1} if rows else {}
-        return DocumentOutcome(document, rows={"changes": rows}, counts={**cleaned.counts, **changed})
+        return DocumentOutcome(
+            document, rows={"changes": rows}, counts={**cleaned.counts, **changed}
+        )

@@ -5,17 +5,15 @@ what is assigned to names such as ``password``. A value counts as one if it is n
 reference and more than a word of letters, so ``password = "password"`` stays.
 """
 
-from dataclasses import dataclass
-import re
-from collections.abc import Iterator, Mapping
-from functools import cache
-from typing import Any
 import ipaddress
 import re
-from collections.abc import Iterator
-
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 # A place in a text that a placeholder takes.
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class PrivateSpan:

@@ -7,8 +7,7 @@ from pathlib import Path
 import torch
 
 from dph.engines.stages import trl_stage, verl_stage
-from dph.engines.stages.stage import longest_prompt
-from dph.engines.stages.stage import is_installed
+from dph.engines.stages.stage import is_installed, longest_prompt
 from dph.engines.stages.trl_stage import trl_arguments
 from dph.engines.stages.verl_stage import PROBLEMS
 from dph.runs.workbench import Workbench

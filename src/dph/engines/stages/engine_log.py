@@ -4,23 +4,15 @@ Both engines write such files: verl by its own file logger, TRL by the callback 
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
-from dph.runs.train.tracking import Metrics
-from dph.runs.train.tracking import MetricsLog, Trackers
-from collections.abc import Mapping, Sequence
 from math import nan
+from pathlib import Path
 from statistics import fmean
 from typing import Any
-from dph.recipe import Recipe
-from dph.runs.train.tracking import Metrics
-from collections.abc import Mapping, Sequence
-from math import nan
-from dph.recipe import Recipe
-from dph.runs.train.tracking import Metrics
 
+from dph.recipe import Recipe
+from dph.runs.train.tracking import Metrics, MetricsLog, Trackers
 
 Logged = Mapping[str, Any]
 """What one line says, under the engine's own names."""

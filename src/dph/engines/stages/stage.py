@@ -3,49 +3,34 @@
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from dph._base.files import make_directory
-from dph._processes.jobs.child import PARENT
-from dph.errors import TrainingError
-import shutil
-from pathlib import Path
-from safetensors import safe_open
-from dph._base.files import atomic_path, make_directory, read_json, write_json
-from dph.errors import CheckpointError
-from dph.runs.train.preparation import Trained
-from dph.runs.train.checkpoints import Progress, VerifierVersion, remove_old, write_progress
-from dph.runs.workbench import Workbench
-from pathlib import Path
-from dph._base.files import make_directory, read_json, write_json
-from dph.errors import CheckpointError
-from collections.abc import Sequence
-from pathlib import Path
-from dph.records import Problem
-from dph.runs.layout import pool_directory
-from dph.runs.pool_need import needs_pool
-from dph.runs.presample.diagnosis import require_usable
-from dph.runs.presample.pool import load_pool
-from dph.runs.workbench import Workbench
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+
+from safetensors import safe_open
+
+from dph._base.files import atomic_path, make_directory, read_json, write_json
+from dph._processes.jobs.child import PARENT
 from dph.engines.stages.engine_log import Logged, LogReader, StepLog
-from dph.errors import DataError, SettingsError
+from dph.errors import CheckpointError, DataError, SettingsError, TrainingError
 from dph.recipe import Recipe
+from dph.records import Problem
+from dph.runs.layout import latest_checkpoint, pool_directory
+from dph.runs.pool_need import needs_pool
+from dph.runs.presample.diagnosis import require_usable
+from dph.runs.presample.pool import load_pool
 from dph.runs.progress import ProgressDisplay
 from dph.runs.store_stage import require_made
+from dph.runs.train.checkpoints import Progress, VerifierVersion, remove_old, write_progress
 from dph.runs.train.preparation import Trained
-from dph.runs.layout import latest_checkpoint
-from dph.runs.train.tracking import Metrics
-from dph.runs.train.tracking import MetricsLog, open_trackers
+from dph.runs.train.tracking import Metrics, MetricsLog, open_trackers
 from dph.runs.training_stage import steps_done
 from dph.runs.workbench import Workbench
-
 
 # A command of another engine: run to its end, watched, and ended with this process.
 
@@ -128,6 +113,7 @@ def _reason(log: Path, code: int) -> str:
 
 # The weights that an engine left, as a checkpoint of the run.
 
+
 def adopt(bench: Workbench, directory: Path, model: Path, *, step: int, digest: str) -> Trained:
     """Make ``checkpoints/step_NNNNNN`` of the weights in the transformers directory ``model``.
 
@@ -187,6 +173,7 @@ def require_made_from(place: Path, digest: str) -> None:
 
 
 # The problems that another engine trains on, and how long their prompts are.
+
 
 def longest_prompt(bench: Workbench) -> int:
     """Tokens of the longest prompt of the training problems."""

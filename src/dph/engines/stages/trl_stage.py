@@ -1,36 +1,33 @@
 """The training stage in TRL: ``DPHTrainer`` in a process of its own, or several by accelerate."""
 
+import os
+import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from dph.errors import SettingsError
-from dph.recipe import Recipe
-from dph.runs.layout import pool_directory, store_directory
-import os
-import shutil
-import sys
-from pathlib import Path
+
 from dph._base.files import make_directory, only_writer
 from dph._base.import_path import search_path
-from dph.engines.stages.stage import adopt
-from dph.engines.stages.stage import run_command
-from dph.engines.stages.stage import longest_prompt
+from dph.engines.stages.engine_log import step_of_trl
 from dph.engines.stages.stage import (
+    adopt,
     already_trained,
     following,
+    longest_prompt,
     require_a_rollout,
     require_installed,
+    run_command,
 )
-from dph.engines.stages.engine_log import step_of_trl
+from dph.errors import SettingsError
 from dph.recipe import Recipe
 from dph.recipe.recipe import require_engine_can
-from dph.runs.layout import note_beginning
+from dph.runs.layout import note_beginning, pool_directory, store_directory
 from dph.runs.progress import ProgressDisplay
 from dph.runs.train.preparation import Trained
 from dph.runs.training_digest import training_digest
 from dph.runs.workbench import Workbench
-
 
 # A recipe as the fields of ``DPHConfig``: plain arithmetic, without TRL.
 #

@@ -1,36 +1,28 @@
 """The stages in verl: problems as parquet, a pool on the cluster, training."""
 
-import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-from dph.errors import SettingsError
-from dph.recipe import Recipe
-from dph.runs.layout import pool_directory, store_directory
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
 from dph._base.files import make_directory, only_writer
-from dph.engines.stages.stage import adopt
-from dph.engines.stages.stage import run_command
-from dph.engines.stages.engine_log import StepLog
-from dph.engines.stages.stage import longest_prompt
+from dph.engines.stages.engine_log import StepLog, step_of_verl
 from dph.engines.stages.stage import (
+    adopt,
     already_trained,
     following,
+    longest_prompt,
     require_a_rollout,
     require_installed,
+    run_command,
 )
-from dph.engines.stages.engine_log import step_of_verl
-from dph.errors import TrainingError
+from dph.errors import SettingsError, TrainingError
+from dph.recipe import Recipe
 from dph.recipe.recipe import require_engine_can
-from dph.runs.layout import note_beginning
-from dph.runs.layout import pool_directory
+from dph.runs.layout import note_beginning, pool_directory, store_directory
 from dph.runs.pool_need import needs_pool
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presampling_stage import presample_stage as own_presample_stage
@@ -40,7 +32,6 @@ from dph.runs.training_digest import training_digest
 from dph.runs.workbench import Workbench
 from dph.tasks.problems import save_problems
 from dph.tasks.verl import problems_to_verl
-
 
 # A recipe as overrides of verl's configuration: plain arithmetic, without verl.
 #

@@ -11,8 +11,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 from dph.engines.trl.config import DPHConfig
-from dph.engines.trl.dataset import problems_dataset
-from dph.engines.trl.dataset import reward_function
+from dph.engines.trl.dataset import problems_dataset, reward_function
 from dph.engines.trl.trainer import DPHTrainer
 
 __all__ = ["DPHConfig", "DPHTrainer", "problems_dataset", "reward_function"]

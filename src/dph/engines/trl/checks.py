@@ -15,8 +15,8 @@ from dph.runs.presample.manifest import Manifest
 from dph.runs.presample.pool import require_same_policy
 from dph.runs.presample.stores.manifest import StoreManifest
 from dph.runs.presample.stores.store import require_store_of
-from dph.runs.train.preparation import require_reference
 from dph.runs.train.loss_batch import TrainingForward
+from dph.runs.train.preparation import require_reference
 from dph.runs.train.rows import StoredRow
 
 CHECK_TOKENS = 16384

@@ -9,8 +9,7 @@ from trl import GRPOConfig
 from dph.engines.trl.terms import DEFINITION, apply_terms
 from dph.errors import SettingsError
 from dph.recipe import ObjectiveSettings
-from dph.recipe.engine_stores import engine_objective
-from dph.recipe.engine_stores import EngineStore, engine_stores
+from dph.recipe.engine_stores import EngineStore, engine_objective, engine_stores
 from dph.recipe.objective import REHEARSAL, SHORTHAND
 
 logger = logging.getLogger(__name__)

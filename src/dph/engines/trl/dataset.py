@@ -1,17 +1,15 @@
 """Problems as a data set of TRL, and back."""
 
 import json
-from collections.abc import Sequence
-from typing import Any
-from datasets import Dataset
-from dph.errors import DataError
-from dph.model.prompts import chat_messages
-from dph.records import Problem
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
+
+from datasets import Dataset
+
 from dph.errors import DataError
+from dph.model.prompts import chat_messages
 from dph.model.sampler.graded import CUT_OFF
-from dph.records import UNGRADED, Outcome, Verdict
+from dph.records import UNGRADED, Outcome, Problem, Verdict
 from dph.tasks.verifiers.base import Verifier
 
 

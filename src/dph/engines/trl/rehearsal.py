@@ -1,39 +1,38 @@
 """One micro-step of rehearsal: stored answers under the policy, as the objective's own term."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-import torch
-from dph.loss.objectives import Reduction, row_weights
-from dph.runs.train.order import Drawing, stored_of_step
-from dph.runs.train.rows import StoredRow
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
 from dph.loss.divergences import DistributionDivergence, Divergence
-from dph.loss.objectives import make_objective
+from dph.loss.objectives import (
+    Buckets,
+    LossBatch,
+    Reduction,
+    anchor_term,
+    make_objective,
+    row_weights,
+    weighted_sum,
+)
+from dph.model.forward.logprobs import completion_scores
 from dph.recipe import ObjectiveSettings
 from dph.recipe.engine_stores import EngineStore
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presample.pool import load_pool
 from dph.runs.presample.stores.manifest import StoreManifest, read_store_manifest
 from dph.runs.presample.stores.store import load_store
-from dph.runs.train.order import Drawing, drawing_of
+from dph.runs.presample.tables import DistributionSample
+from dph.runs.train.loss_batch import bucket_statistics, target_buckets
+from dph.runs.train.order import Drawing, drawing_of, stored_of_step
 from dph.runs.train.preparation import require_kinds
 from dph.runs.train.rows import StoredRow
-from collections.abc import Sequence
-from dataclasses import dataclass
-import torch
-from torch import Tensor
-from transformers import PreTrainedModel
-from dph.loss.divergences import DistributionDivergence, Divergence
-from dph.loss.objectives import Buckets, LossBatch, anchor_term, weighted_sum
-from dph.model.forward.logprobs import completion_scores
-from dph.runs.presample.tables import DistributionSample
-from dph.runs.train.loss_batch import bucket_statistics
-from dph.runs.train.loss_batch import target_buckets
-
 
 # Which stored answers a process works on: a function of the seed, the step and its place.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MicroStep:
@@ -104,6 +103,7 @@ class MicroSteps:
 
 
 # The anchors of a run with their stored answers.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenStore:

@@ -18,14 +18,11 @@ from transformers import PreTrainedModel, TrainerCallback
 from transformers.trainer_utils import get_last_checkpoint
 
 from dph._processes.jobs.child import end_with_parent
-from dph.engines.stages.stage import ERROR
-from dph.engines.stages.stage import longest_prompt, problems_to_explore
-from dph.engines.stages.trl_stage import trl_arguments
 from dph.engines.stages.engine_log import SECONDS, VERDICT
-from dph.engines.stages.trl_stage import LOG, MODEL
+from dph.engines.stages.stage import ERROR, longest_prompt, problems_to_explore
+from dph.engines.stages.trl_stage import LOG, MODEL, trl_arguments
 from dph.engines.trl.config import DPHConfig
-from dph.engines.trl.dataset import problems_dataset
-from dph.engines.trl.dataset import reward_function
+from dph.engines.trl.dataset import problems_dataset, reward_function
 from dph.engines.trl.trainer import DPHTrainer
 from dph.errors import DphError
 from dph.model.policies import load_policy

@@ -1,23 +1,22 @@
 """The terms of ``[objective]`` in TRL's own settings, where TRL has them; else who can instead."""
 
 from collections.abc import Mapping
-from typing import Any
-import torch
-from torch import Tensor
-from dph.errors import SettingsError
-from dph.loss.objectives import AnyAdvantage, GroupSamples, graded_advantages
 from dataclasses import fields
 from typing import Any
+
+import torch
+from torch import Tensor
 from trl import GRPOConfig
+
 from dph.errors import SettingsError
 from dph.loss.divergences import JensenShannonDefinition, PolicyHalf
-from dph.loss.objectives import make_objective
+from dph.loss.objectives import AnyAdvantage, GroupSamples, graded_advantages, make_objective
 from dph.loss.objectives.whole_step import needs_whole_step
 from dph.recipe import ObjectiveSettings
 from dph.recipe.terms import LOGPROBS, READ_IN_OWN_LOOP
 
-
 # Advantages that TRL does not have, from the rewards of all processes.
+
 
 def all_advantages(
     advantage: AnyAdvantage,

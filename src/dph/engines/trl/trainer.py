@@ -10,13 +10,19 @@ import torch
 from torch import Tensor
 from trl import GRPOTrainer
 
-from dph.engines.trl.terms import all_advantages, read_logprobs
 from dph.engines.trl.checks import StartChecks, require_pool_of_model
 from dph.engines.trl.config import DPHConfig
-from dph.engines.trl.rehearsal import rehearse
-from dph.engines.trl.rehearsal import MicroStep, MicroSteps, Share, rehearsal_share
-from dph.engines.trl.rehearsal import StoredAnchor, open_anchors, stores_of
-from dph.engines.trl.terms import own_advantage
+from dph.engines.trl.rehearsal import (
+    MicroStep,
+    MicroSteps,
+    Share,
+    StoredAnchor,
+    open_anchors,
+    rehearsal_share,
+    rehearse,
+    stores_of,
+)
+from dph.engines.trl.terms import all_advantages, own_advantage, read_logprobs
 from dph.errors import SettingsError
 from dph.loss.objectives import AnyAdvantage, make_objective, reads_of
 from dph.recipe.objective import REHEARSAL

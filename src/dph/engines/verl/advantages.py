@@ -5,25 +5,21 @@ grading broke off is no part of its group; a group whose gold answer cannot be g
 advantage at all.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
+
 import torch
 import transfer_queue as tq
 from tensordict import TensorDict
 from transfer_queue import KVBatchMeta
+
 from dph.engines.verl.distributions import jagged
 from dph.loss.objectives import AnyAdvantage, GroupSamples, graded_advantages, reads_of
 from dph.recipe.terms import LOGPROBS
 from dph.records import UNGRADED, Outcome
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from statistics import fmean
-from typing import Any
-import transfer_queue as tq
-from transfer_queue import KVBatchMeta
-from dph.records import Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,24 +6,20 @@ logits of a micro-batch, before they drop them, where the batch says ``distillat
 each position, comes back with the log-probs: so stored rows need no forward of their own.
 """
 
-from collections.abc import Sequence
-import torch
-from tensordict import TensorDict
-from torch import Tensor
-from dph.runs.train.rows import StoredRow
 from collections.abc import Mapping, Sequence
+
 import torch
 from jaxtyping import Float
 from tensordict import TensorDict
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
+
 from dph.loss.divergences import DistributionDivergence
 from dph.loss.objectives import Anchor
 from dph.model.forward.over_vocabulary import bucket_logprobs
 from dph.runs.presample.tables import DistributionSample
-from dph.runs.train.rows import StoredRow
 from dph.runs.train.loss_batch import target_buckets
-
+from dph.runs.train.rows import StoredRow
 
 # Rows as verl's training workers take them: jagged tensors, one for each field.
 

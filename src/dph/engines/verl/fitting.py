@@ -3,15 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 from typing import overload
+
 import pyarrow as pa
 import pyarrow.parquet as pq
-from dph.runs.presample.manifest import Manifest, read_manifest
-from dph.runs.presample.pool import RehearsalSample, require_whole
-from dph.runs.presample.tables import REHEARSAL, rehearsal_sample
-from collections.abc import Sequence
-from pathlib import Path
 from omegaconf import DictConfig
 from transformers import PreTrainedTokenizerBase
+
 from dph.engines.verl.prompts import prompt_ids
 from dph.engines.verl.settings import SharedSettings, TrainSettings, precision
 from dph.errors import DataError, SettingsError
@@ -20,15 +17,16 @@ from dph.model.fingerprint import tokenizer_fingerprint
 from dph.recipe.engine_stores import EngineStore
 from dph.records import Problem
 from dph.runs.presample.diagnosis import require_usable
-from dph.runs.presample.manifest import Manifest
-from dph.runs.presample.pool import require_same_policy
+from dph.runs.presample.manifest import Manifest, read_manifest
+from dph.runs.presample.pool import RehearsalSample, require_same_policy, require_whole
 from dph.runs.presample.stores.manifest import read_store_manifest
 from dph.runs.presample.stores.store import load_store, require_store_of
+from dph.runs.presample.tables import REHEARSAL, rehearsal_sample
 from dph.runs.train.preparation import require_kinds
 from dph.runs.train.rows import StoredRow
 
-
 # The stored answers of a pool, read as they are needed.
+
 
 class StoredAnswers(Sequence[RehearsalSample]):
     """``rehearsal.parquet`` as a sequence: numbers in columns, a sample only while it is used.

@@ -22,8 +22,7 @@ from verl.utils.metric import AggregationType, Metric
 from verl.workers.utils.losses import ppo_loss
 from verl.workers.utils.padding import no_padding_2_padding
 
-from dph.engines.verl.distributions import VALUES, values_at_logits
-from dph.engines.verl.distributions import SCALES, STORED, gated
+from dph.engines.verl.distributions import SCALES, STORED, VALUES, gated, values_at_logits
 from dph.engines.verl.terms import OWN_SURROGATE, own_penalties, own_surrogate
 from dph.loss.divergences import DistributionDivergence
 from dph.loss.objectives import (

@@ -1,34 +1,39 @@
 """The actor workers of a verl trainer, with stored answers mixed into every update."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
-import torch
-from dph.errors import SettingsError
-from dph.loss.objectives import Reduction, row_weights
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
+
 import torch
 import transfer_queue as tq
 from omegaconf import DictConfig
 from tensordict import TensorDict
 from transfer_queue import KVBatchMeta
 from verl.utils import tensordict_utils as tu
-from dph.engines.verl.distributions import SWITCH, TARGETS, no_targets, target_rows
+
+from dph.engines.verl.distributions import (
+    SCALES,
+    STORED,
+    SWITCH,
+    TARGETS,
+    no_targets,
+    stored_rows,
+    target_rows,
+)
 from dph.engines.verl.settings import TrainSettings
-from dph.engines.verl.distributions import SCALES, STORED, stored_rows
+from dph.errors import SettingsError
+from dph.loss.objectives import Reduction, row_weights
 from dph.runs.train.order import drawing_of, stored_of_step
 from dph.runs.train.rows import StoredRow
-
 
 # Where stored answers go among the policy's rows, and what each weighs: plain arithmetic.
 #
 # verl gives data-parallel rank r the r-th contiguous part of a batch and cuts that into
 # consecutive mini-batches. The order made here gives every (rank, mini-batch) the policy rows
 # that it has without us, in their order, followed by an equal number of stored rows.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:

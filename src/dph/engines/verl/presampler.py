@@ -25,9 +25,8 @@ from dph.model.loading import load_model, load_tokenizer
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.graded import Rollout
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
-from dph.runs.presample.pool import only_pool_writer
 from dph.runs.presample.manifest import FORMAT, Manifest, Source, read_manifest
-from dph.runs.presample.pool import require_free, require_source, require_whole
+from dph.runs.presample.pool import only_pool_writer, require_free, require_source, require_whole
 from dph.runs.presample.presample import presample
 from dph.runs.presample.splitting import StoredForm, split_again
 from dph.tasks.problems import problems_fingerprint

@@ -3,20 +3,19 @@
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
+
 from omegaconf import DictConfig
 from transformers import GenerationConfig, PreTrainedTokenizerBase
-from dph.engines.verl.settings import SharedSettings
+from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput
+from verl.utils.profiler import simple_timer
+
+from dph._base.randomness import derived_seed
+from dph.engines.verl.settings import SharedSettings, shared_settings
+from dph.errors import DataError
 from dph.model.prompts import encode_prompt
 from dph.records import Problem
 from dph.tasks.verl import problem_of_row
-from typing import Any
-from uuid import uuid4
-from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput
-from verl.utils.profiler import simple_timer
-from dph._base.randomness import derived_seed
-from dph.engines.verl.settings import shared_settings
-from dph.errors import DataError
-
 
 _COLUMNS = ("data_source", "prompt", "reward_model", "extra_info")
 
@@ -74,6 +73,7 @@ _ADDED = ("num_turns", "rollout_reward_scores")
 
 
 # The agent loop: one answer to one prompt, with the package's own tokens and seeds.
+
 
 class SingleTurn(AgentLoopBase):  # type: ignore[misc]
     """Like verl's ``single_turn_agent``, but the prompt is tokenised as ``dph train`` does it.

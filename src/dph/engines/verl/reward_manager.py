@@ -1,29 +1,25 @@
 """The reward manager: a verifier of the package in verl's reward loop."""
 
 import json
+import logging
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
-from dph.engines.verl.settings import REFUSED_VERIFIERS
-from dph.errors import DataError, SettingsError
-from dph.records import Problem
-from dph.tasks.verifiers import make_verifier
-from dph.tasks.verifiers.base import Verifier
-import logging
-import threading
-from collections import Counter
-from typing import Any
+
 import torch
 from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
+
 from dph.engines.verl.prompts import problem_of_fields, stop_ids
-from dph.engines.verl.settings import LossSettings, shared_settings
+from dph.engines.verl.settings import REFUSED_VERIFIERS, LossSettings, shared_settings
+from dph.errors import DataError, SettingsError
 from dph.loss.objectives import overlong_penalty
 from dph.model.sampler.graded import CUT_OFF
 from dph.records import UNGRADED, Outcome, Problem, Verdict
+from dph.tasks.verifiers import make_verifier
 from dph.tasks.verifiers.base import Verifier
-
 
 # A verifier as verl's custom reward function, for runs that use nothing else of the package.
 #

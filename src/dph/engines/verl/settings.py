@@ -14,8 +14,7 @@ from dph.recipe import (
     PresamplingSettings,
     TrainingSettings,
 )
-from dph.recipe.engine_stores import engine_objective
-from dph.recipe.engine_stores import EngineStore, engine_stores
+from dph.recipe.engine_stores import EngineStore, engine_objective, engine_stores
 from dph.recipe.objective import SHORTHAND
 from dph.recipe.section import Count, FilePath, Positive, Section
 from dph.runs.presample.manifest import Rule

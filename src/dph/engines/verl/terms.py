@@ -9,8 +9,7 @@ from dph.loss.objectives import make_objective
 from dph.loss.objectives.whole_step import needs_whole_step
 from dph.recipe import ObjectiveSettings
 from dph.recipe.objective import PenaltySettings
-from dph.recipe.terms import READ_IN_OWN_LOOP
-from dph.recipe.terms import reads_reference
+from dph.recipe.terms import READ_IN_OWN_LOOP, reads_reference
 
 OWN_SURROGATE = "dph_surrogate"
 """The name under which verl finds a surrogate of one's own (``actor.policy_loss.loss_mode``)."""

@@ -11,8 +11,7 @@ from verl.trainer.ppo.v1 import PPOTrainerColocateAsync, PPOTrainerSync, registe
 from verl.utils.config import omega_conf_to_dataclass
 
 from dph._base.files import make_directory
-from dph.engines.verl.advantages import replace_advantages
-from dph.engines.verl.advantages import answer_metrics
+from dph.engines.verl.advantages import answer_metrics, replace_advantages
 from dph.engines.verl.fitting import open_stores, require_prompts_fit
 from dph.engines.verl.loss import PolicyLoss, WorkerLoss
 from dph.engines.verl.mixing import MixingActors

@@ -5,11 +5,14 @@ with one discount an order, as in Chen and Goodman, "An empirical study of smoot
 language modeling" (1999), sections 2.7 and 3.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
+
 from dph.corpus import Corpus
 from dph.lab.ablation.settings import AblationSettings
 from dph.lab.base.base import train_base
@@ -17,11 +20,6 @@ from dph.lab.base.recipes import BaseRecipe
 from dph.model.loading import load_model
 from dph.recipe.section import checked
 from dph.runs.progress import ProgressDisplay
-from dataclasses import dataclass
-from typing import Self
-import numpy as np
-from numpy.typing import NDArray
-
 
 # The small transformer of an ablation: trained as `dph base` trains, measured on held-out code.
 

@@ -1,8 +1,14 @@
 """The ablation: every arm, model and seed at equal tokens, and what it says."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from transformers import PreTrainedTokenizerBase
+
+from dph._base.files import make_directory, only_writer, read_json, write_json, write_text
 from dph._base.randomness import generator
 from dph.corpus import Corpus, Document, DocumentOutcome, run_stage
 from dph.corpus.dedup.presets import preset
@@ -10,35 +16,16 @@ from dph.corpus.dedup.run import dedup
 from dph.corpus.documents import position
 from dph.corpus.rules.spec import filter_spec
 from dph.corpus.shard_work import write_shard
-from dph.corpus.shards import shard_name
+from dph.corpus.shards import digest, shard_name
 from dph.corpus.stage_run import finish_stage, made_once
 from dph.corpus.tasks import Workers
 from dph.errors import DataError
-from dph.lab.ablation.settings import AblationSettings
-from dph.runs.progress import ProgressDisplay
-from collections.abc import Mapping, Sequence
-from statistics import fmean
-from typing import Any
-from dph.corpus import Corpus
-from dph.lab.ablation.settings import AblationSettings
-from dph.lab.ablation.texts import Heldout
-from dph.results.charts.aggregate import t_interval
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-from transformers import PreTrainedTokenizerBase
-from dph._base.files import make_directory, only_writer, read_json, write_json, write_text
-from dph.corpus import Corpus
-from dph.corpus.shards import digest
-from dph.corpus.tasks import Workers
-from dph.lab.ablation.kneser_ney import KneserNey
+from dph.lab.ablation.kneser_ney import KneserNey, transformer_bits
 from dph.lab.ablation.settings import NGRAM, AblationSettings
 from dph.lab.ablation.texts import Heldout, heldout_sequences, learnt_sequences, shared_tokenizer
-from dph.lab.ablation.kneser_ney import transformer_bits
 from dph.model.fingerprint import tokenizer_fingerprint
+from dph.results.charts.aggregate import t_interval
 from dph.runs.progress import ProgressDisplay
-
 
 # The four arms of an ablation: the same raw text, as it is, deduplicated, filtered, and both.
 

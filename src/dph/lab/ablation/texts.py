@@ -12,10 +12,8 @@ from dph._base.files import write_json
 from dph.corpus import Corpus, DocType
 from dph.errors import DataError
 from dph.lab.ablation.settings import AblationSettings
-from dph.lab.base.tokens import Blocks, Curriculum
 from dph.lab.base.recipes import TokenizerSettings
-from dph.lab.base.tokens import tokenizer_for
-from dph.lab.base.tokens import corpus_tokens
+from dph.lab.base.tokens import Blocks, Curriculum, corpus_tokens, tokenizer_for
 from dph.model.loading import load_tokenizer
 
 CORPUS = "corpus"

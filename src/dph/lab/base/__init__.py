@@ -10,8 +10,7 @@ from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.lab.base.base import train_base
-    from dph.lab.base.recipes import BaseRecipe, SFTRecipe, load_lm_recipe
-    from dph.lab.base.recipes import WarmupStableDecay
+    from dph.lab.base.recipes import BaseRecipe, SFTRecipe, WarmupStableDecay, load_lm_recipe
     from dph.lab.base.sft import train_sft
 
 __all__ = [

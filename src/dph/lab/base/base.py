@@ -18,15 +18,10 @@ from transformers import (
 from dph._base.files import only_writer
 from dph.corpus import Corpus, open_corpus
 from dph.errors import ModelError
-from dph.lab.base.tokens import Blocks, Curriculum
-from dph.lab.base.results import lm_card
-from dph.lab.base.checkpointed import train_on
-from dph.lab.base.recipes import BaseRecipe
-from dph.lab.base.results import CHECKPOINTS, MODEL, begin, finish, last_loss
-from dph.lab.base.recipes import WarmupStableDecay
-from dph.lab.base.tokens import tokenizer_for
-from dph.lab.base.tokens import corpus_tokens
-from dph.lab.base.checkpointed import trainer_settings
+from dph.lab.base.checkpointed import train_on, trainer_settings
+from dph.lab.base.recipes import BaseRecipe, WarmupStableDecay
+from dph.lab.base.results import CHECKPOINTS, MODEL, begin, finish, last_loss, lm_card
+from dph.lab.base.tokens import Blocks, Curriculum, corpus_tokens, tokenizer_for
 from dph.model.fingerprint import directory_fingerprint, tokenizer_fingerprint
 from dph.model.loading import load_model, load_tokenizer
 from dph.runs.progress import ProgressDisplay

@@ -4,18 +4,13 @@ The trainer writes a checkpoint file by file, and one that a kill cut off looks 
 each is marked when it is whole, and only marked ones are gone on from.
 """
 
-from math import gcd
-from pathlib import Path
-from typing import Any
-import torch
-from transformers import TrainingArguments
-from dph.errors import SettingsError
-from dph.lab.base.recipes import AdamSettings, DeviceSettings
 import shutil
 from collections.abc import Sequence
-from math import inf, isfinite
+from math import gcd, inf, isfinite
 from pathlib import Path
 from typing import Any
+
+import torch
 from torch import Tensor
 from torch.nn.utils import get_total_norm
 from transformers import (
@@ -26,10 +21,11 @@ from transformers import (
     TrainerState,
     TrainingArguments,
 )
-from dph._base.files import write_text
-from dph.errors import TrainingError
-from dph.runs.progress import ProgressDisplay
 
+from dph._base.files import write_text
+from dph.errors import SettingsError, TrainingError
+from dph.lab.base.recipes import AdamSettings, DeviceSettings
+from dph.runs.progress import ProgressDisplay
 
 # What recipes say in the words of transformers' TrainingArguments.
 

@@ -1,18 +1,27 @@
 """What ``dph base`` and ``dph sft`` are told: one TOML file each, checked without torch."""
 
-from dataclasses import dataclass
-from dph.errors import SettingsError
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Self
-from pydantic import Field, model_validator
-from dph.errors import SettingsError
-from dph.recipe.section import Device, Precision
-from dph.recipe.section import Count, Positive, Section
-from dph.recipe.section import Name, PlacedPath, load_file, read_table
 
+from pydantic import Field, model_validator
+
+from dph.errors import SettingsError
+from dph.recipe.section import (
+    Count,
+    Device,
+    Name,
+    PlacedPath,
+    Positive,
+    Precision,
+    Section,
+    load_file,
+    read_table,
+)
 
 # The learning rate of a base model: warm-up, constant, then exponential annealing (WSD).
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmupStableDecay:

@@ -1,23 +1,22 @@
 """What a training leaves: a model directory that says what it was made from, and the log."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import PurePath
-from typing import Any
-import tomli_w
-from huggingface_hub import ModelCardData
-from dph import __version__
-from dph.lab.base.recipes import LMRecipe
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
+
+import tomli_w
+from huggingface_hub import ModelCardData
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from dph import __version__
 from dph._base.files import atomic_path, make_directory, read_json, write_json, write_text
 from dph.errors import ModelError
-
+from dph.lab.base.recipes import LMRecipe
 
 # The model card of a base model or a fine-tuned one.
+
 
 def lm_card(recipe: LMRecipe, facts: Mapping[str, Any], *, tags: Sequence[str] = ()) -> str:
     """The card as markdown, with the Hub's metadata before it.

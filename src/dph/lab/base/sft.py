@@ -10,12 +10,10 @@ from transformers import PreTrainedTokenizerBase, set_seed
 from dph._base.files import only_writer, sha256
 from dph._base.randomness import generator
 from dph.errors import DataError, SettingsError
-from dph.lab.base.results import lm_card
-from dph.lab.base.checkpointed import train_on
+from dph.lab.base.checkpointed import train_on, trainer_settings
 from dph.lab.base.recipes import SFTRecipe, SFTStageSettings
-from dph.lab.base.results import CHECKPOINTS, MODEL, begin, finish, last_loss
+from dph.lab.base.results import CHECKPOINTS, MODEL, begin, finish, last_loss, lm_card
 from dph.lab.base.rows import EncodedRows, read_sft_rows
-from dph.lab.base.checkpointed import trainer_settings
 from dph.model.fingerprint import directory_fingerprint
 from dph.model.loading import load_model, load_tokenizer
 from dph.runs.progress import ProgressDisplay

@@ -1,35 +1,25 @@
 """A corpus as token ids on disk: a file a shard, made once and mapped into memory."""
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
-from dph._base.files import atomic_path, make_directory
-from dph.corpus import Corpus
-from dph.errors import DataError
-from dph.lab.base.recipes import TokenizerSettings
-from dph.model.loading import load_tokenizer
-from dph.model.loading import new_tokenizer
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch.utils.data import Dataset
-from dph._base.randomness import generator
-from dph.errors import DataError
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-import numpy as np
-from numpy.typing import NDArray
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
 from dph._base.files import atomic_path, make_directory
+from dph._base.randomness import generator
 from dph.corpus import Corpus
 from dph.corpus.shards import digest
 from dph.corpus.tables import read_documents
 from dph.errors import DataError
+from dph.lab.base.recipes import TokenizerSettings
 from dph.model.fingerprint import tokenizer_fingerprint
-
+from dph.model.loading import load_tokenizer, new_tokenizer
 
 # The tokenizer of a base model: one that exists, or a byte-level BPE trained on its corpora.
 
@@ -103,6 +93,7 @@ def _texts(corpora: Sequence[Corpus], most: int) -> Iterator[str]:
 
 
 # Packed sequences: tokens of documents one behind the other, cut into blocks of one length.
+
 
 @dataclass(frozen=True)
 class Blocks:

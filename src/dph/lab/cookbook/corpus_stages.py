@@ -1,22 +1,10 @@
 """The stages from raw files to mixtures and rows: each corpus by itself, then all together."""
 
-from dph.corpus import open_corpus
-from dph.corpus.shards import digest
-from dph.lab.ablation.run import ablate
-from dph.lab.cookbook.stages import Digests, Kitchen
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-from dph.corpus import Corpus, open_corpus
-from dph.corpus.synth.run import synthesise
-from dph.corpus.synth.seeds import Seed, database_seeds, document_seeds, signature_seeds
-from dph.corpus.synth.writing import open_writer
-from dph.lab.cookbook.stages import Digests, Kitchen
-from dph.lab.cookbook.settings import SynthTable
-from dph.lab.cookbook.writers import open_generator
 import glob
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
 from dph.corpus import Corpus, open_corpus, run_stage
 from dph.corpus.decontaminate import decontaminate
 from dph.corpus.dedup.presets import preset
@@ -24,20 +12,25 @@ from dph.corpus.dedup.run import dedup
 from dph.corpus.ingest.run import ingest
 from dph.corpus.ingest.sources import plan
 from dph.corpus.instruct import instruct
-from dph.corpus.mix import mix
-from dph.corpus.mix import Mixture
+from dph.corpus.mix import Mixture, mix
 from dph.corpus.recall.run import recall
 from dph.corpus.rules.spec import filter_spec
+from dph.corpus.shards import digest
 from dph.corpus.stage_run import OnProgress
+from dph.corpus.synth.run import synthesise
+from dph.corpus.synth.seeds import Seed, database_seeds, document_seeds, signature_seeds
+from dph.corpus.synth.writing import open_writer
 from dph.corpus.transform.cleaning import transform_spec
 from dph.errors import DataError
+from dph.lab.ablation.run import ablate
+from dph.lab.cookbook.settings import WORLD, SynthTable
 from dph.lab.cookbook.stages import Digests, Kitchen
-from dph.lab.cookbook.settings import WORLD
-
+from dph.lab.cookbook.writers import open_generator
 
 # The stage ``synth``: rows that a model writes and that are kept because they were executed.
 
 # The stage ``ablate``: whether the cleaning of one of the corpora pays.
+
 
 def ablation_stage(kitchen: Kitchen) -> Digests:
     """``[ablation]``: raw, dedup, filter and both of a corpus as it came in."""

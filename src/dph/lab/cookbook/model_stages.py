@@ -11,9 +11,8 @@ from dph.corpus.shards import digest
 from dph.errors import SettingsError
 from dph.lab.base.base import train_base
 from dph.lab.base.sft import train_sft
+from dph.lab.cookbook.settings import SETS, RLSettings
 from dph.lab.cookbook.stages import Digests, Kitchen
-from dph.lab.cookbook.settings import SETS
-from dph.lab.cookbook.settings import RLSettings
 from dph.lab.quickstart.recipes import THREADS, Size, parse_contender, quickstart_recipe, run_name
 from dph.lab.quickstart.stages import QuickstartStage, method_stages, stage_runner
 from dph.lab.worlds.sql.second_edition import sql_settings

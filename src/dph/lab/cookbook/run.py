@@ -1,35 +1,24 @@
 """Running a cookbook: every stage in order, what it made, and the report."""
 
-import torch
-from dph._base.files import write_json
-from dph._base.provenance import versions
-from dph.lab.cookbook.stages import Kitchen
-from dph.lab.cookbook.model_stages import evaluations
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-from dph._base.files import read_json, write_text
-from dph.corpus import open_corpus
-from dph.corpus.shards import Corpus
-from dph.lab.cookbook.stages import Digests, Kitchen
-from dph.lab.cookbook.settings import SETS
-from dph.results.charts.tables import percent
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from dph._base.files import read_json, write_json
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-from dph._base.files import make_directory, only_writer, write_json
-from dph.corpus.tasks import Workers
-from dph.lab.cookbook.stages import Digests, Kitchen
-from dph.lab.cookbook.settings import Cookbook
-from dph.lab.cookbook.stages import STAGES
-from dph.runs.progress import ProgressDisplay
 
+import torch
+
+from dph._base.files import make_directory, only_writer, read_json, write_json, write_text
+from dph._base.provenance import versions
+from dph.corpus import open_corpus
+from dph.corpus.shards import Corpus
+from dph.corpus.tasks import Workers
+from dph.lab.cookbook.model_stages import evaluations
+from dph.lab.cookbook.settings import SETS, Cookbook
+from dph.lab.cookbook.stages import STAGES, Digests, Kitchen
+from dph.results.charts.tables import percent
+from dph.runs.progress import ProgressDisplay
 
 # report.md of a cookbook: what came in and stayed, what was dropped, what was measured.
 
@@ -214,6 +203,7 @@ def _megabytes(size: int) -> str:
 
 # What the stages cost: seconds that passed, and seconds of processor time of all processes.
 
+
 class StageCosts:
     """Costs by stage in ``path``, added up over the times that a stage was run.
 
@@ -297,7 +287,6 @@ def run_cookbook(
                     made[stage.name] = digests
         write_json(directory / DIGESTS, made)
         if cookbook.rl is not None:
-
             write_scores(kitchen)
         write_report(kitchen, made, costs.read())
     return made

@@ -1,24 +1,27 @@
 """What a cookbook.toml says: one table a stage, all checked before anything runs."""
 
-from typing import Annotated, Any
-from pydantic import BeforeValidator, ValidationInfo
-from dph.recipe.section import start_of_paths
-from typing import Annotated, Any, Literal, Self
-from pydantic import Field, model_validator
-from dph.corpus.recall.learnt import RecallSettings
-from dph.corpus.synth.seeds import DOCUMENTATION, SQL
-from dph.lab.ablation.settings import AblationSettings
-from dph.recipe.section import Count, Fraction, Positive, Section
-from dph.recipe.section import Name, PlacedPath
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
-from pydantic import Field, model_validator
-from dph.errors import SettingsError
-from dph.lab.base.recipes import BaseRecipe, SFTRecipe
-from dph.recipe.section import Count, Section
-from dph.recipe.section import Name, PlacedPath, checked, load_file
+from typing import Annotated, Any, Literal, Self
 
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
+
+from dph.corpus.recall.learnt import RecallSettings
+from dph.corpus.synth.seeds import DOCUMENTATION, SQL
+from dph.errors import SettingsError
+from dph.lab.ablation.settings import AblationSettings
+from dph.lab.base.recipes import BaseRecipe, SFTRecipe
+from dph.recipe.section import (
+    Count,
+    Fraction,
+    Name,
+    PlacedPath,
+    Positive,
+    Section,
+    checked,
+    load_file,
+    start_of_paths,
+)
 
 # Where the files of a cookbook come from: paths, and what its own stages write.
 
@@ -45,6 +48,7 @@ Source = Annotated[str, BeforeValidator(_placed)]
 
 
 # The tables of a cookbook.toml, one class each.
+
 
 class CookbookWorld(Section):
     """``[world]``: databases and questions; SQL files, rows and problems are made of them."""

@@ -5,21 +5,18 @@ inputs and settings, so all of them run every time, and a kill costs the shard o
 checkpoint that it fell into.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+
 from dph.corpus import Corpus, open_corpus
 from dph.corpus.tasks import Workers
-from dph.lab.cookbook.settings import SETS, Cookbook
-from dph.lab.cookbook.settings import DATABASES, SYNTH, WORLD
+from dph.lab.cookbook.settings import DATABASES, SETS, SYNTH, WORLD, Cookbook
 from dph.lab.worlds.sql.editions import SQLWorldSizes
 from dph.lab.worlds.sql.second_edition import SECOND_EDITION
 from dph.lab.worlds.sql.world import SQLWorld
 from dph.runs.progress import ProgressDisplay
-from collections.abc import Callable
-from dataclasses import dataclass
-from importlib import import_module
-
 
 # What every stage of a cookbook works with.
 

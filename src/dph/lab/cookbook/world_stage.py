@@ -10,8 +10,8 @@ from typing import Any
 
 from dph._base.files import atomic_path, make_directory, read_json, sha256, write_json
 from dph.corpus.shards import digest
-from dph.lab.cookbook.stages import Digests, Kitchen
 from dph.lab.cookbook.settings import CookbookWorld
+from dph.lab.cookbook.stages import Digests, Kitchen
 from dph.lab.worlds.sql.question_sets import draw_any_questions, draw_questions, gold_sql
 from dph.lab.worlds.sql.questions import Question
 from dph.lab.worlds.sql.world import SQLWorld

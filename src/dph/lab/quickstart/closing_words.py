@@ -1,17 +1,15 @@
 """What a quickstart ends with: what was seen on its seed, and what tables over seeds say."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
 from dph._base.files import read_json
 from dph.errors import DataError
-from collections.abc import Iterator, Mapping
-from typing import Any
-from dph.results.charts.tables import cost_words
-from dph.results.charts.palette import BASE, chosen_ks, method_label, set_label
 from dph.results.charts.aggregate import metric_title, value_of
-
+from dph.results.charts.palette import BASE, chosen_ks, method_label, set_label
+from dph.results.charts.tables import cost_words
 
 # What tables over seeds say of the quickstart's worlds: ``over_seeds.json`` beside this file.
 #

@@ -1,24 +1,18 @@
 """The recipes that a quickstart compares: one world, one budget, one strength a method."""
 
 from collections.abc import Mapping
-from dph.lab.worlds.correlations import CORRELATIONS
-from dph.lab.worlds.world import newest_edition
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
-from dph.lab.worlds import UNLABELLED, World, WorldKind
-from dph.recipe import METHODS, merged
-from dph.recipe.stores import FROM_FILE
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+
 from dph.errors import SettingsError
+from dph.lab.worlds import UNLABELLED, World, WorldKind
+from dph.lab.worlds.correlations import CORRELATIONS
 from dph.lab.worlds.world import newest_edition, world_kind
 from dph.recipe import METHODS, STRENGTHS, Recipe, merged, resolve_recipe
 from dph.recipe.keys import nested
-
+from dph.recipe.stores import FROM_FILE
 
 # How strong each method is on each world where a contender does not say.
 #
@@ -92,6 +86,7 @@ def usual_strengths(task: str, edition: int | None = None) -> Mapping[str, float
 
 
 # What a world gives to methods that learn from its unlabelled prompts.
+
 
 def world_tables(kind: WorldKind, world: World, method: str, stores: Path) -> dict[str, Any]:
     """What a world says in the recipe of ``method``; stores that runs share lie in ``stores``."""

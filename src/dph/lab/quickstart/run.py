@@ -14,11 +14,10 @@ from dph.lab.quickstart.recipes import (
     Size,
     parse_contender,
     quickstart_recipe,
+    usual_strengths,
+    world_tables,
 )
-from dph.lab.quickstart.stages import TOTAL, StageClock
-from dph.lab.quickstart.stages import clock_of, stage_runner, stages_of
-from dph.lab.quickstart.recipes import usual_strengths
-from dph.lab.quickstart.recipes import world_tables
+from dph.lab.quickstart.stages import TOTAL, StageClock, clock_of, stage_runner, stages_of
 from dph.lab.worlds import WorldKind, newest_edition, world_kind
 from dph.recipe import Recipe
 from dph.results.charts.tables import cost_document

@@ -1,34 +1,30 @@
 """The stages of a quickstart that can run side by side, in this process or in children of it."""
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from dph._base.files import held, read_json, write_json
 import sys
+import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
 import torch
-from dph._base.files import held
+
+from dph._base.files import held, read_json, write_json
 from dph._processes.jobs.cores import CoreJobs
 from dph._processes.jobs.processes import Job
 from dph.errors import DataError, TrainingError
 from dph.lab.quickstart.recipes import THREADS
 from dph.recipe import Recipe, recipe_toml, resolve_recipe
-from dph.runs.run import trained_policy
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.pool_need import needs_pool
 from dph.runs.presampling_stage import presample_stage
-from dph.runs.progress import ProgressDisplay
+from dph.runs.progress import ProgressDisplay, ShownProgress, ToldProgress
 from dph.runs.result_model import result_model
+from dph.runs.run import trained_policy
 from dph.runs.store_stage import shared_store_stage
-from dph.runs.progress import ShownProgress, ToldProgress
 from dph.runs.workbench import open_workbench
-
 
 # How long the stages of something took, kept in a file beside it.
 
@@ -107,7 +103,10 @@ def method_stages(recipes: Sequence[Recipe]) -> list[QuickstartStage]:
     for recipe in recipes:
         pool = frozenset({"presample"} if needs_pool(recipe) else ())
         train = QuickstartStage("train", recipe, pool)
-        stages += [train, QuickstartStage("evaluate", recipe, frozenset({train.id, "evaluate base"}))]
+        stages += [
+            train,
+            QuickstartStage("evaluate", recipe, frozenset({train.id, "evaluate base"})),
+        ]
     return stages
 
 
@@ -196,7 +195,9 @@ def stage_runner(
         shown.close()
 
 
-def _one_by_one(stages: Sequence[QuickstartStage], directory: Path, progress: ProgressDisplay) -> None:
+def _one_by_one(
+    stages: Sequence[QuickstartStage], directory: Path, progress: ProgressDisplay
+) -> None:
     waiting, undone = list(stages), {stage.id for stage in stages}
     while waiting:
         stage = _next(waiting, undone)

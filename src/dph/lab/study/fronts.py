@@ -1,62 +1,31 @@
 """Pictures of fronts: the first try against many tries, a point a method, a line over strengths."""
 
-from collections.abc import Callable
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from dph.lab.study.results import SeedMean
-from dph.lab.study.tables import Report
-from dph.results.charts.palette import BASE, method_label
-from dph.results.charts.palette import Look, looks_by_method
-from dph.results.charts.panels import HEIGHT, panel_grid
-from math import inf
-from typing import Any
-from dph.lab.study.results import SeedMean
-from dph.lab.study.tables import Report
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
-from matplotlib.axes import Axes
-from dph.lab.study.rows import RunRow
-from dph.lab.study.tables import Report
-from dph.lab.study.all_tables import mean_of, tried
-from dph.results.charts.palette import set_label
-from dph.results.charts.palette import Look
-from dph.results.charts.panels import title
-from dph.results.charts.figures import save_figure
-from dph.results.charts.panels import draw_strengths as draw_lines
-from dph.results.charts.aggregate import metric_title
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from matplotlib.axes import Axes
-from dph.lab.study.tables import Report
-from dph.results.charts.panels import ROW_HEIGHT
-from dph.results.charts.panels import draw_dots as draw_metrics
-from dph.results.charts.palette import set_label
-from dph.results.charts.palette import Look
-from dph.results.charts.panels import title
-from dph.results.charts.figures import save_figure
-from dph.results.charts.aggregate import value_of
-from collections.abc import Mapping
-from pathlib import Path
-from matplotlib.axes import Axes
-from dph.lab.study.tables import Report
-from dph.results.charts.palette import set_label
-from dph.results.charts.palette import Look
-from dph.results.charts.panels import draw_pass_at_k, title
-from dph.results.charts.figures import save_figure
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
+from typing import Any
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+from dph.lab.study.all_tables import mean_of, tried
+from dph.lab.study.results import SeedMean
 from dph.lab.study.rows import RunRow
 from dph.lab.study.tables import Report
-from dph.lab.study.all_tables import mean_of, tried
-from dph.results.charts.palette import BASE, set_label
-from dph.results.charts.palette import Look
-from dph.results.charts.panels import light_grid, title
+from dph.results.charts.aggregate import metric_title, value_of
 from dph.results.charts.figures import save_figure
-
+from dph.results.charts.palette import BASE, Look, looks_by_method, method_label, set_label
+from dph.results.charts.panels import (
+    HEIGHT,
+    ROW_HEIGHT,
+    draw_pass_at_k,
+    light_grid,
+    panel_grid,
+    title,
+)
+from dph.results.charts.panels import draw_dots as draw_metrics
+from dph.results.charts.panels import draw_strengths as draw_lines
 
 # A figure with one panel for each set of each world, and one legend for all of them.
 
@@ -152,7 +121,9 @@ def draw_strengths(report: Report, rows: Mapping[str, RunRow], directory: Path) 
     chosen, path = looks_of(report), directory / STRENGTHS
     save_figure(
         path,
-        lambda: panel_figure(report, lambda axes, w, of: _strengths_figure_panel(axes, report, rows, w, of, chosen)),
+        lambda: panel_figure(
+            report, lambda axes, w, of: _strengths_figure_panel(axes, report, rows, w, of, chosen)
+        ),
     )
     return path
 
@@ -224,7 +195,9 @@ def draw_dots(report: Report, directory: Path) -> list[Path]:
             paths[-1],
             lambda metrics=metrics, detail=detail: panel_figure(  # type: ignore[misc]
                 report,
-                lambda axes, world, of: _dots_panel(axes, report, world, of, metrics, detail, chosen),
+                lambda axes, world, of: _dots_panel(
+                    axes, report, world, of, metrics, detail, chosen
+                ),
                 height=1.2 + ROW_HEIGHT * len(report.results.all_labels()),
             ),
         )
@@ -266,12 +239,16 @@ def draw_curves(report: Report, directory: Path) -> Path:
     chosen, path = looks_of(report), directory / CURVES
     save_figure(
         path,
-        lambda: panel_figure(report, lambda axes, w, of: _curves_panel(axes, report, w, of, chosen)),
+        lambda: panel_figure(
+            report, lambda axes, w, of: _curves_panel(axes, report, w, of, chosen)
+        ),
     )
     return path
 
 
-def _curves_panel(axes: Axes, report: Report, world: str, of: str, chosen: Mapping[str, Look]) -> None:
+def _curves_panel(
+    axes: Axes, report: Report, world: str, of: str, chosen: Mapping[str, Look]
+) -> None:
     models = {label: summary_over_seeds(report, world, label, of) for label in report.shown(world)}
     draw_pass_at_k(axes, models, chosen)
     title(axes, f"{world}, {set_label(of)}", "means over report seeds; bands: 95% t-intervals")

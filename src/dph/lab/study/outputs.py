@@ -2,37 +2,27 @@
 
 from collections.abc import Iterator, Mapping
 from typing import Any
+
 import pyarrow as pa
 import pyarrow.parquet as pq
-from dph._base.files import atomic_file
-from dph.lab.study.places import Places
-from dph.lab.study.plan import Plan
-from dph.lab.study.rows import RunRow, row_path
-from dph.lab.study.rows import COLUMNS, OF_RUN, OF_SCORE, SCHEMA
-from dph.lab.study.rule_lock import RuleLock
-from collections.abc import Mapping
-from typing import Any
-from dph._base.files import make_directory, write_json, write_text
+
+from dph._base.files import atomic_file, make_directory, write_json, write_text
 from dph.lab.study.all_tables import all_tables
-from dph.lab.study.plan import Choice
 from dph.lab.study.costs import write_costs
-from dph.lab.study.fronts import draw_curves
-from dph.lab.study.fronts import draw_dots
-from dph.lab.study.fronts import draw_fronts
+from dph.lab.study.fronts import draw_curves, draw_dots, draw_fronts, draw_strengths
 from dph.lab.study.places import Places
-from dph.lab.study.plan import Plan
+from dph.lab.study.plan import Choice, Plan
 from dph.lab.study.results import Results, compared
-from dph.lab.study.rows import RunRow
+from dph.lab.study.rows import COLUMNS, OF_RUN, OF_SCORE, SCHEMA, RunRow, row_path
 from dph.lab.study.rule_lock import RuleLock, choices_document, write_lock
-from dph.lab.study.fronts import draw_strengths
 from dph.lab.study.settings import Study
 from dph.lab.study.tables import Report
 from dph.results.charts.text_table import FORMATS
 
-
 # ``study.parquet``: every score of every finished run. The rows of a study: it goes on from them.
 #
 # The same rows give the same bytes, however often the study was killed.
+
 
 def write_study(places: Places, plan: Plan, rows: Mapping[str, RunRow], lock: RuleLock) -> None:
     """Write the scores of all finished runs, sorted, with the rule's hash as metadata.

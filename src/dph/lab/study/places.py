@@ -10,11 +10,10 @@
 """
 
 from collections.abc import Sequence
-from pathlib import Path
-from dph._base.files import make_directory, read_json, write_json
 from dataclasses import dataclass
 from pathlib import Path
 
+from dph._base.files import make_directory, read_json, write_json
 
 # The note that a world of a seed is ready for runs: base model, its evaluation, and pools.
 

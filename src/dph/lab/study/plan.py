@@ -1,33 +1,19 @@
 """The runs of a study, in order, and what was chosen so far."""
 
-from collections.abc import Sequence
-from statistics import fmean
-from dph.errors import DataError
-from dph.lab.study.rows import OF_VOTES, RunRow
-from dph.lab.study.settings import metric_names
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from dph.errors import DataError, SettingsError
-from dph.lab.study.candidates import Candidate
-from dph.lab.study.rows import RunRow
-from dph.lab.study.settings import ChoiceSettings
-from collections.abc import Mapping
-from dataclasses import dataclass
-from dph.lab.study.rows import RunRow
-from dph.lab.study.settings import MethodSettings
-from dph.lab.study.sites import Site
-from dph.lab.study.candidates import Variant
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from dph.errors import SettingsError
-from dph.lab.study.settings import BASE, StudyFile
-from dph.lab.study.sites import Site
 
+from dph.errors import DataError, SettingsError
+from dph.lab.study.candidates import Candidate, Variant
+from dph.lab.study.rows import OF_VOTES, RunRow
+from dph.lab.study.settings import BASE, ChoiceSettings, MethodSettings, StudyFile, metric_names
+from dph.lab.study.sites import Site
 
 # The choice of a candidate by the rule, from runs on the development seeds.
 
 # Numbers out of finished runs: a metric, or a sum of them, on a set or over several.
+
 
 def set_names(row: RunRow) -> tuple[str, ...]:
     """The evaluation sets of a run, in their order; stores are none."""
@@ -178,6 +164,7 @@ class Plan:
 
 
 # Which runs of a study were asked for.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSelection:

@@ -1,28 +1,41 @@
 """Which runs a study consists of, as far as it is decided by those that are finished."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dph.errors import SettingsError
-from dph.lab.study.settings import ComparisonSettings, RuleSettings, metric_names
-from dph.lab.study.sites import Site
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
 from statistics import fmean
+
+from dph.errors import SettingsError
 from dph.lab.study.candidates import (
     Candidate,
+    Variants,
     candidates_of,
     is_developed,
     number_of_candidates,
     require_no_circle,
 )
-from dph.lab.study.plan import Choice, best_candidate, development_score
-from dph.lab.study.plan import DEVELOPMENT, REPORT, Plan, Rows, Run, Undecided
-from dph.lab.study.settings import BASE, MethodSettings
+from dph.lab.study.plan import (
+    DEVELOPMENT,
+    REPORT,
+    Choice,
+    Plan,
+    Rows,
+    Run,
+    Undecided,
+    best_candidate,
+    development_score,
+)
+from dph.lab.study.settings import (
+    BASE,
+    ComparisonSettings,
+    MethodSettings,
+    RuleSettings,
+    Study,
+    metric_names,
+)
 from dph.lab.study.sites import Site, sites_of
-from dph.lab.study.settings import Study
-from dph.lab.study.candidates import Variants
-
 
 # Whether what the rule names is there: worlds, evaluation sets, and the k of Pass@k.
+
 
 def require_rule_fits(
     rule: RuleSettings, sites: Sequence[Site], ks: Mapping[str, Collection[int]]

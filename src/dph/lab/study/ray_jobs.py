@@ -1,10 +1,10 @@
 """Runs of a study on a Ray cluster. Its directory must lie where every machine can write."""
 
-from dph._processes.jobs import cores
-from dph.lab.study.places import Places
 from typing import Any
-from dph._processes.jobs.cores import RayJobs, connected_ray
 
+from dph._processes.jobs import cores
+from dph._processes.jobs.cores import RayJobs, connected_ray
+from dph.lab.study.places import Places
 
 # Jobs of a study as processes of this machine.
 

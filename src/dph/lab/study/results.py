@@ -1,25 +1,16 @@
 """What the report seeds say: means with intervals, differences, and the rule's comparisons."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import copysign, inf, sqrt
 from statistics import fmean, stdev
 from typing import Literal
-from dph.errors import DataError
-from dph.results.charts.aggregate import t_quantile, t_tail
-from collections.abc import Sequence
-from dph.errors import DataError
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import sqrt
-from statistics import fmean, stdev
-from dph.lab.study.plan import REPORT, Plan
-from dph.lab.study.rows import RunRow, require_one_base
-from dph.lab.study.settings import ComparisonSettings, RuleSettings
-from dph.lab.study.settings import BASE
-from dph.lab.study.plan import known_value, set_names
-from dph.results.charts.aggregate import t_quantile
 
+from dph.errors import DataError
+from dph.lab.study.plan import REPORT, Plan, known_value, set_names
+from dph.lab.study.rows import RunRow, require_one_base
+from dph.lab.study.settings import BASE, ComparisonSettings, RuleSettings
+from dph.results.charts.aggregate import t_quantile, t_tail
 
 # Differences between two methods on the same seeds.
 
@@ -92,6 +83,7 @@ def _p_value(t: float, degrees: int, alternative: Alternative) -> float:
 
 
 # Holm's correction of several p-values.
+
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusted p-values, in the order given: reject where one is at most the level.

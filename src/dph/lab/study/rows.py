@@ -2,20 +2,17 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
-from pydantic import ConfigDict, TypeAdapter, ValidationError
-from dph._base.files import make_directory, read_json, write_json
-from dph.errors import DataError
-from dataclasses import fields
-from pathlib import Path
-from typing import Any
+
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from dph._base.files import make_directory, read_json, write_json
 from dph.errors import DataError
 from dph.lab.study.places import Places
-
 
 # ``rows/<run>.json``: what a finished run scored, until ``study.parquet`` holds it.
 #
@@ -142,7 +139,9 @@ def _read(path: Path) -> RunRow:
     found = read_json(path)
     schema = found.get("schema") if isinstance(found, dict) else None
     if schema != ROW_SCHEMA:
-        raise DataError(f"{path} has the schema {schema}, not {ROW_SCHEMA}: remove it to run it again")
+        raise DataError(
+            f"{path} has the schema {schema}, not {ROW_SCHEMA}: remove it to run it again"
+        )
     try:
         # As JSON: strictly checked, a record may come as a table there, and a tuple as a list.
         row = _ROW.validate_json(json.dumps({k: v for k, v in found.items() if k != "schema"}))

@@ -5,19 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from dph._processes.jobs.processes import JobEnd, Job, Jobs
+from dph._processes.jobs.processes import Job, JobEnd, Jobs
 from dph.errors import TrainingError
 from dph.lab.study.candidates import Candidate
 from dph.lab.study.costs import outlook
-from dph.lab.study.places import Places
-from dph.lab.study.plan import REPORT, Plan, Run
+from dph.lab.study.places import Places, is_prepared
+from dph.lab.study.plan import REPORT, Plan, Run, RunSelection
 from dph.lab.study.planner import Planner
-from dph.lab.study.places import is_prepared
-from dph.lab.study.rows import RunRow, read_row_files, require_one_base
-from dph.lab.study.rows import read_rows
+from dph.lab.study.rows import RunRow, read_row_files, read_rows, require_one_base
 from dph.lab.study.rule_lock import current_lock, write_lock
 from dph.lab.study.settings import BASE
-from dph.lab.study.plan import RunSelection
 from dph.runs.progress import ProgressDisplay
 
 

@@ -1,24 +1,18 @@
 """The tables of a STUDY.toml: what is compared, on what, and how often."""
 
-import re
-from typing import Annotated, Literal, Self
-from pydantic import Field, field_validator, model_validator
-from dph.recipe.section import Section
-from typing import Annotated, Any, Literal, Self
-from pydantic import Field, field_validator, model_validator
-from dph.recipe import METHODS, STRENGTHS
-from dph.recipe.section import Count, Positive, Section
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
-from pydantic import BaseModel, ValidationError
-from dph.errors import SettingsError
-from dph.recipe.section import faults_of
-from dph.recipe.section import fault, read_table
+from typing import Annotated, Any, Literal, Self, TypeVar
 
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
+
+from dph.errors import SettingsError
+from dph.recipe import METHODS, STRENGTHS
+from dph.recipe.section import Count, Positive, Section, fault, faults_of, read_table
 
 # The rule: how strengths are chosen and what is tested, said before the first run.
 

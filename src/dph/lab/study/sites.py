@@ -5,21 +5,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
+
 from dph._base.files import sha256
 from dph.errors import SettingsError
-from dph.lab.quickstart.recipes import usual_strengths
+from dph.lab.quickstart.recipes import Contender, Size, quickstart_recipe, usual_strengths
 from dph.lab.study.settings import RecipeSettings, StudyFile, WorldSettings
-from dph.lab.worlds.world import WORLD_SETS
-from dph.lab.worlds.world import WORLDS, newest_edition, world_kind
-from dph.recipe import load_recipe, recipe_digest
-from dph.recipe.keys import flat
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
-from dph.lab.quickstart.recipes import Contender, Size, quickstart_recipe
-from dph.recipe import STRENGTHS, Recipe, load_recipe
-from dph.recipe.keys import nested
+from dph.lab.worlds.world import WORLD_SETS, WORLDS, newest_edition, world_kind
+from dph.recipe import STRENGTHS, Recipe, load_recipe, recipe_digest
+from dph.recipe.keys import flat, nested
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +162,7 @@ def _recipe(recipe: RecipeSettings, common: Mapping[str, Any], beside: Path) -> 
 
 
 # The recipe of one run: a world's or the user's own, a method and one way of running it.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:

@@ -5,11 +5,9 @@ from dataclasses import dataclass, replace
 
 from dph.lab.study.candidates import Candidate
 from dph.lab.study.plan import Plan
-from dph.lab.study.results import RuleComparison, SeedMean, Results, compared
-from dph.lab.study.settings import ComparisonSettings
+from dph.lab.study.results import Results, RuleComparison, SeedMean, compared
 from dph.lab.study.rule_lock import RuleLock
-from dph.lab.study.settings import BASE
-from dph.lab.study.settings import Study
+from dph.lab.study.settings import BASE, ComparisonSettings, Study
 from dph.results.charts.text_table import TextTable, marked
 
 UNKNOWN = "-"

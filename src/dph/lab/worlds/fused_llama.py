@@ -6,32 +6,25 @@ values read by all. The gains of the norms in front of the matrices stay 1: the 
 can express them.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-import numpy as np
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
-from dph.lab.worlds.lessons import Floats, Ints, Lesson
-from typing import Any
-import torch
-from jaxtyping import Complex, Float
-from torch import Tensor
-from torch.nn.functional import embedding, linear
-from transformers import LlamaConfig, LlamaForCausalLM
-from dph.errors import ModelError
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import torch
-from transformers import LlamaForCausalLM
-from dph.lab.worlds.lessons import Lesson
-from dph.lab.worlds.small_model import Muon
-from dph.lab.worlds.small_model import Rates
+from jaxtyping import Complex, Float, Int
+from torch import Tensor
+from torch.nn.functional import embedding, linear
+from transformers import LlamaConfig, LlamaForCausalLM
 
+from dph.errors import ModelError
+from dph.lab.worlds.lessons import Floats, Ints, Lesson
+from dph.lab.worlds.small_model import Muon, Rates
 
 # Lessons as tensors: stems stand once, a row is a prompt with an answer by each who answers.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
@@ -95,7 +88,9 @@ def lesson_batch(lessons: Sequence[Lesson], rng: np.random.Generator, *, pad_id:
         stem_of=torch.from_numpy(stem_of),
         positions=torch.from_numpy(positions),
         stem_attention=torch.full((longest, longest), float("-inf")).triu(1),
-        attention=_lesson_batches_attention(torch.from_numpy(answer), torch.from_numpy(stem_lengths), longest),
+        attention=_lesson_batches_attention(
+            torch.from_numpy(answer), torch.from_numpy(stem_lengths), longest
+        ),
         where=torch.from_numpy(np.concatenate([r.where + i * tokens for i, r in enumerate(rows)])),
         target_rows=torch.from_numpy(rows_of),
         target_ids=torch.from_numpy(ids_of),

@@ -3,29 +3,22 @@
 Muon moves the matrices, AdamW the rest.
 """
 
-from collections.abc import Iterable
-import torch
-from torch import Tensor
-from collections.abc import Sequence
-from dataclasses import dataclass
-import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
-from collections.abc import Sequence
-from tokenizers import Tokenizer, models
-from tokenizers.pre_tokenizers import PreTokenizer
-from transformers import PreTrainedTokenizerFast
-from dph.model.loading import new_tokenizer
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
 import torch
+from jaxtyping import Bool, Float, Int
+from tokenizers import Tokenizer, models
+from tokenizers.pre_tokenizers import PreTokenizer
+from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
 from dph._base.files import atomic_path, make_directory, read_json, write_json
 from dph.errors import ModelError, SettingsError
 from dph.lab.worlds.world import Progress
-
+from dph.model.loading import new_tokenizer
 
 # Muon in float32: torch's own works in bfloat16 and one matrix at a time, slow on a CPU.
 

@@ -4,23 +4,16 @@ A world is a small task of our own whose effects show on a CPU in minutes. Every
 from one seed.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from dph.lab.worlds.correlations import CORRELATIONS
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
-from dph._base.files import read_json, sha256
-from dph.errors import DataError
-from collections.abc import Mapping
-from types import MappingProxyType
-from dph.lab.worlds.correlations import CORRELATIONS
-from collections.abc import Mapping
 from pkgutil import resolve_name
 from types import MappingProxyType
-from dph.errors import SettingsError
+from typing import Any, Protocol
 
+from dph._base.files import read_json, sha256
+from dph.errors import DataError, SettingsError
+from dph.lab.worlds.correlations import CORRELATIONS
 
 # The optimizer of each world: settings of AdamW that GRPO does best with on it (docs/study.md).
 

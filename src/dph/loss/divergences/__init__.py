@@ -14,8 +14,7 @@ from dph.loss.divergences.alpha import Alpha
 from dph.loss.divergences.base import LOG_RATIO_BOUND, Divergence, PolicyHalf
 from dph.loss.divergences.distribution_kl import DistributionDivergence, DistributionKL
 from dph.loss.divergences.forward_kl import ForwardKL
-from dph.loss.divergences.jensen_shannon import JensenShannon
-from dph.loss.divergences.jensen_shannon import JensenShannonDefinition
+from dph.loss.divergences.jensen_shannon import JensenShannon, JensenShannonDefinition
 from dph.loss.divergences.reverse_kl import ReverseKL
 from dph.recipe import terms
 

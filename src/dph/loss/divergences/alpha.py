@@ -8,8 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from dph.errors import SettingsError
-from dph.loss.divergences.elementwise import apply_generator
-from dph.loss.divergences.elementwise import SERIES_RADIUS, alpha_series
+from dph.loss.divergences.elementwise import SERIES_RADIUS, alpha_series, apply_generator
 
 
 @dataclass(frozen=True, slots=True)

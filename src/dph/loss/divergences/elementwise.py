@@ -6,26 +6,19 @@ differentiated term by term. Here value and derivative are two formulas, each as
 can be.
 """
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-import torch
-from jaxtyping import Float
-from torch import Tensor
+from collections.abc import Callable
 from functools import cache
 from math import factorial, fsum
-from typing import Final
-from jaxtyping import Float
-from torch import Tensor
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
 from dph.loss.divergences.base import LOG_RATIO_BOUND
 
-
 # The precision that per-token terms are computed in.
+
 
 def at_least_float32(values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """Return bfloat16 and float16 values as float32, everything else as it is.
@@ -37,6 +30,7 @@ def at_least_float32(values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]
 
 
 # KL divergence between distributions of which every probability is known.
+
 
 def categorical_kl(
     logprobs: Float[Tensor, "*shape outcomes"], others: Float[Tensor, "*shape outcomes"]

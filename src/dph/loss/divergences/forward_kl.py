@@ -8,9 +8,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from dph.errors import SettingsError
-from dph.loss.divergences.elementwise import apply_generator
-from dph.loss.divergences.elementwise import at_least_float32
-from dph.loss.divergences.elementwise import SERIES_RADIUS, alpha_series
+from dph.loss.divergences.elementwise import (
+    SERIES_RADIUS,
+    alpha_series,
+    apply_generator,
+    at_least_float32,
+)
 
 
 def exp_remainder(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

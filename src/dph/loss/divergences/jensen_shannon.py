@@ -2,21 +2,16 @@
 
 from dataclasses import dataclass
 from math import log
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Literal
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import logsigmoid
-from dph.loss.divergences.elementwise import apply_generator
-from dataclasses import dataclass
-from typing import ClassVar, Literal
-import torch
-from jaxtyping import Float
-from torch import Tensor
+
 from dph.errors import SettingsError
 from dph.loss.divergences.elementwise import apply_generator, with_derivative
 from dph.loss.divergences.forward_kl import exp_remainder
-
 
 LOG_2: Final = log(2.0)
 

@@ -7,8 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from dph.loss.divergences.elementwise import apply_generator
-from dph.loss.divergences.elementwise import SERIES_RADIUS, alpha_series
+from dph.loss.divergences.elementwise import SERIES_RADIUS, alpha_series, apply_generator
 
 # exp(-800) is 0 in every dtype, so this floor changes no result: it only keeps 0 * -inf away.
 _EXP_IS_ZERO = -800.0

@@ -25,13 +25,8 @@ from dph.loss.objectives.advantages import (
     maxrl_advantages,
     reads_of,
 )
-from dph.loss.objectives.covariance import ClipCov
-from dph.loss.objectives.objective import DualAscent
-from dph.loss.objectives.penalties import EntropyBonus
-from dph.loss.objectives.penalties import ExactForwardKL, ExactReverseKL
+from dph.loss.objectives.covariance import ClipCov, KLCov
 from dph.loss.objectives.flow_balance import FlowBalance
-from dph.loss.objectives.covariance import KLCov
-from dph.loss.objectives.penalties import KLPenalty, kl_penalty
 from dph.loss.objectives.mixed import (
     POLICY,
     Beside,
@@ -45,12 +40,25 @@ from dph.loss.objectives.mixed import (
 from dph.loss.objectives.objective import (
     SURROGATE,
     Anchor,
+    DualAscent,
     Objective,
     WeightedPenalty,
     make_objective,
 )
-from dph.loss.objectives.penalties import overlong_penalty
-from dph.loss.objectives.policy import ClippedSurrogate, clipped_policy_loss, importance_ratio
+from dph.loss.objectives.penalties import (
+    EntropyBonus,
+    ExactForwardKL,
+    ExactReverseKL,
+    KLPenalty,
+    kl_penalty,
+    overlong_penalty,
+)
+from dph.loss.objectives.policy import (
+    ClippedSurrogate,
+    UnclippedSurrogate,
+    clipped_policy_loss,
+    importance_ratio,
+)
 from dph.loss.objectives.reduction import Reduction, row_weights, weighted_sum
 from dph.loss.objectives.terms import (
     Advantage,
@@ -65,7 +73,6 @@ from dph.loss.objectives.terms import (
     Surrogate,
     VocabularyPenalty,
 )
-from dph.loss.objectives.policy import UnclippedSurrogate
 
 __all__ = [
     "PKPO",

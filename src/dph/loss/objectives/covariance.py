@@ -5,26 +5,17 @@ Cui et al., "The Entropy Mechanism of Reinforcement Learning for Reasoning Langu
 and advantage, and a few tokens hold nearly all of it.
 """
 
+from dataclasses import dataclass
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from dph.errors import SettingsError
-from dph.loss.objectives.terms import PolicyTokens
-from dataclasses import dataclass
-import torch
-from jaxtyping import Bool
-from torch import Tensor
+
 from dph._base.randomness import generator
 from dph.errors import DataError, SettingsError
+from dph.loss.divergences.elementwise import at_least_float32
 from dph.loss.objectives.policy import check_bounds, clipped_policy_loss
 from dph.loss.objectives.terms import PolicyTerm, PolicyTokens
-from dataclasses import dataclass
-import torch
-from jaxtyping import Bool, Float
-from torch import Tensor
-from dph.errors import DataError
-from dph.loss.divergences.elementwise import at_least_float32
-from dph.loss.objectives.terms import PolicyTokens
 
 
 def token_covariances(tokens: PolicyTokens) -> Float[Tensor, "rows tokens"]:
@@ -58,6 +49,7 @@ def check_share(name: str, share: float) -> None:
 
 
 # Clip-Cov: a few tokens of high covariance are left out of the policy loss.
+
 
 @dataclass(frozen=True, slots=True)
 class ClipCov:
@@ -130,6 +122,7 @@ class ClipCov:
 
 
 # KL-Cov: the few tokens of highest covariance are held near the policy that drew them.
+
 
 @dataclass(frozen=True, slots=True)
 class KLCov:

@@ -1,15 +1,14 @@
 """The terms of a loss put together, and the one way from settings to them."""
 
-import math
-from dataclasses import dataclass
-from dph.errors import SettingsError
 import inspect
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
+
 from dph._base.import_path import is_import_path, load_callable
 from dph.errors import SettingsError
 from dph.loss.divergences import DistributionDivergence, Divergence, PolicyHalf
@@ -26,8 +25,8 @@ from dph.loss.objectives.terms import (
 from dph.recipe.objective import AnchorSettings, ObjectiveSettings, TermSettings
 from dph.recipe.terms import REF_LOGPROBS
 
-
 # The weight of a term, adapted so that what it measures stays at a target.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DualAscent:

@@ -1,28 +1,19 @@
 """Reverse-KL baselines: a penalty on the policy's own samples."""
 
-from jaxtyping import Float, Int
-from torch import Tensor
-from dph.errors import SettingsError
-from dataclasses import dataclass
-import torch
-from jaxtyping import Float
-from torch import Tensor
-from dataclasses import dataclass
-from typing import ClassVar
-from jaxtyping import Float
-from torch import Tensor
-from dph.loss.divergences.elementwise import categorical_kl
 from dataclasses import dataclass
 from typing import ClassVar, Literal
-from jaxtyping import Float
+
+import torch
+from jaxtyping import Float, Int
 from torch import Tensor
+
 from dph.errors import SettingsError
 from dph.loss.divergences import ForwardKL
-from dph.loss.divergences.elementwise import at_least_float32
+from dph.loss.divergences.elementwise import at_least_float32, categorical_kl
 from dph.loss.objectives.terms import PolicyTokens
 
-
 # Soft punishment of answers that come close to the length limit.
+
 
 def overlong_penalty(
     lengths: Int[Tensor, "rows"], *, max_tokens: int, buffer: int, penalty: float = 1.0
@@ -52,6 +43,7 @@ def overlong_penalty(
 
 # The entropy bonus: a reward for next-token distributions that stay wide.
 
+
 @dataclass(frozen=True, slots=True)
 class EntropyBonus:
     """Minus the entropy of the policy at the positions of its own samples.
@@ -75,6 +67,7 @@ class EntropyBonus:
 
 
 # KL to the initial policy on new samples, exact over the vocabulary at each position.
+
 
 @dataclass(frozen=True, slots=True)
 class ExactReverseKL:

@@ -2,16 +2,14 @@
 
 from dataclasses import dataclass
 from typing import Final
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
 from dph.errors import SettingsError
 from dph.loss.divergences.elementwise import at_least_float32
 from dph.loss.objectives.terms import PolicyTerm, PolicyTokens
-from dataclasses import dataclass
-import torch
-from dph.loss.objectives.terms import PolicyTerm, PolicyTokens
-
 
 RATIO_LOG_BOUND: Final = 20.0
 """Nats. Above it the importance ratio goes on along its tangent; exp(20) = 4.9e8."""
@@ -105,6 +103,7 @@ def check_bounds(clip_low: float, clip_high: float) -> None:
 
 
 # The policy-gradient loss without bounds on the ratio.
+
 
 @dataclass(frozen=True, slots=True)
 class UnclippedSurrogate:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dph.model.attention.kernels import Explicit, Kernel, AttentionPart, Scoring, kernel_for
+from dph.model.attention.kernels import AttentionPart, Explicit, Kernel, Scoring, kernel_for
 
 _ALIGNMENT = 32
 """The memory-efficient kernel wants log-sums of a multiple of so many queries."""

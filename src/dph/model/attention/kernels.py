@@ -7,13 +7,10 @@ sum(grad_out * out). (As in ring attention, Liu et al., arXiv:2310.01889.)
 """
 
 from typing import NamedTuple, Protocol
-import torch
-from jaxtyping import Float
-from torch import Tensor
-import torch
-from jaxtyping import Float
-from torch import Tensor
 
+import torch
+from jaxtyping import Float
+from torch import Tensor
 
 _cpu_forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 _cpu_backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
@@ -166,6 +163,7 @@ def kernel_for(query: Tensor, value: Tensor, *, softcap: float | None) -> Kernel
 # Both ways weigh by w = 1 / (1 + exp(second.log_sum - first.log_sum)) and differ in the last bit
 # of a few numbers: `merge_evenly` rounds every element alike, `merge` takes fewer kernel calls.
 
+
 def merge(first: AttentionPart, second: AttentionPart) -> AttentionPart:
     """Attention over the keys of both parts, which can be merged with others again.
 
@@ -179,7 +177,9 @@ def merge(first: AttentionPart, second: AttentionPart) -> AttentionPart:
     )
 
 
-def merge_evenly(first: AttentionPart, second: AttentionPart) -> Float[Tensor, "batch heads queries value"]:
+def merge_evenly(
+    first: AttentionPart, second: AttentionPart
+) -> Float[Tensor, "batch heads queries value"]:
     """The mixed values over the keys of both parts, the same wherever a row stands in its batch.
 
     Equation: out = w first.out + (1 - w) second.out, w = 1 / (1 + exp(second.log_sum -

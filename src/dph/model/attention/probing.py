@@ -1,25 +1,21 @@
 """What is asked of a model's layers before prompts are shared in it: what they see and keep."""
 
+import inspect
+import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, cycle, islice
 from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from transformers import PreTrainedModel
-import random
-from collections.abc import Sequence
-from itertools import chain, cycle, islice
-from transformers import PreTrainedConfig
-import inspect
-from typing import Any
-import torch
 from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
-from dph.errors import ModelError
 
+from dph.errors import ModelError
 
 # What rounding does to a model: its own logits, and how far they move where all is rounded anew.
 #

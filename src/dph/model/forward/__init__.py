@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dph.model.forward.logprobs import CompletionScores, completion_scores
-    from dph.model.forward.logprobs import score_completions
+    from dph.model.forward.logprobs import CompletionScores, completion_scores, score_completions
     from dph.model.forward.sharing import Microbatch, Sharing, plan_microbatches
 
 __all__ = [

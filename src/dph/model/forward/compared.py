@@ -9,8 +9,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from dph.loss.divergences.elementwise import categorical_kl
-from dph.model.forward.over_vocabulary import NextTokens, next_tokens
-from dph.model.forward.over_vocabulary import blocks
+from dph.model.forward.over_vocabulary import NextTokens, blocks, next_tokens
 from dph.model.forward.sharing import Sharing, plan_microbatches
 from dph.model.loading import autocast
 

@@ -2,22 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from transformers import PreTrainedModel
+
 from dph.model.forward.layout import Layout, completion_hidden, completion_logits, layout_of
 from dph.model.forward.over_vocabulary import Statistic, over_vocabulary
-from dph.model.forward.selected_logprobs import plain_head
 from dph.model.forward.prefix_tree import Node
-from dph.model.forward.selected_logprobs import selected_logprobs_and_entropy
-from dph.model.forward.sharing import Sharing
-from collections.abc import Sequence
-import torch
-from transformers import PreTrainedModel
+from dph.model.forward.selected_logprobs import plain_head, selected_logprobs_and_entropy
 from dph.model.forward.sharing import Sharing, plan_microbatches
 from dph.model.loading import autocast, evaluating
-
 
 _LOGITS_AT_ONCE = 2**24
 """Logits above which they are computed in blocks: 64 MiB, of which the plain form holds three."""
@@ -200,6 +196,7 @@ def _head_for_blocks(model: PreTrainedModel, scored: int) -> nn.Linear | None:
 
 
 # Log-probs of given completions under a model: the training forward, without gradients.
+
 
 def score_completions(
     model: PreTrainedModel,

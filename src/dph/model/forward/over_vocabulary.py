@@ -5,28 +5,23 @@ and, in the backward pass, once more with the gradient that arrives: a few table
 numbers live at a time, whatever the number of positions and the size of the vocabulary.
 """
 
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
-import torch
-from jaxtyping import Float
-from torch import Tensor, nn
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
+
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel
+
 from dph.model.forward.layout import completion_hidden, completion_logits, layout_of
-from dph.model.forward.selected_logprobs import plain_head
 from dph.model.forward.prefix_tree import Node
+from dph.model.forward.selected_logprobs import plain_head
 from dph.model.forward.sharing import Sharing
 from dph.model.loading import evaluating
 
-
 # Log-probs of some tokens at each position, and of all others together.
+
 
 def bucket_logprobs(
     table: Float[Tensor, "positions vocabulary"], ids: Int[Tensor, "positions chosen"]
@@ -193,6 +188,7 @@ def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
 
 
 # A frozen model's next-token distributions at the tokens of completions, a block at a time.
+
 
 @dataclass(frozen=True, slots=True)
 class NextTokens:

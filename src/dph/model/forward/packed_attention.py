@@ -7,24 +7,19 @@ Neither scores nor repeated keys are kept for the backward pass.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-import torch
-from jaxtyping import Int, Shaped
-from torch import Tensor
-from dph.model.forward.packing import Span
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
+
 from dph.errors import ModelError
 from dph.model.attention.cuda import device_kernel_for
-from dph.model.attention.kernels import Kernel, AttentionPart, Scoring
-from dph.model.attention.kernels import merge
+from dph.model.attention.kernels import AttentionPart, Kernel, Scoring, merge
 from dph.model.forward.packing import Branches, PackedRows, Span
 
-
 # Parts of a packed sequence as rectangular tables, so that one kernel call handles many.
+
 
 @dataclass(frozen=True, slots=True)
 class _Padding:
@@ -254,11 +249,15 @@ class _Attention(torch.autograd.Function):
         return (*grads, None, None, None)
 
 
-def _forward(kernel: Kernel, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring) -> AttentionPart:
+def _forward(
+    kernel: Kernel, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring
+) -> AttentionPart:
     batch, heads = query.shape[:2]
     query, key, value = _grouped(query, key.shape[1], heads), *_repeated(key, value, heads)
     out, log_sum = kernel.forward(query, key, value, scoring)
-    return AttentionPart(out.reshape(batch, heads, *out.shape[2:]), log_sum.reshape(batch, heads, -1))
+    return AttentionPart(
+        out.reshape(batch, heads, *out.shape[2:]), log_sum.reshape(batch, heads, -1)
+    )
 
 
 def _backward(

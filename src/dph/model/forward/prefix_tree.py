@@ -9,11 +9,9 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
-from dph.errors import SettingsError
 
+from dph.errors import SettingsError
 
 Ids = Sequence[int]
 
@@ -159,6 +157,7 @@ def _alike(a: bytes, b: bytes) -> int:
 
 
 # Cutting rows into micro-batches by the tokens that a forward really computes.
+
 
 def microbatches(lengths: Sequence[int], *, token_budget: int) -> list[list[int]]:
     """Indices of rows, longest first, in lists whose rows x longest row fit ``token_budget``.

@@ -7,21 +7,16 @@ a forward and backward pass take 4/3 of the matrix products.
 
 import importlib
 import importlib.util
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
-from typing import Any
-from weakref import WeakKeyDictionary
-import torch
-from torch import nn
-from transformers import PreTrainedModel
-from dph.model.loading import evaluating
 from collections.abc import Iterator
 from typing import Any
+from weakref import WeakKeyDictionary
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
+from dph.model.loading import evaluating
 
 # Log-probs by cut-cross-entropy (Wijmans et al., arXiv:2411.09009), where it is installed.
 

@@ -4,36 +4,35 @@ import inspect
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+from typing import Any, Literal, NamedTuple
+from weakref import WeakKeyDictionary, WeakSet
+
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
+
 from dph.errors import ModelError
 from dph.model.attention.context import attending
-from dph.model.attention.probing import probe_tokens
-from dph.model.attention.probing import attention_window
 from dph.model.attention.probing import (
     DRAWS,
     MOST,
+    attention_window,
     last_logits,
     own_logits,
+    probe_tokens,
     root_mean_square,
     rounded_anew,
 )
 from dph.model.forward.packed_attention import PackedAttention
 from dph.model.forward.packing import PackedRows, pack
+from dph.model.forward.prefix_tree import (
+    Node,
+    fed,
+    microbatches,
+    packed_microbatches,
+    prefix_forest,
+)
 from dph.model.loading import evaluating
-import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
-from weakref import WeakSet
-from transformers import PreTrainedModel
-from dph.errors import ModelError
-from dph.model.forward.prefix_tree import microbatches, packed_microbatches
-from dph.model.forward.prefix_tree import Node, fed, prefix_forest
-
 
 # Which models can run packed rows: asked of the config, then of the model itself, once.
 

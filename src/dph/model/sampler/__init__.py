@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
     from dph.model.sampler.graded import GradedSampler, Rollout
     from dph.model.sampler.torch.sampler import TorchSampler
-    from dph.model.sampler.vllm import EngineOptions
-    from dph.model.sampler.vllm import VLLMSampler
+    from dph.model.sampler.vllm import EngineOptions, VLLMSampler
 
 __all__ = [
     "EngineOptions",

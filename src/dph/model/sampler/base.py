@@ -1,13 +1,12 @@
 """What a sampler is: prompts in, completions out, independent of the order of the batch."""
 
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol, runtime_checkable
+
 from dph.errors import SettingsError
 from dph.records import Completion
-
 
 # What prompts begin with alike: schemas, templates, earlier turns.
 

@@ -1,23 +1,18 @@
 """Sampling and grading in one call: what pre-sampling, training and evaluation share."""
 
-from collections.abc import Iterable
-from dph.errors import VerifierError
-from dph.records import GradedCompletion, Outcome
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
-from dph._base.closing import Closing
-from dph.records import Problem, Verdict
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import NamedTuple
+
 from dph._base.closing import Closing
+from dph.errors import VerifierError
 from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
 from dph.tasks.verifiers.base import Verifier
-
 
 # How many crashes of a verifier are verdicts, and from where on the verifier itself is broken.
 

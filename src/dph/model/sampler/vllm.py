@@ -4,22 +4,17 @@ import importlib
 import importlib.util
 import logging
 import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from typing import Any, Literal
-import torch
-from dph.errors import ModelError, SettingsError
-from dph.model.sampler.base import SamplingParameters
-from collections.abc import Callable, Sequence
-from contextlib import closing
-from dataclasses import replace
 from math import isfinite
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Literal, Protocol
+
+import torch
 from transformers import PreTrainedTokenizerBase
+
 from dph._base.closing import Closing
 from dph._base.randomness import derived_seed
 from dph.errors import ModelError, SettingsError
@@ -27,7 +22,6 @@ from dph.model.loading import load_config
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.sampler import check_requests
 from dph.records import Completion
-
 
 # vLLM's engine: token ids and seeds in, token ids and log-probs out, as they finish.
 #

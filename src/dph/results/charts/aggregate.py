@@ -7,18 +7,15 @@ deviation of the n seeds and t the 97.5% quantile of Student's t with n - 1 degr
 known. Intervals of fractions are cut at 0 and 1, those of effective styles at 1.
 """
 
-from dph.errors import SettingsError
-from collections.abc import Mapping
-from typing import Any
-from dph.errors import SettingsError
 from collections.abc import Mapping, Sequence
 from math import inf, sqrt
 from statistics import fmean, stdev
 from typing import Any
-from dph.errors import DataError
 
+from dph.errors import DataError, SettingsError
 
 # Quantiles and tails of Student's t distribution, for a few seeds.
+
 
 def t_quantile(probability: float, degrees: int) -> float:
     """The t below which ``probability`` of the distribution lies.

@@ -1,22 +1,19 @@
 """The picture of a quickstart run: styles and Pass@k of every method beside the base model."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
+
 from matplotlib import style
 from matplotlib.figure import Figure
-from dph._base.files import atomic_path
-from dph.results.charts.picture_file import require_picture
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
-from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from dph.errors import DataError
-from dph.results.charts.palette import BASE, method_label, models_of, set_label
-from dph.results.charts.palette import Look, looks
-from dph.results.charts.panels import Models, draw_pass_at_k, draw_shares, draw_training, title
 
+from dph._base.files import atomic_path
+from dph.errors import DataError
+from dph.results.charts.palette import BASE, Look, looks, method_label, models_of, set_label
+from dph.results.charts.panels import Models, draw_pass_at_k, draw_shares, draw_training, title
+from dph.results.charts.picture_file import require_picture
 
 # A picture as a file: one look for all of them, and the same bytes for the same figure.
 

@@ -4,17 +4,12 @@ Methods: Okabe and Ito (2008), Color Universal Design, with two more from Tol's 
 Fills: Tol's light scheme (2021, SRON/EPS/TN/09-002), made for black text on top.
 """
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import Any
-from collections.abc import Sequence
-from pathlib import Path
 import colorsys
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
-
+from typing import Any, NamedTuple
 
 # What methods and metrics are called in tables and pictures.
 
@@ -91,6 +86,7 @@ def chosen_ks(pass_at_k: Mapping[str, Any], ks: Sequence[int] | None = None) -> 
 
 
 # What runs are called in a table: as much of their paths as tells them apart.
+
 
 def run_labels(runs: Sequence[Path]) -> dict[str, str]:
     """The shortest end of each path that no other path has, by the path as it was given.

@@ -1,36 +1,16 @@
 """The panels of a picture: each draws on the axes it is given."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from collections.abc import Mapping, Sequence
-from typing import Any
-from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
-from dph.results.charts.palette import BASE, method_label
-from dph.results.charts.palette import MOST_STYLES, Look, fills
-from dph.results.charts.aggregate import interval_of
-from collections.abc import Mapping, Sequence
-from matplotlib.axes import Axes
-from dph.results.charts.palette import method_label
-from dph.results.charts.palette import Look
-from dph.results.charts.aggregate import error_bars, value_of
-from collections.abc import Mapping
-from typing import Any
-from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
-from dph.results.charts.palette import Look
-from dph.results.charts.aggregate import interval_of, metric_title, value_of
-from collections.abc import Mapping
-from typing import Any
-from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, NullLocator
-from dph.results.charts.palette import BASE, method_label
-from dph.results.charts.palette import Look
-from dph.results.charts.aggregate import error_bars, value_of
 
+from dph.results.charts.aggregate import error_bars, interval_of, metric_title, value_of
+from dph.results.charts.palette import BASE, MOST_STYLES, Look, fills, method_label
 
 # A figure with panels in rows and one legend for all of them.
 

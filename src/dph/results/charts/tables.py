@@ -3,17 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from collections.abc import Mapping, Sequence
-from typing import Any
-from dph.runs.stage_costs import RunCost
-from collections.abc import Mapping, Sequence
-from typing import Any
+
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
+
 from dph.errors import DataError
 from dph.results.charts.palette import chosen_ks, method_label, models_of, set_label
 from dph.runs.evaluate.comparison import ComparisonRow
-
+from dph.runs.stage_costs import RunCost
 
 # Numbers as people read them in a table.
 
@@ -128,6 +125,7 @@ def _number(value: float | None, interval: Sequence[float] | None) -> TableNumbe
 
 
 # What a run cost as people read it.
+
 
 def cost_document(cost: RunCost) -> dict[str, Any]:
     """``answers``, ``tokens`` and ``seconds`` of all stages, and the stages ``not_timed``."""

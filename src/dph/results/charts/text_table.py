@@ -1,14 +1,14 @@
 """A table of texts and numbers, as markdown, CSV or LaTeX."""
 
-import unicodedata
 import csv
 import io
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+
 from dph.errors import DataError
 from dph.results.charts.tables import TableNumber
-
 
 # Text that a model wrote, made safe to print: what would steer a terminal is spelled out.
 
@@ -124,7 +124,9 @@ def comma_separated(table: TextTable) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     columns = list(zip(*table.rows, strict=True)) or [()] * len(table.columns)
-    three = [any(isinstance(c, TableNumber) and c.low is not None for c in cells) for cells in columns]
+    three = [
+        any(isinstance(c, TableNumber) and c.low is not None for c in cells) for cells in columns
+    ]
     writer.writerow(
         title
         for name, wide in zip(table.columns, three, strict=True)

@@ -9,9 +9,9 @@ from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.results.diagnosis.changes import Change, ProblemChange
-    from dph.results.diagnosis.sentences import diagnosis_document
     from dph.results.diagnosis.log_findings import Finding
     from dph.results.diagnosis.run_diagnosis import Diagnosis, diagnose
+    from dph.results.diagnosis.sentences import diagnosis_document
     from dph.results.diagnosis.set_diagnosis import SetDiagnosis
 
 __all__ = [

@@ -6,25 +6,20 @@ and in the other for gains; each of the two lists has its own false discovery ra
 hundred gains found, five false losses would pass as 5%.
 """
 
-from math import sqrt
-from statistics import NormalDist
-from dph.errors import DataError
-from dph.runs.evaluate.intervals import LEVEL, Difference
-from collections.abc import Sequence
-import numpy as np
-from jaxtyping import Float, Int
-from dph.errors import DataError
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import sqrt
+from statistics import NormalDist
+
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from dph.errors import SettingsError
-from dph.results.diagnosis.totals import fall_p_values, falls
-from dph.runs.evaluate.intervals import Difference
-from dph.runs.evaluate.scores import SetScores, require_same_problems
 
+from dph.errors import DataError, SettingsError
+from dph.results.diagnosis.totals import fall_p_values, falls
+from dph.runs.evaluate.intervals import LEVEL, Difference
+from dph.runs.evaluate.scores import SetScores, require_same_problems
 
 # Intervals of shares and of differences of shares, from counts.
 #
@@ -32,6 +27,7 @@ from dph.runs.evaluate.scores import SetScores, require_same_problems
 # Medicine 17, 873-890, method 10 (difference of two shares: their score intervals, squared and
 # added). Both stay inside what is possible and say something at counts of 0 and n, where the
 # usual interval has width 0.
+
 
 def wilson(count: int, of: int, *, level: float = LEVEL) -> tuple[float, float]:
     """Score interval of the share ``count / of``.

@@ -5,16 +5,13 @@ it. That one thing came before another does not make it the cause; the sentences
 the order.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
+
 import numpy as np
 from jaxtyping import Float, Int
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
-
 
 # A number of ``metrics.jsonl`` over the steps: how it began and ended, and when it had moved.
 

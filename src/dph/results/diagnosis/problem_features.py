@@ -7,17 +7,15 @@ A feature is a column with a value, or a band of values, that some problems have
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-import numpy as np
-from jaxtyping import Bool, Float
-from dph.records import Problem
-from dataclasses import dataclass
+
 import numpy as np
 from jaxtyping import Bool, Float, Int
+
 from dph.errors import DataError
+from dph.records import Problem
 from dph.results.diagnosis.changes import newcombe
 from dph.results.diagnosis.totals import falls
 from dph.runs.evaluate.intervals import Difference
-
 
 FEWEST = 3
 """A value held by fewer problems says nothing about the others, and a column whose values are on

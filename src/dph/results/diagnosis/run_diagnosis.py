@@ -9,10 +9,16 @@ import pyarrow as pa
 
 from dph.errors import DataError, SettingsError
 from dph.records import Problem
-from dph.results.diagnosis.style_counts import DIED, smallest_rate
-from dph.results.diagnosis.run_files import FDR, Levels, list_level, question_level
 from dph.results.diagnosis.log_findings import Finding, log_findings
-from dph.results.diagnosis.run_files import RunFiles, find_run_files
+from dph.results.diagnosis.run_files import (
+    FDR,
+    Levels,
+    RunFiles,
+    change_levels,
+    find_run_files,
+    list_level,
+    question_level,
+)
 from dph.results.diagnosis.set_diagnosis import (
     Evaluated,
     SetDiagnosis,
@@ -20,9 +26,8 @@ from dph.results.diagnosis.set_diagnosis import (
     diagnose_set,
     name_features,
 )
-from dph.results.diagnosis.style_counts import paired_style_counts
+from dph.results.diagnosis.style_counts import DIED, paired_style_counts, smallest_rate
 from dph.results.diagnosis.totals import set_totals
-from dph.results.diagnosis.run_files import change_levels
 from dph.runs.evaluate.evaluated_runs import default_ks
 from dph.runs.evaluate.intervals import RESAMPLES
 from dph.runs.evaluate.samples_file import comparable_scores, read_samples

@@ -1,25 +1,21 @@
 """What a diagnosis reads: two evaluations, the problems of their sets, and the log of training."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
 from dph.errors import DataError
 from dph.recipe import Recipe
 from dph.records import Problem
-from dph.runs.found_runs import find_base, run_recipe
+from dph.results.diagnosis.changes import ProblemChange, problem_changes, smallest_rates
 from dph.runs.evaluate.evaluated_runs import require_evaluated
+from dph.runs.evaluate.samples_file import comparable_scores, read_samples
+from dph.runs.evaluate.scores import SetScores
+from dph.runs.found_runs import find_base, run_recipe
 from dph.runs.layout import CONSOLIDATION, METRICS, RECIPE
 from dph.runs.train.metrics_file import read_metrics
 from dph.tasks.problems import load_problems
-from collections.abc import Iterable
-from pathlib import Path
-from dph.results.diagnosis.changes import ProblemChange, problem_changes, smallest_rates
-from dph.runs.evaluate.samples_file import comparable_scores, read_samples
-from dph.runs.evaluate.scores import SetScores
-
 
 # One level for a whole diagnosis, shared by its questions and its sets.
 #
@@ -142,6 +138,7 @@ def find_run_files(run: Path, against: Path | None) -> RunFiles:
 
 
 # The verdict on every problem of an evaluated run: the same wherever a problem is called lost.
+
 
 def change_levels(
     pairs: Iterable[tuple[SetScores, SetScores]], level: float

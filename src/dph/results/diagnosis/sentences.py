@@ -1,19 +1,16 @@
 """What was found on a set, in sentences: each from a condition that held, with its numbers."""
 
-from collections.abc import Iterator
-from dph.results.diagnosis.changes import Change
-from dph.results.diagnosis.log_findings import Finding
-from dph.results.diagnosis.set_diagnosis import PassAtKChange, SetDiagnosis
-from dph.results.diagnosis.totals import Total
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
+
 from dph.results.diagnosis.changes import Change, ProblemChange
+from dph.results.diagnosis.log_findings import Finding
 from dph.results.diagnosis.problem_features import LostFeature
 from dph.results.diagnosis.run_diagnosis import Diagnosis
 from dph.results.diagnosis.set_diagnosis import PARTS, PassAtKChange, SetDiagnosis
+from dph.results.diagnosis.totals import Total
 from dph.runs.evaluate.intervals import Difference
-
 
 _LISTED = 3
 

@@ -10,12 +10,16 @@ from jaxtyping import Bool
 
 from dph.records import Problem
 from dph.results.diagnosis.changes import Change, ProblemChange, could_be_lost, problem_changes
-from dph.results.diagnosis.style_counts import DIED, StyleChange, style_changes
 from dph.results.diagnosis.decomposition import PassAtKParts, pass_at_k_parts
+from dph.results.diagnosis.problem_features import LostFeature, over_represented, problem_features
 from dph.results.diagnosis.run_files import Levels
-from dph.results.diagnosis.problem_features import LostFeature, over_represented
-from dph.results.diagnosis.problem_features import problem_features
-from dph.results.diagnosis.style_counts import StyleCounts, paired_style_counts
+from dph.results.diagnosis.style_counts import (
+    DIED,
+    StyleChange,
+    StyleCounts,
+    paired_style_counts,
+    style_changes,
+)
 from dph.results.diagnosis.totals import Totals, set_totals
 from dph.runs.evaluate.intervals import RESAMPLES, Difference, bootstrap_mean
 from dph.runs.evaluate.pass_at_k import pass_at_k_curve

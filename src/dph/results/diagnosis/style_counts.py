@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Int
-from dph.records import Outcome
-from dph.runs.evaluate.scores import SetScores
-from dataclasses import dataclass
-from dph.errors import SettingsError
-from dph.results.diagnosis.totals import fall_of_sum
 
+from dph.errors import SettingsError
+from dph.records import Outcome
+from dph.results.diagnosis.totals import fall_of_sum
+from dph.runs.evaluate.scores import SetScores
 
 Counts = Int[np.ndarray, "problems styles"]
 

@@ -6,19 +6,18 @@ many of all answers to a problem are right, the second draw's share of them has 
 known: it is computed, not simulated.
 """
 
-from functools import lru_cache
-from math import comb
-import numpy as np
-from jaxtyping import Float, Int
-from dph.errors import DataError
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import comb
+
 import numpy as np
 from jaxtyping import Float, Int
+
+from dph.errors import DataError
 from dph.runs.evaluate.intervals import LEVEL
 from dph.runs.evaluate.scores import SetScores
-
 
 # What two draws of the same model would show: the exact null of every count in a diagnosis.
 #
@@ -31,6 +30,7 @@ from dph.runs.evaluate.scores import SetScores
 # Nothing is estimated and no problem lends another its rate, so the test holds for each problem
 # alone, however few its samples are. Only steps as large as the counts allow can be seen: see
 # ``dph.results.diagnosis.changes`` for what is made of that.
+
 
 @lru_cache(maxsize=4096)
 def second_draw(total: int, first: int, second: int) -> Float[np.ndarray, "counts"]:

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FigureRequest",
-    "PendingFigure",
     "MeasuredRuns",
     "Model",
     "Models",
+    "PendingFigure",
     "paper_table",
     "read_models",
     "read_progress",

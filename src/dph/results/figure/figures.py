@@ -3,34 +3,39 @@
 **Source**: arXiv:2509.07430, Figures 2 to 5.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-from dph.errors import DataError
-from dph.results.charts.palette import chosen_ks
-from dph.results.figure.models import Model, Models
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
 from dph.errors import DataError, SettingsError
-from dph.results.charts.panels import draw_dots
-from dph.results.charts.palette import set_label
-from dph.results.charts.panels import Draw, panel_grid, wrapped
-from dph.results.charts.panels import draw_pass_at_k, draw_shares, style_fills, title
-from dph.results.charts.picture_file import require_picture
-from dph.results.charts.panels import draw_progress
-from dph.results.charts.figures import save_figure
-from dph.results.charts.panels import draw_strengths
 from dph.results.charts.aggregate import metric_title, value_of
-from dph.results.figure.models import Models, read_models
+from dph.results.charts.figures import save_figure
+from dph.results.charts.palette import chosen_ks, set_label
+from dph.results.charts.panels import (
+    Draw,
+    draw_dots,
+    draw_pass_at_k,
+    draw_progress,
+    draw_shares,
+    draw_strengths,
+    panel_grid,
+    style_fills,
+    title,
+    wrapped,
+)
+from dph.results.charts.picture_file import require_picture
+from dph.results.figure.models import Model, Models, read_models
 from dph.results.figure.run_groups import MeasuredRuns, read_progress
 from dph.runs.evaluate.pass_at_k import require_k_fits
 from dph.runs.evaluate.retention import RETENTION_K
 
-
 # Runs of one method at several strengths (the paper's ablation of eta, Table 8).
+
 
 def strengths_on(models: Models, set_name: str) -> dict[str, dict[float, Mapping[str, Any]]]:
     """By method and rising strength, what models scored on a set; two strengths at least.

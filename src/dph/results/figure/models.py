@@ -1,31 +1,27 @@
 """Methods and the policies that they began with, read from run directories for a figure."""
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import nan
+from pathlib import Path
 from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from jaxtyping import Float, Int
-from dph.results.diagnosis.style_counts import set_style_counts
-from dph.results.report.report_data import curve_ks, table_ks
-from dph.runs.evaluate.intervals import bootstrap
-from dph.runs.evaluate.retention import second_draw, solved_by
-from dph.runs.evaluate.scores import SetScores, set_summary
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-import pyarrow as pa
+
 from dph.errors import DataError
 from dph.results.charts.aggregate import aggregate_sets
-from dph.results.charts.palette import BASE
-from dph.results.charts.palette import Look, looks_by_method
-from dph.results.figure.run_groups import Family, base_families
-from dph.results.figure.run_groups import RunGroup, group_runs
-from dph.runs.evaluate.retention import RETENTION_K
+from dph.results.charts.palette import BASE, Look, looks_by_method
+from dph.results.diagnosis.style_counts import set_style_counts
+from dph.results.figure.run_groups import Family, RunGroup, base_families, group_runs
+from dph.results.report.report_data import curve_ks, table_ks
+from dph.runs.evaluate.intervals import bootstrap
+from dph.runs.evaluate.retention import RETENTION_K, second_draw, solved_by
 from dph.runs.evaluate.samples_file import comparable_scores, read_samples
+from dph.runs.evaluate.scores import SetScores, set_summary
 from dph.runs.found_runs import FoundRun, find_runs
 from dph.runs.layout import SAMPLES
-
 
 # A set's summary with an interval for every number of it: also of styles, kept and gained.
 

@@ -10,36 +10,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+
+from dph.errors import DataError
 from dph.recipe import STRENGTHS, Recipe
 from dph.recipe.keys import flat
-from dph.results.charts.palette import run_labels
-from dph.results.report.comparison_view import settings_without_seeds
-from dph.runs.found_runs import FoundRun
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from dph.results.charts.palette import BASE
-from dph.results.charts.palette import run_labels
-from dph.runs.evaluate.samples_file import samples_digest
-from dph.runs.found_runs import FoundRun
-from dph.runs.layout import SAMPLES
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-import pyarrow as pa
-from dph.errors import DataError
 from dph.results.charts.aggregate import aggregate_sets
-from dph.results.charts.palette import Look, looks_by_method
+from dph.results.charts.palette import BASE, Look, looks_by_method, run_labels
+from dph.results.report.comparison_view import settings_without_seeds
 from dph.runs.evaluate.pass_at_k import require_k_fits
 from dph.runs.evaluate.progress_file import (
     PROGRESS_FILE,
     measured_steps,
     read_progress_file,
     rows_of_step,
+    step_summary,
 )
-from dph.runs.evaluate.progress_file import step_summary
-from dph.runs.found_runs import find_runs
+from dph.runs.evaluate.samples_file import samples_digest
+from dph.runs.found_runs import FoundRun, find_runs
+from dph.runs.layout import SAMPLES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +125,7 @@ def _with_strength(name: str, recipe: Recipe | None) -> str:
 
 
 # Runs with the initial policy that they began with: what may be compared problem by problem.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:

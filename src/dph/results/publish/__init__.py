@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dph.results.publish.card import model_card, write_card
-    from dph.results.publish.card import FinishedRun, read_finished_run
+    from dph.results.publish.card import FinishedRun, model_card, read_finished_run, write_card
     from dph.results.publish.uploading import push
 
 __all__ = ["FinishedRun", "model_card", "push", "read_finished_run", "write_card"]

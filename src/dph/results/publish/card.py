@@ -1,39 +1,30 @@
 """The model card of a run: what was trained from what, how, and what was measured."""
 
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from dph._base.files import read_json, sha256
+
+import tomli_w
+from huggingface_hub import ModelCardData
+
+from dph import __version__
+from dph._base.files import read_json, sha256, write_text
 from dph.errors import CheckpointError, DataError
-from dph.recipe import Recipe, load_recipe
+from dph.recipe import Recipe, load_recipe, recipe_toml
+from dph.recipe.hub_names import PLACES, hub_file, is_model_id
+from dph.recipe.keys import pattern_of
+from dph.results.charts.palette import method_label, set_label
+from dph.results.charts.tables import INTERVAL_NOTE, cost_document, cost_words, markdown_table
 from dph.runs.found_runs import find_base
 from dph.runs.layout import EVALUATION, RECIPE, pool_directory, store_directory
 from dph.runs.presample.manifest import Manifest, read_manifest
 from dph.runs.result_model import result_model
-import tomllib
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-import tomli_w
-from dph.recipe import Recipe, recipe_toml
-from dph.recipe.keys import pattern_of
-from dph.recipe.hub_names import PLACES
-from collections.abc import Iterator
-from pathlib import Path
-from huggingface_hub import ModelCardData
-from dph import __version__
-from dph._base.files import write_text
-from dph.errors import DataError
-from dph.recipe import Recipe
-from dph.recipe.hub_names import hub_file, is_model_id
-from dph.results.charts.tables import cost_document, cost_words
-from dph.results.charts.palette import method_label, set_label
-from dph.results.charts.tables import INTERVAL_NOTE, markdown_table
 from dph.runs.stage_costs import run_cost
 
-
 # What a run's directory says about its result.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRun:
@@ -102,6 +93,7 @@ def _document(path: Path) -> Mapping[str, Any] | None:
 
 
 # A recipe that may leave the machine: without the directories that things lie in.
+
 
 def shared_recipe(recipe: Recipe) -> str:
     """The resolved recipe as TOML, with the last name of every path; names on the Hub stay."""

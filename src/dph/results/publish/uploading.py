@@ -10,12 +10,9 @@ from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, co
 
 from dph.errors import ModelError, SettingsError
 from dph.model.adapter import is_adapter
-from dph.model.hub import bars_for_people
-from dph.model.hub import said_plainly
+from dph.model.hub import bars_for_people, said_plainly
 from dph.recipe.hub_names import is_model_id
-from dph.results.publish.card import FILE, is_ours, model_card
-from dph.results.publish.card import FinishedRun
-from dph.results.publish.card import shared_recipe
+from dph.results.publish.card import FILE, FinishedRun, is_ours, model_card, shared_recipe
 from dph.runs.ends import ends_of
 from dph.runs.export import save_whole
 

@@ -9,8 +9,8 @@ from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.results.report.answers import Limits
-    from dph.results.report.report_data import ReportData, read_report
     from dph.results.report.page import Written, write_report
+    from dph.results.report.report_data import ReportData, read_report
 
 __all__ = ["Limits", "ReportData", "Written", "read_report", "write_report"]
 

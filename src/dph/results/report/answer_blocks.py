@@ -3,19 +3,19 @@
 import base64
 import gzip
 import json
-from typing import Any
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
+
 from dph.records import Outcome
 from dph.results.report.answers import Limits, PackedSet, Row, Words
-from dph.results.report.report_data import ReportData, ReportRun, evaluated_sets
-from dph.results.report.report_data import changes_of
-
+from dph.results.report.report_data import ReportData, ReportRun, changes_of, evaluated_sets
 
 # Data inside a page: JSON, compressed, in letters that HTML leaves alone.
+
 
 def packed(value: Any) -> str:
     """``value`` as JSON, gzip and base64; the same value gives the same letters.

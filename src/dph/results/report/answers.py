@@ -4,20 +4,16 @@ An index holds what the list of problems is filtered and sorted by. The texts fo
 neighbouring problems, which the page reads one by one. docs/report.md has the columns.
 """
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-from dph.runs.evaluate.samples_file import TOKENS_FILE, read_token_details
-from collections.abc import Sequence, Set
-from itertools import takewhile
-from dph.records import Problem
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
 from typing import Any, NamedTuple
+
 from dph.errors import SettingsError
 from dph.records import Outcome, Problem
+from dph.runs.evaluate.samples_file import TOKENS_FILE, read_token_details
 from dph.tasks.problems import prompt_text
-
 
 # The tokens of answers that have them (``evaluate.token_details``), as the page colours them.
 

@@ -6,8 +6,7 @@ of sets) are data or titles, never field names or expressions.
 """
 
 import unicodedata
-from collections.abc import Iterator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 

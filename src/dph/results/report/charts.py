@@ -1,19 +1,15 @@
 """Every chart of a report, in the order of the page."""
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import Any
-from dph.results.report.chart import ROWS, Chart, finished, run_colour
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from math import isfinite
 from typing import Any
-from dph.results.charts.palette import set_label
-from dph.results.report.chart import Chart
-from dph.results.report.report_data import table_ks
-from dph.results.report.front_chart import front_chart
-from dph.results.report.report_data import ReportData, ReportRun
-from dph.runs.evaluate.comparison import ComparisonRow
 
+from dph.results.charts.palette import set_label
+from dph.results.report.chart import ROWS, Chart, finished, run_colour
+from dph.results.report.front_chart import front_chart
+from dph.results.report.report_data import ReportData, ReportRun, table_ks
+from dph.runs.evaluate.comparison import ComparisonRow
 
 # Lines over steps or over k, one a run, with a band where there are intervals.
 

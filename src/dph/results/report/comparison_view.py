@@ -3,18 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
 from dph.recipe import Recipe
 from dph.results.charts.aggregate import aggregate_sets
-from dph.results.report.report_data import ReportData, ReportRun
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
-from dph.results.charts.tables import UNKNOWN, count, percent
 from dph.results.charts.palette import set_label
-from dph.results.report.report_data import table_ks
-from dph.results.report.report_data import ReportData
+from dph.results.charts.tables import UNKNOWN, count, percent
+from dph.results.report.report_data import ReportData, ReportRun, table_ks
 from dph.runs.evaluate.comparison import ComparisonRow
-
 
 # Runs that differ in their seed alone, as one: means with intervals that speak of another seed.
 

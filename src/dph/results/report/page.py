@@ -1,44 +1,30 @@
 """The page of runs: one template with its styles and scripts, in a file or from a server."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
-from dph.results.report.report_data import ReportData
-import os
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from dph._base.files import write_text
-from dph.errors import SettingsError
-from collections.abc import Sequence
-from datetime import UTC, datetime
-from importlib.metadata import version
-from importlib.resources import files
-from typing import Any
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-from dph.results.charts.tables import duration, percent
-from dph.results.charts.palette import method_label, set_label
-from dph.results.report.chart import on_dark
-from dph.results.report.comparison_view import set_tables
-from dph.results.report.chart import marked
-from dph.results.report.comparison_view import seed_groups
-from dph.results.report.report_data import ReportData, ReportRun
-from dph.results.report.run_facts import differing_settings, run_facts
-from dph.results.report.run_facts import store_facts
 import base64
 import hashlib
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
-from markupsafe import Markup
-from dph._base.files import write_text
-from dph.results.report.answer_blocks import answer_blocks
-from dph.results.report.answers import Limits
-from dph.results.report.charts import report_charts
-from dph.results.report.answer_blocks import packed
-from dph.results.report.report_data import ReportData
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from dph._base.files import write_text
+from dph.errors import SettingsError
+from dph.results.charts.palette import method_label, set_label
+from dph.results.charts.tables import duration, percent
+from dph.results.report.answer_blocks import answer_blocks, packed
+from dph.results.report.answers import Limits
+from dph.results.report.chart import marked, on_dark
+from dph.results.report.charts import report_charts
+from dph.results.report.comparison_view import seed_groups, set_tables
+from dph.results.report.report_data import ReportData, ReportRun
+from dph.results.report.run_facts import differing_settings, run_facts, store_facts
 
 # A diagnosis as the template shows it, out of the document of ``dph diagnose``.
 
@@ -237,6 +223,7 @@ def _colours(runs: Sequence[ReportRun]) -> str:
 #
 # A Content-Security-Policy lets the browser run the scripts and styles whose hashes it names, and
 # nothing else: no address, no event handler in an attribute, no evaluation of text.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:

@@ -1,50 +1,36 @@
 """All that a report shows, read from run directories."""
 
-from collections.abc import Mapping, Sequence
-from dph.runs.evaluate.comparison import ComparisonRow, compare
-from dph.runs.evaluate.scores import SetScores
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
-from dph.errors import DataError
-from dph.results.diagnosis import diagnose, diagnosis_document
-from dph.runs.found_runs import FoundRun
-from collections.abc import Mapping
-from pathlib import Path
-from dph.errors import DataError
-from dph.recipe import Recipe
-from dph.records import Problem
-from dph.runs.evaluate.scores import PROBLEMS_FILE, read_kept_problems
-from dph.tasks.problems import load_problems
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-from dph.recipe import Recipe
-from dph.runs.evaluate.progress_file import PROGRESS_FILE, read_progress_file, rows_of_step
-from dph.runs.evaluate.progress_file import step_metrics_of, step_summary
-from dph.runs.layout import CONSOLIDATION, METRICS
-from dph.runs.train.metrics_file import read_metrics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
 import pyarrow as pa
+
 from dph._base.files import read_json
 from dph.errors import DataError, SettingsError
 from dph.recipe import Recipe
 from dph.records import Problem
-from dph.results.charts.palette import BASE, method_label
-from dph.results.charts.palette import Look, looks_by_method
-from dph.results.charts.palette import run_labels
+from dph.results.charts.palette import BASE, Look, looks_by_method, method_label, run_labels
+from dph.results.diagnosis import diagnose, diagnosis_document
 from dph.results.report.answers import Tokens, token_rows
-from dph.runs.evaluate.comparison import ComparisonRow
+from dph.runs.evaluate.comparison import ComparisonRow, compare
+from dph.runs.evaluate.progress_file import (
+    PROGRESS_FILE,
+    read_progress_file,
+    rows_of_step,
+    step_metrics_of,
+    step_summary,
+)
 from dph.runs.evaluate.samples_file import comparable_scores, read_samples, samples_digest
-from dph.runs.evaluate.scores import SetScores
+from dph.runs.evaluate.scores import PROBLEMS_FILE, SetScores, read_kept_problems
 from dph.runs.found_runs import FoundRun, find_runs
-from dph.runs.layout import EVALUATION, SAMPLES
-
+from dph.runs.layout import CONSOLIDATION, EVALUATION, METRICS, SAMPLES
+from dph.runs.train.metrics_file import read_metrics
+from dph.tasks.problems import load_problems
 
 # Every set's runs against the first of them: the table's numbers and the curves' points.
+
 
 def compare_sets(
     scores: Mapping[str, Mapping[str, SetScores]], *, seed: int
@@ -94,6 +80,7 @@ def _compare_set(
 
 
 # The diagnosis of every run that has something to be compared with.
+
 
 def run_diagnoses(
     found: Sequence[FoundRun], keys: Mapping[Path, str]
@@ -182,6 +169,7 @@ def _require_same(
 
 
 # A run's log with what was measured before its first step, where it measured while it trained.
+
 
 def training_log(run: Path, recipe: Recipe | None) -> list[Mapping[str, Any]]:
     """The rows of ``metrics.jsonl``; before them one of step 0, if ``progress.parquet`` has it.

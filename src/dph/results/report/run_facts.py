@@ -1,24 +1,20 @@
 """What was run: models, seeds, steps, what training cost, and the settings that differ."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from dph.results.report.report_data import ReportRun
-from dph.runs.layout import CONSOLIDATION, store_directory
-from dph.runs.presample.stores.manifest import StoreCounts, read_store_manifest
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
 from dph._base.files import read_json
 from dph.errors import DataError
 from dph.recipe import Recipe
 from dph.results.report.report_data import ReportRun
-from dph.runs.layout import read_software
+from dph.runs.layout import CONSOLIDATION, read_software, store_directory
+from dph.runs.presample.stores.manifest import StoreCounts, read_store_manifest
 from dph.runs.stage_costs import RunCost, run_cost
 
-
 # What was stored of each run's models: how far answers agree, and how often on a wrong result.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreFacts:

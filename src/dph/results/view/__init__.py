@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dph.results.view.app import make_app
-    from dph.results.view.app import Access
+    from dph.results.view.app import Access, make_app, serve
     from dph.results.view.served_runs import ServedRuns
-    from dph.results.view.app import serve
 
 __all__ = ["Access", "ServedRuns", "make_app", "serve"]
 

@@ -1,28 +1,29 @@
 """The addresses of the server: a fixed table, and no part of an address is ever a path on disk."""
 
+import contextlib
+import errno
 import secrets
 import socket
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
-from urllib.parse import parse_qs, urlsplit
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse, RedirectResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from dph.errors import SettingsError
-from collections.abc import Callable
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import uvicorn
 from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 from dph.errors import DataError, SettingsError
 from dph.results.report.answer_blocks import json_bytes
-from dph.results.report.page import SERVED_SCRIPTS, page_script
-from dph.results.report.page import vega_script
+from dph.results.report.page import SERVED_SCRIPTS, page_script, vega_script
 from dph.results.view.documents import (
     Words,
     answers_document,
@@ -32,14 +33,6 @@ from dph.results.view.documents import (
     text_document,
 )
 from dph.results.view.served_runs import ServedRuns
-import contextlib
-import errno
-import socket
-from collections.abc import Callable
-import uvicorn
-from dph.errors import SettingsError
-from dph.results.view.served_runs import ServedRuns
-
 
 # Who may ask what: only to read, under a name of this machine, and elsewhere with a token.
 #

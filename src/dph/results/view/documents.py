@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 
 from dph.records import Outcome
-from dph.results.report.answers import EqualAnswers, equal_answers
+from dph.results.report.answers import EqualAnswers, equal_answers, token_detail
 from dph.results.report.page import run_index
-from dph.results.report.answers import token_detail
-from dph.results.view.set_index import MOST, number_of, query_of
 from dph.results.view.served_runs import ServedRuns
-from dph.results.view.set_index import SetIndex
+from dph.results.view.set_index import MOST, SetIndex, number_of, query_of
 from dph.results.view.snapshot import Snapshot
 from dph.tasks.problems import prompt_text
 

@@ -4,31 +4,23 @@ Signatures of trigrams tell which pieces of the file can have a word (``trigrams
 looked through at a gigabyte a second and more. Only where the pieces end is kept in memory.
 """
 
-import os
-import tempfile
-import weakref
-import numpy as np
-from jaxtyping import Bool, Int, UInt32
+import json
 import os
 import tempfile
 import weakref
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
-import numpy as np
-from jaxtyping import Bool, Int
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from jaxtyping import Bool
-from dph.errors import DataError
-from dph.results.view.set_index import ProblemQuery
-from dph.results.view.set_index import SetIndex
-from dph.tasks.problems import prompt_text
+from jaxtyping import Bool, Int, UInt32
 
+from dph.errors import DataError
+from dph.results.view.set_index import ProblemQuery, SetIndex
+from dph.tasks.problems import prompt_text
 
 # Which pieces of a text can have a word: signatures of the trigrams in each, on disk.
 #

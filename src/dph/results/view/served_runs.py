@@ -5,33 +5,23 @@ logs as long as somebody has the page open.
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-from dph._base.files import read_json, write_text
-from dph._processes.jobs.cores import CoreJobs
-from dph._processes.jobs.processes import Job
-from dph._processes.jobs.processes import Fresh
-from dph.results.report.charts import set_charts
-from dph.results.report.page import page_html
-from dph.results.report.report_data import read_report
-from dph.results.report.report_data import changes_of
 import logging
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from dph.errors import DphError
-from dph.results.report.charts import training_charts
-from dph.results.report.page import page_html, page_styles
-from dph.results.report.report_data import log_after_rl, training_log
-from dph.results.view.snapshot import Snapshot, answers_state, read_snapshot
-from dph.results.view.snapshot import LOGS, state_of
 
+from dph._base.files import read_json, write_text
+from dph._processes.jobs.cores import CoreJobs
+from dph._processes.jobs.processes import Fresh, Job
+from dph.errors import DphError
+from dph.results.report.charts import set_charts, training_charts
+from dph.results.report.page import page_html, page_styles
+from dph.results.report.report_data import changes_of, log_after_rl, read_report, training_log
+from dph.results.view.snapshot import LOGS, Snapshot, answers_state, read_snapshot, state_of
 
 # Comparison and diagnosis of the runs, in a process of its own: they take long and much memory.
 

@@ -1,30 +1,23 @@
 """A set's problems with the counts of every run, in columns, and the lists that come of them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-import numpy as np
-import pyarrow as pa
-from jaxtyping import Bool, Int
-from dph.errors import DataError
-from dph.records import Outcome
-from dph.runs.evaluate.samples_file import read_samples
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from dph.errors import SettingsError
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
-import numpy as np
-from jaxtyping import Bool, Int
-from dph.records import Problem
-from dph.results.report.answers import excerpts
 
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Bool, Int
+
+from dph.errors import DataError, SettingsError
+from dph.records import Outcome, Problem
+from dph.results.report.answers import excerpts
+from dph.runs.evaluate.samples_file import read_samples
 
 # How a run's answers to every problem came out, counted once, and where they lie in its file.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AnswerCounts:

@@ -1,36 +1,27 @@
 """What run directories held at one moment: counts of all answers, and files that stay open."""
 
 import hashlib
-from collections.abc import Iterable
-from pathlib import Path
-from dph.runs.evaluate.scores import PROBLEMS_FILE
-from dph.runs.evaluate.progress_file import PROGRESS_FILE
-from dph.runs.evaluate.samples_file import TOKENS_FILE
-from dph.runs.layout import CONSOLIDATION, EVALUATION, METRICS, RECIPE, SAMPLES
 import threading
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from dph.errors import DataError
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-import numpy as np
-import pyarrow.parquet as pq
-from dph.results.report.report_data import ReportData, ReportRun, report_runs
-from dph.results.report.report_data import read_set_problems
-from dph.results.view.set_index import AnswerCounts, count_answers
-from dph.results.view.set_index import SetIndex
-from dph.results.view.haystack import Texts
-from dph.runs.found_runs import base_places
-from dph.runs.evaluate.samples_file import TOKENS_FILE
-from dph.runs.found_runs import find_runs, runs_at
-from dph.runs.layout import SAMPLES
 
+from dph.errors import DataError
+from dph.results.report.report_data import ReportData, ReportRun, read_set_problems, report_runs
+from dph.results.view.haystack import Texts
+from dph.results.view.set_index import AnswerCounts, SetIndex, count_answers
+from dph.runs.evaluate.progress_file import PROGRESS_FILE
+from dph.runs.evaluate.samples_file import TOKENS_FILE
+from dph.runs.evaluate.scores import PROBLEMS_FILE
+from dph.runs.found_runs import base_places, find_runs, runs_at
+from dph.runs.layout import CONSOLIDATION, EVALUATION, METRICS, RECIPE, SAMPLES
 
 # What the files of runs are like now: another name as soon as one of them changed.
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from dph.runs.evaluate.comparison import ComparisonRow
     from dph.runs.evaluate.evaluated_runs import compare
     from dph.runs.evaluate.intervals import Difference, bootstrap_mean, paired_difference
+    from dph.runs.evaluate.retention import effective_styles, style_shares
     from dph.runs.evaluate.samples_file import read_samples, read_scores
     from dph.runs.evaluate.scores import SetScores
-    from dph.runs.evaluate.retention import effective_styles, style_shares
 
 __all__ = [
     "ComparisonRow",

@@ -1,17 +1,16 @@
 """Runs side by side on the same problems: every difference is paired."""
 
-from dataclasses import dataclass
-import numpy as np
-from dph.errors import SettingsError
-from dph.runs.evaluate.scores import SetScores, require_same_problems
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+
 from dph.errors import DataError, SettingsError
 from dph.runs.evaluate.intervals import RESAMPLES, Difference, bootstrap_mean, paired_difference
 from dph.runs.evaluate.scores import SetScores, metric_values, require_same_problems
 
-
 # The problems on which two evaluated models differ most.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedProblem:

@@ -1,25 +1,19 @@
 """Evaluated runs, read from their directories and set side by side."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-import pyarrow as pa
-import pyarrow.compute as pc
-from dph.errors import DataError
-from dph.records import Outcome, Problem
-from dph.runs.evaluate.samples_file import GREEDY_INDEX
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-import pyarrow as pa
-from dph.errors import DataError
-from dph.runs.evaluate.comparison import ChangedProblem, changed_problems
-from dph.runs.evaluate.comparison import ComparisonRow
-from dph.runs.evaluate.comparison import compare as compare_scores
-from dph.runs.evaluate.retention import Retention, retention
-from dph.runs.evaluate.samples_file import comparable_scores, read_samples
-from dph.runs.evaluate.scores import SetScores
-from dph.runs.evaluate.retention import effective_styles
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dph.errors import DataError
+from dph.records import Outcome, Problem
+from dph.runs.evaluate.comparison import ChangedProblem, ComparisonRow, changed_problems
+from dph.runs.evaluate.comparison import compare as compare_scores
+from dph.runs.evaluate.retention import Retention, effective_styles, retention
+from dph.runs.evaluate.samples_file import GREEDY_INDEX, comparable_scores, read_samples
+from dph.runs.evaluate.scores import SetScores
 
 # Problems of evaluated runs as a person reads them: prompt, gold, and answers grouped by text.
 

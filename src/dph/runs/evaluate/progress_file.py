@@ -4,25 +4,22 @@ Steps in order, sets in the order of the recipe, problems in the order of the se
 of the format, so the same run gives the same file. Step 0 is the initial policy.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from dph.runs.evaluate.scores import SetScores, set_summary
-from dph.runs.evaluate.retention import style_shares
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
 from dph._base.files import atomic_path
 from dph.errors import DataError
 from dph.records import GradedCompletion, Outcome
-
+from dph.runs.evaluate.retention import style_shares
+from dph.runs.evaluate.scores import SetScores, set_summary
 
 # What a step's rows of ``progress.parquet`` say of each set: scores with intervals, and more.
 

@@ -20,16 +20,17 @@ Only the distance of keep and explore from their nulls says something about trai
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from math import exp, log
-from dph.errors import DataError
 from dataclasses import dataclass
+from math import exp, log
+
 import numpy as np
 from jaxtyping import Bool, Float
+
 from dph.errors import DataError, SettingsError
 from dph.runs.evaluate.pass_at_k import pass_at_k_curve
 
-
 # How many ways of answering are in use.
+
 
 def style_shares(styles: Iterable[str]) -> dict[str, float]:
     """The share of each style, by name; empty when there is nothing to count.

@@ -6,20 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
 import numpy as np
 from jaxtyping import Bool, Float, Int
+
 from dph._base.files.rows import RowFormat, column_names, read_rows, row_format
-from dph.errors import DataError
-from dph.records import Outcome
-from collections.abc import Sequence
-from dataclasses import dataclass
-import numpy as np
-from jaxtyping import Float
 from dph.errors import DataError, SettingsError
+from dph.records import Outcome
 from dph.runs.evaluate.intervals import RESAMPLES, Difference, bootstrap_mean, paired_difference
 from dph.runs.evaluate.pass_at_k import pass_at_k
 from dph.runs.evaluate.retention import RETENTION_K, Retention, retention
-
 
 _NEEDED = ("problem_id", "reward")
 _KNOWN = (*_NEEDED, "outcome", "sample_index", "set")
@@ -178,6 +174,7 @@ def _require_columns(names: Any, place: str) -> None:
 
 
 # Mean and Pass@k of graded samples, alone or against others on the same problems.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:

@@ -5,24 +5,21 @@ with the greedy answer first, as sample_index -1. The order is part of the forma
 samples give the same file.
 """
 
-from pathlib import Path
-import pyarrow as pa
-import pyarrow.parquet as pq
-from dph.errors import DataError
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from jaxtyping import Int
+
 from dph._base.files import atomic_path
 from dph.errors import DataError
 from dph.records import GradedCompletion, Outcome
-from dph.runs.evaluate.scores import SetScores
 from dph.runs.evaluate.retention import style_shares
-
+from dph.runs.evaluate.scores import SetScores
 
 # ``tokens.parquet``, read back. Apart from what writes it, so that reading loads no torch.
 

@@ -2,30 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-import numpy as np
-from jaxtyping import Bool, Float, Int
-from dph.errors import DataError
-from dph.runs.evaluate.intervals import RESAMPLES, bootstrap_mean
-from dph.runs.evaluate.pass_at_k import pass_at_k_curve
-from dph.runs.evaluate.retention import RETENTION_K, Retention, retention
-from dph.runs.evaluate.retention import effective_styles
-from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from jaxtyping import Bool, Float, Int
+
 from dph._base.files import atomic_path
 from dph.errors import DataError
 from dph.recipe import recipe_digest
 from dph.records import Problem
-from dph.tasks.problems import problem_columns, problem_of_columns
-from dph.tasks.problems import problems_fingerprint
-from collections.abc import Mapping, Sequence
-from typing import Any
-from dph.errors import DataError
-from dph.runs.evaluate.intervals import RESAMPLES
-from dph.runs.evaluate.pass_at_k import require_k_fits
-from dph.runs.evaluate.retention import RETENTION_K
+from dph.runs.evaluate.intervals import RESAMPLES, bootstrap_mean
+from dph.runs.evaluate.pass_at_k import pass_at_k_curve, require_k_fits
+from dph.runs.evaluate.retention import RETENTION_K, Retention, effective_styles, retention
+from dph.tasks.problems import problem_columns, problem_of_columns, problems_fingerprint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -156,7 +148,9 @@ _DIGEST, _VERSION = b"dph.digest", b"dph.schema"
 
 def keep_problems(path: Path, sets: Mapping[str, Sequence[Problem]]) -> None:
     """Write the problems of every set, unless they are there already."""
-    digest = recipe_digest({name: problems_fingerprint(sets[name]) for name in sets}, PROBLEMS_SCHEMA)
+    digest = recipe_digest(
+        {name: problems_fingerprint(sets[name]) for name in sets}, PROBLEMS_SCHEMA
+    )
     if path.exists() and _metadata(path).get(_DIGEST) == digest.encode():
         return
     rows = [
@@ -164,7 +158,9 @@ def keep_problems(path: Path, sets: Mapping[str, Sequence[Problem]]) -> None:
         for name, problems in sets.items()
         for problem in problems
     ]
-    schema = PROBLEMS.with_metadata({_DIGEST: digest.encode(), _VERSION: str(PROBLEMS_SCHEMA).encode()})
+    schema = PROBLEMS.with_metadata(
+        {_DIGEST: digest.encode(), _VERSION: str(PROBLEMS_SCHEMA).encode()}
+    )
     with atomic_path(path) as temporary:
         pq.write_table(pa.Table.from_pylist(rows, schema=schema), temporary, compression="zstd")
 

@@ -21,8 +21,7 @@ from dph.model.forward.compared import ComparedTokens
 from dph.model.sampler.base import SampleRequest
 from dph.records import Completion
 from dph.runs.evaluate.evaluate import EvaluationSet, chunks
-from dph.runs.evaluate.samples_file import GREEDY_INDEX, ROWS_A_GROUP
-from dph.runs.evaluate.samples_file import SCHEMA, VERSION
+from dph.runs.evaluate.samples_file import GREEDY_INDEX, ROWS_A_GROUP, SCHEMA, VERSION
 
 logger = logging.getLogger(__name__)
 

@@ -2,16 +2,19 @@
 
 from dph.recipe import Recipe
 from dph.runs.memory import Device
-from dph.runs.preflight.data import NamedProblems, count_errors, read_data
-from dph.runs.preflight.data import check_databases
-from dph.runs.preflight.data import Findings
+from dph.runs.preflight.data import (
+    Findings,
+    NamedProblems,
+    check_databases,
+    check_shots,
+    count_errors,
+    read_data,
+)
 from dph.runs.preflight.grading import check_styles, check_verifiers
 from dph.runs.preflight.memory import check_memory
 from dph.runs.preflight.model import check_model
-from dph.runs.preflight.objective import check_objective
+from dph.runs.preflight.objective import check_objective, check_stores
 from dph.runs.preflight.prompts import check_prompts
-from dph.runs.preflight.data import check_shots
-from dph.runs.preflight.objective import check_stores
 
 __all__ = ["Findings", "preflight"]
 

@@ -1,28 +1,21 @@
 """The files of problems: that they can be read, and hold enough."""
 
-from dataclasses import dataclass, field
-from dph.runs.memory import Device, MemoryEstimate
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from dph.errors import DataError
+
+from dph.errors import DataError, DphError
 from dph.model.hub import problems_file
 from dph.recipe import Recipe
 from dph.recipe.hub_names import hub_file
 from dph.records import Problem
-from dph.tasks.problems import load_problems, malformed_rows
-from collections.abc import Sequence
-from dataclasses import replace
-from dph.errors import DphError
-from dph.recipe import Recipe
+from dph.runs.memory import Device, MemoryEstimate
 from dph.runs.set_problems import recipe_shots, require_no_shown_test
-from collections.abc import Sequence
-from pathlib import Path
-from dph.recipe import Recipe
-
+from dph.tasks.problems import load_problems, malformed_rows
 
 # What a look at a recipe's things found.
+
 
 @dataclass(slots=True, kw_only=True)
 class Findings:
@@ -148,6 +141,7 @@ def _files(recipe: Recipe) -> Iterator[_File]:
 
 
 # The examples of a recipe: that they can be had, and what they add to prompts.
+
 
 def check_shots(
     recipe: Recipe, named: Sequence[NamedProblems], findings: Findings

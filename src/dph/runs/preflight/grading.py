@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dph.errors import DphError
 from dph.recipe import Recipe
 from dph.records import Outcome, Problem, Verdict
-from dph.runs.preflight.data import NamedProblems
-from dph.runs.preflight.data import Findings
+from dph.runs.preflight.data import Findings, NamedProblems
 from dph.runs.verifier_maker import verifier_maker
 from dph.tasks.styles import make_style
 from dph.tasks.verifiers import unknown_verifier

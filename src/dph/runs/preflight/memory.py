@@ -8,11 +8,9 @@ from dph.model.sampler.base import common_length
 from dph.recipe import Recipe
 from dph.records import Problem
 from dph.runs.memory import Device, MemoryEstimate, device_at_hand, estimate, load_of, read_shape
-from dph.runs.preflight.data import NamedProblems
-from dph.runs.preflight.data import Findings
-from dph.runs.preflight.model import ModelFiles
+from dph.runs.preflight.data import Findings, NamedProblems
+from dph.runs.preflight.model import ModelFiles, read_tokenizer
 from dph.runs.preflight.prompts import longest_first, prompt_lengths
-from dph.runs.preflight.model import read_tokenizer
 
 _LOOKED_AT = 32
 """Prompts of which the longest in tokens is taken, those of most bytes; with as many of fewest

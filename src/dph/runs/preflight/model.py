@@ -4,21 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
 from tokenizers import Tokenizer
-from dph._base.files import read_json
-from dph.errors import DataError, ModelError
-from dph.model.prompts import Templates
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+
 from dph._base.files import read_json
 from dph.errors import DataError, ModelError
 from dph.model.hub import is_on_hub, model_directory
+from dph.model.prompts import Templates
 from dph.recipe import ModelSettings, Recipe
 from dph.recipe.extras import PEFT, TORCHAO
 from dph.runs.preflight.data import Findings
-
 
 # A model's tokenizer, read without transformers (which loads torch).
 

@@ -1,29 +1,24 @@
 """The objective: the stores that its anchors name, and the files of terms of one's own."""
 
-from collections.abc import Sequence
+import importlib.util
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
 from dph._base.import_path import is_import_path, require_one_module
 from dph.errors import DphError
 from dph.recipe import Recipe, StoreSettings
-from dph.recipe.stores import PromptFileSettings
+from dph.recipe.objective import TermSettings
 from dph.recipe.store_use import require_files
+from dph.recipe.stores import PromptFileSettings
 from dph.records import Problem
-from dph.runs.preflight.data import NamedProblems
-from dph.runs.preflight.data import Findings
+from dph.runs.preflight.data import Findings, NamedProblems
+from dph.runs.presample.manifest import read_manifest
 from dph.runs.presample.stores.manifest import read_store_manifest
 from dph.runs.presample.stores.prompts import Known, file_prompts, store_prompts
 from dph.tasks.agreement.verified import GOLDS
-import importlib.util
-from collections.abc import Iterator
-from pathlib import Path
-from dph._base.import_path import is_import_path, require_one_module
-from dph.errors import DphError
-from dph.recipe import Recipe
-from dph.recipe.objective import TermSettings
-from dph.runs.preflight.data import Findings
-from dph.runs.presample.manifest import read_manifest
-
 
 # The named stores and the unlabelled prompts: their files, who compares, and what is there.
+
 
 def check_stores(
     recipe: Recipe, named: Sequence[NamedProblems], findings: Findings

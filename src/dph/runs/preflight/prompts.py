@@ -1,23 +1,17 @@
 """The prompts: that the tokenizer takes them and that they leave room for an answer."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dph.model.prompts import chat_text, with_variables
-from dph.model.prompts import chat_messages
-from dph.recipe import DataSettings
-from dph.records import Problem
-from dph.runs.preflight.model import TokenizerFiles
 from collections.abc import Iterator, Sequence
-from dph.errors import ModelError, SettingsError
-from dph.model.prompts import NO_TEMPLATE
-from dph.recipe import Recipe
-from dph.runs.preflight.data import NamedProblems
-from dph.runs.preflight.data import Findings
-from dph.runs.preflight.model import ModelFiles
-from dph.runs.preflight.model import TokenizerFiles, read_tokenizer
+from dataclasses import dataclass
 
+from dph.errors import ModelError, SettingsError
+from dph.model.prompts import NO_TEMPLATE, chat_messages, chat_text, with_variables
+from dph.recipe import DataSettings, Recipe
+from dph.records import Problem
+from dph.runs.preflight.data import Findings, NamedProblems
+from dph.runs.preflight.model import ModelFiles, TokenizerFiles, read_tokenizer
 
 # How long prompts are as a model reads them, without transformers.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptLengths:

@@ -10,8 +10,7 @@ from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.runs.presample.manifest import Counts, Manifest, Rule, Source, read_manifest
-    from dph.runs.presample.pool import Pool, load_pool, require_fit
-    from dph.runs.presample.pool import require_same_policy
+    from dph.runs.presample.pool import Pool, load_pool, require_fit, require_same_policy
     from dph.runs.presample.tables import RehearsalSample
 
 __all__ = [

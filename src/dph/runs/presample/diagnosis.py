@@ -3,17 +3,17 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.compute as pc
-from dph.records import UNGRADED, Outcome, Problem
-from collections.abc import Mapping
-from pathlib import Path
+
 from dph.errors import PoolError
-from dph.records import Outcome
+from dph.records import UNGRADED, Outcome, Problem
 from dph.runs.presample.manifest import Counts, Manifest
 
-
 # What the samples of a pool came to, problem by problem and all together.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ungradable:

@@ -1,21 +1,15 @@
 """What a pool was made from and with: the part of it that is compared before it is used."""
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, TypeVar
-from pydantic import BaseModel, ValidationError
-from dph._base.files import sha256
-from dph.errors import PoolError
-from collections.abc import Mapping
-from typing import Any
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
-from pydantic import BaseModel, ConfigDict, field_validator
-from dph._base.files import read_json
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+
+from dph._base.files import read_json, sha256
 from dph.errors import DataError, PoolError
 from dph.recipe.section import WrongFinal
-
 
 # Whether what was written is still there: files against their SHA-256, a manifest by its form.
 
@@ -54,6 +48,7 @@ def validated(kind: type[Record], content: Any, path: Path) -> Record:
 
 
 # What a stored artefact was made with otherwise than a run would make it.
+
 
 def first_difference(have: Mapping[str, Any], want: Mapping[str, Any]) -> str:
     """What the first key with different values was and is; '' if there is none.

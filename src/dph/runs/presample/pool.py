@@ -13,23 +13,31 @@ What the columns hold stands in docs/artefacts.md.
 
 import contextlib
 import fcntl
-import os
-from collections.abc import Iterator
-from pathlib import Path
-from dph._base.files import make_directory
-from dph.errors import DataError
 import logging
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from dph._base.files import atomic_path, make_directory, sha256, write_json
-from dph.errors import PoolError
+from dph.errors import DataError, PoolError
 from dph.records import Problem
-from dph.runs.presample.manifest import first_difference
 from dph.runs.presample.diagnosis import Ungradable
-from dph.runs.presample.manifest import FORMAT, Counts, Manifest, Rule, Source, read_manifest
+from dph.runs.presample.manifest import (
+    FORMAT,
+    Counts,
+    Manifest,
+    Rule,
+    Source,
+    first_difference,
+    policy_fields,
+    read_manifest,
+    require_files_whole,
+)
 from dph.runs.presample.tables import (
     EXPLORATION,
     REHEARSAL,
@@ -42,17 +50,24 @@ from dph.runs.presample.tables import (
     ungradable_table,
     write_samples,
 )
-from dph.runs.presample.manifest import require_files_whole
 from dph.tasks.problems import problem_of_columns
-from collections.abc import Mapping
-from pathlib import Path
-from types import MappingProxyType
-from dph.runs.presample.manifest import Manifest, policy_fields
 
-__all__ = ["Pool", "RehearsalSample", "SAMPLES", "load_pool", "require_fit", "require_free", "require_rule", "require_source", "require_whole", "write_pool"]
+__all__ = [
+    "SAMPLES",
+    "Pool",
+    "RehearsalSample",
+    "load_pool",
+    "require_fit",
+    "require_free",
+    "require_rule",
+    "require_source",
+    "require_whole",
+    "write_pool",
+]
 
 
 # One process at a time makes a pool, whatever happens to the pools beside it.
+
 
 @contextlib.contextmanager
 def only_pool_writer(path: Path, *, what: str = "pool (presample.pool)") -> Iterator[None]:
@@ -246,6 +261,7 @@ def require_source(pool_path: Path, found: Manifest, expected: Source) -> None:
 
 
 # Whether stored log-probs are those of a policy: what a store of another run has to share.
+
 
 def require_same_policy(
     path: Path,

@@ -4,28 +4,25 @@ The split depends on the samples and the rule alone, so a finished pool can be s
 rule without drawing anything: the final sample of every problem is among its samples.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from dph.recipe.section import WrongFinal
-import pyarrow as pa
-import pyarrow.compute as pc
-from dph.records import Outcome
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
 from dph.model.sampler.graded_table import graded_rows
+from dph.recipe.section import WrongFinal
 from dph.records import GradedCompletion, Outcome, Problem
 from dph.runs.presample.diagnosis import Ungradable, read_grades
 from dph.runs.presample.manifest import Counts, Manifest, Rule, Source
 from dph.runs.presample.pool import SAMPLES, RehearsalSample, require_whole, write_pool
 
-
 # Splitting the problems by what the initial policy already masters.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
@@ -90,6 +87,7 @@ def histogram(correct: Sequence[int], samples: int) -> tuple[int, ...]:
 
 
 # What format 1 of the pool said otherwise.
+
 
 def with_cut_off(samples: pa.Table) -> pa.Table:
     """The samples with CUT_OFF where format 1 said OVER_LIMIT of an answer without an end."""

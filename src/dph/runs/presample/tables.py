@@ -3,21 +3,22 @@
 ``prompt`` and ``answer`` are JSON, so that chat messages and nested answers survive.
 """
 
-from dataclasses import dataclass
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from dph.errors import PoolError
 from dph.model.sampler.graded_table import GRADED
 from dph.records import Outcome, Problem
 from dph.runs.presample.diagnosis import Ungradable
 from dph.tasks.problems import problem_columns
 
-
 # A stored answer with next-token distributions of the initial policy at every position.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistributionSample:

@@ -11,30 +11,26 @@
 Written to a temporary name and renamed, so whatever is there is whole.
 """
 
+import contextlib
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
 import torch
 from safetensors import SafetensorError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
 from dph._base.files import atomic_path, make_directory, read_json, write_json
-from dph.errors import CheckpointError, DataError, TrainingError
+from dph.errors import CheckpointError, DataError, TrainingError, VerifierError
 from dph.model.adapter import save_policy
-from dph.runs.layout import checkpoints_in_order, step_of
-from dph.runs.train.optimizer import save_optimizer
-from dph.runs.train.order import Position
-import contextlib
-from collections.abc import Callable, Iterator
-from pathlib import Path
-import torch
-from dph.errors import VerifierError
 from dph.recipe import Recipe
-from dph.runs.train.preparation import Actors
+from dph.runs.layout import checkpoints_in_order, latest_checkpoint, step_of
 from dph.runs.train.best_checkpoint import BestCheckpoint, read_best, write_best
-from dph.runs.layout import latest_checkpoint
-from dph.runs.train.optimizer import load_optimizer
+from dph.runs.train.optimizer import load_optimizer, save_optimizer
+from dph.runs.train.order import Position
+from dph.runs.train.preparation import Actors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +186,7 @@ def _write(path: Path, content: _TrainerFile) -> None:
 
 
 # The checkpoints of one run: where it goes on from, when it saves, and which it keeps.
+
 
 class RunCheckpoints:
     """Reads and writes ``checkpoints/`` of a run.

@@ -1,7 +1,9 @@
 """One step's groups: sample, grade, and with dynamic sampling draw more until there is signal."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+
 from dph._base.randomness import derived_seed
 from dph.errors import TrainingError
 from dph.model.sampler.graded import GradedSampler, Rollout
@@ -9,9 +11,6 @@ from dph.recipe import ObjectiveSettings, TrainingSettings
 from dph.records import UNGRADED, GradedCompletion, Outcome, Problem
 from dph.runs.train.order import Position, next_problems
 from dph.runs.train.self_consistency import SelfConsistency
-from collections import Counter
-from collections.abc import Sequence
-from dph.records import Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,17 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
+
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from dph._base.files import atomic_path
-from dph.errors import DataError
-from collections.abc import Sequence
-from statistics import fmean
 from dph.errors import DataError
 from dph.model.forward.compared import ComparedTokens, compared_tokens
 from dph.runs.evaluate.progress_file import BaseDistance
 from dph.runs.train.loss_batch import TrainingForward
-
 
 # Answers of the initial policy, drawn once and kept: where later policies are compared with it.
 

@@ -30,25 +30,27 @@ from dph.runs.evaluate.progress_file import (
     PROGRESS,
     PROGRESS_FILE,
     BaseDistance,
+    best_score,
     measured_steps,
     progress_digest,
     progress_row,
     read_progress_file,
     rows_of_step,
     rows_up_to,
+    step_metrics_of,
+    step_summary,
     write_progress_file,
 )
-from dph.runs.evaluate.progress_file import best_score, step_metrics_of, step_summary
-from dph.runs.train.drift import drift
 from dph.runs.train.drift import (
     INITIAL_FILE,
     Answers,
+    drift,
     read_initial_answers,
     write_initial_answers,
 )
+from dph.runs.train.kept_samples import SampleTable, graded_table
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.tracking import Metrics
-from dph.runs.train.kept_samples import SampleTable, graded_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,28 +4,24 @@ A file a step, so that a step that is done again replaces its own. Their number 
 (``train.keep_samples``), and so is the room they take: the oldest steps go first.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-import pyarrow as pa
-import pyarrow.compute as pc
-from dph._base.randomness import generator
-from dph.records import GradedCompletion, Problem
-from dph.runs.evaluate.samples_file import GREEDY_INDEX, samples_table
-from dph.tasks.problems import prompt_text
 import logging
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
 from dph._base.files import atomic_path, make_directory
 from dph._base.randomness import generator
 from dph.model.sampler.graded_table import GRADED
-from dph.records import Problem
+from dph.records import GradedCompletion, Problem
+from dph.runs.evaluate.samples_file import GREEDY_INDEX, samples_table
 from dph.runs.train.collect import Group
-from dph.tasks.problems import problem_columns
-
+from dph.tasks.problems import problem_columns, prompt_text
 
 # Some answers of an evaluation as a table for a tracker: who reads a curve wants to see answers.
 #

@@ -23,31 +23,34 @@ from dph.model.sampler.graded import GradedSampler
 from dph.recipe import Recipe
 from dph.records import Problem
 from dph.runs.presample.base_counts import BaseCounts
-from dph.runs.train.preparation import Actors, Trained
-from dph.runs.train.updating import first_weights, next_weights
-from dph.runs.train.checkpoints import Progress
-from dph.runs.train.preparation import require_reference
-from dph.runs.train.collect import Collected, Group, collect
+from dph.runs.train.checkpoints import Progress, RunCheckpoints
+from dph.runs.train.collect import Collected, Group, collect, uniform_outcomes
 from dph.runs.train.evaluations import StepEvaluation
-from dph.runs.train.updating import save_failed_batch
-from dph.runs.train.preparation import asked_to_stop
-from dph.runs.train.tracking import Metrics, step_metrics
 from dph.runs.train.optimizer import make_optimizer, make_schedule
 from dph.runs.train.order import drawing_of, stored_of_step
 from dph.runs.train.policy_rows import PolicyRows, policy_rows
 from dph.runs.train.preparation import (
+    Actors,
+    Trained,
+    asked_to_stop,
     kept_samples,
     require_enough,
     require_kinds,
+    require_reference,
     scorers,
     training_forward,
 )
 from dph.runs.train.recent_answers import RecentAnswers
 from dph.runs.train.rows import Minibatch, StoredRow, split_minibatches
-from dph.runs.train.checkpoints import RunCheckpoints
-from dph.runs.train.tracking import MetricsLog, Trackers, open_trackers
-from dph.runs.train.collect import uniform_outcomes
-from dph.runs.train.updating import NonFiniteLossError, UpdateReport, update
+from dph.runs.train.tracking import Metrics, MetricsLog, Trackers, open_trackers, step_metrics
+from dph.runs.train.updating import (
+    NonFiniteLossError,
+    UpdateReport,
+    first_weights,
+    next_weights,
+    save_failed_batch,
+    update,
+)
 
 __all__ = ["Actors", "Trained", "train"]
 

@@ -1,31 +1,25 @@
 """The rows of a micro-batch, scored: what the loss is computed from."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
-from dph.errors import DataError
-from dph.runs.presample.tables import DistributionSample
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
+
 from dph.errors import DataError
 from dph.loss.objectives import POLICY, Beside, Buckets, LossBatch, Objective
-from dph.model.forward.over_vocabulary import bucket_logprobs
 from dph.model.forward.logprobs import CompletionScores, RowStatistic, completion_scores, spread
-from dph.model.forward.over_vocabulary import next_tokens
+from dph.model.forward.over_vocabulary import bucket_logprobs, next_tokens
 from dph.model.forward.sharing import Microbatch, Sharing
 from dph.model.loading import autocast
 from dph.runs.presample.tables import DistributionSample
 from dph.runs.train.rows import PolicyRow, WeightedRow
 
-
 # Stored distributions as tensors: the buckets of every position and their targets.
+
 
 @dataclass(frozen=True, slots=True)
 class TargetBuckets:

@@ -2,24 +2,20 @@
 
 import contextlib
 from collections.abc import Iterable, Mapping
-from typing import Any
-import torch
-from torch import Tensor
-from dph._base.randomness import derived_seed
-from dph.errors import SettingsError
-from dph.recipe import TrainingSettings
-from dph.recipe.extras import TORCHAO
-from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
-from dph.errors import CheckpointError
-import torch
+from torch import Tensor
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import PreTrainedModel
-from dph.recipe import TrainingSettings
 
+from dph._base.randomness import derived_seed
+from dph.errors import CheckpointError, SettingsError
+from dph.recipe import TrainingSettings
+from dph.recipe.extras import TORCHAO
 
 # AdamW for weights that are kept in bfloat16: 8-bit states, stochastic rounding (torchao).
 #

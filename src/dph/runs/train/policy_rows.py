@@ -1,36 +1,36 @@
 """From graded groups to the rows of a step: rewards, advantages, old and reference log-probs."""
 
-from collections.abc import Sequence
-import torch
-from dph.errors import PoolError
-from dph.loss.objectives import AnyAdvantage, GroupSamples, reads_of
-from dph.recipe.terms import BASE_CORRECT, LOGPROBS, REF_LOGPROBS
-from dph.runs.presample.base_counts import BaseCounts
-from dph.runs.train.collect import Group
-from dph.runs.train.rows import PolicyRow
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import fmean
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from statistics import fmean
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from transformers import PreTrainedModel
-from dph.loss.objectives import Objective, graded_advantages, overlong_penalty, reads_of
+
+from dph.errors import PoolError
+from dph.loss.objectives import (
+    AnyAdvantage,
+    GroupSamples,
+    Objective,
+    graded_advantages,
+    overlong_penalty,
+    reads_of,
+)
 from dph.model.forward.logprobs import score_completions
 from dph.recipe import ObjectiveSettings
-from dph.recipe.terms import REF_LOGPROBS
+from dph.recipe.terms import BASE_CORRECT, LOGPROBS, REF_LOGPROBS
 from dph.runs.presample.base_counts import BaseCounts
 from dph.runs.train.collect import Group
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.rows import PolicyRow
 from dph.runs.train.updating import moves_the_loss
 
-
 # What an advantage may read of a step's samples beside their rewards.
+
 
 def group_samples(
     groups: Sequence[Group],

@@ -1,37 +1,32 @@
 """What a run needs beside its actors: the forward of its policy, and who scores for it."""
 
-from dataclasses import dataclass
-from pathlib import Path
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
-from dph.model.sampler.graded import GradedSampler
-from dph.runs.train.evaluations import Evaluations
-from dph.runs.train.self_consistency import SelfConsistency
 import contextlib
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from types import FrameType
-from collections.abc import Sequence
-from dph.errors import PoolError
-from dph.model.forward.logprobs import score_completions
-from dph.runs.train.policy_rows import TOLERANCE
-from dph.runs.train.loss_batch import TrainingForward
-from dph.runs.train.rows import StoredRow
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
 from dph.errors import PoolError, SettingsError
 from dph.loss.divergences import DistributionDivergence
 from dph.loss.objectives import Objective
+from dph.model.forward.logprobs import score_completions
+from dph.model.sampler.graded import GradedSampler
 from dph.recipe import Recipe
 from dph.records import Problem
 from dph.runs.presample.tables import DistributionSample
+from dph.runs.train.evaluations import Evaluations
 from dph.runs.train.kept_samples import KeptSamples
 from dph.runs.train.loss_batch import TrainingForward
-from dph.runs.train.policy_rows import Scorers
+from dph.runs.train.policy_rows import TOLERANCE, Scorers
 from dph.runs.train.rows import StoredRow
-
+from dph.runs.train.self_consistency import SelfConsistency
 
 # Who takes part in a training run, and what comes of it.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actors:
@@ -55,6 +50,7 @@ class Trained:
 
 
 # Ctrl-C while training: finish the step, write a checkpoint, stop.
+
 
 @contextlib.contextmanager
 def asked_to_stop() -> Iterator[Callable[[], bool]]:

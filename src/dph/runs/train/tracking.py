@@ -1,26 +1,25 @@
 """Metrics: always one JSON line for each step, and the trackers of accelerate on request."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from math import nan
-from statistics import fmean
-from dph.records import GradedCompletion, Outcome
-from dph.runs.evaluate.retention import effective_styles, style_shares
-from dph.runs.train.collect import Collected, Group
-from dph.runs.train.policy_rows import LogprobGap
-from dph.runs.train.updating import UpdateReport
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import nan
 from pathlib import Path
+from statistics import fmean
 from typing import Any
+
 from dph._base.files import write_text
 from dph.errors import SettingsError
 from dph.recipe import Recipe, TrackingSettings
-from dph.runs.train.metrics_file import read_metrics
+from dph.records import GradedCompletion, Outcome
+from dph.runs.evaluate.retention import effective_styles, style_shares
+from dph.runs.train.collect import Collected, Group
 from dph.runs.train.kept_samples import COLUMNS, SampleTable
-
+from dph.runs.train.metrics_file import read_metrics
+from dph.runs.train.policy_rows import LogprobGap
+from dph.runs.train.updating import UpdateReport
 
 # What a step reports.
 

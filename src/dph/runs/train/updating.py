@@ -1,37 +1,36 @@
 """One optimizer step: the mixed loss over a mini-batch, accumulated over micro-batches."""
 
-from collections.abc import Mapping, Sequence
-import torch
-from jaxtyping import Bool
-from torch import Tensor
-from dph._base.randomness import derived_seed
-from dph.loss.objectives import POLICY, LossBatch, Objective, policy_tokens
-from dph.model.forward.logprobs import score_completions
-from dph.runs.train.loss_batch import TrainingForward, padded
-from dph.runs.train.rows import PolicyRow, WeightedRow
-from collections.abc import Mapping
-from dph.loss.objectives import Objective
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
-import torch
-from torch import Tensor
-from dph.loss.divergences import DistributionDivergence
-from dph.loss.objectives import POLICY, MixedLoss, Objective, mixed_loss, row_weights
-from dph.model.forward.sharing import plan_microbatches
-from dph.runs.train.loss_batch import TrainingForward, scored_batch
-from dph.runs.train.rows import Minibatch, PolicyRow, StoredRow, WeightedRow
-import math
 from pathlib import Path
-from typing import Any
-from dph._base.files import write_json
-from dph.runs.presample.tables import DistributionSample
-from dph.runs.train.rows import PolicyRow, WeightedRow
+from typing import Any, NamedTuple
 
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from dph._base.files import write_json
+from dph._base.randomness import derived_seed
+from dph.loss.divergences import DistributionDivergence
+from dph.loss.objectives import (
+    POLICY,
+    LossBatch,
+    MixedLoss,
+    Objective,
+    mixed_loss,
+    policy_tokens,
+    row_weights,
+)
+from dph.model.forward.logprobs import score_completions
+from dph.model.forward.sharing import plan_microbatches
+from dph.runs.presample.tables import DistributionSample
+from dph.runs.train.loss_batch import TrainingForward, padded, scored_batch
+from dph.runs.train.rows import Minibatch, PolicyRow, StoredRow, WeightedRow
 
 # Tokens that terms choose among all of a mini-batch, before it is cut into micro-batches.
+
 
 def chosen_tokens(
     weighted: Sequence[WeightedRow], forward: TrainingForward, objective: Objective, *, seed: int
@@ -82,6 +81,7 @@ def _whole(rows: Sequence[PolicyRow], logprobs: Sequence[Sequence[float]]) -> Lo
 
 
 # Weights of anchors that follow a target: what a run starts with, and how they go on.
+
 
 def first_weights(objective: Objective) -> dict[str, float]:
     """The weight to start from, of every anchor that adapts its own."""
@@ -277,6 +277,7 @@ def _terms(loss: MixedLoss) -> Iterator[tuple[str, Tensor]]:
 
 
 # What is kept when a loss is not finite: the rows it came from, to be looked at.
+
 
 def save_failed_batch(path: Path, error: NonFiniteLossError, *, step: int) -> None:
     """Write the rows as JSON; numbers that are not finite become strings."""

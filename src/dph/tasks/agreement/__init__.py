@@ -1,7 +1,6 @@
 """Who agrees with whom: answers to one prompt compared with each other, without a gold answer."""
 
-from dph.tasks.agreement.verified import Comparer
 from dph.tasks.agreement.keys import KeyComparer
-from dph.tasks.agreement.verified import VerifierComparer, compares
+from dph.tasks.agreement.verified import Comparer, VerifierComparer, compares
 
 __all__ = ["Comparer", "KeyComparer", "VerifierComparer", "compares"]

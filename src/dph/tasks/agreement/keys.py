@@ -2,25 +2,21 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from dph._base.import_path import load_callable
-from dph._processes.workers.handler import TellStage
-from dph.records import Problem
-from dph.tasks.verifiers.function import describe_crash
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+
 from dph._base.closing import Closing
-from dph._base.import_path import require_one_module, source_fingerprint
+from dph._base.import_path import load_callable, require_one_module, source_fingerprint
+from dph._processes.workers.handler import TellStage
 from dph._processes.workers.pool import ReplyKind, WorkerPool
 from dph.errors import SettingsError, VerifierError
 from dph.records import Problem
 from dph.tasks.agreement.verified import Classes
-
+from dph.tasks.verifiers.function import describe_crash
 
 # The child's side of agreement by a user's own function: call it, write down its key.
+
 
 class KeyReader:
     """Answers requests ``{"response", "problem_id", "prompt", "answer"}`` by ``[crash, key]``.

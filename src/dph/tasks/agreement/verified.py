@@ -6,31 +6,23 @@ most n m gradings instead of n squared, and equal answers are graded once. Where
 equality is not transitive (a tolerance, partial rewards), this order decides.
 """
 
-from collections import Counter
-from collections.abc import Hashable, Sequence
-from typing import Any, Protocol
-from dph.records import Problem
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any
-from dph.records import Problem
-from dph.tasks.verifiers.base import Verifier
-from dph.tasks.verifiers.code.task import extract_program
-from dph.tasks.verifiers.code.task import FIELDS as CODE_FIELDS
-from dph.tasks.verifiers.math.answer import find_answer
-from dph.tasks.verifiers.exact import NumberTooLongError, last_number
-from dph.tasks.verifiers.qwen.handler import qwen_answer
-from dph.tasks.verifiers.sql.extraction import SQLSource, extract_sql
-from dph.tasks.verifiers.sql.verifier import SQLVerifier
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Protocol
+
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem, Verdict
 from dph.tasks.verifiers.base import Verifier, verifier_identity
-
+from dph.tasks.verifiers.code.task import FIELDS as CODE_FIELDS
+from dph.tasks.verifiers.code.task import extract_program
+from dph.tasks.verifiers.exact import NumberTooLongError, last_number
+from dph.tasks.verifiers.math.answer import find_answer
+from dph.tasks.verifiers.qwen.handler import qwen_answer
+from dph.tasks.verifiers.sql.extraction import SQLSource, extract_sql
+from dph.tasks.verifiers.sql.verifier import SQLVerifier
 
 # What compares answers: prompts and answers in, classes out.
 

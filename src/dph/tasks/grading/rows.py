@@ -1,44 +1,24 @@
 """Rows of text-to-SQL answers: ``db_id``, ``gold_sql``, and ``pred_sql`` or ``response``."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Literal
+
 from dph._base.closing import Closing
 from dph._base.files.atomic import plain_value
 from dph._base.import_path import is_import_path
-from dph.errors import SettingsError
+from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem, TimedVerdict, Verdict
-from dph.tasks.verifiers import make_verifier, verifier_identity
-from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
-from typing import Any
-from dph._base.closing import Closing
-from dph._base.files.atomic import plain_value
-from dph.errors import DataError
-from dph.records import Outcome, TimedVerdict, Verdict
 from dph.tasks.problems import load_problems, problems_fingerprint
-from dph.tasks.verifiers import verifier_identity
+from dph.tasks.verifiers import make_verifier, verifier_identity
 from dph.tasks.verifiers.code.task import FIELDS, OTHER_FIELDS, CodeTask, parse_task
 from dph.tasks.verifiers.code.verifier import MEMORY_MB, CodePair, CodeVerifier, program_of
-from collections.abc import Mapping, Sequence
-from typing import Any
-from dph._base.closing import Closing
-from dph.errors import SettingsError
-from dph.records import Outcome, TimedVerdict, Verdict
-from dph.tasks.verifiers import verifier_identity
-from dph.tasks.verifiers.math.verifier import MathPair
-from dph.tasks.verifiers.math.verifier import MathVerifier
+from dph.tasks.verifiers.math.verifier import MathPair, MathVerifier
 from dph.tasks.verifiers.qwen.verifier import MathQwenVerifier
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Literal
-from dph._base.closing import Closing
-from dph.errors import DataError
-from dph.records import Outcome, TimedVerdict, Verdict
 from dph.tasks.verifiers.sql.extraction import extract_sql
 from dph.tasks.verifiers.sql.verifier import SQLPair, SQLVerifier
-
 
 # Rows graded by any verifier, the user's own function included: a row is a problem's answer.
 
@@ -138,6 +118,7 @@ def _verdict(outcome: Outcome, reason: str) -> Verdict:
 
 
 # Rows of programs: ``program`` or ``response``, and their tests, or the problem that has them.
+
 
 class CodeRowGrader(Closing):
     """Grades rows of programs in Python.

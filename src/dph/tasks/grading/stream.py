@@ -9,13 +9,6 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
-import pyarrow as pa
-import pyarrow.parquet as pq
-from dph._base.files.rows import Chunk, RowFormat, read_rows, row_format
-from dph.errors import DataError
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -23,13 +16,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+
 import pyarrow as pa
+import pyarrow.parquet as pq
+
 from dph._base.files import atomic_file, only_writer, sha256
 from dph._base.files.parts import Earlier, Parts
-from dph._base.files.rows import Chunk, column_names, read_chunks
+from dph._base.files.rows import Chunk, RowFormat, column_names, read_chunks, read_rows, row_format
 from dph.errors import DataError
 from dph.records import UNGRADED, Outcome, TimedVerdict
-
 
 # The files that grading writes: chunks as parquet or JSON lines, joined to any file of rows.
 

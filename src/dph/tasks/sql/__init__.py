@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING
 from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dph.tasks.sql.data_sets import load_bird
+    from dph.tasks.sql.data_sets import load_bird, load_spider
     from dph.tasks.sql.problems import SQLProblems, sql_problems
     from dph.tasks.sql.prompt import SQLPrompts
     from dph.tasks.sql.schema import Schema, read_schema
-    from dph.tasks.sql.data_sets import load_spider
     from dph.tasks.sql.styles import SQL_STYLES, sql_style
 
 __all__ = [

@@ -7,27 +7,20 @@ Parquet: ``dev.parquet``, ``mini_dev.parquet`` (gold_sql for SQL), and ``dev_sch
 row a column, for prompts where the databases are not at hand.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-from dph._base.files import read_json
-from dph._base.files.rows import read_rows
-from dph.errors import DataError
-from pathlib import Path
-from dph.errors import SettingsError
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
-from dph.errors import DataError, SettingsError
-from dph.tasks.sql.schema import Column, ForeignKey, Schema, SchemaTable
-from pathlib import Path
-from dph.tasks.sql.schema import Schema, read_tables
 
+from dph._base.files import read_json
+from dph._base.files.rows import read_rows
+from dph.errors import DataError, SettingsError
+from dph.tasks.sql.schema import Column, ForeignKey, Schema, SchemaTable, read_tables
 
 # Questions with gold SQL: what Spider and BIRD have in common.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SQLQuestion:
@@ -262,6 +255,7 @@ def _table(name: str, rows: Iterable[Mapping[str, Any]]) -> SchemaTable:
 
 
 # Schemas from whatever file a data set brings.
+
 
 def schemas_of(tables: Path | None) -> dict[str, Schema]:
     """The schemas in a ``tables.json`` or a parquet file of columns; none without a file.

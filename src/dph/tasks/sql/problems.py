@@ -1,17 +1,18 @@
 """From questions to problems: the prompt, what the verifier needs, and what is left out."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+
 from dph._base.closing import Closing
 from dph._processes.workers.handler import TellStage
-from dph._processes.workers.pool import Reply, WorkerPool
-from dph._processes.workers.pool import how_it_ended
-from dph.records import Outcome
-from dph.tasks.sql.prompt import database_file
+from dph._processes.workers.pool import Reply, WorkerPool, how_it_ended
+from dph.records import Outcome, Problem
 from dph.tasks.sql.data_sets import SQLQuestion
+from dph.tasks.sql.prompt import SQLPrompts, database_file
 from dph.tasks.verifiers.sql.executor import (
     SQLFailure,
     SQLLimits,
@@ -19,13 +20,6 @@ from dph.tasks.verifiers.sql.executor import (
     execute_sql,
     limit_memory,
 )
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from dph.records import Problem
-from dph.tasks.sql.prompt import SQLPrompts, database_file
-from dph.tasks.sql.data_sets import SQLQuestion
-
 
 # Which gold queries can tell a right answer from an empty one.
 #

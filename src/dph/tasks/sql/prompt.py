@@ -2,23 +2,17 @@
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-from dph.errors import DataError
-from dph.tasks.sql.retrieval import BM25
-from dph.tasks.sql.retrieval import queries
-from dph.tasks.sql.schema import Examples
-from dph.tasks.verifiers.sql.executor import database_uri
-from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from dph.errors import DataError
-from dph.tasks.sql.schema import Schema, read_schema
-from dph.tasks.sql.schema import schema_text
+from typing import Any
 
+from dph.errors import DataError
+from dph.tasks.sql.retrieval import BM25, queries
+from dph.tasks.sql.schema import Examples, Schema, read_schema, schema_text
+from dph.tasks.verifiers.sql.executor import database_uri
 
 # Example values for a prompt: the first of each column, and those that the question speaks of.
 #

@@ -1,15 +1,12 @@
 """BM25 over short texts, ranked as Lucene ranks them."""
 
 import re
-from collections.abc import Mapping
-from functools import lru_cache
-from types import MappingProxyType
-import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from heapq import nsmallest
 from math import log
-
+from types import MappingProxyType
 
 # English word stems, so that "singers" finds "singer".
 #

@@ -1,18 +1,16 @@
 """What a database looks like: tables, columns, keys, as Spider's and BIRD's tables.json say it."""
 
+import re
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
 from dph._base.files import read_json
 from dph.errors import DataError
 from dph.tasks.verifiers.sql.executor import database_uri
-import re
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 
 # Words that a name has to be quoted for in some SQL dialect.
 #

@@ -11,11 +11,10 @@ from dph.errors import SettingsError
 from dph.records import Problem
 from dph.tasks.verifiers.base import Verifier, verifier_identity
 from dph.tasks.verifiers.code.verifier import MEMORY_MB, CodeVerifier
-from dph.tasks.verifiers.exact import ExactVerifier
+from dph.tasks.verifiers.exact import ExactVerifier, NumberVerifier
 from dph.tasks.verifiers.function import FunctionVerifier
 from dph.tasks.verifiers.gym.verifier import GymVerifier
 from dph.tasks.verifiers.math.verifier import MathVerifier
-from dph.tasks.verifiers.exact import NumberVerifier
 from dph.tasks.verifiers.qwen.verifier import MathQwenVerifier
 from dph.tasks.verifiers.sql.verifier import SQLVerifier
 

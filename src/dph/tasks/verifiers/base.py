@@ -1,11 +1,9 @@
 """What a verifier is: problems and responses in, verdicts out."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
-from dph.records import Problem, Verdict
-from collections.abc import Mapping, Sequence
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
+
 from dph.records import Problem, Verdict
 
 
@@ -58,6 +56,7 @@ def verifier_identity(verifier: Verifier) -> dict[str, Any]:
 
 
 # A verifier that several threads may call.
+
 
 class OneAtATime:
     """Hands calls to a verifier one after another, whoever makes them.

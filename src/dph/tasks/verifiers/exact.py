@@ -6,16 +6,10 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
-from dph._base.closing import Closing
-from dph.errors import DataError
-from dph.records import Outcome, Problem, Verdict
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import Any
-from dph._base.closing import Closing
-from dph.errors import DataError
-from dph.records import Outcome, Problem, Verdict
 
+from dph._base.closing import Closing
+from dph.errors import DataError
+from dph.records import Outcome, Problem, Verdict
 
 # The number verifier: the last number in the response equals the answer, exactly.
 #

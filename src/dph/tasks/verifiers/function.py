@@ -1,31 +1,25 @@
 """The user's own verifier: a function, run in worker processes that can be killed."""
 
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from numbers import Real
 from pathlib import Path
 from typing import Any
-from dph._base.import_path import load_callable
-from dph._processes.workers.handler import TellStage
-from dph.errors import SettingsError
-from dph.records import Outcome, Problem, Verdict
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+
 from dph._base.closing import Closing
 from dph._base.import_path import (
     import_path_of,
+    load_callable,
     require_one_module,
     source_file,
     source_fingerprint,
 )
-from dph._processes.workers.pool import WorkerPool
-from dph._processes.workers.pool import verdict_of
+from dph._processes.workers.handler import TellStage
+from dph._processes.workers.pool import WorkerPool, verdict_of
 from dph.errors import SettingsError, VerifierError
-from dph.records import Problem, Verdict
-
+from dph.records import Outcome, Problem, Verdict
 
 # The child's side of the function verifier: call the user's function, check what it returns.
 

@@ -18,8 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from dph._processes.workers.handler import BoundedCache
-from dph._processes.workers.pool import Reply, ReplyKind, WorkerPool
-from dph._processes.workers.pool import GOLD_STAGE, why_it_ended
+from dph._processes.workers.pool import GOLD_STAGE, Reply, ReplyKind, WorkerPool, why_it_ended
 from dph.records import Outcome
 
 RETRY_FACTOR = 3.0

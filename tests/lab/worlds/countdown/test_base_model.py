@@ -11,8 +11,14 @@ from dph.lab.worlds.countdown import base_model
 from dph.lab.worlds.countdown.base_model import make_corpus, train_base_model
 from dph.lab.worlds.countdown.puzzles import OTHERS, TRAINED, parse_prompt
 from dph.lab.worlds.countdown.verifier import grade
-from dph.lab.worlds.small_model import NO_TARGET, Block, pack_blocks
-from dph.lab.worlds.small_model import new_model, packed_logprobs, train_model
+from dph.lab.worlds.small_model import (
+    NO_TARGET,
+    Block,
+    new_model,
+    pack_blocks,
+    packed_logprobs,
+    train_model,
+)
 from dph.lab.worlds.world import UNLABELLED
 from dph.records import Outcome, Problem
 

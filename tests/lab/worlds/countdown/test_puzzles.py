@@ -11,14 +11,14 @@ from dph.lab.worlds.countdown import puzzles
 from dph.lab.worlds.countdown.puzzles import (
     OTHERS,
     TRAINED,
-    PuzzleDomain,
     Puzzle,
+    PuzzleDomain,
     draw_puzzle,
     draw_puzzles,
+    ends,
     parse_prompt,
     walk,
 )
-from dph.lab.worlds.countdown.puzzles import ends
 from dph.lab.worlds.countdown.verifier import grade
 from dph.records import Outcome, Problem
 

@@ -4,9 +4,8 @@ from random import Random
 
 import pytest
 
+from dph.lab.worlds.countdown.base_model import MAX_TOKENS, vocabulary
 from dph.lab.worlds.countdown.puzzles import OTHERS, TRAINED, draw_puzzle
-from dph.lab.worlds.countdown.base_model import MAX_TOKENS
-from dph.lab.worlds.countdown.base_model import vocabulary
 
 
 @pytest.mark.parametrize(("domain", "prompt_tokens", "tokens"), [(TRAINED, 8, 18), (OTHERS, 7, 12)])

@@ -14,7 +14,7 @@ from dph.lab.worlds.sql.annotators import (
 )
 from dph.lab.worlds.sql.databases import draw_database
 from dph.lab.worlds.sql.domains import DOMAINS
-from dph.lab.worlds.sql.questions import OPERATORS, WhereCondition, Question
+from dph.lab.worlds.sql.questions import OPERATORS, Question, WhereCondition
 from dph.lab.worlds.sql.styles import STYLES
 
 DATABASES = [draw_database(domain, Random(0)) for domain in DOMAINS]

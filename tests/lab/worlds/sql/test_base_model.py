@@ -7,8 +7,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from dph.errors import ModelError, SettingsError
-from dph.lab.worlds.small_model import NO_TARGET
-from dph.lab.worlds.small_model import new_model, packed_logprobs, train_model
+from dph.lab.worlds.small_model import NO_TARGET, new_model, packed_logprobs, train_model
 from dph.lab.worlds.sql import base_model
 from dph.lab.worlds.sql.base_model import draw_corpus, train_base_model
 

@@ -6,20 +6,19 @@ import numpy as np
 import pytest
 import torch
 
-from dph.lab.worlds.fused_llama import FusedLlama
-from dph.lab.worlds.fused_llama import lesson_batch
+from dph.lab.worlds.fused_llama import FusedLlama, lesson_batch
 from dph.lab.worlds.small_model import new_model
 from dph.lab.worlds.sql import base_model
 from dph.lab.worlds.sql.base_model import draw_pool
 from dph.lab.worlds.sql.second_edition import (
     QUESTIONS_PER_STEP,
+    SECOND_EDITION,
     SHARES,
     SUMS_PER_STEP,
     lesson_kind,
     lessons_of_steps,
     teach_by_chances,
 )
-from dph.lab.worlds.sql.second_edition import SECOND_EDITION
 from lab.worlds.conftest import SMALL
 
 

@@ -5,10 +5,14 @@ from random import Random
 
 import pytest
 
-from dph.lab.worlds.sql.annotators import draw_annotators
+from dph.lab.worlds.sql.annotators import (
+    draw_annotators,
+    knowing_more,
+    knowledge_by_part,
+    knowledge_by_side,
+)
 from dph.lab.worlds.sql.databases import draw_database
 from dph.lab.worlds.sql.domains import DOMAINS
-from dph.lab.worlds.sql.annotators import knowing_more, knowledge_by_part, knowledge_by_side
 from dph.lab.worlds.sql.questions import OPERATORS
 from dph.lab.worlds.sql.styles import STYLES
 

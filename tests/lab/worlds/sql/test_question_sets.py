@@ -3,7 +3,7 @@
 from random import Random
 
 from dph.lab.worlds.sql.question_sets import draw_questions, gold_sql, is_telling
-from dph.lab.worlds.sql.questions import OPERATORS, WhereCondition, Question, read
+from dph.lab.worlds.sql.questions import OPERATORS, Question, WhereCondition, read
 from dph.lab.worlds.sql.styles import write_plain
 
 

@@ -9,8 +9,7 @@ from statistics import fmean
 
 import pytest
 
-from dph.lab.worlds.sql.annotators import KNOWERS_OF_TERMS, chance_of_right
-from dph.lab.worlds.sql.annotators import knowledge_by_part
+from dph.lab.worlds.sql.annotators import KNOWERS_OF_TERMS, chance_of_right, knowledge_by_part
 from dph.lab.worlds.sql.questions import CONFUSED_OPERATORS, OPERATORS
 from dph.lab.worlds.sql.shared_gaps import with_shared_gaps
 from dph.lab.worlds.sql.styles import STYLES

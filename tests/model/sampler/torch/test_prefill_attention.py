@@ -1,10 +1,8 @@
 import pytest
 import torch
 
-from dph.model.sampler.torch.prefill_attention import PrefillAttention
-from dph.model.sampler.torch.shared_cache import attend_causally
-from dph.model.sampler.torch.prefill_attention import PrefillPart, prefill_parts
-from dph.model.sampler.torch.shared_cache import SharedCache
+from dph.model.sampler.torch.prefill_attention import PrefillAttention, PrefillPart, prefill_parts
+from dph.model.sampler.torch.shared_cache import SharedCache, attend_causally
 from dph.model.sampler.torch.waves import Wave, WaveRow
 
 CPU = torch.device("cpu")

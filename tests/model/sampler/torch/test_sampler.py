@@ -9,8 +9,7 @@ import torch
 from dph.errors import DataError, ModelError, SettingsError
 from dph.model.sampler import base as beginnings
 from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
-from dph.model.sampler.torch.sampler import RepeatedForward
-from dph.model.sampler.torch.sampler import TorchSampler
+from dph.model.sampler.torch.sampler import RepeatedForward, TorchSampler
 from dph.model.sampler.torch.shared_forward import SharedForward
 from tiny_models import FAMILIES, build_model, build_tokenizer
 

@@ -3,8 +3,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
 
-from dph.model.sampler.torch.shared_forward import SharedForward
-from dph.model.sampler.torch.shared_forward import StepGraphs, cuda_capture
+from dph.model.sampler.torch.shared_forward import SharedForward, StepGraphs, cuda_capture
 from dph.model.sampler.torch.waves import Wave, WaveRow
 from tiny_models import build_model
 

@@ -16,8 +16,7 @@ from dph.model.forward.logprobs import score_completions
 from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
 from dph.model.sampler.graded import GradedSampler
 from dph.model.sampler.torch.sampler import TorchSampler
-from dph.model.sampler.vllm import EngineOptions
-from dph.model.sampler.vllm import VLLMSampler
+from dph.model.sampler.vllm import EngineOptions, VLLMSampler
 from dph.records import Outcome, Problem, Verdict
 from tiny_models import build_model, build_tokenizer
 

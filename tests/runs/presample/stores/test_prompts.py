@@ -8,12 +8,13 @@ from dph._base.randomness import generator
 from dph.errors import DataError, SettingsError
 from dph.recipe import StoreSettings
 from dph.records import Problem
-from dph.runs.presample.stores.prompts import Known, store_prompts
 from dph.runs.presample.stores.prompts import (
     GOLDS,
+    Known,
     rare_words,
     recombined,
     same_prompts,
+    store_prompts,
     with_new_words,
     words_of,
 )

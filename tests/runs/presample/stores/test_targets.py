@@ -8,10 +8,14 @@ import torch
 
 from dph.loss.divergences import DistributionKL
 from dph.records import Problem
-from dph.runs.presample.stores.groups import StoredGroup
+from dph.runs.presample.stores.groups import (
+    StoredGroup,
+    answer_trie,
+    branch_factors,
+    branch_values,
+    tilted,
+)
 from dph.runs.presample.stores.targets import chosen_answers, tilted_answers
-from dph.runs.presample.stores.groups import branch_factors, branch_values, tilted
-from dph.runs.presample.stores.groups import answer_trie
 from dph.runs.presample.stores.weights import majority_vote
 from dph.runs.train.loss_batch import target_buckets
 

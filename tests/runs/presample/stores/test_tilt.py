@@ -7,8 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dph.runs.presample.stores.groups import branch_factors, branch_values, tilted
-from dph.runs.presample.stores.groups import answer_trie
+from dph.runs.presample.stores.groups import answer_trie, branch_factors, branch_values, tilted
 
 END = 9
 FIRST = {1: Fraction(2, 4), 2: Fraction(1, 4), 3: Fraction(1, 4)}

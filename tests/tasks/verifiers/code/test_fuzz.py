@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from dph._processes.sandbox.values import Channel
 from dph._processes.sandbox.remote import ProgramGoneError, Remote, RemoteProgram
+from dph._processes.sandbox.values import Channel
 from dph.tasks.verifiers.code.task import extract_program
 
 WORDS = [

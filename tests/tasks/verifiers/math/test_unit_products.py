@@ -1,7 +1,6 @@
 import pytest
 
-from dph.tasks.verifiers.math.units import dimensions, unit_product
-from dph.tasks.verifiers.math.units import _UNITS
+from dph.tasks.verifiers.math.units import _UNITS, dimensions, unit_product
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ import pytest
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem
 from dph.tasks.verifiers.math import verifier as pooled
-from dph.tasks.verifiers.math.verifier import MathPair
-from dph.tasks.verifiers.math.verifier import MathVerifier
+from dph.tasks.verifiers.math.verifier import MathPair, MathVerifier
 from dph.tasks.verifiers.qwen.verifier import MathQwenVerifier
 from shared_data import shared_data
 

@@ -5,29 +5,31 @@ solver is needed. What it cannot learn from them is where a first step leads: it
 of search.
 """
 
-from tokenizers import pre_tokenizers
-from transformers import PreTrainedTokenizerFast
-from dph.lab.worlds.countdown.verifier import LARGEST, OPERATORS
-from dph.lab.worlds.small_model import SPECIAL, word_tokenizer
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-import torch
-from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
-from dph.lab.worlds.countdown.puzzles import OTHERS, TRAINED, PuzzleDomain, Key, draw_puzzle
-from dph.lab.worlds.countdown.world import SETS, CountdownWorld
-from dph.lab.worlds.small_model import NO_TARGET, PackedBlocks
-from dph.lab.worlds.small_model import train_model, train_once
-from dph.lab.worlds.world import UNLABELLED, Progress, fingerprint
 from typing import Any
-from dph.lab.worlds.countdown.world import CountdownWorld
-from dph.lab.worlds.world import GENTLER
-from dph.lab.worlds.countdown.world import CountdownSizes, build_world
-from dph.lab.worlds.world import WorldKind
 
+import torch
+from tokenizers import pre_tokenizers
+from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
+
+from dph.lab.worlds.countdown.puzzles import OTHERS, TRAINED, Key, PuzzleDomain, draw_puzzle
+from dph.lab.worlds.countdown.verifier import LARGEST, OPERATORS
+from dph.lab.worlds.countdown.world import SETS, CountdownSizes, CountdownWorld, build_world
+from dph.lab.worlds.small_model import (
+    NO_TARGET,
+    SPECIAL,
+    PackedBlocks,
+    train_model,
+    train_once,
+    word_tokenizer,
+)
+from dph.lab.worlds.world import GENTLER, UNLABELLED, Progress, WorldKind, fingerprint
 
 # The word-level tokenizer of the Countdown world: a token for each number and sign.
+
 
 def vocabulary() -> tuple[str, ...]:
     """Every token, in the order of the ids; a number is never split."""

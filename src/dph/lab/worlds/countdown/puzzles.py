@@ -1,17 +1,14 @@
 """Puzzles, drawn by walking: random legal steps lead from the numbers to the target."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from random import Random
-from dph.errors import SettingsError
-from dph.lab.worlds.countdown.verifier import AND, LARGEST, OPERATORS, result_of
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import permutations
-from dph.lab.worlds.countdown.verifier import OPERATORS, result_of
+from random import Random
 
+from dph.errors import SettingsError
+from dph.lab.worlds.countdown.verifier import AND, LARGEST, OPERATORS, result_of
 
 Key = tuple[tuple[int, ...], int]
 """A puzzle whatever the order of its numbers: the sorted numbers, and the target."""
@@ -116,6 +113,7 @@ def draw_puzzles(domain: PuzzleDomain, count: int, rng: Random, taken: set[Key])
 # Every derivation, by enumeration: where a blind walk ends, and how many ways lead there.
 #
 # For measuring and for tests: no world is made with it.
+
 
 @dataclass(frozen=True, slots=True)
 class Ways:

@@ -5,12 +5,11 @@ answer is only read, never evaluated, and one that is longer than any derivation
 """
 
 import re
-from dataclasses import dataclass
-from dph.records import Problem
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypeGuard
-from dph.records import Outcome, Problem, Verdict
 
+from dph.records import Outcome, Problem, Verdict
 
 # One step of a derivation: two numbers and an operator make a third.
 
@@ -77,6 +76,7 @@ def result_of(first: int, operator: str, second: int) -> int | None:
 
 # The style of an answer, for measuring only: its operators in order.
 
+
 def operator_order(response: str) -> str:
     """The operators of a derivation in the order of its steps, right or wrong.
 
@@ -93,6 +93,7 @@ def operator_order(response: str) -> str:
 # The prompt says what to reach, so an answer that reaches it is known to be right without a
 # label. Agreement between answers says nothing about that; it is defined so that methods which
 # need it run.
+
 
 def same_steps(response: str, problem: Problem) -> str | None:  # noqa: ARG001
     """The derivation in one spelling; None for a text that is not one.

@@ -12,9 +12,9 @@ from dph.errors import SettingsError
 from dph.lab.worlds.countdown.puzzles import (
     OTHERS,
     TRAINED,
-    PuzzleDomain,
     Key,
     Puzzle,
+    PuzzleDomain,
     draw_puzzles,
     parse_prompt,
 )
@@ -58,7 +58,9 @@ class CountdownWorld:
         return [parse_prompt(row["prompt"]) for _, row in read_rows(self.problems_path(name))]
 
 
-def build_world(directory: Path, *, seed: int, sizes: CountdownSizes | None = None) -> CountdownWorld:
+def build_world(
+    directory: Path, *, seed: int, sizes: CountdownSizes | None = None
+) -> CountdownWorld:
     """Write the world into ``directory``; keep it if it is already there and whole.
 
     Leaves ``train.jsonl``, ``in_domain.jsonl``, ``cross_domain.jsonl``, ``unlabelled.jsonl`` and

@@ -4,19 +4,14 @@ This is how the link from styles to Pass@k is built into the world: a hard term 
 one annotator only, so a model that has lost that annotator's style has lost the term with it.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from random import Random
-from dph.lab.worlds.sql.databases import Database
-from dph.lab.worlds.sql.questions import CONFUSED_OPERATORS, OPERATORS, Question, read
-from dph.lab.worlds.sql.styles import STYLES, write_answer
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
+
 from dph.lab.worlds.sql.databases import Database
 from dph.lab.worlds.sql.domains import DomainColumn, DomainTable
-from dph.lab.worlds.sql.styles import STYLES
-
+from dph.lab.worlds.sql.questions import CONFUSED_OPERATORS, OPERATORS, Question, read
+from dph.lab.worlds.sql.styles import STYLES, write_answer
 
 KNOWERS_OF_TERMS = (5, 5, 5, 5, 3, 3, 1)
 """How many annotators know each of a database's seven terms: 4 easy, 2 medium, 1 hard."""

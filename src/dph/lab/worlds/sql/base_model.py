@@ -5,29 +5,32 @@ a base model learns from, and how it is kept.
 """
 
 import re
-from collections.abc import Sequence
-from tokenizers import Regex, pre_tokenizers
-from transformers import PreTrainedTokenizerFast
-from dph.lab.worlds.sql.lessons import LARGEST_ANSWER
-from dph.lab.worlds.sql.domains import DOMAINS, KEY, TEXT_POOLS
-from dph.lab.worlds.sql.questions import AGGREGATES, OPERATORS, THRESHOLDS
-from dph.lab.worlds.sql.styles import STYLES
-from dph.lab.worlds.small_model import SPECIAL, word_tokenizer
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Protocol
+
+from tokenizers import Regex, pre_tokenizers
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
-from dph.lab.worlds.small_model import Block, PackedBlocks, pack_blocks
-from dph.lab.worlds.small_model import train_model, train_once
+
+from dph.lab.worlds.small_model import (
+    SPECIAL,
+    Block,
+    PackedBlocks,
+    pack_blocks,
+    train_model,
+    train_once,
+    word_tokenizer,
+)
 from dph.lab.worlds.sql.annotators import Annotator
-from dph.lab.worlds.sql.lessons import all_sums
+from dph.lab.worlds.sql.domains import DOMAINS, KEY, TEXT_POOLS
+from dph.lab.worlds.sql.lessons import LARGEST_ANSWER, all_sums
 from dph.lab.worlds.sql.question_sets import draw_questions
-from dph.lab.worlds.sql.questions import Question
+from dph.lab.worlds.sql.questions import AGGREGATES, OPERATORS, THRESHOLDS, Question
+from dph.lab.worlds.sql.styles import STYLES
 from dph.lab.worlds.sql.world import SQLWorld
 from dph.lab.worlds.world import Progress
-
 
 # The word-level tokenizer of the quickstart world: one for every seed.
 
@@ -200,7 +203,9 @@ def train_base_model(
     )
 
 
-def draw_corpus(world: SQLWorld, tokenizer: PreTrainedTokenizerFast, *, seed: int) -> AnnotatorCorpus:
+def draw_corpus(
+    world: SQLWorld, tokenizer: PreTrainedTokenizerFast, *, seed: int
+) -> AnnotatorCorpus:
     """What the first edition's base model learns from."""
     return AnnotatorCorpus(draw_pool(world, seed=seed), world.annotators, tokenizer)
 

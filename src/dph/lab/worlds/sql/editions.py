@@ -4,8 +4,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dph.errors import SettingsError
-from dph.lab.worlds.sql.lessons import all_sums
 from dph.lab.worlds.sql.annotators import DrawKnowledge
+from dph.lab.worlds.sql.lessons import all_sums
 
 QUESTIONS_WITHOUT_ANSWERS = 600
 """For each of the two parts, in editions that have them."""

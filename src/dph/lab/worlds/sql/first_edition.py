@@ -2,12 +2,11 @@
 
 from functools import partial
 
-from dph.lab.worlds.world import FAST
 from dph.lab.worlds.sql.base_model import STEPS, train_base_model
 from dph.lab.worlds.sql.editions import SQLWorldSizes
 from dph.lab.worlds.sql.second_edition import sql_settings
 from dph.lab.worlds.sql.world import build_world
-from dph.lab.worlds.world import WorldKind
+from dph.lab.worlds.world import FAST, WorldKind
 
 FIRST_EDITION = WorldKind(
     base_steps=STEPS,

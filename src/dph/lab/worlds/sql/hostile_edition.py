@@ -12,8 +12,7 @@ from functools import partial
 from dph.errors import SettingsError
 from dph.lab.worlds.correlations import CORRELATIONS
 from dph.lab.worlds.sql.editions import Edition
-from dph.lab.worlds.sql.second_edition import STEPS
-from dph.lab.worlds.sql.second_edition import SECOND, SECOND_EDITION
+from dph.lab.worlds.sql.second_edition import SECOND, SECOND_EDITION, STEPS
 from dph.lab.worlds.sql.world import build_world
 from dph.lab.worlds.world import WorldKind
 

@@ -1,13 +1,13 @@
 """The second skill: small sums that RL never trains, to watch forgetting."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
-from collections.abc import Callable, Sequence
+
 from dph.lab.worlds.lessons import Answerer, Lesson, answers_of
 from dph.lab.worlds.sql.annotators import Annotator, chance_of_right
 from dph.lab.worlds.sql.questions import CONFUSED_OPERATORS, OPERATORS, Question, read
 from dph.lab.worlds.sql.styles import write_answer
-
 
 LARGEST_OPERAND = 6
 LARGEST_ANSWER = 18

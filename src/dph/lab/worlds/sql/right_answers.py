@@ -16,8 +16,8 @@ from dph.lab.worlds.sql.questions import (
     COMPARISONS,
     DIRECTIONS,
     EQUALITY,
-    WhereCondition,
     Question,
+    WhereCondition,
 )
 from dph.records import Problem
 

@@ -1,26 +1,18 @@
 """The text-to-SQL world, second edition: less luck in its design, a base that imitates better."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from random import Random
+from typing import Any
+
 import numpy as np
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
+
 from dph.lab.worlds.fused_llama import imitate
 from dph.lab.worlds.lessons import Lesson
 from dph.lab.worlds.small_model import Rates
-from dph.lab.worlds.sql.lessons import all_sums
-from dph.lab.worlds.sql.base_model import draw_pool
-from dph.lab.worlds.sql.questions import EQUALITY, Question
-from dph.lab.worlds.sql.lessons import question_lesson, sum_lesson
-from dph.lab.worlds.sql.base_model import TextEncoder
-from dph.lab.worlds.sql.world import SQLWorld
-from dph.lab.worlds.world import Progress
-from collections.abc import Mapping
-from typing import Any
-from dph.lab.worlds.world import GENTLE
-from dph.lab.worlds.sql.world import SQLWorld
-from functools import partial
-from dph.lab.worlds.sql.base_model import train_base_model
+from dph.lab.worlds.sql.annotators import knowledge_by_part
+from dph.lab.worlds.sql.base_model import TextEncoder, draw_pool, train_base_model
 from dph.lab.worlds.sql.editions import (
     QUESTIONS_WITHOUT_ANSWERS,
     TINY,
@@ -28,10 +20,10 @@ from dph.lab.worlds.sql.editions import (
     Edition,
     SQLWorldSizes,
 )
-from dph.lab.worlds.sql.annotators import knowledge_by_part
-from dph.lab.worlds.sql.world import build_world
-from dph.lab.worlds.world import WorldKind
-
+from dph.lab.worlds.sql.lessons import all_sums, question_lesson, sum_lesson
+from dph.lab.worlds.sql.questions import EQUALITY, Question
+from dph.lab.worlds.sql.world import SQLWorld, build_world
+from dph.lab.worlds.world import GENTLE, Progress, WorldKind
 
 # The second edition's base model: taught by what annotators are known to say, not by samples.
 

@@ -7,14 +7,11 @@ from dph.loss.objectives.advantages.bbg import (
     boundary_gate,
 )
 from dph.loss.objectives.advantages.differential_smoothing import DifferentialSmoothing
-from dph.loss.objectives.advantages.maxrl import FocalAdvantage
 from dph.loss.objectives.advantages.flowrl import FlowRL
-from dph.loss.objectives.advantages.graded import graded_advantages
+from dph.loss.objectives.advantages.graded import graded_advantages, reads_of
 from dph.loss.objectives.advantages.group import GroupAdvantage, group_advantages, has_signal
-from dph.loss.objectives.advantages.maxrl import MaxRL, maxrl_advantages
-from dph.loss.objectives.advantages.pass_at_k import PassAtK
-from dph.loss.objectives.advantages.pass_at_k import PKPO
-from dph.loss.objectives.advantages.graded import reads_of
+from dph.loss.objectives.advantages.maxrl import FocalAdvantage, MaxRL, maxrl_advantages
+from dph.loss.objectives.advantages.pass_at_k import PKPO, PassAtK
 from dph.loss.objectives.advantages.ucpo import UniformCorrect
 
 __all__ = [

@@ -9,8 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from dph.errors import DataError, SettingsError
-from dph.loss.objectives.advantages.group import group_advantages
-from dph.loss.objectives.advantages.group import right_answers
+from dph.loss.objectives.advantages.group import group_advantages, right_answers
 from dph.loss.objectives.terms import GroupSamples
 
 

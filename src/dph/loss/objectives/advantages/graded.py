@@ -2,17 +2,17 @@
 
 from functools import partial
 from typing import Any
-from dph.errors import SettingsError
-from dph.loss.objectives.terms import AnyAdvantage
-from dph.recipe.terms import READS
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from dph.errors import DataError
-from dph.loss.objectives.terms import AnyAdvantage, GroupSamples
 
+from dph.errors import DataError, SettingsError
+from dph.loss.objectives.terms import AnyAdvantage, GroupSamples
+from dph.recipe.terms import READS
 
 # What an advantage is given beside rewards, and how large its groups have to be.
+
 
 def reads_of(advantage: AnyAdvantage) -> frozenset[str]:
     """The names on the attribute ``reads``, none where it has none.

@@ -1,17 +1,16 @@
 """Group-relative advantages: how much better an answer is than its siblings."""
 
-from jaxtyping import Bool, Float
-from torch import Tensor
-from dph.errors import DataError
 from dataclasses import dataclass
 from typing import Literal
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+
 from dph.errors import DataError, SettingsError
 
-
 # Rewards that say right or wrong and nothing between.
+
 
 def right_answers(
     rewards: Float[Tensor, "groups samples"], advantage: str

@@ -2,19 +2,16 @@
 
 from dataclasses import dataclass
 from typing import Literal
-from jaxtyping import Float
-from torch import Tensor
-from dph.errors import SettingsError
-from dph.loss.objectives.advantages.group import GroupAdvantage
-from dph.loss.objectives.advantages.group import right_answers
-from dataclasses import dataclass
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from dph.loss.objectives.advantages.group import right_answers
 
+from dph.errors import SettingsError
+from dph.loss.objectives.advantages.group import GroupAdvantage, right_answers
 
 # F-GRPO: groups that mostly succeed count for less.
+
 
 @dataclass(frozen=True, slots=True)
 class FocalAdvantage:

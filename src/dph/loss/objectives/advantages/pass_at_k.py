@@ -2,21 +2,15 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import comb
-from typing import Literal
-import torch
-from jaxtyping import Float
-from torch import Tensor
-from dph.errors import DataError, SettingsError
-from dataclasses import dataclass
-from functools import lru_cache
 from math import comb, sqrt
+from typing import Literal
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
 from dph.errors import DataError, SettingsError
 from dph.loss.objectives.advantages.group import right_answers
-
 
 # PKPO: rewards whose policy gradient is, without bias, that of the best of k samples.
 

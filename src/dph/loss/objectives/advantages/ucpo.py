@@ -8,8 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from dph.errors import DataError, SettingsError
-from dph.loss.objectives.advantages.group import GroupAdvantage
-from dph.loss.objectives.advantages.group import right_answers
+from dph.loss.objectives.advantages.group import GroupAdvantage, right_answers
 from dph.loss.objectives.terms import GroupSamples
 
 _LEAST_SHARE = 1e-6

@@ -1,14 +1,11 @@
 """Choosing the next token of every row from its logits and one uniform number."""
 
-import numpy as np
-import torch
-from jaxtyping import Float
-from torch import Tensor
 from typing import NamedTuple
+
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-
 
 # The nucleus: the fewest most likely tokens that together reach a probability.
 

@@ -1,25 +1,20 @@
 """Decoding: rows start when there is room, draw token by token together, and leave when done."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
+
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+
 from dph.errors import ModelError
 from dph.model.sampler.base import SamplingParameters
-from dph.model.sampler.torch.waves import Wave, WaveRow
-from collections.abc import Callable, Iterator, Sequence
-from typing import Generic, Protocol
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
-from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.torch.choice import choose
-from dph.model.sampler.torch.waves import Room, Waiting, Wave
-
+from dph.model.sampler.torch.waves import Room, Waiting, Wave, WaveRow
 
 # The rows of one wave while they are decoded: what they drew and which still go on.
+
 
 class Cache(Protocol):
     """The keys and values of a wave's rows."""

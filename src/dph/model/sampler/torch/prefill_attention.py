@@ -4,19 +4,14 @@ from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
-import torch
-from jaxtyping import Int
-from torch import Tensor
-from dph.model.sampler.base import common_length
-from dph.model.sampler.torch.shared_cache import SharedCache
-from dph.model.sampler.torch.waves import padded_width
-from typing import NamedTuple
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from dph.model.sampler.torch.shared_cache import attend_causally
-from dph.model.sampler.torch.waves import WIDTH_STEP
 
+from dph.model.sampler.base import common_length
+from dph.model.sampler.torch.shared_cache import SharedCache, attend_causally
+from dph.model.sampler.torch.waves import WIDTH_STEP, padded_width
 
 # Which tokens of a wave's prompts are run, where prompts begin alike (schemas, templates).
 #
@@ -25,6 +20,7 @@ from dph.model.sampler.torch.waves import WIDTH_STEP
 # of a wave that is still decoded. Keys and values are then put together for each prompt, so that
 # decoding reads them as if each had been run by itself, with the same sums to the bit
 # (`PrefillAttention`).
+
 
 class Loan(NamedTuple):
     """The first ``tokens`` of a prompt whose keys and values another part or wave has kept."""

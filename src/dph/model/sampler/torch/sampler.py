@@ -1,37 +1,35 @@
 """The sampler on torch: any causal language model of transformers, on one device."""
 
 import inspect
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
-from transformers import DynamicCache, PreTrainedModel
-from dph.model.sampler.torch.waves import Wave
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
+
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
-from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
 from dph._base.randomness import uniforms
 from dph.errors import DataError, ModelError, SettingsError
 from dph.model.attention.probing import require_token_cache
 from dph.model.loading import autocast, evaluating
 from dph.model.sampler.base import SampleRequest, SamplingParameters
-from dph.model.sampler.torch.decoding import DrawnRow
-from dph.model.sampler.torch.decoding import Decoder
-from dph.model.sampler.torch.shared_forward import sharing_refusal, window_refusal
-from dph.model.sampler.torch.shared_forward import SharedForward
-from dph.model.sampler.torch.shared_forward import StepGraphs
+from dph.model.sampler.torch.decoding import Decoder, DrawnRow
+from dph.model.sampler.torch.shared_forward import (
+    SharedForward,
+    StepGraphs,
+    sharing_refusal,
+    window_refusal,
+)
 from dph.model.sampler.torch.waves import Room, Waiting, Wave, padded_width
 from dph.records import Completion
 
-
 # Forward passes through the cache that transformers makes for a model, whatever its attention.
+
 
 class RepeatedCache:
     """The cache of one wave, with the prompts repeated for each row and padded on the left."""

@@ -1,19 +1,15 @@
 """Keys and values of a wave: one copy of each prompt, and each row's own tokens."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
-from dph.model.attention.kernels import AttentionPart, Scoring, kernel_for
-from dataclasses import dataclass
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
-from dph.model.attention.kernels import Scoring
-from dph.model.attention.kernels import merge_evenly
-from dph.model.sampler.torch.waves import Wave, padded_width
 
+from dph.model.attention.kernels import AttentionPart, Scoring, kernel_for, merge_evenly
+from dph.model.sampler.torch.waves import Wave, padded_width
 
 # Attention of rows that share prompts: each prompt's keys and values are read once for all.
 

@@ -1,35 +1,25 @@
 """Forward passes of a model whose rows share their prompts' keys and values."""
 
-from collections.abc import Callable, Hashable
-import torch
-from torch import Tensor
+import inspect
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import pad
 from transformers import PreTrainedModel
+
 from dph.errors import ModelError
 from dph.model.attention.context import Attend, attending
+from dph.model.attention.probing import attention_window, own_logits, probe_tokens
 from dph.model.sampler.base import LEAST_SHARED
-from dph.model.sampler.torch.prefill_attention import PrefillAttention
-from dph.model.sampler.torch.prefill_attention import PrefillPart, prefill_parts
+from dph.model.sampler.torch.prefill_attention import PrefillAttention, PrefillPart, prefill_parts
 from dph.model.sampler.torch.shared_cache import SharedCache
-from dph.model.sampler.torch.waves import Wave
-import inspect
-from collections.abc import Sequence
-import torch
-from transformers import PreTrainedModel
-from dph.errors import ModelError
-from dph.model.attention.probing import probe_tokens
-from dph.model.attention.probing import attention_window
-from dph.model.attention.probing import own_logits
 from dph.model.sampler.torch.waves import Wave, WaveRow
-
 
 # Replaying a decoding step as a CUDA graph while only the contents of its tensors change.
 #

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dph.errors import SettingsError
-from dph.model.sampler.base import SampleRequest
-from dph.model.sampler.base import families
+from dph.model.sampler.base import SampleRequest, families
 
 WIDTH_STEP = 64
 """Prompts are padded to a multiple of this in the cache: the sums of attention kernels over fewer

@@ -1,20 +1,16 @@
 """A prompt of a store, its answers and their distributions: a record, and a row of a table."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from collections.abc import Sequence
-import numpy as np
-from numpy.typing import NDArray
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
 from dph.errors import PoolError
 from dph.records import Problem
 from dph.tasks.problems import problem_columns, problem_of_columns
-
 
 # The answers to one prompt as a tree: what begins alike is one path.
 

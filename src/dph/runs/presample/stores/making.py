@@ -1,30 +1,33 @@
 """Drawing a store: answers to every prompt, and the distributions at their tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
-from dph.model.forward.over_vocabulary import bucket_logprobs
-from dph.model.forward.over_vocabulary import next_tokens
-from dph.model.forward.over_vocabulary import blocks
+
+from dph._base.files.parts import TableParts
+from dph.model.forward.over_vocabulary import blocks, bucket_logprobs, next_tokens
 from dph.model.forward.sharing import Sharing, plan_microbatches
 from dph.model.loading import autocast
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-import numpy as np
-import pyarrow as pa
-from transformers import PreTrainedModel
-from dph._base.files.parts import TableParts
-from dph.model.forward.sharing import Sharing
 from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
 from dph.records import Completion, Problem
-from dph.runs.presample.stores.groups import GROUPS, StoredGroup, groups_of, groups_table
-from dph.runs.presample.stores.groups import AnswerTrie, answer_trie
-
+from dph.runs.presample.stores.groups import (
+    GROUPS,
+    AnswerTrie,
+    StoredGroup,
+    answer_trie,
+    groups_of,
+    groups_table,
+)
 
 # Next-token distributions of the initial policy at given tokens: chosen ones, and the rest.
+
 
 class Kept(NamedTuple):
     """What is kept of one distribution: log-probs of some tokens, and of all others together."""

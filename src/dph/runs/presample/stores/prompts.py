@@ -2,16 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
-from typing import Any
-import numpy as np
-from dph.records import Problem
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from traceback import extract_tb
+from typing import Any
+
+import numpy as np
+
 from dph._base.import_path import is_import_path, load_callable
 from dph._base.randomness import generator
 from dph.errors import DataError, SettingsError
@@ -19,7 +17,6 @@ from dph.recipe import StoreSettings
 from dph.recipe.stores import PromptFileSettings
 from dph.records import Problem
 from dph.tasks.problems import load_problems
-
 
 # The words of prompts: which are new, which are rare, and prompts with others in their place.
 

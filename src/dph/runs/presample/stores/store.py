@@ -18,9 +18,7 @@ import pyarrow.parquet as pq
 
 from dph._base.files import atomic_path, make_directory, sha256, write_json
 from dph.errors import PoolError
-from dph.runs.presample.manifest import first_difference
-from dph.runs.presample.tables import DistributionSample
-from dph.runs.presample.manifest import Source, policy_fields
+from dph.runs.presample.manifest import Source, first_difference, policy_fields, require_files_whole
 from dph.runs.presample.stores.groups import (
     GROUPS,
     StoredGroup,
@@ -38,7 +36,7 @@ from dph.runs.presample.stores.manifest import (
 from dph.runs.presample.stores.targets import chosen_answers, tilted_answers
 from dph.runs.presample.stores.values import VALUES, Valued, values_by_prompt
 from dph.runs.presample.stores.weights import WEIGHTS, ValuedAnswers
-from dph.runs.presample.manifest import require_files_whole
+from dph.runs.presample.tables import DistributionSample
 
 GROUPS_FILE, VALUES_FILE = "groups.parquet", "values.parquet"
 

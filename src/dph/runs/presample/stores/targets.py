@@ -4,10 +4,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dph.runs.presample.stores.groups import (
+    StoredGroup,
+    answer_trie,
+    branch_factors,
+    branch_values,
+    tilted,
+)
 from dph.runs.presample.tables import DistributionSample
-from dph.runs.presample.stores.groups import StoredGroup
-from dph.runs.presample.stores.groups import branch_factors, branch_values, tilted
-from dph.runs.presample.stores.groups import answer_trie
 
 
 def tilted_answers(

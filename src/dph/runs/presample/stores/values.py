@@ -1,25 +1,21 @@
 """What each stored answer is worth: with whom it agrees, and whether it is correct."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from statistics import fmean
-from typing import Any
-import pyarrow as pa
-from dph.tasks.agreement.verified import consensus_class
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, Self
+
 import pyarrow as pa
+
 from dph._base.files.parts import TableParts
 from dph.errors import DataError
 from dph.records import UNGRADED, Outcome, Problem
 from dph.runs.presample.stores.groups import StoredGroup, groups_of
 from dph.runs.presample.stores.manifest import ValueSource
-from dph.tasks.agreement.verified import Comparer
+from dph.tasks.agreement.verified import Comparer, consensus_class
 from dph.tasks.verifiers.base import Verifier, verifier_identity
-
 
 VALUES = pa.schema(
     [
@@ -141,6 +137,7 @@ def _mean(numbers: Iterator[float | bool | None]) -> float | None:
 
 
 # Finding out what stored answers are worth: by comparing them, and by grading them.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judges:

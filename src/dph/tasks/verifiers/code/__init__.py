@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dph.tasks.verifiers.code.task import extract_program
-    from dph.tasks.verifiers.code.task import CodeTask, parse_task
+    from dph.tasks.verifiers.code.task import CodeTask, extract_program, parse_task
     from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
 
 __all__ = [

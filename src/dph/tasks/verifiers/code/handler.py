@@ -4,17 +4,22 @@ The worker itself runs no code of a program or of a task. It starts confined pro
 sandbox, waits for what a judge says, and compares what scripts print.
 """
 
-from decimal import Decimal, InvalidOperation
 import re
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 from typing import Any
-from dph._processes.sandbox.supervisor import ProcessLimits
+
 from dph._processes.sandbox.served import NOT_LOADED
-from dph._processes.sandbox.supervisor import ScriptEnd, JudgeReply, Sandbox, StepLimits
+from dph._processes.sandbox.supervisor import (
+    JudgeReply,
+    ProcessLimits,
+    Sandbox,
+    ScriptEnd,
+    StepLimits,
+)
 from dph._processes.workers.handler import TellStage
 from dph.errors import SettingsError
 from dph.records import Outcome
-
 
 # Whether a program printed what it should.
 #

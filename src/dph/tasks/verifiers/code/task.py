@@ -13,15 +13,14 @@ Fields of a problem's answer, each as JSON or as a text of JSON (parquet and CSV
   arguments. Where there are none, those of ``cases`` are taken.
 """
 
-import re
-from dataclasses import dataclass
-from dph.tasks.verifiers.sql.extraction import answer_spans
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from dph.errors import DataError
 
+from dph.errors import DataError
+from dph.tasks.verifiers.sql.extraction import answer_spans
 
 # Finding the program in a response.
 #

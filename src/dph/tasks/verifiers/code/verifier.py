@@ -7,13 +7,11 @@ from typing import Any
 
 from dph._base.closing import Closing
 from dph._processes.sandbox.supervisor import ProcessLimits
-from dph._processes.workers.pool import WorkerPool
-from dph._processes.workers.pool import verdict_of
+from dph._processes.workers.pool import WorkerPool, verdict_of
 from dph.errors import SettingsError
 from dph.records import Outcome, Problem, TimedVerdict, Verdict
-from dph.tasks.verifiers.code.task import extract_program
 from dph.tasks.verifiers.code.handler import GRACE_SECONDS, IN_ALL
-from dph.tasks.verifiers.code.task import CodeTask, parse_task
+from dph.tasks.verifiers.code.task import CodeTask, extract_program, parse_task
 
 MEMORY_MB = 1000
 _NO_PROGRAM = Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason="no program in the response")

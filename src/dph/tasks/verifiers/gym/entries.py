@@ -5,13 +5,13 @@ and a number are all that a problem holds of an entry. The package's own scorer 
 very entry that it made, with every type that JSON would lose.
 """
 
-import re
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from dph.errors import DataError
 
+from dph.errors import DataError
 
 # The answer inside a response to a task of reasoning-gym.
 

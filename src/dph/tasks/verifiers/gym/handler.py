@@ -22,8 +22,7 @@ from typing import Any
 import reasoning_gym
 import sympy
 
-from dph._processes.workers.handler import TellStage
-from dph._processes.workers.handler import limit_address_space
+from dph._processes.workers.handler import TellStage, limit_address_space
 from dph._processes.workers.pool import GOLD_STAGE
 from dph.records import Outcome
 from dph.tasks.verifiers.gym.entries import MAKING_SECONDS, GymEntry

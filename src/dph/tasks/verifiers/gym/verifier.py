@@ -8,12 +8,10 @@ from importlib.util import find_spec
 from typing import Any
 
 from dph._base.closing import Closing
-from dph._processes.workers.pool import WorkerPool
-from dph._processes.workers.pool import GOLD_STAGE, verdict_of
+from dph._processes.workers.pool import GOLD_STAGE, WorkerPool, verdict_of
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem, Verdict
-from dph.tasks.verifiers.gym.entries import gym_answer
-from dph.tasks.verifiers.gym.entries import MEMORY_BYTES, parse_entry
+from dph.tasks.verifiers.gym.entries import MEMORY_BYTES, gym_answer, parse_entry
 
 _NO_ANSWER = Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason="the response is empty")
 

@@ -6,8 +6,7 @@ from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.tasks.verifiers.math.answer import find_answer
-    from dph.tasks.verifiers.math.verifier import MathPair
-    from dph.tasks.verifiers.math.verifier import MathVerifier
+    from dph.tasks.verifiers.math.verifier import MathPair, MathVerifier
 
 __all__ = [
     "MathPair",

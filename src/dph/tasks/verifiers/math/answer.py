@@ -8,11 +8,9 @@ counts more than a box before it.
 """
 
 import re
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-
 
 # One spelling for answers that differ in nothing but LaTeX's looks.
 #

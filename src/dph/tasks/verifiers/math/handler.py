@@ -6,12 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from dph._processes.workers.handler import BoundedCache
-from dph._processes.workers.handler import TellStage
-from dph._processes.workers.handler import limit_address_space
+from dph._processes.workers.handler import BoundedCache, TellStage, limit_address_space
 from dph._processes.workers.pool import GOLD_STAGE
 from dph.records import Outcome
-from dph.tasks.verifiers.math.answer import LONGEST_ANSWER, Place, find_answer, has_box, last_boxes
+from dph.tasks.verifiers.math.answer import (
+    LONGEST_ANSWER,
+    Place,
+    clean_answer,
+    find_answer,
+    has_box,
+    last_boxes,
+    same_spelling,
+    trim_answer,
+)
 from dph.tasks.verifiers.math.expression import Reading, read_latex, read_text, readings_equal
 from dph.tasks.verifiers.math.number import (
     contradicts_itself,
@@ -20,7 +27,6 @@ from dph.tasks.verifiers.math.number import (
     read_number,
     same_in_base,
 )
-from dph.tasks.verifiers.math.answer import clean_answer, same_spelling, trim_answer
 from dph.tasks.verifiers.math.units import amounts, units_differ, without_unit
 
 ANSWER_STAGE = "answer"

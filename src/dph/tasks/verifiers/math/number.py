@@ -6,13 +6,10 @@ it. Anything else is left to the symbolic comparison.
 """
 
 import re
-from fractions import Fraction
-from math import isqrt
-import re
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-
+from math import isqrt
 
 # The exact value of sums, products, fractions, powers and roots of numbers, without sympy.
 #

@@ -4,8 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
-import re
-
 
 # Products of units: ``10 m s`` is not ``10 s``, but ``9.8 m s^{-2}`` is ``9.8 m/s^2``.
 

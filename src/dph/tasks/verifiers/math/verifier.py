@@ -4,16 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
+
 from dph._base.closing import Closing
-from dph._processes.workers.pool import WorkerPool
-from dph._processes.workers.pool import GOLD_STAGE, verdict_of
+from dph._processes.workers.pool import GOLD_STAGE, WorkerPool, verdict_of
 from dph.errors import DataError, SettingsError
 from dph.records import Problem, TimedVerdict, Verdict
 from dph.tasks.verifiers.gold_judge import GoldJudge
-from collections.abc import Sequence
-from dph.errors import SettingsError
 from dph.tasks.verifiers.math.answer import PHRASES
-
 
 # What the verifiers ``math`` and ``math_qwen`` share: pairs in, verdicts out.
 #

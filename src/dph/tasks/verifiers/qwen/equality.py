@@ -7,13 +7,13 @@ import ast
 import contextlib
 import math
 import operator
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
+
 import sympy
 from sympy.parsing.latex import parse_latex
-import re
-
 
 # Symbolic equality as the Qwen2.5-Math evaluation tool has it: parse as LaTeX, try six tests.
 #

@@ -3,12 +3,11 @@
 import re
 from collections.abc import Mapping
 from typing import Any
-from dph._processes.workers.handler import TellStage
-from dph._processes.workers.handler import limit_address_space
+
+from dph._processes.workers.handler import TellStage, limit_address_space
 from dph.records import Outcome
 from dph.tasks.verifiers.qwen.equality import qwen_equal
 from dph.tasks.verifiers.qwen.spelling import qwen_spelling
-
 
 # Where the Qwen2.5-Math evaluation tool finds the answer of a response.
 #

@@ -6,10 +6,8 @@ becomes an ``i`` where no ``i`` is.
 """
 
 import re
-from functools import cache
 from collections.abc import Sequence
-import re
-
+from functools import cache
 
 # The words that the Qwen2.5-Math evaluation tool drops as units, wherever they stand alone.
 #

@@ -19,25 +19,16 @@ What a prompt shows in place of an answer does not count as one: a block of noth
 ("-- Your SQL query"), of an ellipsis, or of words such as "your SQL query here".
 """
 
-import re
-from dataclasses import dataclass
-from dph.tasks.verifiers.sql.tokens import is_blank
-import re
-from bisect import bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass
-from dph.tasks.verifiers.sql.tokens import first_word
 import json
 import re
-from collections.abc import Iterator
-from typing import Any
-import re
-from dph.tasks.verifiers.sql.tokens import TokenKind, tokenize
-import re
-from dph.tasks.verifiers.sql.tokens import Token, tokenize
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any
+
+from dph.tasks.verifiers.sql.tokens import Token, TokenKind, first_word, is_blank, tokenize
 
 __all__ = ["DEFAULT_SOURCES", "ExtractedSQL", "SQLSource", "extract_sql"]
 

@@ -3,17 +3,15 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
+
 from dph._base.closing import Closing
-from dph._processes.workers.pool import WorkerPool
-from dph._processes.workers.pool import GOLD_STAGE, verdict_of
+from dph._processes.workers.pool import GOLD_STAGE, WorkerPool, verdict_of
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem, TimedVerdict, Verdict
 from dph.tasks.verifiers.gold_judge import GoldJudge
@@ -21,7 +19,6 @@ from dph.tasks.verifiers.sql.executor import SQLLimits, database_state
 from dph.tasks.verifiers.sql.extraction import DEFAULT_SOURCES, SQLSource, extract_sql
 from dph.tasks.verifiers.sql.handler import GRACE_SECONDS
 from dph.tasks.verifiers.sql.rules import sql_rule
-
 
 # What a directory of databases holds, as one fingerprint.
 #

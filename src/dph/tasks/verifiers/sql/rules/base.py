@@ -1,12 +1,9 @@
 """What a rule of comparison is: the gold's rows and the prediction's in, a reward out."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
-from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
-
 
 Row = tuple[Any, ...]
 Rows = list[Row]

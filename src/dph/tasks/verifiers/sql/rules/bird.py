@@ -5,12 +5,17 @@ Source: Li et al., "Can LLM Already Serve as A Database Interface?" (BIRD), sect
 A prediction without any statement has an empty result, and equals an empty gold.
 """
 
-from dph.tasks.verifiers.sql.rules.base import MATCH, Comparison, Rows, SQLRule
-from dph.tasks.verifiers.sql.rules.base import difference, line
 from dataclasses import dataclass
-from dph.tasks.verifiers.sql.rules.base import MATCH, Comparison, Row, Rows, SQLRule
-from dph.tasks.verifiers.sql.rules.base import difference
 
+from dph.tasks.verifiers.sql.rules.base import (
+    MATCH,
+    Comparison,
+    Row,
+    Rows,
+    SQLRule,
+    difference,
+    line,
+)
 
 # BIRD's soft F1: row by row, which share of the cells is right.
 #
@@ -20,6 +25,7 @@ from dph.tasks.verifiers.sql.rules.base import difference
 # FN, each divided by c; a row without a partner counts 1 as FP or FN. F1 = 2 P R / (P + R).
 #
 # The order of rows counts even where the gold has none, and a row cut to its easy columns scores.
+
 
 def compare_soft_f1(predicted: Rows, gold: Rows) -> Comparison:
     """The F1 of cells; two empty results score 1."""

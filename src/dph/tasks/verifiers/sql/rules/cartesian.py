@@ -12,8 +12,7 @@ every superset of the gold's columns some of it. Fit for studying reward hacking
 from dataclasses import dataclass
 
 from dph.tasks.verifiers.sql.rules import spider
-from dph.tasks.verifiers.sql.rules.base import MATCH, Comparison, Rows, SQLRule
-from dph.tasks.verifiers.sql.rules.base import line
+from dph.tasks.verifiers.sql.rules.base import MATCH, Comparison, Rows, SQLRule, line
 from dph.tasks.verifiers.sql.rules.spider import SpiderGold
 
 _PARTIAL = 0.8

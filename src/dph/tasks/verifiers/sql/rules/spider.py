@@ -22,8 +22,16 @@ import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from dph.tasks.verifiers.sql.rules.base import MATCH, Comparison, Row, Rows, SQLRule, bag
-from dph.tasks.verifiers.sql.rules.base import difference, line
+from dph.tasks.verifiers.sql.rules.base import (
+    MATCH,
+    Comparison,
+    Row,
+    Rows,
+    SQLRule,
+    bag,
+    difference,
+    line,
+)
 
 _THIS_YEAR = re.compile(r"YEAR\s*\(\s*CURDATE\s*\(\s*\)\s*\)\s*", re.IGNORECASE)
 # Half of the time of a comparison goes into the key that rows are sorted by.

@@ -12,8 +12,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dph.tasks.verifiers.sql.rules.base import MATCH, Comparison, Row, Rows, SQLRule
-from dph.tasks.verifiers.sql.rules.base import difference
+from dph.tasks.verifiers.sql.rules.base import MATCH, Comparison, Row, Rows, SQLRule, difference
 from dph.tasks.verifiers.sql.tokens import tokenize
 
 TOLERANCE = 1e-9

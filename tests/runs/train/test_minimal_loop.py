@@ -1,0 +1,124 @@
+"""The loop on one page is the algorithm: it ends with the weights of ``train``."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+import torch
+
+from dph.recipe import resolve_recipe
+from dph.runs.presample.tables import RehearsalSample
+from dph.runs.train.loop import Actors, train
+from letter_task import LetterVerifier
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "minimal_loop.py"
+CONSTANTS = {
+    "SEED": 3,
+    "STEPS": 3,
+    "PROBLEMS": 6,
+    "SAMPLES": 4,
+    "REHEARSED": 5,
+    "LEARNING_RATE": 5e-2,
+    "EPS": 1e-2,
+    "ETA": 0.7,
+    "MAX_TOKENS": 8,
+}
+
+
+@pytest.fixture
+def example(monkeypatch):
+    """The example, at the size of the tests' task."""
+    spec = importlib.util.spec_from_file_location("minimal_loop", EXAMPLE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name, value in CONSTANTS.items():
+        monkeypatch.setattr(module, name, value)
+    return module
+
+
+def recipe():
+    return resolve_recipe(
+        {
+            "method": "dph_f",
+            "seed": CONSTANTS["SEED"],
+            "model": {"path": "letters"},
+            "data": {"train": "letters.jsonl"},
+            "sampling": {"max_tokens": CONSTANTS["MAX_TOKENS"]},
+            "objective": {"eta": CONSTANTS["ETA"]},
+            "train": {
+                "steps": CONSTANTS["STEPS"],
+                "problems_per_step": CONSTANTS["PROBLEMS"],
+                "samples_per_problem": CONSTANTS["SAMPLES"],
+                "rehearsal_per_step": CONSTANTS["REHEARSED"],
+                "learning_rate": CONSTANTS["LEARNING_RATE"],
+                "eps": CONSTANTS["EPS"],
+            },
+        }
+    )
+
+
+def own_right_answers(draw, problems):
+    rollout = draw(problems, samples=6, seed=9)
+    return [
+        RehearsalSample(
+            problem_id=graded.completion.problem_id,
+            sample_index=graded.completion.sample_index,
+            prompt_ids=prompt,
+            completion_ids=graded.completion.token_ids,
+            ref_logprobs=graded.completion.logprobs,
+            correct=1,
+        )
+        for prompt, group in zip(rollout.prompts, rollout.groups, strict=True)
+        for graded in group
+        if graded.verdict.reward
+    ]
+
+
+def test_three_steps_end_with_the_weights_of_train(
+    example, make_model, make_draw, tokenizer, problems, tmp_path
+):
+    stored = own_right_answers(make_draw(make_model()), problems)
+    assert len(stored) >= CONSTANTS["REHEARSED"]
+    policy, alone, before = make_model(), make_model(), make_model()
+    train(
+        recipe(),
+        tmp_path,
+        Actors(policy=policy, tokenizer=tokenizer, reference=None, draw=make_draw(policy)),
+        problems,
+        {"rehearsal": stored},
+        digest="minimal",
+    )
+    rewards = list(example.train(alone, tokenizer, problems, stored, LetterVerifier()))
+    assert len(rewards) == CONSTANTS["STEPS"]
+    moved = 0.0
+    for own, theirs, first in zip(
+        alone.parameters(), policy.parameters(), before.parameters(), strict=True
+    ):
+        torch.testing.assert_close(own, theirs, rtol=0, atol=1e-6)
+        moved = max(moved, float((own - first).detach().abs().max()))
+    assert moved > 1e-2
+
+
+def test_rehearsal_and_every_constant_count(
+    example, make_model, make_draw, tokenizer, problems, monkeypatch
+):
+    stored = own_right_answers(make_draw(make_model()), problems)
+
+    def weights():
+        model = make_model()
+        list(example.train(model, tokenizer, problems, stored, LetterVerifier()))
+        return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+    usual = weights()
+    changes = {
+        "SEED": 4,
+        "STEPS": 2,
+        "REHEARSED": 4,
+        "LEARNING_RATE": 4e-2,
+        "EPS": 2e-2,
+        "ETA": 0.0,
+    }
+    for name, value in {**changes, "MINIBATCHES": 1}.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(example, name, value)
+            assert (weights() - usual).abs().max() > 1e-5, name
