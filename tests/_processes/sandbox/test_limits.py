@@ -8,8 +8,8 @@ from dph.errors import SettingsError
 
 CHILD = """
 import resource
-from dph._processes.sandbox.supervisor import Limits, apply_limits
-apply_limits(Limits(memory_bytes=300_000_000), seconds=1.5, threads=None)
+from dph._processes.sandbox.supervisor import ProcessLimits, apply_limits
+apply_limits(ProcessLimits(memory_bytes=300_000_000), seconds=1.5, threads=None)
 for name in ("AS", "CPU", "FSIZE", "NOFILE", "CORE"):
     print(*resource.getrlimit(getattr(resource, f"RLIMIT_{name}")))
 try:

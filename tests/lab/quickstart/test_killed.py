@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dph.lab.quickstart.recipes import Size
 from dph.lab.quickstart.run import quickstart
-from dph.lab.worlds.sql.editions import WorldSizes
+from dph.lab.worlds.sql.editions import SQLWorldSizes
 
 class Lines:
     @contextmanager
@@ -36,7 +36,7 @@ quickstart(
     seed=7,
     progress=Lines(),
     size=Size(
-        world=WorldSizes(train=48, in_domain=8, cross_domain=8, arithmetic=8),
+        world=SQLWorldSizes(train=48, in_domain=8, cross_domain=8, arithmetic=8),
         base_steps=140, threshold=1, steps=4, problems_per_step=4, samples=16, checkpoint_every=2,
     ),
 )

@@ -95,7 +95,7 @@ def measure(labels: Mapping[str, bool], recalled: Collection[str]) -> RecallScor
     """Recall and precision of ``recalled`` among the labelled pages.
 
     >>> measure({"a": True, "b": True, "c": False}, {"a", "c", "d"})
-    Measured(recall=0.5, precision=0.5)
+    RecallScores(recall=0.5, precision=0.5)
     """
     found = sum(label for name, label in labels.items() if name in recalled)
     relevant, named = sum(labels.values()), sum(name in recalled for name in labels)

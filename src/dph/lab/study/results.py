@@ -226,7 +226,7 @@ def mean_over_seeds(values: Sequence[float]) -> SeedMean:
     """Mean +- t s / sqrt(n), as ``dph.results.charts.aggregate`` has it, without cutting.
 
     >>> mean_over_seeds([0.5])
-    Estimate(mean=0.5, half=None, seeds=1)
+    SeedMean(mean=0.5, half=None, seeds=1)
     """
     count = len(values)
     if count < 2:

@@ -21,7 +21,7 @@ UNKNOWN = "-"
 class TableNumber:
     """A number and its interval in the unit that a table shows; None: it is not known.
 
-    >>> str(Number(value=69.32, low=61.0, high=70.04)), str(Number(value=None))
+    >>> str(TableNumber(value=69.32, low=61.0, high=70.04)), str(TableNumber(value=None))
     ('69.3 [61.0, 70.0]', '-')
     """
 
