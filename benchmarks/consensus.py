@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from dph.recipe import resolve_recipe
 from dph.runs.comparers import comparer
 from dph.runs.workbench import Workbench, open_workbench
-from dph.tasks.agreement.verified import Classes
+from dph.tasks.agreement.base import Classes
 
 
 def main() -> None:

@@ -81,3 +81,28 @@ def test_it_is_refused_in_one_line_before_torch(done, command, message):
     assert (code, imported) == (2, []), said
     assert message in said
     assert len(said.splitlines()) == 1
+
+
+SLOW = (*HEAVY, "huggingface_hub", "numpy", "pyarrow", "pydantic", "sympy")
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "dph.cli",
+        "dph.tasks.agreement.key_handler",
+        "dph.tasks.verifiers.function_handler",
+        "dph.tasks.verifiers.code.handler",
+        "dph.tasks.verifiers.sql.handler",
+    ],
+)
+def test_the_command_line_and_what_runs_in_workers_load_nothing_slow(module):
+    code = f"import sys, {module}; print([name for name in {SLOW} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_hubs_own_package_is_loaded_where_a_recipe_names_something_there():
+    code = "import sys, dph.model.hub; print('huggingface_hub' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -66,7 +66,7 @@ def consolidate(
     from dph.cli.display.forecast import forecast_text
     from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.progress import open_progress
-    from dph.cli.options import require_writable
+    from dph.cli.request import require_writable
     from dph.cli.run import end_interrupted
     from dph.recipe.consolidating import consolidating_recipe
     from dph.runs.consolidation_source import consolidation_source

@@ -1,108 +1,14 @@
 """``dph evaluate``: measure the checkpoint that a run ended with, or any model."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dph._base.files import make_directory, read_json, write_json
-from dph.cli.options import JsonOption, OutOption, RecipeArgument, Request, SeedOption, SetOption
-from dph.errors import DataError, ModelError
-from dph.model.hub import model_directory
-from dph.runs.result_model import result_model
+from dph.cli.options import JsonOption, OutOption, RecipeArgument, SeedOption, SetOption
 
 if TYPE_CHECKING:
     from dph.runs.interpolation import Interpolations
-
-
-# Which model an evaluation measures, and where it is written.
-
-MADE_FROM = "model.json"
-_NOT_TELLING = "checkpoints"
-"""Part of every checkpoint's path, so it tells no two of them apart."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluatedModel:
-    """A model's directory and that of its evaluation."""
-
-    model: Path
-    directory: Path
-    noted: bool = False
-    """Whether the directory says in a file of its own which model it is of."""
-
-
-def measured_model(request: Request, model: Path | None) -> EvaluatedModel:
-    """The model to measure and the place of its evaluation.
-
-    Without a name it is the run's result (its newest checkpoint, unless ``evaluate.result`` says
-    another), or the recipe's own model where there is none. The result's place is the run directory
-    itself, the initial policy's is ``base/`` in it, any other model's is ``models/<its name>/``.
-    Where another model of that name was measured, the names of the directories above it are put
-    before, as many as it takes.
-
-    Raises:
-        SettingsError: the recipe names no evaluation set.
-        ModelError: the model is not there.
-    """
-    run = request.directory
-    request.require_sets()
-    if model is None:
-        result = result_model(run, request.recipe.evaluate)
-        if result is not None:
-            return EvaluatedModel(model=result, directory=run)
-        return EvaluatedModel(model=model_directory(request.recipe.model), directory=run / "base")
-    if not any((model / name).is_file() for name in ("config.json", "adapter_config.json")):
-        raise ModelError(f"{model} is not the directory of a saved transformers model")
-    if model.resolve() == model_directory(request.recipe.model).resolve():
-        return EvaluatedModel(model=model, directory=run / "base")
-    place = _place_of_its_own(run / "models", model.resolve())
-    return EvaluatedModel(model=model, directory=place, noted=True)
-
-
-@contextmanager
-def claimed(measured: EvaluatedModel) -> Iterator[None]:
-    """Note in the evaluation's directory which model it is of, unless nothing comes to be there."""
-    if not measured.noted:
-        yield
-        return
-    note = measured.directory / MADE_FROM
-    make_directory(note.parent)
-    write_json(note, {"schema": 1, "path": str(measured.model.resolve())})
-    try:
-        yield
-    finally:
-        if [path.name for path in note.parent.iterdir()] == [MADE_FROM]:
-            note.unlink()
-            with suppress(OSError):  # other models were measured: their directory stays
-                note.parent.rmdir()
-                note.parent.parent.rmdir()
-                note.parent.parent.parent.rmdir()
-
-
-def _place_of_its_own(models: Path, model: Path) -> Path:
-    names = [part for part in model.parts[1:] if part != _NOT_TELLING] or ["model"]
-    candidates = [models / "-".join(names[-count:]) for count in range(1, len(names) + 1)]
-    return next(place for place in candidates if place == candidates[-1] or _is_for(place, model))
-
-
-def _is_for(place: Path, model: Path) -> bool:
-    """Whether a directory is free, or holds the evaluation of this model."""
-    if not place.is_dir() or not any(place.iterdir()):
-        return True
-    with suppress(DataError, KeyError, TypeError):
-        if (place / MADE_FROM).is_file():
-            return Path(_evaluated_model_text(place / MADE_FROM, "path")) == model
-        return Path(_evaluated_model_text(place / "evaluation.json", "model")).resolve() == model
-    return False
-
-
-def _evaluated_model_text(file: Path, key: str) -> str:
-    content: dict[str, Any] = read_json(file)
-    return str(content[key])
 
 
 # ``dph export``: a run's result as a plain model directory.
@@ -170,7 +76,7 @@ def interpolate(
     """
     from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.progress import open_progress
-    from dph.cli.options import read_request
+    from dph.cli.request import read_request
     from dph.runs.ends import ends_of, require_weights
 
     wanted = _numbers(weights)
@@ -186,7 +92,7 @@ def interpolate(
     with open_workbench(request.recipe, sets=SetProblems(request.recipe)) as bench:
         request.say_what_was_taken()
         made = interpolation_stage(bench, run, wanted, open_progress(), extrapolate=extrapolate)
-    typer.echo(json_text(_json(run, made)) if as_json else _interpolate_text(made, run))
+    typer.echo(json_text(_json(run, made)) if as_json else _text(made, run))
 
 
 def _numbers(text: str) -> list[float]:
@@ -219,7 +125,7 @@ def _json(run: Path, made: "Interpolations") -> dict[str, Any]:
     }
 
 
-def _interpolate_text(made: "Interpolations", run: Path) -> str:
+def _text(made: "Interpolations", run: Path) -> str:
     places = "\n".join(f"{each.name}: {each.directory}" for each in made.between)
     return f"{_comparison(run, made, as_json=False)}\n\n{places}"
 
@@ -267,7 +173,8 @@ def evaluate(
     """
     from dph.cli.display.output import json_text, quiet_libraries, table_text
     from dph.cli.display.progress import open_progress
-    from dph.cli.options import read_request
+    from dph.cli.evaluated_model import claimed, measured_model
+    from dph.cli.request import read_request
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
     measured = measured_model(request, model)

@@ -66,7 +66,7 @@ def _prepared(
 ) -> tuple["LMRecipe", Path]:
     """The recipe, checked, and the directory."""
     from dph.cli.display.output import quiet_libraries
-    from dph.cli.options import require_writable
+    from dph.cli.request import require_writable
     from dph.errors import SettingsError
     from dph.lab.base.recipes import load_lm_recipe
 
@@ -123,7 +123,7 @@ def quickstart(
     """Build a small world, train a base model that knows it, and compare methods on it."""
     from dph.cli.display.output import quiet_libraries
     from dph.cli.display.progress import open_progress
-    from dph.cli.options import require_writable
+    from dph.cli.request import require_writable
 
     require_writable(out)
     quiet_libraries()
@@ -167,7 +167,7 @@ def _table(summary: dict[str, Any]) -> str:
 
 
 def _took(summary: dict[str, Any]) -> str:
-    from dph.results.charts.tables import duration
+    from dph.results.charts.cells import duration
 
     return duration(summary["seconds"]["total"])
 
@@ -232,7 +232,7 @@ def study(
     from dph.cli.display.output import json_text
     from dph.cli.display.progress import open_progress
     from dph.cli.display.study import said_status, said_tables
-    from dph.cli.options import require_writable
+    from dph.cli.request import require_writable
     from dph.lab.study.costs import outlook
     from dph.lab.study.outputs import make_report, report_document, write_outputs
     from dph.lab.study.plan import wanted_runs

@@ -129,7 +129,7 @@ def require_out_file(out: Path) -> None:
     Raises:
         DataError: it is a directory, or its directory is missing or cannot be written.
     """
-    from dph.cli.options import require_writable
+    from dph.cli.request import require_writable
     from dph.errors import DataError
 
     if out.is_dir():

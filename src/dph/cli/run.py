@@ -16,7 +16,7 @@ from dph.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from dph.cli.options import Request
+    from dph.cli.request import Request
     from dph.runs.run import RunResult
     from dph.runs.train.loop import Trained
 
@@ -35,7 +35,7 @@ def train(
     """Train, or go on from the newest checkpoint."""
     from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.progress import open_progress
-    from dph.cli.options import read_request
+    from dph.cli.request import read_request
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
     quiet_libraries()
@@ -93,7 +93,7 @@ def presample(
     from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.pool import pool_json, pool_text, stores_json, stores_text
     from dph.cli.display.progress import open_progress
-    from dph.cli.options import read_request
+    from dph.cli.request import read_request
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
     quiet_libraries()
@@ -204,7 +204,7 @@ def run(
     """
     from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.progress import open_progress
-    from dph.cli.options import read_request
+    from dph.cli.request import read_request
 
     options = {"processes": processes, "nodes": nodes, "gpus": gpus, "address": address}
     overrides = [*(overrides or ()), *engine_overrides(engine, **options)]

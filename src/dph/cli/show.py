@@ -1,143 +1,12 @@
 """``dph show``: problems of evaluated runs with the answers to them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dph.cli.options import JsonOption
-from dph.errors import DataError, DphError, SettingsError
-from dph.recipe import load_recipe
-from dph.records import Outcome, Problem
-from dph.results.diagnosis.changes import Change
-from dph.results.diagnosis.run_files import problem_verdicts
-from dph.runs.evaluate.evaluated_runs import (
-    Counted,
-    Key,
-    ShownProblem,
-    counted,
-    require_evaluated,
-    require_problem,
-    shown_problems,
-    with_outcome,
-)
-from dph.runs.evaluate.samples_file import read_samples
-from dph.runs.evaluate.scores import PROBLEMS_FILE, read_kept_problems
-from dph.runs.found_runs import find_base
-from dph.tasks.problems import load_problems
-
-# Which problems of evaluated runs ``dph show`` shows.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProblemChoice:
-    """Which problems; what is not asked for does not choose.
-
-    Raises:
-        SettingsError: lost and gained ones are asked for at once.
-    """
-
-    lost: bool = False
-    gained: bool = False
-    problems: tuple[str, ...] = ()
-    outcome: Outcome | None = None
-    set_name: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.lost and self.gained:
-            raise SettingsError("no problem is both lost and gained: give --lost or --gained")
-
-    @property
-    def change(self) -> Change | None:
-        """What is asked for against the base."""
-        return Change.LOST if self.lost else Change.GAINED if self.gained else None
-
-    @property
-    def text(self) -> str:
-        """What was chosen, for people."""
-        said = {
-            Change.LOST: "lost (right less often than two draws of one model would show)",
-            Change.GAINED: "gained (right more often than two draws of one model would show)",
-        }.get(self.change or Change.KEPT, "problems")
-        outcome = f", with answers that are {self.outcome.value}" if self.outcome else ""
-        place = f", in {self.set_name}" if self.set_name else ""
-        return f"{said}{outcome}{place}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """The first problems of the ``of`` that fit a choice."""
-
-    problems: Sequence[ShownProblem]
-    of: int
-
-
-def chosen_problems(runs: Sequence[Path], choice: ProblemChoice, *, limit: int) -> Found:
-    """The problems of the first run that fit ``choice``, with the answers of all ``runs``.
-
-    Lost and gained are those that ``dph diagnose`` says of the first run against the policy that
-    it began with, the clearest first; no other choice changes which they are.
-
-    Raises:
-        DataError: a run or the base was not evaluated, or there is no such problem or set.
-    """
-    tables = [read_samples(require_evaluated(run)) for run in runs]
-    scores = counted(tables[0])
-    base = _base(runs[0], required=choice.change is not None)
-    keys = _of_set(list(scores), choice.set_name)
-    if choice.problems:
-        keys = [key for name in choice.problems for key in require_problem(name, keys)]
-    if choice.change is not None:
-        keys = _changed(runs[0], choice.change, keys)
-    if choice.outcome is not None:
-        having = with_outcome(tables, choice.outcome)
-        keys = [key for key in keys if key in having]
-    some = keys[:limit]
-    problems = _problems(runs, some)
-    return Found(
-        problems=shown_problems(some, tables, problems, base=base, outcome=choice.outcome),
-        of=len(keys),
-    )
-
-
-def _changed(run: Path, change: Change, keys: Sequence[Key]) -> list[Key]:
-    verdicts = problem_verdicts(run)
-    found = [key for key in keys if key in verdicts and verdicts[key].change is change]
-    return sorted(found, key=lambda key: min(verdicts[key].p_lost, verdicts[key].p_gained))
-
-
-def _base(run: Path, *, required: bool) -> Mapping[Key, Counted]:
-    base = find_base(run)
-    if base.directory is None and not required:
-        return {}
-    return counted(read_samples(require_evaluated(base.required())))
-
-
-def _of_set(keys: Sequence[Key], name: str | None) -> list[Key]:
-    found = [key for key in keys if name in (None, key[0])]
-    if not found:
-        sets = ", ".join(dict.fromkeys(key[0] for key in keys))
-        raise DataError(f"there is no set {name!r}; evaluated were: {sets}")
-    return found
-
-
-def _problems(runs: Sequence[Path], keys: Sequence[Key]) -> Mapping[Key, Problem]:
-    """From beside the samples; of an evaluation by an earlier version from the recipe's sets."""
-    for run in runs:
-        kept = read_kept_problems(run / PROBLEMS_FILE)
-        if all(key in kept for key in keys):
-            return kept
-    found: dict[Key, Problem] = {}
-    try:
-        sets = load_recipe(runs[0] / "recipe.toml").data.sets
-        for name in {key[0] for key in keys} & sets.keys():
-            found |= {(name, p.problem_id): p for p in load_problems(sets[name].path)}
-    except DphError:  # moved since, or no run directory: the answers can be read all the same
-        return found
-    return found
-
+from dph.records import Outcome
 
 RunArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="Run directory, or a directory with one run.")
@@ -205,6 +74,7 @@ def show(
     """
     from dph.cli.display.output import json_text
     from dph.cli.display.shown_problems import Shown, print_shown, shown_json
+    from dph.cli.shown_choice import ProblemChoice, chosen_problems
     from dph.results.charts.palette import run_labels
     from dph.runs.found_runs import the_run
 

@@ -138,7 +138,7 @@ def _to_inspect(run: Path, source: Path | None, out: Path | None, *, as_json: bo
     """Write the logs of a run and say where they are."""
     from dph.cli.display.output import json_text
     from dph.cli.display.progress import open_progress
-    from dph.cli.options import require_writable
+    from dph.cli.request import require_writable
     from dph.results.inspect import write_inspect_logs
     from dph.runs.evaluate.evaluated_runs import require_evaluated
     from dph.runs.evaluate.samples_file import read_samples

@@ -43,7 +43,7 @@ def engine_objective(
         if not given and method is None:
             return ObjectiveSettings.model_validate({**DEFAULT, **flat})
         table = _joined(
-            expand_shorthand(_engine_objective_table(given, method)), expand_shorthand(flat), ""
+            expand_shorthand(_objective_table(given, method)), expand_shorthand(flat), ""
         )
         found = ObjectiveSettings.model_validate(merged(_under(table, method), table))
     except ValidationError as error:
@@ -64,7 +64,7 @@ def _refuse_recent(objective: ObjectiveSettings) -> None:
             )
 
 
-def _engine_objective_table(
+def _objective_table(
     given: Mapping[str, Any] | str | None, method: str | None
 ) -> Mapping[str, Any]:
     if given is None:

@@ -40,7 +40,7 @@ from dph.runs.train.metrics_file import read_metrics
 from dph.runs.training_stage import train_stage
 from dph.runs.workbench import Workbench
 from dph.tasks.agreement import Comparer
-from dph.tasks.problems import problems_fingerprint, save_problems
+from dph.tasks.problems import save_problems
 from dph.tasks.verifiers.base import verifier_identity
 
 UPDATES = 2
@@ -96,8 +96,8 @@ def _digest(bench: Workbench, asked: Asked) -> str:
         {
             "model": directory_fingerprint(bench.initial),
             "verifier": verifier_identity(bench.verifier),
-            "labelled": problems_fingerprint(list(map(bench.asked, asked.labelled))),
-            "unlabelled": problems_fingerprint(list(map(bench.asked, asked.unlabelled))),
+            "labelled": bench.asked_fingerprint(asked.labelled),
+            "unlabelled": bench.asked_fingerprint(asked.unlabelled),
             "planned": asked.planned,
             "where": asked.where,
             "name": name,

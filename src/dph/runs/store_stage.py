@@ -53,7 +53,6 @@ from dph.runs.stage_costs import timed
 from dph.runs.train.rows import StoredRow
 from dph.runs.workbench import Workbench
 from dph.tasks.agreement.verified import GOLDS, labelled
-from dph.tasks.problems import problems_fingerprint
 
 # The stored samples that a run rehearses: a pool or a named store for each of its anchors.
 
@@ -404,7 +403,7 @@ class _Making:
             model_fingerprint=weight_fingerprint(self.model),
             tokenizer_fingerprint=tokenizer_fingerprint(self.bench.tokenizer),
             prompts=self.store.prompts,
-            prompts_fingerprint=problems_fingerprint(list(map(self.bench.asked, self.problems))),
+            prompts_fingerprint=self.bench.asked_fingerprint(self.problems),
             chat=recipe.data.chat is True,
             system_prompt=recipe.data.system_prompt,
             answers=self.store.answers,

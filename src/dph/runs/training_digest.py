@@ -85,7 +85,7 @@ def training_digest(bench: Workbench, directory: Path | None = None) -> str:
     return recipe_digest(
         directory_fingerprint(model_directory(recipe.model)),
         tokenizer_fingerprint(bench.tokenizer),
-        problems_fingerprint(list(map(bench.asked, bench.problems))),
+        bench.asked_fingerprint(bench.problems),
         {"verifier": verifier["name"], "settings": verifier["settings"]},
         {
             key: value

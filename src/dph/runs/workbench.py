@@ -76,6 +76,10 @@ class Workbench:
             return problem
         return self.shots.before(problem, chat=self.recipe.data.chat is True)
 
+    def asked_fingerprint(self, problems: Sequence[Problem]) -> str:
+        """The fingerprint of problems as the model is asked them."""
+        return problems_fingerprint(list(map(self.asked, problems)))
+
     def encode(self, problem: Problem) -> tuple[int, ...]:
         """The tokens of the prompt as it is asked."""
         data, prompt = self.recipe.data, self.asked(problem).prompt
@@ -203,7 +207,7 @@ class Workbench:
             model=recipe.model.path,
             model_fingerprint=weight_fingerprint(model),
             tokenizer_fingerprint=tokenizer_fingerprint(self.tokenizer),
-            problems_fingerprint=problems_fingerprint(list(map(self.asked, self.problems))),
+            problems_fingerprint=self.asked_fingerprint(self.problems),
             chat=data.chat is True,
             system_prompt=data.system_prompt,
             verifier=verifier["name"],

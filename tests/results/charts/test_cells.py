@@ -1,4 +1,4 @@
-from dph.results.charts.tables import duration
+from dph.results.charts.cells import duration
 
 
 def test_durations_are_readable():

@@ -4,7 +4,7 @@ import io
 import pytest
 
 from dph.errors import DataError
-from dph.results.charts.tables import TableNumber
+from dph.results.charts.cells import TableNumber
 from dph.results.charts.text_table import (
     TextTable,
     comma_separated,

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from dph.records import Outcome, Verdict
-from dph.tasks.verifiers.function import as_verdict, make_function_grader
+from dph.tasks.verifiers.function_handler import as_verdict, make_function_grader
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,7 @@ class Sandbox(Closing):
         """Let a judge test a program, which is in another process.
 
         Args:
-            program: ``source``, ``prefix`` and ``entry_point`` (dph._processes.sandbox.served).
+            program: ``source``, ``prefix`` and ``entry_point`` (dph._processes.sandbox.program).
             tests: ``setup``, ``tests``, ``calls``, ``entry_point`` and ``prefix``
                 (dph._processes.sandbox.judge).
             limits: of time.

@@ -33,7 +33,7 @@ from typing import Any, NoReturn
 from dph._processes.sandbox import seccomp as kernel
 from dph._processes.sandbox.confinement import Confinement, separate
 from dph._processes.sandbox.judge import run_judge
-from dph._processes.sandbox.served import run_program
+from dph._processes.sandbox.program import run_program
 from dph._processes.sandbox.supervisor import ProcessLimits
 
 _LARGEST = 65536

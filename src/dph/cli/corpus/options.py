@@ -152,7 +152,7 @@ def open_workers(engine: str, workers: int | None) -> "Workers":
         from dph.corpus.tasks import do_task
 
         return RayJobs(workers, connected_ray(), do_task)
-    from dph.cli.grade import default_workers
+    from dph.cli.grade_run import default_workers
 
     return workers or default_workers()
 

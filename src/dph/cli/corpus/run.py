@@ -71,7 +71,7 @@ def ablate(
     """
     from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.progress import open_progress
-    from dph.cli.grade import default_workers
+    from dph.cli.grade_run import default_workers
     from dph.corpus.opening import open_input
     from dph.lab.ablation.settings import AblationSettings
     from dph.recipe.section import checked
@@ -118,8 +118,8 @@ def run(
     """
     from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.progress import open_progress
-    from dph.cli.grade import default_workers
-    from dph.cli.options import require_writable
+    from dph.cli.grade_run import default_workers
+    from dph.cli.request import require_writable
     from dph.lab.cookbook.settings import load_cookbook
 
     settings = load_cookbook(cookbook, overrides or ())

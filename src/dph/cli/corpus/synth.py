@@ -228,7 +228,7 @@ def synth(
     """
     from dph.cli.corpus.options import print_corpus
     from dph.cli.display.progress import open_progress
-    from dph.cli.grade import default_workers
+    from dph.cli.grade_run import default_workers
     from dph.corpus.synth.run import synthesise
     from dph.corpus.synth.writing import open_writer
 

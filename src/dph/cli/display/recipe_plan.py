@@ -81,10 +81,10 @@ def _keys(section: type[BaseModel], prefix: str, values: dict[str, Any] | None) 
                 value=inside,
             )
     if issubclass(section, TermSettings):
-        yield from _recipe_keys_parameters(section, prefix, values)
+        yield from _term_keys(section, prefix, values)
 
 
-def _recipe_keys_parameters(
+def _term_keys(
     section: type[TermSettings], prefix: str, values: dict[str, Any] | None
 ) -> Iterator[Key]:
     """The parameters of the chosen term, or those of all that can be chosen."""

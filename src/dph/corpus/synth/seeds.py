@@ -191,7 +191,7 @@ cover ordinary and unusual inputs and want different values.
 """
 
 
-def _prompts_functions(seed: Seed) -> str:
+def _prompt_of_functions(seed: Seed) -> str:
     return (
         "Here is a file of code:\n\n"
         f"```\n{seed.text}\n```\n\n"
@@ -229,7 +229,7 @@ def _sql(seed: Seed) -> str:
 
 FUNCTIONS, INSTRUCTIONS, DOCUMENTATION, SQL = "functions", "instructions", "documentation", "sql"
 PROMPTS: Mapping[str, Callable[[Seed], str]] = {
-    FUNCTIONS: _prompts_functions,
+    FUNCTIONS: _prompt_of_functions,
     INSTRUCTIONS: _instructions,
     DOCUMENTATION: _documentation,
     SQL: _sql,

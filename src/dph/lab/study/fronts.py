@@ -122,7 +122,7 @@ def draw_strengths(report: Report, rows: Mapping[str, RunRow], directory: Path) 
     save_figure(
         path,
         lambda: panel_figure(
-            report, lambda axes, w, of: _strengths_figure_panel(axes, report, rows, w, of, chosen)
+            report, lambda axes, w, of: _strengths_panel(axes, report, rows, w, of, chosen)
         ),
     )
     return path
@@ -136,7 +136,7 @@ def _points(
     return {place.strength: of_place for place, of_place in found.items() if place.strength > 0}
 
 
-def _strengths_figure_panel(
+def _strengths_panel(
     axes: Axes,
     report: Report,
     rows: Mapping[str, RunRow],

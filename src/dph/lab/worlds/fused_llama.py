@@ -88,7 +88,7 @@ def lesson_batch(lessons: Sequence[Lesson], rng: np.random.Generator, *, pad_id:
         stem_of=torch.from_numpy(stem_of),
         positions=torch.from_numpy(positions),
         stem_attention=torch.full((longest, longest), float("-inf")).triu(1),
-        attention=_lesson_batches_attention(
+        attention=_attention_of_rows(
             torch.from_numpy(answer), torch.from_numpy(stem_lengths), longest
         ),
         where=torch.from_numpy(np.concatenate([r.where + i * tokens for i, r in enumerate(rows)])),
@@ -134,7 +134,7 @@ def _targets(rows: Sequence[_Row]) -> tuple[Ints, Ints, Floats]:
     return rows_of, ids_of, chances
 
 
-def _lesson_batches_attention(
+def _attention_of_rows(
     answer: Int[Tensor, "rows tokens"], stem_lengths: Int[Tensor, " rows"], longest: int
 ) -> Float[Tensor, "rows 1 tokens keys"]:
     rows, tokens = answer.shape

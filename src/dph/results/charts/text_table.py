@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from dph.errors import DataError
-from dph.results.charts.tables import TableNumber
+from dph.results.charts.cells import TableNumber
 
 # Text that a model wrote, made safe to print: what would steer a terminal is spelled out.
 

@@ -162,7 +162,7 @@ def base_families(groups: Sequence[RunGroup], evaluated: Sequence[FoundRun]) -> 
         key = _digest(run.base)
         bases.setdefault(key, run.base)
         members.setdefault(key, []).append(run.path)
-    names = _base_families_names(groups, bases)
+    names = _family_names(groups, bases)
     return [
         *(
             Family(base=base, base_name=names[key], runs=tuple(members[key]))
@@ -177,7 +177,7 @@ def _digest(base: Path) -> str:
     return samples_digest(base / SAMPLES) or str(base.resolve())
 
 
-def _base_families_names(groups: Sequence[RunGroup], bases: dict[str, Path]) -> dict[str, str]:
+def _family_names(groups: Sequence[RunGroup], bases: dict[str, Path]) -> dict[str, str]:
     first = {key: key for key in bases}
     for group in groups:
         keys = [_digest(run.base) for run in group.runs if run.base is not None]

@@ -11,8 +11,8 @@ from typing import Any
 
 from dph.errors import DataError, SettingsError
 from dph.results.charts.aggregate import interval_of, value_of
+from dph.results.charts.cells import TableNumber, percent_number, set_header, set_numbers
 from dph.results.charts.palette import chosen_ks, method_label, set_label
-from dph.results.charts.tables import TableNumber, percent_number, set_header, set_numbers
 from dph.results.charts.text_table import Cell, TextTable
 from dph.results.figure.figures import FigureRequest, strengths_on
 from dph.results.figure.models import Models

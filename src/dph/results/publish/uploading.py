@@ -10,7 +10,7 @@ from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, co
 
 from dph.errors import ModelError, SettingsError
 from dph.model.adapter import is_adapter
-from dph.model.hub import bars_for_people, said_plainly
+from dph.model.hub_cache import bars_for_people, said_plainly
 from dph.recipe.hub_names import is_model_id
 from dph.results.publish.card import FILE, FinishedRun, is_ours, model_card, shared_recipe
 from dph.runs.ends import ends_of

@@ -6,8 +6,8 @@ from typing import Any
 
 from dph.recipe import Recipe
 from dph.results.charts.aggregate import aggregate_sets
+from dph.results.charts.cells import UNKNOWN, count, percent
 from dph.results.charts.palette import set_label
-from dph.results.charts.tables import UNKNOWN, count, percent
 from dph.results.report.report_data import ReportData, ReportRun, table_ks
 from dph.runs.evaluate.comparison import ComparisonRow
 

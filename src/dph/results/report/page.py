@@ -16,8 +16,8 @@ from markupsafe import Markup
 
 from dph._base.files import write_text
 from dph.errors import SettingsError
+from dph.results.charts.cells import duration, percent
 from dph.results.charts.palette import method_label, set_label
-from dph.results.charts.tables import duration, percent
 from dph.results.report.answer_blocks import answer_blocks, packed
 from dph.results.report.answers import Limits
 from dph.results.report.chart import marked, on_dark

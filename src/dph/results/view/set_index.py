@@ -107,7 +107,7 @@ MOST = 500
 """Lines that are answered at once."""
 _LONGEST = 1000
 """Characters of a search."""
-_QUERY_DIGITS = 15
+_MOST_DIGITS = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,9 +170,9 @@ def number_of(words: Mapping[str, str], name: str, otherwise: int = 0) -> int:
         SettingsError: it is none.
     """
     text = words.get(name, str(otherwise))
-    if not re.fullmatch(rf"-?[0-9]{{1,{_QUERY_DIGITS}}}", text):
+    if not re.fullmatch(rf"-?[0-9]{{1,{_MOST_DIGITS}}}", text):
         raise SettingsError(
-            f"{name} is a whole number of at most {_QUERY_DIGITS} digits, got {text!r:.40}"
+            f"{name} is a whole number of at most {_MOST_DIGITS} digits, got {text!r:.40}"
         )
     return int(text)
 

@@ -1,4 +1,4 @@
-"""What a run needs beside its actors: the forward of its policy, and who scores for it."""
+"""The beginning of a training run: its actors, its forward pass and scorers, and its checks."""
 
 import contextlib
 import signal

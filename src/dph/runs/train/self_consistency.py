@@ -16,7 +16,7 @@ from dph.errors import SettingsError
 from dph.model.sampler.base import SampleRequest
 from dph.model.sampler.graded import CUT_OFF, GradedSampler, Rollout
 from dph.records import GradedCompletion, Outcome, Problem, Verdict
-from dph.tasks.agreement.verified import Classes, Comparer, largest_class
+from dph.tasks.agreement.base import Classes, Comparer, largest_class
 
 _NO_RESULT = Verdict(
     outcome=Outcome.NO_ANSWER, reward=0.0, reason="no result to compare with those of other answers"

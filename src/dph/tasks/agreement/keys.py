@@ -1,75 +1,15 @@
 """Agreement by a function of the user's own: answers with equal keys agree."""
 
-import json
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from dph._base.closing import Closing
-from dph._base.import_path import load_callable, require_one_module, source_fingerprint
-from dph._processes.workers.handler import TellStage
+from dph._base.import_path import require_one_module, source_fingerprint
 from dph._processes.workers.pool import ReplyKind, WorkerPool
 from dph.errors import SettingsError, VerifierError
 from dph.records import Problem
-from dph.tasks.agreement.verified import Classes
-from dph.tasks.verifiers.function import describe_crash
-
-# The child's side of agreement by a user's own function: call it, write down its key.
-
-
-class KeyReader:
-    """Answers requests ``{"response", "problem_id", "prompt", "answer"}`` by ``[crash, key]``.
-
-    ``crash`` is '' where the function returned; ``key`` is JSON text or None.
-    """
-
-    def __init__(self, function: Callable[[str, Problem], Any]) -> None:
-        self._function = function
-
-    def __call__(self, request: Mapping[str, Any], stage: TellStage) -> tuple[str, str | None]:
-        """Call the function.
-
-        Raises:
-            TypeError: what it returned is no key.
-        """
-        del stage
-        prompt = request["prompt"]
-        problem = Problem(
-            problem_id=request["problem_id"],
-            prompt=prompt if isinstance(prompt, str) else tuple(prompt),
-            answer=request["answer"],
-        )
-        try:
-            value = self._function(request["response"], problem)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - the answer's doing, mostly
-            return describe_crash(error), None
-        return "", None if value is None else json.dumps(plain_key(value), sort_keys=True)
-
-
-def plain_key(value: Any) -> Any:
-    """A key as JSON; 1, 1.0 and True are three keys.
-
-    Raises:
-        TypeError: it is nothing that two answers could have in common.
-    """
-    if isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, float) and math.isfinite(value):
-        return value
-    if isinstance(value, list | tuple):
-        return [plain_key(part) for part in value]
-    raise TypeError(
-        f"it returned {value!r:.80} ({type(value).__name__}); a key is a text, a finite number, a "
-        "bool, or a list of those, and None stands for no result"
-    )
-
-
-def make_key_reader(options: Mapping[str, Any]) -> KeyReader:
-    """The worker's handler; ``options`` are the function's path and where its module lies."""
-    directories = [Path(directory) for directory in options["directories"]]
-    return KeyReader(load_callable(options["path"], directories))
-
+from dph.tasks.agreement.base import Classes
 
 CRASH_LIMIT = 0.5
 """Share of the answers over which the function may raise; more and it is the function's fault."""
@@ -92,7 +32,7 @@ class KeyComparer(Closing):
         self._path = path
         require_one_module(path, directories)
         self._pool = WorkerPool(
-            handler="dph.tasks.agreement.keys:make_key_reader",
+            handler="dph.tasks.agreement.key_handler:make_key_reader",
             options={"path": path, "directories": [str(d.resolve()) for d in directories]},
             workers=workers,
             timeout=timeout,

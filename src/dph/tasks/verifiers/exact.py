@@ -49,7 +49,7 @@ class NumberVerifier(Closing):
             DataError: a problem has no ``answer``.
         """
         pairs = zip(problems, responses, strict=True)
-        return [_number_grade(problem, response) for problem, response in pairs]
+        return [_grade_number(problem, response) for problem, response in pairs]
 
 
 def last_number(text: str) -> Fraction | None:
@@ -85,7 +85,7 @@ def _rational(text: str) -> Fraction:
     return sign * int(whole.replace(",", "") + decimals) * scale
 
 
-def _number_grade(problem: Problem, response: str) -> Verdict:
+def _grade_number(problem: Problem, response: str) -> Verdict:
     gold = _gold(problem)
     if gold is None:
         reason = f"the answer {problem.answer['answer']!r} is not a number"[:200]

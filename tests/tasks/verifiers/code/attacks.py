@@ -101,7 +101,7 @@ FORGED = {
         FAILED,
     ),
     "encode patched": (
-        first("import dph._processes.sandbox.served as p", "p.encode = lambda *a: 5"),
+        first("import dph._processes.sandbox.program as p", "p.encode = lambda *a: 5"),
         WRONG,
     ),
     "a verdict on every descriptor": (
@@ -144,7 +144,7 @@ FORGED = {
     "all descriptors closed": (first("os.closerange(0, 4096)"), INVALID),
     "values of no type": (
         first(
-            "import dph._processes.sandbox.served as p",
+            "import dph._processes.sandbox.program as p",
             "p.encode = lambda *a: {'code': 'x', 'y': 1}",
         ),
         FAILED,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from dph._processes.sandbox.served import NOT_LOADED
+from dph._processes.sandbox.program import NOT_LOADED
 from dph._processes.sandbox.supervisor import (
     JudgeReply,
     ProcessLimits,

@@ -17,8 +17,8 @@ _POWER = re.compile(r" ?\^ ?\{? ?(-?[0-9]) ?\}?")
 _WRAPPING = re.compile(
     r"\\(?:text|mathrm|rm|mbox|textrm|operatorname)(?![A-Za-z])|[{}()]|\\?~|\\[ ,;]"
 )
-_UNIT_PRODUCTS_TIMES = re.compile(r"\\(?:cdot|times)(?![A-Za-z])|[*\u00b7]")
-_UNIT_PRODUCTS_OVER = re.compile(r" ?/ ?| (?:per|an?) ")
+_MULTIPLIED = re.compile(r"\\(?:cdot|times)(?![A-Za-z])|[*\u00b7]")
+_DIVIDED = re.compile(r" ?/ ?| (?:per|an?) ")
 _UNIT = re.compile(r" ?(?P<over>/)?(?P<name>[A-Za-z]++)(?:\^(?P<power>-?[0-9]))?")
 
 _KINDS: tuple[tuple[str, Powers], ...] = (
@@ -51,8 +51,8 @@ def unit_product(text: str, units: Mapping[str, str]) -> Powers | None:
     if amount is None:
         return None
     rest = _POWER.sub(r"^\1", text[amount.end() :])
-    rest = re.sub(r" +", " ", _UNIT_PRODUCTS_TIMES.sub(" ", _WRAPPING.sub(" ", rest))).strip()
-    powers = _powers(_UNIT_PRODUCTS_OVER.sub("/", f" {rest}".replace(" ^", "^")).strip(), units)
+    rest = re.sub(r" +", " ", _MULTIPLIED.sub(" ", _WRAPPING.sub(" ", rest))).strip()
+    powers = _powers(_DIVIDED.sub("/", f" {rest}".replace(" ^", "^")).strip(), units)
     return powers if powers and all(name in _DIMENSIONS for name in powers) else None
 
 

@@ -35,7 +35,7 @@ __all__ = ["DEFAULT_SOURCES", "ExtractedSQL", "SQLSource", "extract_sql"]
 
 # A statement that was found in a response, and what only stands in its place.
 
-_FOUND_STATEMENT_WORDS = re.compile(
+_PLACEHOLDER = re.compile(
     r"[\s<\[{(*_-]*(?:your|the|insert|write|put|place|enter|final|generated)\b[^;'\"=]{0,80}"
     r"\b(?:sql|query|statement|code|answer)\b(?:\s+(?:here|goes here|query|code))?[\s>\])}.:!*_-]*",
     re.IGNORECASE,
@@ -62,7 +62,7 @@ def is_placeholder(text: str) -> bool:
     """
     if is_blank(text):
         return True
-    return bool(_FOUND_STATEMENT_WORDS.fullmatch(text) or _ELLIPSIS.fullmatch(text))
+    return bool(_PLACEHOLDER.fullmatch(text) or _ELLIPSIS.fullmatch(text))
 
 
 # Statements in fenced blocks.
@@ -77,7 +77,7 @@ _LITERAL = re.compile(
     r"""(?<![\w'])'(?:[^'\n]|'')*+'(?!\w)|(?<![\w"])"(?:[^"\n]|"")*+"(?!\w)|\[[^\]\[\n]*+\]"""
 )
 _SELECT_OR_LINE = re.compile(r"\bselect\b|\n", re.IGNORECASE)
-_FENCES_WORDS = 1000
+_FENCE_BEGINNING = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class _Quoted:
         if mark and mark.group(1):
             return True
         begin = mark.end() if mark else body
-        return first_word(self._response[begin : begin + _FENCES_WORDS]) in ("SELECT", "WITH")
+        return first_word(self._response[begin : begin + _FENCE_BEGINNING]) in ("SELECT", "WITH")
 
 
 # Statements in ``<answer>`` elements and in the arguments of tool calls.
@@ -214,7 +214,7 @@ def _object(text: str) -> dict[str, Any]:
 
 # Statements in inline code: `SELECT name FROM singer`, with one backtick or two.
 
-_INLINE_CODE_LONGEST = 10_000
+_LONGEST_INLINE = 10_000
 _OPENING = re.compile(r"(?<!`)(`{1,2})(?=(?:select|with)\s)", re.IGNORECASE)
 _RUN = re.compile(r"`++")
 # Inside of a statement a backtick may also begin a name: `SELECT `name` FROM singer`.
@@ -240,7 +240,7 @@ def inline_statement(response: str) -> ExtractedSQL | None:
 
 def _end(response: str, start: int, width: int) -> int | None:
     """Where the run of backticks begins that closes the code, None if there is none."""
-    response, position = response[: start + _INLINE_CODE_LONGEST], start
+    response, position = response[: start + _LONGEST_INLINE], start
     while True:
         for token in tokenize(response, position):
             if token.text[0] == "`":

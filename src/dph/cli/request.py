@@ -1,0 +1,81 @@
+"""The request of a verb: a valid recipe, and a directory that can be written."""
+
+import os
+import sys
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dph.errors import DataError, SettingsError
+from dph.model.hub import resolve_names
+from dph.recipe import Recipe, load_recipe
+from dph.recipe.overrides import read_override
+from dph.runs.layout import run_directory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A recipe, all of whose names on the Hub have their commits, and where its run lies."""
+
+    recipe: Recipe
+    directory: Path
+    taken: tuple[str, ...] = ()
+    """What was taken from where, where a name could mean two places."""
+
+    def require_sets(self) -> None:
+        """Refuse an evaluation of nothing.
+
+        Raises:
+            SettingsError: the recipe names no evaluation set.
+        """
+        if not self.recipe.data.sets:
+            raise SettingsError("there is nothing to evaluate on: name a set in [data.sets]")
+
+    def say_what_was_taken(self) -> None:
+        """On stderr, a line each, once nothing is refused any more."""
+        for line in self.taken:
+            print(f"dph: {line}", file=sys.stderr)  # noqa: T201
+
+
+def read_request(
+    path: Path, *, overrides: Sequence[str] | None, seed: int | None, out: Path | None
+) -> Request:
+    """Read the recipe, check the directory, and fetch what is named on the Hub.
+
+    Nothing is created but files in the Hub's cache.
+
+    Raises:
+        SettingsError: the recipe is missing or invalid.
+        DataError: the directory cannot be written, or a file of problems cannot be fetched.
+        ModelError: the model cannot be fetched.
+    """
+    recipe = load_recipe(path, overrides=overrides or (), seed=seed)
+    directory = run_directory(recipe, out)
+    require_writable(directory)
+    resolved = resolve_names(recipe, run=directory, written=_model_as_written(path, overrides))
+    return Request(recipe=resolved.recipe, directory=directory, taken=resolved.taken)
+
+
+def _model_as_written(path: Path, overrides: Sequence[str] | None) -> str | None:
+    """``model.path`` before it was made absolute."""
+    for override in map(read_override, reversed(overrides or ())):
+        if override.key == "model.path":
+            return str(override.value)
+    model = tomllib.loads(path.read_text(encoding="utf-8")).get("model", {})
+    return str(model["path"]) if "path" in model else None
+
+
+def require_writable(directory: Path) -> None:
+    """Check that ``directory`` is writable or could be created, without creating it.
+
+    Raises:
+        DataError: it is a file, lies under one, or may not be written.
+    """
+    ancestor = directory.absolute()
+    while not ancestor.exists() and ancestor != ancestor.parent:
+        ancestor = ancestor.parent
+    if not ancestor.is_dir():
+        raise DataError(f"cannot write into the directory {directory}: {ancestor} is a file")
+    if not os.access(ancestor, os.W_OK | os.X_OK):
+        raise DataError(f"cannot write into the directory {directory}: {ancestor} is read-only")
