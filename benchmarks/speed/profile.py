@@ -32,9 +32,11 @@ def spent_in_update(world: World) -> dict[str, float]:
     name = "self_device_time_total" if world.device == "cuda" else "self_cpu_time_total"
     spent = dict.fromkeys((*KINDS, "other operations"), 0.0)
     for event in profiler.key_averages():
-        spent[_kind(event.key)] += getattr(event, name) / 1e6 / seconds
-    shares = {kind: round(share, 3) for kind, share in spent.items()}
-    return shares | {"elsewhere": round(max(0.0, 1 - sum(spent.values())), 3)}
+        spent[_kind(event.key)] += getattr(event, name) / 1e6
+    # The backward pass has a thread of its own: operations may add up to more than has passed.
+    whole = max(seconds, sum(spent.values()))
+    spent["elsewhere"] = whole - sum(spent.values())
+    return {kind: round(took / whole, 3) for kind, took in spent.items()}
 
 
 def _kind(operation: str) -> str:

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from dph.cli.grade_run import default_workers, run_grading
 from dph.cli.options import ROW_FILES, JsonOption, WorkersOption, one_of
 
 if TYPE_CHECKING:
-    from dph.cli.grade_run import default_workers, run_grading
     from dph.tasks.grading.rows import MathRowGrader, VerifierRowGrader
 
 
@@ -77,7 +77,6 @@ def grade_code(
     entry_point, setup, prefix. Every program runs in a confined process without network.
     """
     from dph._base.files.rows import column_names
-    from dph.cli.grade_run import default_workers, run_grading
     from dph.tasks.grading.rows import CodeRowGrader
 
     grader = CodeRowGrader(
@@ -208,7 +207,6 @@ def grade_sql(
     Every query runs in a worker process that can only read, and is killed when it hangs.
     """
     from dph._base.files.rows import column_names
-    from dph.cli.grade_run import default_workers, run_grading
     from dph.tasks.grading.rows import SQLRowGrader, answer_column
 
     grader = SQLRowGrader(
@@ -271,7 +269,6 @@ def grade(
     if context.invoked_subcommand is not None:
         _refuse_options(context)
         return
-    from dph.cli.grade_run import default_workers, run_grading
     from dph.tasks.grading.rows import VerifierRowGrader
 
     source, target = _given(source, "--input"), _given(target, "--out")
