@@ -89,11 +89,7 @@ def _row(out: Path, seed: int) -> dict[str, Any]:
 
 
 def _done(arguments: argparse.Namespace, seed: int) -> bool:
-    """Whether a seed is there.
-
-    Raises:
-        SystemExit: it was run with other settings.
-    """
+    """Whether a seed is there."""
     if not (arguments.out / str(seed) / "power.json").exists():
         return False
     found, wanted = _row(arguments.out, seed)["made_from"], _made_from(arguments)

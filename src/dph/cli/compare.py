@@ -146,11 +146,7 @@ def diagnose(
 def _of_each(
     place: Path, diagnosed: Callable[[Path], "Diagnosis"]
 ) -> tuple[list["Diagnosis"], list[str]]:
-    """The diagnoses of the runs in a directory, and why others have none.
-
-    Raises:
-        DataError: there is no run, or none that can be diagnosed.
-    """
+    """The diagnoses of the runs in a directory, and why others have none."""
     from dph.errors import DataError
     from dph.runs.found_runs import runs_at
 

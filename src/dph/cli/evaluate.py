@@ -96,11 +96,7 @@ def interpolate(
 
 
 def _numbers(text: str) -> list[float]:
-    """The weights of ``--weights``.
-
-    Raises:
-        SettingsError: one of them is no number.
-    """
+    """The weights of ``--weights``."""
     from dph.errors import SettingsError
 
     try:

@@ -112,11 +112,7 @@ class _Expected:
         return next((c for run in self.runs if (c := latest_checkpoint(run / "checkpoints"))), None)
 
     def found(self) -> Manifest | None:
-        """The manifest of a pool that can be used as it is; None where there is work to do.
-
-        Raises:
-            PoolError: there is a pool that was made from something else, or is damaged.
-        """
+        """The manifest of a pool that can be used as it is; None where there is work to do."""
         if not _is_there(self.path):
             return None
         found = read_manifest(self.path / "manifest.json")

@@ -307,11 +307,7 @@ class _Making:
                 return self._make(judges, progress)
 
     def _found(self, judges: Judges | None) -> StoreManifest | None:
-        """What is there, if it can be used as it is.
-
-        Raises:
-            PoolError: it was made from something else, or is damaged.
-        """
+        """What is there, if it can be used as it is."""
         if not self._is_drawn():
             return None
         found = read_store_manifest(self.path / "manifest.json")

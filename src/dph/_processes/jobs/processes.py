@@ -199,11 +199,7 @@ class _Zygote:
         self.ended: dict[int, int] = {}
 
     def fork(self, *, stderr: IO[bytes], read: bool) -> "_ForkedChild":
-        """Ask for a child and wait for its number.
-
-        Raises:
-            StageError: the zygote has ended.
-        """
+        """Ask for a child and wait for its number."""
         job, said = os.pipe(), os.pipe() if read else None
         out = said[1] if said else os.open(os.devnull, os.O_WRONLY)
         try:

@@ -300,11 +300,7 @@ class Confinement:
 
 
 def _scratch_place() -> Path:
-    """A directory that the interpreter can do without.
-
-    Raises:
-        OSError: Python lies in all of them.
-    """
+    """A directory that the interpreter can do without."""
     needed = [Path(each).resolve() for each in (sys.prefix, sys.base_prefix, *sys.path) if each]
     for name in _SCRATCH_PLACES:
         place = Path(name).resolve()
@@ -326,11 +322,7 @@ def separate(without: Collection[str] = ()) -> str:
 
 
 def _try_in_a_child(action: Callable[[], None]) -> None:
-    """Whether the kernel takes what cannot be taken back.
-
-    Raises:
-        OSError: it does not.
-    """
+    """Whether the kernel takes what cannot be taken back."""
     child = os.fork()
     if child == 0:
         try:

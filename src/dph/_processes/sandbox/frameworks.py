@@ -131,11 +131,7 @@ class Defined:
         ]
 
     def _fixture(self, name: str, instance: Any, stack: contextlib.ExitStack) -> Any:
-        """What a test asks for by the name of a parameter.
-
-        Raises:
-            TaskError: nothing of that name is here.
-        """
+        """What a test asks for by the name of a parameter."""
         if name in _OWN_FIXTURES:
             return stack.enter_context(_OWN_FIXTURES[name]())
         if name == "candidate" and self._candidate is not None:
@@ -172,11 +168,7 @@ _SPREAD = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def _run_unittest(unittest: Any, kind: type) -> bool:
-    """Run a class of unittest, which the tests loaded; whether a test of it failed as it should.
-
-    Raises:
-        BaseException: what the first test raised that failed.
-    """
+    """Run a class of unittest, which the tests loaded; whether a test of it failed as it should."""
     first: list[BaseException] = []
 
     class Result(unittest.TestResult):  # type: ignore[misc]

@@ -254,11 +254,7 @@ class _Trial:
     def run(
         self, tests: Sequence[Checked], calls: Sequence[Any], entry_point: str
     ) -> tuple[Outcome, str]:
-        """The verdict.
-
-        Raises:
-            TaskError: the tests are no tests.
-        """
+        """The verdict."""
         self._program.awaits = any(test.is_asynchronous for test in tests)
         counts: list[int] = []
         self._program.asked = 0
@@ -347,11 +343,7 @@ def _exec(test: Checked, names: TestNames) -> None:
 
 
 def _require_checked(test: Checked, count: int, which: str) -> None:
-    """Refuse a text in which nothing was checked, but what others use.
-
-    Raises:
-        TaskError: says what is wrong with it.
-    """
+    """Refuse a text in which nothing was checked, but what others use."""
     if count:
         return
     if test.checks:

@@ -263,11 +263,7 @@ class Sandbox(Closing):
 
 
 def _listen(judge: socket.socket, limits: StepLimits) -> JudgeReply:
-    """Wait for a verdict; every step may take its time, and all of them theirs.
-
-    Raises:
-        VerifierError: the judge did not even start.
-    """
+    """Wait for a verdict; every step may take its time, and all of them theirs."""
     buffer, stage = b"", ""
     deadline = end = time.monotonic() + _START_SECONDS
     while True:

@@ -237,11 +237,7 @@ def _verdict(extra_fields: Any) -> Verdict:
 
 
 def _found(path: Path, source: Source) -> Manifest | None:
-    """The manifest of a finished pool of the same samples, which is whole.
-
-    Raises:
-        PoolError: the samples were drawn or graded in another way, or a file is damaged.
-    """
+    """The manifest of a finished pool of the same samples, which is whole."""
     if not (path / "manifest.json").exists():
         return None
     found = read_manifest(path / "manifest.json")

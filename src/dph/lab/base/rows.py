@@ -146,11 +146,7 @@ def _conversation(
 def _text(
     tokenizer: PreTrainedTokenizerBase, turns: Sequence[Mapping[str, str]], *, ask: bool
 ) -> str:
-    """The turns in the chat template's words; ``ask``: up to where the assistant speaks.
-
-    Raises:
-        ModelError: there is no template, or it refuses the turns.
-    """
+    """The turns in the chat template's words; ``ask``: up to where the assistant speaks."""
     if tokenizer.chat_template is None:
         raise ModelError(
             "the tokenizer has no chat template, which rows of messages need: give rows of prompt "

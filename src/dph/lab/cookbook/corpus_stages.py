@@ -234,11 +234,7 @@ def _each(kitchen: Kitchen, stage: str, run: RunOne) -> Digests:
 
 
 def _inputs(kitchen: Kitchen, texts: tuple[str, ...]) -> list[str]:
-    """The inputs with patterns resolved.
-
-    Raises:
-        DataError: a pattern matches nothing.
-    """
+    """The inputs with patterns resolved."""
     found: list[str] = []
     for text in texts:
         if text.startswith(WORLD) or not glob.has_magic(text):

@@ -162,11 +162,7 @@ def execute(payload: Mapping[str, Any]) -> None:
 
 
 def _prepare(work: _Work) -> None:
-    """World, base model, its evaluation, and every pool that a run will read.
-
-    Raises:
-        DataError: there are rows on this seed that began with another base model.
-    """
+    """World, base model, its evaluation, and every pool that a run will read."""
     site, clock = work.payload["site"], work.clock
     asked = RunRequest(method=_ANY_METHOD, settings=work.payload["settings"])
     if site["recipe"] is None:

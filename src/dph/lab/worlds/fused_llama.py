@@ -338,12 +338,7 @@ def _swish_gate(inner: Tensor) -> Tensor:
 
 
 def _require_supported(config: LlamaConfig) -> None:
-    """Refuse what the fused form does not have.
-
-    Raises:
-        ModelError: keys and values are shared by heads, head and embeddings are not tied, or
-            there are biases.
-    """
+    """Refuse what the fused form does not have."""
     wrong = {
         "num_key_value_heads": config.num_key_value_heads != config.num_attention_heads,
         "tie_word_embeddings": not config.tie_word_embeddings,

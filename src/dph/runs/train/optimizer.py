@@ -191,11 +191,7 @@ def _restore(
 def _by_parameter(
     tensors: Mapping[str, torch.Tensor],
 ) -> dict[int, dict[str, torch.Tensor]]:
-    """The optimizer's state, from names ``<parameter index>.<name>``.
-
-    Raises:
-        ValueError: a name is not of that form.
-    """
+    """The optimizer's state, from names ``<parameter index>.<name>``."""
     state: dict[int, dict[str, torch.Tensor]] = {}
     for key, tensor in tensors.items():
         index, dot, name = key.partition(".")

@@ -147,11 +147,7 @@ def _another_question(entry: GymEntry) -> str:
 
 
 def _literal(text: str) -> Any:
-    """The literal that a text is: lists, numbers, texts.
-
-    Raises:
-        ValueError: it is not one.
-    """
+    """The literal that a text is: lists, numbers, texts."""
     return ast.literal_eval(text.strip())
 
 

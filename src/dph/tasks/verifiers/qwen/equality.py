@@ -102,11 +102,7 @@ def _same_matrix(one: Any, other: Any) -> bool:
 
 
 def _parse_plain(text: str) -> Any:
-    """Arithmetic, names, tuples and lists in Python's notation.
-
-    Raises:
-        ValueError: there is something else in it.
-    """
+    """Arithmetic, names, tuples and lists in Python's notation."""
     return _build(ast.parse(text, mode="eval").body)
 
 
