@@ -1,7 +1,7 @@
 """The verbs put together, and what becomes of an error."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
@@ -20,6 +20,7 @@ from dph.cli.results import card, figure, push, report, table, view
 from dph.cli.run import presample, run, train
 from dph.cli.show import show
 from dph.cli.tasks import convert, tasks_app
+from dph.cli.verbs import add_verbs, group
 
 # ``dph doctor``: what is installed here, and what each engine lacks.
 
@@ -28,16 +29,17 @@ def doctor(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PART]...", help="What has to be ready: own, the name of an extra, or smollm2."
+            metavar="PART", help="What has to be ready: own, the name of an extra, or smollm2."
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print versions and devices, and for every engine and extra what is there and what is missing.
+    """Print versions, and what is installed and what is missing.
 
-    The exit code is 1 where something is missing or too old that was asked for: the parts that are
-    named, and what every run needs (own) without names. 2 is for a name that is no part. smollm2 is
-    a real language model: named, its files are read and it has to continue a sentence.
+    For every engine and extra. The exit code is 1 if something that was asked for is missing or too
+    old: the parts that are named, or without names what every run needs (own). It is 2 for an
+    unknown name. smollm2 is a real language model: if named, its files are read and it must
+    continue a sentence.
     """
     from dph.cli.display.machine import (
         NAME,
@@ -74,24 +76,21 @@ def doctor(
         raise typer.Exit(FAILED)
 
 
-app = typer.Typer(
-    name="dph",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-_VERBS = (
-    *(quickstart, run, study, base, sft, presample, train, consolidate, evaluate),
-    *(compare, diagnose, report, view, figure, table, show, interpolate, export, card, push),
-    *(passk, convert, doctor),
-)
-for verb in _VERBS:
-    app.command(verb.__name__)(verb)
-app.add_typer(recipe_app, name="recipe")
-app.add_typer(grade_app, name="grade")
-app.add_typer(tasks_app, name="tasks")
-app.add_typer(corpus_app, name="corpus")
+app = group("dph", context_settings={"help_option_names": ["-h", "--help"]})
+SECTIONS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
+    "Start": (quickstart, doctor, recipe_app, tasks_app),
+    "Train": (run, presample, train, consolidate, base, sft, study),
+    "Measure": (evaluate, grade_app, passk, compare, diagnose),
+    "Look": (report, view, show, table, figure),
+    "Publish": (export, interpolate, convert, card, push),
+    "Data": (corpus_app,),
+}
+for section, verbs in SECTIONS.items():
+    for verb in verbs:
+        if isinstance(verb, typer.Typer):
+            app.add_typer(verb, rich_help_panel=section)
+        else:
+            add_verbs(app, {verb.__name__: verb}, section=section)
 
 
 def _print_version(wanted: bool) -> None:

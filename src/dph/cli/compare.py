@@ -47,9 +47,10 @@ def passk(
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the bootstrap.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Mean and unbiased Pass@k of graded samples, with 95% intervals over problems.
+    """Compute unbiased Pass@k of a file of graded samples.
 
-    A sample is correct if its outcome is CORRECT or, in a file without outcomes, its reward is 1.
+    Mean and Pass@k with 95% intervals over problems. A sample is correct if its outcome is CORRECT
+    or, in a file without outcomes, its reward is 1.
     """
     from dph.cli.display.comparison import passk_json, passk_table
     from dph.cli.display.output import json_text, table_text
@@ -115,11 +116,11 @@ def diagnose(
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the intervals.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Say which problems and ways of answering a run lost, and what its log says about it.
+    """Say which problems and ways of answering a run lost.
 
-    A problem is lost or gained when two draws of one model would not show as much;
-    docs/diagnosis.md says what is tested and what is not. --json has every problem and every
-    number.
+    Also what its log says about it. A problem is lost or gained when two draws of one model would
+    not show as much; docs/diagnosis.md says what is tested and what is not. --json has every
+    problem and every number.
     """
     from dph.cli.display.diagnosis import diagnosis_text
     from dph.cli.display.output import terminal_width
@@ -175,7 +176,7 @@ def _json(found: Sequence["Diagnosis"], notes: Sequence[str], *, several: bool) 
 RunsArgument = Annotated[
     list[Path],
     typer.Argument(
-        metavar="RUN...",
+        metavar="RUN",
         help="Run directories; the first is the baseline. One run, or a directory of runs, is "
         "compared with its initial policy.",
     ),
@@ -209,9 +210,10 @@ def compare(
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the bootstrap.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare evaluated runs problem by problem, with 95% intervals of the differences.
+    """Compare evaluated runs problem by problem, with intervals.
 
-    With the styles that are left, and what of the baseline is kept and explored.
+    Differences have 95% intervals. Also the styles that are left, and what of the baseline is kept
+    and explored.
     """
     from dph.cli.display.comparison import comparison_json, comparison_text
     from dph.cli.display.output import json_text

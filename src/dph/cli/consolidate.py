@@ -57,11 +57,11 @@ def consolidate(
     accept_verifier: AcceptVerifierOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Let a trained model answer prompts, and learn from what its answers agree on.
+    """Learn from what a trained model's own answers agree on.
 
-    First a forecast on a few prompts: how often answers agree, how often on a right result where
-    that is known, and what all of it will take. Then a run of its own, beside RUN, of which nothing
-    is written over; what is done is kept. It is what dph_broad does after RL.
+    A forecast on a few prompts comes first: how often answers agree, how often on a right result
+    where that is known, and what all of it will take. Then a run of its own follows, next to RUN,
+    which stays unchanged; finished work is kept. dph_broad does the same after RL.
     """
     from dph.cli.display.forecast import forecast_text
     from dph.cli.display.output import json_text, quiet_libraries

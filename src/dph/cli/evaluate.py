@@ -20,13 +20,15 @@ def export(
         Path, typer.Option("--out", metavar="DIR", help="The model's directory, not there yet.")
     ],
     weights: Annotated[
-        str, typer.Option("--weights", help="Precision to save: float32 or bfloat16.")
+        str,
+        typer.Option("--weights", metavar="DTYPE", help="Precision to save: float32 or bfloat16."),
     ] = "float32",
     as_json: JsonOption = False,
 ) -> None:
-    """Write the checkpoint that a run ended with as a plain model directory; an adapter is merged.
+    """Write a run's result as a plain model directory.
 
-    It is what transformers, vLLM and every other program load, and answers as the run does.
+    It is the checkpoint that the run ended with, an adapter merged. transformers, vLLM and every
+    other program load it, and it answers as the run does.
     """
     from typing import get_args
 
@@ -69,10 +71,11 @@ def interpolate(
     overrides: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Interpolate a run's weights towards its initial policy, and measure every model.
+    """Mix a run's weights with its initial policy's.
 
-    Each is a plain model directory, RUN/interpolated/<x>, with its evaluation in it; what is made
-    and measured already is kept. The table sets them beside the initial policy and the run.
+    Every mixture is measured. Each is a plain model directory, RUN/interpolated/<x>, with its
+    evaluation in it; finished ones are kept. The table has them next to the initial policy and the
+    run.
     """
     from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.progress import open_progress
@@ -162,10 +165,11 @@ def evaluate(
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure Pass@k, Mean@k, retention and styles on the recipe's evaluation sets.
+    """Measure Pass@k, Mean@k, retention and styles.
 
-    The recipe's own model is measured first, for comparison. What is measured already is kept,
-    and every model has a place of its own: the run, base/ in it, or models/<name>/.
+    On the recipe's evaluation sets. The recipe's own model is measured first, for comparison.
+    Finished measurements are kept, and every model has a place of its own: the run, base/ in it, or
+    models/<name>/.
     """
     from dph.cli.display.output import json_text, quiet_libraries, table_text
     from dph.cli.display.progress import open_progress

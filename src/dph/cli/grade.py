@@ -7,6 +7,7 @@ import typer
 
 from dph.cli.grade_run import default_workers, run_grading
 from dph.cli.options import ROW_FILES, JsonOption, WorkersOption, one_of
+from dph.cli.verbs import add_verbs, group
 
 if TYPE_CHECKING:
     from dph.tasks.grading.rows import MathRowGrader, VerifierRowGrader
@@ -71,10 +72,11 @@ def grade_code(
     replace: ReplaceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Grade rows of program (run as it is) or response (the program is extracted), in Python.
+    """Grade Python programs against tests.
 
-    The tests are in each row or in --problems: tests (Python) or cases (input and output), and
-    entry_point, setup, prefix. Every program runs in a confined process without network.
+    Rows have a program (run as it is) or a response (the program is extracted). The tests are in
+    each row or in --problems: tests (Python) or cases (input and output), and entry_point, setup,
+    prefix. Every program runs in a confined process without network.
     """
     from dph._base.files.rows import column_names
     from dph.tasks.grading.rows import CodeRowGrader
@@ -133,9 +135,10 @@ def grade_math(
     replace: ReplaceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Grade rows of gold and response (the answer is found in it). Needs dph-rl[math].
+    """Grade mathematical answers. Needs dph-rl[math].
 
-    Every answer is read in a worker process, which is killed when it hangs.
+    Rows have a gold and a response, in which the answer is found. Every answer is read in a worker
+    process, which is killed when it hangs.
     """
     grader = _grader(
         verifier, phrases or None, any_expression, workers or default_workers(), timeout
@@ -202,9 +205,10 @@ def grade_sql(
     replace: ReplaceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Grade rows of db_id, gold_sql and pred_sql (run as it is) or response (SQL is extracted).
+    """Grade SQL queries by their results.
 
-    Every query runs in a worker process that can only read, and is killed when it hangs.
+    Rows have db_id, gold_sql and pred_sql (run as it is) or response (SQL is extracted). Every
+    query runs in a worker process that can only read, and is killed when it hangs.
     """
     from dph._base.files.rows import column_names
     from dph.tasks.grading.rows import SQLRowGrader, answer_column
@@ -220,15 +224,8 @@ def grade_sql(
         run_grading(source, target, grader=grader, resume=resume, replace=replace, as_json=as_json)
 
 
-grade_app = typer.Typer(
-    name="grade",
-    no_args_is_help=True,
-    invoke_without_command=True,
-    rich_markup_mode=None,
-)
-grade_app.command("sql")(grade_sql)
-grade_app.command("math")(grade_math)
-grade_app.command("code")(grade_code)
+grade_app = group("grade", invoke_without_command=True)
+add_verbs(grade_app, {"sql": grade_sql, "math": grade_math, "code": grade_code})
 
 _Given = TypeVar("_Given")
 
@@ -260,11 +257,11 @@ def grade(
     replace: ReplaceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Grade a file of answers: the same rows come out with their verdicts.
+    """Grade a file of answers: SQL, maths, code or your own.
 
-    Without a command every row has a response, may have a problem_id and a prompt, and its other
-    columns are the problem's answer, which the verifier reads. SQL, math and code have commands of
-    their own.
+    The same rows come out with their verdicts. Without a command every row has a response, may have
+    a problem_id and a prompt, and its other columns are the problem's answer, which the verifier
+    reads. SQL, math and code have commands of their own.
     """
     if context.invoked_subcommand is not None:
         _refuse_options(context)

@@ -31,9 +31,10 @@ def base(
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Train a base model on corpora, or continue one: warm-up, constant, annealing.
+    """Train a base model on corpora, or continue one.
 
-    Goes on from the newest checkpoint. Leaves DIR/model with its card; checkpoints go at the end.
+    The rate warms up, stays constant and anneals. It goes on from the newest checkpoint. DIR/model
+    has the model and its card; checkpoints are removed at the end.
     """
     settings, directory = _prepared(recipe, "base", overrides, out)
     from dph.cli.display.progress import open_progress
@@ -49,9 +50,10 @@ def sft(
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Fine-tune a model in stages, on responses alone, packed. Needs dph-rl[sft].
+    """Fine-tune a model on responses, in stages.
 
-    Goes on from the newest checkpoint of the stage it was in. Leaves DIR/<stage>/model.
+    Responses alone are learnt, in packed rows. It goes on from the newest checkpoint of the stage
+    it was in, and leaves DIR/<stage>/model. Needs dph-rl[sft].
     """
     settings, directory = _prepared(recipe, "sft", overrides, out)
     from dph.cli.display.progress import open_progress
@@ -120,7 +122,10 @@ def quickstart(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Build a small world, train a base model that knows it, and compare methods on it."""
+    """Build a small world and compare methods on it.
+
+    A base model that knows the world is trained first.
+    """
     from dph.cli.display.output import quiet_libraries
     from dph.cli.display.progress import open_progress
     from dph.cli.request import require_writable
@@ -228,7 +233,10 @@ def study(
     table: TableOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare methods over strengths, seeds and worlds; started again it goes on."""
+    """Compare methods over strengths, seeds and worlds.
+
+    Started again, it goes on.
+    """
     from dph.cli.display.output import json_text
     from dph.cli.display.progress import open_progress
     from dph.cli.display.study import said_status, said_tables

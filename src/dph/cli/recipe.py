@@ -6,19 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dph.cli.options import JsonOption, RecipeArgument, SetOption
+from dph.cli.verbs import Verb, group
 
 if TYPE_CHECKING:
     from dph.runs.preflight.data import Findings
 
-recipe_app = typer.Typer(
-    name="recipe",
-    help="Check or show a recipe; list and copy those that come with the package.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+recipe_app = group("recipe", "Check, show, list and copy recipes.")
 
 
-@recipe_app.command("check")
+@recipe_app.command("check", cls=Verb)
 def check(
     recipe: RecipeArgument,
     overrides: SetOption = None,
@@ -32,9 +28,10 @@ def check(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what would run, and everything that is wrong with it: settings, data, verifier, model.
+    """Say what would run, and everything that is wrong.
 
-    All that the recipe names is opened, but for the weights. What is not there yet is a note.
+    Settings, data, verifier and model: all that the recipe names is opened, except the weights.
+    What is yet to be made is a note.
     """
     from dph.cli.display.machine import memory_lines
     from dph.cli.options import BAD_INPUT, say_errors
@@ -112,15 +109,15 @@ def _print_json(recipe: Path, plan: list[str], found: "Findings") -> None:
     typer.echo(json_text(content))
 
 
-@recipe_app.command("show")
+@recipe_app.command("show", cls=Verb)
 def show(
     recipe: Annotated[
-        Path | None, typer.Argument(metavar="[RECIPE]", help="Without one: every key there is.")
+        Path | None, typer.Argument(metavar="RECIPE", help="Without one: every key there is.")
     ] = None,
     overrides: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List every key: its value, where it differs from the default, and its meaning."""
+    """List every key with its value, default and meaning."""
     from dph.cli.display.output import json_text
     from dph.cli.display.recipe_plan import all_keys, keys_of
     from dph.errors import SettingsError
@@ -147,9 +144,9 @@ def show(
         typer.echo(key.line())
 
 
-@recipe_app.command("list")
+@recipe_app.command("list", cls=Verb)
 def list_recipes(as_json: JsonOption = False) -> None:
-    """List the recipes that come with the package: name, and what each is."""
+    """List the recipes that come with the package."""
     from dph.cli.display.output import json_text
     from dph.recipe.recipe import shipped_recipes
 
@@ -161,7 +158,7 @@ def list_recipes(as_json: JsonOption = False) -> None:
         typer.echo(f"{recipe.name}: {recipe.summary}")
 
 
-@recipe_app.command("copy")
+@recipe_app.command("copy", cls=Verb)
 def copy(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="As `dph recipe list` has it, or its folder.")
@@ -172,7 +169,7 @@ def copy(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Copy a recipe that comes with the package, or a folder with all that belongs to it.
+    """Copy a recipe or a folder that comes with the package.
 
     `dph recipe copy example-own-task` is a task of your own in three small files.
     """

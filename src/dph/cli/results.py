@@ -25,7 +25,10 @@ def card(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a run's model card: method, recipe, what was measured, and hashes. Nothing is sent."""
+    """Write a run's model card; nothing is sent.
+
+    Method, recipe, measurements and hashes.
+    """
     from dph.cli.display.output import json_text, quiet_libraries
 
     finished = _finished(run)
@@ -44,10 +47,10 @@ def push(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Upload a run's result with its card and recipe to the Hub, in one commit.
+    """Upload a run's result to the Hub, in one commit.
 
-    RUN/README.md is taken as the card where you have made it your own. `hf auth login` or HF_TOKEN
-    says who you are.
+    Its card and recipe go with it. If you have edited RUN/README.md, it is the card. `hf auth
+    login` or HF_TOKEN says who you are.
     """
     from dph.cli.display.output import json_text, quiet_libraries
 
@@ -77,7 +80,7 @@ def _finished(place: Path) -> "FinishedRun":
 def view(
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN...", help="Run directories, or a directory of runs."),
+        typer.Argument(metavar="RUN", help="Run directories, or a directory of runs."),
     ],
     port: Annotated[
         int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0 takes a free one.")
@@ -102,10 +105,10 @@ def view(
     ),
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the intervals.")] = 0,
 ) -> None:
-    """Serve the report's page of runs that are large or still going, to a browser.
+    """Serve the report of large or running runs to a browser.
 
-    It follows metrics.jsonl and progress.parquet as they grow, and reads nothing but the run
-    directories. Ctrl-C ends it.
+    It follows metrics.jsonl and progress.parquet as they grow, and reads only the run directories.
+    Ctrl-C ends it.
     """
     from dph.results.report.page import SERVER, require_charts
 
@@ -171,7 +174,7 @@ class TableFormat(StrEnum):
 
 RunsArgument = Annotated[
     list[Path],
-    typer.Argument(metavar="RUN...", help="Run directories, or a directory of runs."),
+    typer.Argument(metavar="RUN", help="Run directories, or a directory of runs."),
 ]
 BootstrapOption = Annotated[
     int, typer.Option("--seed", min=0, metavar="N", help="Seed of the bootstrap.")
@@ -210,9 +213,10 @@ def figure(
     seed: BootstrapOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Draw a figure of the paper from run directories, a panel a set, with 95% intervals.
+    """Draw a figure of the paper from run directories.
 
-    Runs that differ in their seed alone are one method, with intervals over seeds.
+    A panel a set, with 95% intervals. Runs that differ in their seed alone are one method, with
+    intervals over seeds.
     """
     from dph.cli.display.output import json_text
     from dph.results.charts.picture_file import require_picture
@@ -264,9 +268,10 @@ def table(
     seed: BootstrapOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a table of the paper from run directories, with 95% intervals.
+    """Make a table of the paper from run directories.
 
-    Runs that differ in their seed alone are one method, with intervals over seeds.
+    With 95% intervals. Runs that differ in their seed alone are one method, with intervals over
+    seeds.
     """
     from dph._base.files import write_text
     from dph.cli.display.output import json_text
@@ -298,7 +303,7 @@ _LARGE = 50_000_000
 def report(
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN...", help="Run directories, or a directory of runs."),
+        typer.Argument(metavar="RUN", help="Run directories, or a directory of runs."),
     ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write.")] = Path(
         "report.html"
@@ -325,10 +330,10 @@ def report(
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the intervals.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Write what was run and measured, and every answer, as one HTML file without a network.
+    """Write runs and all their answers as one HTML file.
 
     Comparison, curves, training, diagnosis, and all problems with the answers of the runs side by
-    side. What a run began with is put beside it.
+    side, next to what a run began with. The file needs no network.
     """
     from dph.cli.display.output import json_text
     from dph.results.report import Limits, read_report, write_report

@@ -89,7 +89,7 @@ def presample(
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Sample the initial policy: the pool, and the stores that training reads."""
+    """Sample the initial policy: the pool and the stores."""
     from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.pool import pool_json, pool_text, stores_json, stores_text
     from dph.cli.display.progress import open_progress
@@ -198,9 +198,10 @@ def run(
     address: AddressOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Pre-sample (where the method needs it), train and evaluate; what is done is kept.
+    """Pre-sample, train and evaluate; finished work is kept.
 
-    Training is this package's own on one device, or that of TRL or verl.
+    Pre-sampling runs if the method needs it. Training is this package's own on one device, or that
+    of TRL or verl.
     """
     from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.progress import open_progress

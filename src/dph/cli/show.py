@@ -12,7 +12,7 @@ RunArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="Run directory, or a directory with one run.")
 ]
 OtherArgument = Annotated[
-    Path | None, typer.Argument(metavar="[OTHER]", help="A second run, shown beside it.")
+    Path | None, typer.Argument(metavar="OTHER", help="A second run, shown beside it.")
 ]
 ProblemOption = Annotated[
     list[str] | None,
@@ -21,7 +21,10 @@ ProblemOption = Annotated[
 OutcomeOption = Annotated[
     Outcome | None,
     typer.Option(
-        "--outcome", case_sensitive=False, help="Problems with such answers, and only these."
+        "--outcome",
+        case_sensitive=False,
+        metavar="OUTCOME",
+        help=f"Problems with such answers, and only these: {', '.join(Outcome)}.",
     ),
 ]
 LimitOption = Annotated[
@@ -66,7 +69,7 @@ def show(
     no_pager: NoPagerOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show problems with prompt, gold and the answers of one or two evaluated runs.
+    """Show problems, golds and answers of one or two runs.
 
     Equal answers are shown once, with how many samples of each run they are, outcome and reason. A
     problem is lost or gained when two draws of one model would not show as much; --set-name and the

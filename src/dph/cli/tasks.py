@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dph.cli.options import ROW_FILES, JsonOption, OlderSetOption, renamed_set
+from dph.cli.verbs import Verb, group
 
 if TYPE_CHECKING:
     from dph.tasks.sql.data_sets import SQLSplit
@@ -75,12 +76,12 @@ def convert(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Convert problems to verl's parquet or back, or a run's evaluation to logs of Inspect.
+    """Convert problems for verl, or evaluations for Inspect.
 
     To verl (data_source, prompt, reward_model, extra_info) and back nothing is lost: the other
     fields of a problem go into extra_info.answer_json, the other columns of verl's rows into the
-    problems' field verl_row. Logs are one for each set, and one for its greedy answers; open them
-    with `inspect view --log-dir`.
+    problems' field verl_row. There is one log for each set, and one for its greedy answers; open
+    them with `inspect view --log-dir`.
     """
     from dph.cli.display.output import json_text
 
@@ -181,12 +182,7 @@ def _require_options(
         raise SettingsError("--ground-truth belongs to --to verl and --to dph")
 
 
-tasks_app = typer.Typer(
-    name="tasks",
-    help="Turn Spider, BIRD, math, HumanEval, MBPP, LiveCodeBench or reasoning-gym into problems.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+tasks_app = group("tasks", "Turn published data sets into problems.")
 
 DataOption = Annotated[
     Path, typer.Option("--data", metavar="DIR", help="The data set's directory, as published.")
@@ -219,7 +215,7 @@ def _add_sql_command(name: str, *, title: str, splits: str, seconds: float) -> N
     def command(
         data: DataOption,
         out: OutOption,
-        split: Annotated[str, typer.Option("--split", help=f"{splits}.")] = "dev",
+        split: Annotated[str, typer.Option("--split", metavar="NAME", help=f"{splits}.")] = "dev",
         databases: DatabasesOption = None,
         tables: TablesOption = None,
         keep_all: KeepOption = False,
@@ -232,8 +228,10 @@ def _add_sql_command(name: str, *, title: str, splits: str, seconds: float) -> N
 
     tasks_app.command(
         name,
-        help=f"Write {title}'s questions as problems for the sql verifier, with the paper's prompt."
-        "\n\nQuestions whose gold query has no rows, only NULL or 0, or does not run are left out.",
+        cls=Verb,
+        help=f"Write {title}'s questions as problems for the sql verifier.\n\n"
+        "They have the paper's prompt. Questions whose gold query has no rows, only NULL or 0, or "
+        "does not run are left out.",
     )(command)
 
 
@@ -247,8 +245,8 @@ _add_sql_command("spider", title="Spider", splits="train or dev", seconds=5.0)
 _add_sql_command("bird", title="BIRD", splits="train, dev or mini-dev", seconds=30.0)
 
 
-@tasks_app.command("maths", hidden=True)  # its name before the subject had one word
-@tasks_app.command("math")
+@tasks_app.command("maths", cls=Verb, hidden=True)  # its name before the subject had one word
+@tasks_app.command("math", cls=Verb)
 def math(
     data: Annotated[
         Path,
@@ -269,11 +267,11 @@ def math(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write math problems for the math verifier, with the paper's prompt.
+    """Write math problems, with the paper's prompt.
 
-    Known sets are aime24, aime25, amc23, math500, olympiadbench, minerva, college_math, gsm8k and
-    train. Any file of rows (.parquet, .jsonl, .csv, the last two also as .gz) with problem and
-    answer will do.
+    They are for the math verifier. Known sets are aime24, aime25, amc23, math500, olympiadbench,
+    minerva, college_math, gsm8k and train. Any file of rows (.parquet, .jsonl, .csv, the last two
+    also as .gz) with problem and answer will do.
     """
     from dph.cli.display.tasks import say_math
     from dph.errors import SettingsError
@@ -317,8 +315,9 @@ def _add_code_command(name: str, *, title: str, fields: str) -> None:
 
     tasks_app.command(
         name,
-        help=f"Write {title} as problems for the code verifier, from rows with {fields}.\n\n"
-        "Problems whose own solution fails their tests are left out.",
+        cls=Verb,
+        help=f"Write {title} as problems for the code verifier.\n\n"
+        f"Its rows have {fields}. Problems whose own solution fails their tests are left out.",
     )(command)
 
 
@@ -364,7 +363,7 @@ def _write_code(
     typer.echo(say_code(loaded, out, solutions=solutions, checked=checked, as_json=as_json))
 
 
-@tasks_app.command("reasoning-gym")
+@tasks_app.command("reasoning-gym", cls=Verb)
 def reasoning_gym(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="A task of the package.", show_default=False)
@@ -383,10 +382,10 @@ def reasoning_gym(
     names: Annotated[bool, typer.Option("--list", help="Print the names of all tasks.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a task of reasoning-gym as problems for the reasoning_gym verifier.
+    """Write a task of reasoning-gym as problems.
 
-    The same seed, settings and version of the package give the same problems. Give another seed
-    to each set, such as one to train on and one to test on.
+    They are for the reasoning_gym verifier. The same seed, settings and version of the package give
+    the same problems. Give another seed to each set, such as one to train on and one to test on.
     """
     from dph.cli.display.output import json_text
     from dph.cli.display.tasks import say_gym

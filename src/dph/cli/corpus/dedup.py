@@ -47,10 +47,10 @@ def mix(
     engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
-    """Take of each corpus its share of a budget, and write one corpus.
+    """Write one corpus with a share of each input.
 
-    What is taken of a part is a uniform sample, without the documents that do not fit what is left
-    of its share. A part that is too small leaves a shortfall, which is told and not filled up.
+    The share of each part is a uniform sample, without the documents that do not fit what is left
+    of it. A part that is too small leaves a shortfall, which is reported and not filled up.
     """
     from dph.cli.corpus.options import print_corpus
     from dph.cli.display.progress import open_progress
@@ -112,9 +112,10 @@ def decontaminate(
     engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
-    """Drop documents that share 10 words in a row, a SQL query or a database with a test set.
+    """Drop documents that share text with a test set.
 
-    What each of them shared is in DIR/dropped, and counted.
+    Sharing is 10 words in a row, a SQL query or a database. DIR/dropped has what each of them
+    shared, and the counts.
     """
     from dph.cli.corpus.options import print_corpus
     from dph.cli.display.progress import open_progress
@@ -159,9 +160,10 @@ def dedup(
     engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
-    """Drop copies (SHA-256) and near-copies (MinHash over 5 words in a row).
+    """Drop copies and near-copies of documents.
 
-    Of a group the file with most stars stays, then the one committed last, then the smallest id.
+    Copies by SHA-256, near-copies by MinHash over 5 words in a row. Of a group the file with most
+    stars stays, then the one committed last, then the smallest id.
     """
     from dph.cli.corpus.options import print_corpus
     from dph.cli.display.progress import open_progress

@@ -26,7 +26,10 @@ def show(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory that a stage made.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Print what a stage made: documents and bytes by kind, and what each reason dropped."""
+    """Print what a stage made and what each reason dropped.
+
+    Documents and bytes, by kind.
+    """
     from dph.cli.corpus.options import print_corpus
     from dph.corpus import open_corpus
 
@@ -41,12 +44,15 @@ def explain(
     directories: Annotated[
         list[Path],
         typer.Argument(
-            metavar="DIR...", help="Directories of stages, or one that holds those of several."
+            metavar="DIR", help="Directories of stages, or one that holds those of several."
         ),
     ],
     as_json: JsonOption = False,
 ) -> None:
-    """Print what each stage made of one document: kept, changed or dropped, and every verdict."""
+    """Print what each stage made of one document.
+
+    Kept, changed or dropped, and every verdict.
+    """
     from dph.cli.display.output import json_text
     from dph.corpus.explaining import explain as explain_document
 
@@ -153,10 +159,11 @@ def filter_documents(
     engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
-    """Drop documents by rules on their text, and write every rule's verdict and every signal.
+    """Drop documents by rules on their text.
 
-    verdicts.parquet has a row for each rule that applies to a document (id, rule, value, threshold,
-    fires, thinned, drops), signals.parquet each document's values.
+    Every rule's verdict and every signal is written: verdicts.parquet has a row for each rule that
+    applies to a document (id, rule, value, threshold, fires, thinned, drops), signals.parquet each
+    document's values.
     """
     from dph.cli.corpus.options import print_corpus
     from dph.cli.display.progress import open_progress
@@ -182,7 +189,10 @@ def rules(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List a preset's rules: when a file is dropped, what for, and which rules can never fire."""
+    """List a preset's rules.
+
+    When a file is dropped, what for, and which rules can never fire.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

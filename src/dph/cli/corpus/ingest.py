@@ -18,10 +18,10 @@ def transform(
     engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
-    """Take leading copyright notices away and put placeholders for what is private.
+    """Remove copyright notices, and mask private data.
 
-    E-mail addresses, public IP addresses, keys and passwords become <email>, <ip>, <key> and
-    <password>; changes.parquet says how many in which document.
+    Leading notices go. E-mail addresses, public IP addresses, keys and passwords become <email>,
+    <ip>, <key> and <password>; changes.parquet says how many in which document.
     """
     from dph.cli.corpus.options import print_corpus
     from dph.cli.display.progress import open_progress
@@ -40,7 +40,7 @@ def ingest(
     inputs: Annotated[
         list[str],
         typer.Argument(
-            metavar="[NAME=]PATH...",
+            metavar="[NAME=]PATH",
             help="Directories, git repositories, archives (.tar.gz, .zip, ...), .jsonl (.gz, .zst) "
             "and .parquet files.",
         ),
@@ -68,10 +68,10 @@ def ingest(
     engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
-    """Read files and write them as a corpus: documents with their language, type and origin.
+    """Read files and write them as a corpus.
 
-    Binary, oversized (8 MB) and undecodable files, links, and what is broken are counted by reason
-    and listed in skipped.parquet.
+    Documents have their language, type and origin. Binary, oversized (8 MB), undecodable and broken
+    files and links are counted by reason and listed in skipped.parquet.
     """
     from dph.cli.corpus.options import print_corpus
     from dph.cli.display.progress import open_progress

@@ -84,7 +84,7 @@ def recall(
     engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
-    """Keep the pages that are like the seeds, and ask about the URLs around them.
+    """Keep the pages that are like the seeds.
 
     Each round learns a classifier, scores all pages and finds domains of which much is recalled.
     DIR/url_patterns.csv lists their sections: write yes or no under accept, give the file to the

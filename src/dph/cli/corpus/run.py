@@ -64,10 +64,11 @@ def ablate(
     workers: WorkersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Learn the input raw, deduplicated, filtered and both, and measure each on held-out code.
+    """Measure what cleaning is worth on held-out code.
 
-    Every arm gives the same models the same number of tokens, with the same seeds. The table says
-    bits a byte of held-out code and the paired difference to raw; below 0 cleaning has helped.
+    The input is learnt raw, deduplicated, filtered and both. Every arm gives the same models the
+    same number of tokens, with the same seeds. The table says bits a byte of held-out code and the
+    paired difference to raw; below 0 cleaning has helped.
     """
     from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.progress import open_progress
@@ -111,10 +112,11 @@ def run(
     engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
-    """Run all stages that the file has tables for, in order; go on where a kill left off.
+    """Run all stages of a file in order.
 
-    What is finished from the same inputs and settings is skipped. DIR/report.md says what came in,
-    stayed and was dropped, and what was measured; DIR/digests.json what each stage made.
+    It goes on where a kill left off: stages that are finished from the same inputs and settings are
+    skipped. DIR/report.md says what came in, stayed and was dropped, and what was measured;
+    DIR/digests.json what each stage made.
     """
     from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.progress import open_progress

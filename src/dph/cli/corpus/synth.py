@@ -56,9 +56,10 @@ def instruct(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write DIR/rows.jsonl for `dph sft`: so many rows of each part, no copies, none of a test.
+    """Write rows for `dph sft` from parts, without copies.
 
-    What is taken is a uniform sample. A part that is too small leaves a shortfall, which is told.
+    DIR/rows.jsonl has so many rows of each part, none of a test. Rows are a uniform sample of each
+    part. A part that is too small leaves a shortfall, which is reported.
     """
     from dph.cli.display.output import json_text
     from dph.cli.display.progress import open_progress
@@ -219,12 +220,12 @@ def synth(
     workers: WorkersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Have a model write functions with tests, or questions with SQL, and keep what holds.
+    """Have a model write functions or queries; keep what holds.
 
-    A function is kept if it passes its tests, if programs that are wrong do not, if it does not
-    know its tests by heart, and if a second one, written from the task alone, agrees. A query is
-    kept if it returns rows that queries wrong in one place do not. DIR/rows.parquet is to learn
-    from, DIR/problems.jsonl to grade by.
+    Functions come with tests, questions with SQL. A function is kept if it passes its tests, if
+    wrong programs do not, if it does not know its tests by heart, and if a second one, written from
+    the task alone, agrees. A query is kept if it returns rows that queries wrong in one place do
+    not. DIR/rows.parquet is to learn from, DIR/problems.jsonl to grade by.
     """
     from dph.cli.corpus.options import print_corpus
     from dph.cli.display.progress import open_progress
