@@ -13,7 +13,7 @@ export OMP_NUM_THREADS ?= 1
 
 CORPUS_DATA ?= $(or $(DPH_DATA),../shared/data)/opencoder
 
-.PHONY: quickstart cookbook corpus-data smollm2 dist docs screenshots test coverage test-trl test-verl test-inspect test-vllm fuzz bench lint check format clean
+.PHONY: quickstart cookbook corpus-data smollm2 dist release-check docs screenshots test coverage test-trl test-verl test-inspect test-vllm fuzz bench lint check format clean
 
 quickstart: $(STAMP)
 	$(BIN)/dph quickstart
@@ -99,6 +99,11 @@ bench: $(BENCH_STAMP)
 dist: $(STAMP)
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist
+
+# Whether a release could be made: versions, both distributions, every extra in an empty environment, the
+# first report from the wheel alone. EXTRAS="math report" checks these alone.
+release-check: $(STAMP)
+	.ci/release-check
 
 # The documentation site into build/site. A broken link, a page outside the navigation or a public name
 # without a docstring fails. The example report is of the quickstart's runs, where there are any;
