@@ -1,10 +1,12 @@
 """What holds for every file of the package: no cycle of imports, nothing longer than a screen."""
 
 import ast
+import re
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import dph
+from dph.recipe import Recipe
 
 PACKAGE = Path(dph.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -135,3 +137,29 @@ def test_the_package_has_twelve_wings():
     )
     files = {path.name for path in PACKAGE.glob("*.py")}
     assert files == {"__init__.py", "__main__.py", "errors.py", "records.py"}
+
+
+def _dotted_names(text):
+    return {found[1] for found in re.finditer(r"(?<![\w/.])(dph(?:\.[a-z_]\w*){2,})", text)}
+
+
+def test_a_dotted_name_in_any_text_begins_with_a_module_that_exists():
+    """Strings, comments, pages and settings that name a module follow it when it moves."""
+    root = PACKAGE.parents[1]
+    suffixes = {".py", ".md", ".toml", ".yaml", ".yml", ".mplstyle", ".j2", ".html"}
+    places = ("src", "docs", "recipes", "website", "examples", "README.md", "CONTRIBUTING.md")
+    files = [
+        f
+        for place in places
+        for f in ((root / place).rglob("*"), [root / place])[place.endswith("md")]
+    ]
+    wrong = {
+        (str(path.relative_to(root)), name)
+        for path in files
+        if path.suffix in suffixes
+        for name in _dotted_names(path.read_text("utf-8"))
+        if name.split(".")[1] not in Recipe.model_fields  # a setting of verl's
+        and not (PACKAGE / name.split(".")[1]).is_dir()
+        and not (PACKAGE / f"{name.split('.')[1]}.py").is_file()
+    }
+    assert not wrong

@@ -23,7 +23,7 @@ def commands(script, tmp_path):
         check=True,
     ).stdout
     found = {}
-    for words in printed.split("python\n-m\ndph.integrations.verl.")[1:]:
+    for words in printed.split("python\n-m\ndph.engines.verl.")[1:]:
         name, *overrides = words.splitlines()
         found[f"dph_{name}"] = [o for o in overrides if not o.startswith("hydra.")]
     return found

@@ -15,7 +15,7 @@ from dph.tasks.verl import verl_row
 def reward(**settings):
     """The function that verl's reward manager would call."""
     function = {
-        "path": "pkg://dph.integrations.verl.reward_function",
+        "path": "pkg://dph.engines.verl.reward_manager",
         "name": "compute_score",
         "reward_kwargs": settings,
     }

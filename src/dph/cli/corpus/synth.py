@@ -58,8 +58,7 @@ def instruct(
 ) -> None:
     """Write rows for `dph sft` from parts, without copies.
 
-    DIR/rows.jsonl has so many rows of each part, none of a test. Rows are a uniform sample of each
-    part. A part that is too small leaves a shortfall, which is reported.
+    DIR/rows.jsonl has a uniform sample of each part, and no row of a test. A shortfall is reported.
     """
     from dph.cli.display.output import json_text
     from dph.cli.display.progress import open_progress

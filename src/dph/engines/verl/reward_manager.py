@@ -23,7 +23,7 @@ from dph.tasks.verifiers.base import Verifier
 
 # A verifier as verl's custom reward function, for runs that use nothing else of the package.
 #
-# reward.custom_reward_function.path=pkg://dph.integrations.verl.reward_function
+# reward.custom_reward_function.path=pkg://dph.engines.verl.reward_manager
 # +reward.custom_reward_function.reward_kwargs.verifier=sql
 # +reward.custom_reward_function.reward_kwargs.databases=databases
 #
