@@ -3,11 +3,11 @@
 import os
 from pathlib import Path
 
+from dph.recipe.engines import engine_settings
 from dph.recipe.keys import known_keys
-from dph.recipe.recipe import ENGINE_ROWS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "engines.md"
-BEGIN = "<!-- engine settings: written by tests/recipe/test_engine_document.py -->\n"
+BEGIN = "<!-- engine settings: written by tests/engines/test_engine_document.py -->\n"
 END = "<!-- end of engine settings -->"
 
 
@@ -25,7 +25,7 @@ def cell(row):
 def table():
     lines = ["| setting | TRL | verl |", "|---|---|---|"]
     for key, _ in known_keys():
-        cells = [cell(ENGINE_ROWS[engine][key]) for engine in ("trl", "verl")]
+        cells = [cell(engine_settings(engine)[key]) for engine in ("trl", "verl")]
         lines.append(f"| `{key}` | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from dph.engines.shared_rows import SHARED_ROWS, others, ours, to, under
 from dph.recipe.data import SHOTS
-from dph.recipe.engine_row import SHARED_ROWS, Row, others, ours, to, under
+from dph.recipe.engines import Row
 
 _ACTOR, _ROLLOUT, _MODEL = (f"actor_rollout_ref.{part}" for part in ("actor", "rollout", "model"))
 _OBJECTIVE, _FILES = "dph.objective", "data.train_files"

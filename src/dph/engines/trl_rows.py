@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from dph.engines.shared_rows import SHARED_ROWS, others, ours, to, under
 from dph.recipe.data import SHOTS
-from dph.recipe.engine_row import SHARED_ROWS, Row, others, ours, to, under
+from dph.recipe.engines import Row
 
 _NO_ROOM = "TRL computes its loss in one piece, with no room for another term; "
 _OWN, _BOTH = "`--engine own` does", "`--engine own` and `--engine verl` do"

@@ -1,32 +1,10 @@
-"""What another engine does with a setting of a recipe."""
+"""The rows of an engine's table of settings, and those that all other engines share."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
-Kind = Literal["engine", "package", "other"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """Where a setting goes, and which of its values the engine cannot have.
-
-    ``engine``: it becomes the engine's own ``key``. ``package``: this package reads it, before,
-    around or after the engine's training; ``key`` says where. ``other``: it belongs to an engine
-    that does not run. Values are as in JSON. With ``only`` no other value is allowed, with
-    ``never`` any but these; ``why`` ends the sentence that refuses one.
-    """
-
-    kind: Kind
-    key: str
-    only: tuple[Any, ...] | None = None
-    never: tuple[Any, ...] = ()
-    why: str = ""
-
-    def refuses(self, value: Any) -> bool:
-        """Whether the engine cannot have ``value``."""
-        return value in self.never or (self.only is not None and value not in self.only)
+from dph.recipe.engines import Row
 
 
 def to(
