@@ -6,6 +6,7 @@ from types import MappingProxyType
 from dph.engines.shared_rows import SHARED_ROWS, others, ours, to, under
 from dph.recipe.data import SHOTS
 from dph.recipe.engines import Row
+from dph.tasks.verifiers.table import verifier_settings
 
 _NO_ROOM = "TRL computes its loss in one piece, with no room for another term; "
 _OWN, _BOTH = "`--engine own` does", "`--engine own` and `--engine verl` do"
@@ -29,8 +30,7 @@ TRL_ROWS: Mapping[str, Row] = MappingProxyType(
             f"data.{name}": to(_REWARD)
             for name in (
                 *("verifier", "modules", "verifier_workers", "verifier_timeout", "databases"),
-                *("sql_rule", "math_phrases", "math_any_expression", "code_memory_mb"),
-                "gym_threshold",
+                *verifier_settings(),
             )
         },
         "sampling.engine": to("use_vllm"),

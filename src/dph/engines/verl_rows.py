@@ -6,6 +6,7 @@ from types import MappingProxyType
 from dph.engines.shared_rows import SHARED_ROWS, others, ours, to, under
 from dph.recipe.data import SHOTS
 from dph.recipe.engines import Row
+from dph.tasks.verifiers.table import verifier_settings
 
 _ACTOR, _ROLLOUT, _MODEL = (f"actor_rollout_ref.{part}" for part in ("actor", "rollout", "model"))
 _OBJECTIVE, _FILES = "dph.objective", "data.train_files"
@@ -35,13 +36,13 @@ VERL_ROWS: Mapping[str, Row] = MappingProxyType(
         "data.verifier_workers": to("dph.verifier_workers"),
         "data.verifier_timeout": to("dph.verifier_timeout"),
         "data.databases": to("dph.databases"),
+        **{
+            f"data.{key}": ours(
+                "evaluation", only=(setting.default,), why=f"{_WORKERS}; {_BOTH} not"
+            )
+            for key, setting in verifier_settings().items()
+        },
         "data.sql_rule": to("dph.sql_rule"),
-        "data.math_phrases": ours("evaluation", only=(None,), why=f"{_WORKERS}; {_BOTH} not"),
-        "data.math_any_expression": ours(
-            "evaluation", only=(True,), why=f"{_WORKERS}; {_BOTH} not"
-        ),
-        "data.code_memory_mb": ours("evaluation", only=(1000,), why=f"{_WORKERS}; {_BOTH} not"),
-        "data.gym_threshold": ours("evaluation", only=(1.0,), why=f"{_WORKERS}; {_BOTH} not"),
         "data.chat": to("dph.chat"),
         "data.template": ours(
             "evaluation",

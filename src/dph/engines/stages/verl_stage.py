@@ -212,7 +212,7 @@ def _shared(run: VerlRun) -> dict[str, Any]:
         "dph.verifier_workers": data.verifier_workers,
         "dph.verifier_timeout": data.verifier_timeout,
         "dph.databases": None if data.databases is None else data.databases.absolute(),
-        "dph.sql_rule": data.sql_rule,
+        "dph.sql_rule": data.verifier_settings["sql_rule"],
         "dph.chat": data.chat is True,
         "dph.system_prompt": data.system_prompt,
         # Of the rollouts that verl has, SGLang's takes no seed with a request.

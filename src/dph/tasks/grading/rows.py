@@ -19,14 +19,11 @@ from dph.tasks.verifiers.math.verifier import MathPair, MathVerifier
 from dph.tasks.verifiers.qwen.verifier import MathQwenVerifier
 from dph.tasks.verifiers.sql.extraction import extract_sql
 from dph.tasks.verifiers.sql.verifier import SQLPair, SQLVerifier
+from dph.tasks.verifiers.table import VERIFIERS
 
 # Rows graded by any verifier, the user's own function included: a row is a problem's answer.
 
 _NO_ID = "(no problem_id)"
-_ELSEWHERE = {
-    "sql": "answers in SQL need databases: grade them with `dph grade sql`",
-    "code": "programs need tests: grade them with `dph grade code`",
-}
 _OF_THE_PROBLEM = ("problem_id", "prompt", "response")
 
 
@@ -39,23 +36,34 @@ class VerifierRowGrader(Closing):
 
     Args:
         verifier: an import path ``module:function``, or a name of dph.tasks.verifiers.VERIFIERS
-        other
-            than ``sql`` and ``code``, whose rows SQLRowGrader and CodeRowGrader grade.
+            other than ``sql`` and ``code``, whose rows SQLRowGrader and CodeRowGrader grade.
         gold: a column whose value becomes the field ``answer``.
         workers: worker processes, where the verifier has any.
         timeout: seconds for one answer, likewise.
+        settings: the verifier's own, by their keys in a recipe's ``[data]``.
 
     Raises:
-        SettingsError: there is no such verifier, it cannot be used, or a number is out of range.
+        SettingsError: there is no such verifier, it cannot be used, it has no such setting, or a
+            number is out of range.
     """
 
     def __init__(
-        self, verifier: str, *, gold: str | None = None, workers: int = 1, timeout: float = 5.0
+        self,
+        verifier: str,
+        *,
+        gold: str | None = None,
+        workers: int = 1,
+        timeout: float = 5.0,
+        **settings: Any,
     ) -> None:
-        if verifier in _ELSEWHERE:
-            raise SettingsError(_ELSEWHERE[verifier])
+        row = VERIFIERS.get(verifier)
+        if row is not None and row.elsewhere:
+            raise SettingsError(row.elsewhere)
+        own = {} if row is None else row.settings
+        if others := [key for key in settings if key not in own]:
+            raise SettingsError(f"{others[0]} is no setting of the verifier {verifier!r}")
         self._gold = gold or (None if is_import_path(verifier) else "answer")
-        self._verifier = make_verifier(verifier, workers=workers, timeout=timeout)
+        self._verifier = make_verifier(verifier, workers=workers, timeout=timeout, **settings)
         self._one_at_a_time = Lock()
         self.required = ("response",) if self._gold is None else (self._gold, "response")
         self.settings: Mapping[str, Any] = {
