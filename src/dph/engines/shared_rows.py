@@ -1,10 +1,14 @@
 """The rows of an engine's table of settings, and those that all other engines share."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from dph.recipe.advantages import ADVANTAGES
 from dph.recipe.engines import Row
+from dph.recipe.terms import READ_IN_OWN_LOOP
+
+_OWN = "`--engine own` does"
 
 
 def to(
@@ -33,10 +37,35 @@ def under(key: str) -> Row:
     return Row(kind="package", key=f"with {key}")
 
 
+def advantage_rows(key: str, *, title: str) -> dict[str, Row]:
+    """The rows of ``[objective.advantage]`` in an engine that tells of new samples alone.
+
+    Advantages that read more are refused, and so their parameters never matter.
+    """
+    chosen = "objective.advantage.kind"
+    refused = [name for name, term in ADVANTAGES.items() if term.reads & READ_IN_OWN_LOOP.keys()]
+    taken = _parameters_of(name for name in ADVANTAGES if name not in refused)
+    why = (
+        "it reads what the initial policy got right, or its log-probs of new samples, "
+        f"which {title}'s rows do not say; {_OWN}"
+    )
+    return {
+        chosen: to(key, never=tuple(refused), why=why),
+        **{
+            f"objective.advantage.{name}": to(key) if name in taken else under(chosen)
+            for name in _parameters_of(ADVANTAGES)
+        },
+    }
+
+
+def _parameters_of(advantages: Iterable[str]) -> list[str]:
+    found = (name for one in advantages for name in ADVANTAGES[one].parameters.model_fields)
+    return list(dict.fromkeys(found))
+
+
 # Settings that mean the same whichever other engine trains: this package reads them itself.
 
-_EVALUATION, _POOL, _STORES = ("the evaluation stage", "pre-sampling", "stores of distributions")
-_OWN = "`--engine own` does"
+_EVALUATION, _STORES = "the evaluation stage", "stores of distributions"
 _NOT_KEPT = f"the engine's answers of training are not kept; {_OWN}"
 _NO_ADAPTERS = f"the engine is given whole weights; {_OWN} train adapters"
 _ALONE = "consolidation, on one device"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from dph.engines.shared_rows import SHARED_ROWS, others, ours, to, under
+from dph.engines.shared_rows import SHARED_ROWS, advantage_rows, others, ours, to, under
 from dph.recipe.data import SHOTS
 from dph.recipe.engines import Row
 from dph.tasks.verifiers.table import verifier_settings
@@ -75,20 +75,7 @@ VERL_ROWS: Mapping[str, Row] = MappingProxyType(
         "presample.seed": to("dph.seed"),
         "presample.pool": to("dph.pool"),
         **{f"stores.*.{name}": to("dph.stores") for name in ("tilt", "values", "targets", "place")},
-        "objective.advantage.kind": to(
-            _OBJECTIVE,
-            never=("bbg", "alpha_dpg", "flowrl"),
-            why="it reads what the initial policy got right, or its log-probs of new samples, "
-            "which verl's rows do not say; `--engine own` does",
-        ),
-        **{
-            f"objective.advantage.{name}": to(_OBJECTIVE)
-            for name in ("scale", "gamma", "tau", "k", "baseline", "gamma_p", "gamma_n", "logprob")
-        },
-        **{
-            f"objective.advantage.{name}": under("objective.advantage.kind")
-            for name in ("alpha", "beta", "clip")
-        },
+        **advantage_rows(_OBJECTIVE, title="verl"),
         "objective.surrogate.kind": to(_OBJECTIVE, never=("clip_cov",), why=_SAMPLED),
         **{f"objective.surrogate.{name}": to(_OBJECTIVE) for name in ("clip_low", "clip_high")},
         **{

@@ -50,6 +50,7 @@ class VerifierRow:
 
     Attributes:
         path: import path of the class.
+        summary: what it grades, and how, in a line of docs/graders.md.
         settings: by their keys in a recipe's ``[data]``.
         takes: what it shares with others: ``workers``, ``timeout`` and ``databases``.
         gold: import path of its ``GoldOfAnswer``, by which answers are compared with each other; ''
@@ -58,6 +59,7 @@ class VerifierRow:
     """
 
     path: str
+    summary: str
     settings: Mapping[str, VerifierSetting] = field(default_factory=dict)
     takes: tuple[str, ...] = ("workers", "timeout")
     gold: str = ""
@@ -68,6 +70,7 @@ VERIFIERS: Mapping[str, VerifierRow] = MappingProxyType(
     {
         "sql": VerifierRow(
             path="dph.tasks.verifiers.sql.verifier:SQLVerifier",
+            summary="runs the statement beside the gold on a read-only database",
             settings={
                 "sql_rule": VerifierSetting(
                     argument="rule",
@@ -83,6 +86,7 @@ VERIFIERS: Mapping[str, VerifierRow] = MappingProxyType(
         ),
         "math": VerifierRow(
             path="dph.tasks.verifiers.math.verifier:MathVerifier",
+            summary="mathematical answers, strict enough to train with",
             settings={
                 "math_phrases": VerifierSetting(
                     argument="phrases",
@@ -103,10 +107,12 @@ VERIFIERS: Mapping[str, VerifierRow] = MappingProxyType(
         ),
         "math_qwen": VerifierRow(
             path="dph.tasks.verifiers.qwen.verifier:MathQwenVerifier",
+            summary="what the tool of Qwen2.5-Math would say; to compare scores, not to train with",
             gold="dph.tasks.verifiers.qwen.verifier:GOLD",
         ),
         "code": VerifierRow(
             path="dph.tasks.verifiers.code.verifier:CodeVerifier",
+            summary="programs in Python, by unit tests or by what they print",
             settings={
                 "code_memory_mb": VerifierSetting(
                     argument="memory_mb",
@@ -121,6 +127,7 @@ VERIFIERS: Mapping[str, VerifierRow] = MappingProxyType(
         ),
         "reasoning_gym": VerifierRow(
             path="dph.tasks.verifiers.gym.verifier:GymVerifier",
+            summary="the scorers of reasoning-gym",
             settings={
                 "gym_threshold": VerifierSetting(
                     argument="threshold",
@@ -133,11 +140,13 @@ VERIFIERS: Mapping[str, VerifierRow] = MappingProxyType(
         ),
         "number": VerifierRow(
             path="dph.tasks.verifiers.exact:NumberVerifier",
+            summary="the last number of the response, exactly",
             takes=(),
             gold="dph.tasks.verifiers.exact:GOLD_NUMBER",
         ),
         "exact": VerifierRow(
             path="dph.tasks.verifiers.exact:ExactVerifier",
+            summary="the whole response, apart from blanks around it",
             takes=(),
             gold="dph.tasks.verifiers.exact:GOLD_TEXT",
         ),
