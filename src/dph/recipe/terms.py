@@ -6,9 +6,9 @@ A row says where the formula lives, what it does in one line, and which paramete
 their types, ranges and meanings (their defaults are those of the formula's own signature, which a
 test compares). Nothing is imported here: settings are read without torch.
 
-To add a term to the package: a file with the formula, a row here, a test against an oracle. A term
-of one's own needs no row: it is named by its import path, ``module:callable``, and its parameters
-are what that callable takes.
+To add a term to the package: a file with the formula, a row here, a test against an oracle. With
+``method`` and its settings it is a named method too. A term of one's own needs no row: it is named
+by its import path, ``module:callable``, and its parameters are what that callable takes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,8 +54,8 @@ class Method:
         label: its name as people write it.
         formula: one line; the symbols are those of docs/methods.md.
         use: when to use it.
-        settings: the tables that are laid under a recipe's; empty beside an advantage, which is
-            GRPO with that advantage.
+        settings: the tables that are laid under a recipe's; an advantage's row leaves them out and
+            means GRPO with that advantage.
         strength: the one setting that says how strong it is; None where there is nothing to set.
         source: the paper; '' for what is ours or everybody's.
         cost: what a step takes more than GRPO's; '' for nothing.
@@ -79,7 +79,7 @@ class Term:
     ``reads_reference``: it needs the initial policy's log-probs of *new* samples, and so that
     model in every step. ``reads_distributions``: it acts on stored next-token distributions, not
     on the log-probs of stored tokens. ``reads``: what an advantage needs beside rewards, some of
-    ``READS``. ``method``: of an advantage that is a named method too, what is said of that.
+    ``READS``. ``method``: the method of the term's name, where there is one.
     """
 
     path: str
