@@ -1,9 +1,9 @@
-"""The tables of docs/ that say what rows of the package say.
+"""The tables of docs/ that repeat rows of the package.
 
     python benchmarks/written_tables.py
 
-docs/methods.md has a line for each method (dph.recipe.methods); its last column, what we measured,
-is that of study_pages.py and stays. docs/engines.md has a line for each setting of a recipe
+docs/methods.md has a line for each method (dph.recipe.methods); its last column, the measurements,
+is written by study_pages.py and stays. docs/engines.md has a line for each setting of a recipe
 (dph.engines), docs/graders.md one for each verifier (dph.tasks.verifiers.table). A page is changed
 between its marks only.
 """

@@ -1,8 +1,8 @@
 """The engines that a recipe can name, and which of its settings each of them refuses.
 
-The engines stand above recipes: a recipe is checked without torch, TRL or verl. So a row names what
-it needs of an engine by import path, and this is the one table with such paths. A test holds every
-path to what lies there, and the wings that they lead to against ``[tool.dph.arrows]``.
+The engines stand above recipes, and a recipe is checked without torch, TRL or verl. So an entry names
+the parts of an engine by import path. This is the one table with such paths: a test holds every path
+to the name that lies there, and the wings that they lead to against ``[tool.dph.arrows]``.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -46,14 +46,14 @@ class EngineEntry:
 
     Attributes:
         title: its name in a sentence.
-        settings: what becomes of every setting of a recipe, a ``Row`` for each key; '' for our own
-            engine, which has all of them.
+        settings: the table with a ``Row`` for each setting of a recipe; '' for our own engine,
+            which has all of them.
         check: the function that refuses a run before anything is written.
         presample: the stage that makes the pool.
         train: the training stage.
-        arguments: the function that turns a run into the engine's own arguments, and refuses what
-            cannot be turned; '' for our own engine.
-        short_rollout: what the engine does where a rollout has more problems than there are.
+        arguments: the function that turns a run into the engine's own arguments, or refuses it; ''
+            for our own engine.
+        short_rollout: the reason why a rollout cannot have more problems than there are.
     """
 
     title: str
@@ -95,7 +95,7 @@ ENGINES: Mapping[Engine, EngineEntry] = MappingProxyType(
 
 
 def engine_settings(engine: Engine) -> Mapping[str, Row]:
-    """What becomes of every setting in ``engine``, by key; empty for our own engine."""
+    """The row of every setting in ``engine``, by key; empty for our own engine."""
     path = ENGINES[engine].settings
     rows: Mapping[str, Row] = resolve_name(path) if path else {}
     return rows

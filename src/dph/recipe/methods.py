@@ -1,4 +1,4 @@
-"""The named methods: each is a row of plain settings, and of what is said of it, and nothing else.
+"""The named methods: each is a row of plain settings, a label and a line of docs/methods.md.
 
 A method that is one term and nothing more may have its row beside the formula's parameters, in
 ``dph.recipe.advantages`` or ``dph.recipe.terms``. A recipe's own keys win over these. The

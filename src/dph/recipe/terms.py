@@ -48,7 +48,7 @@ READ_IN_OWN_LOOP = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """A row: a name for settings, and what is said of it in docs/methods.md and in reports.
+    """A row: a name for settings, its line in docs/methods.md and its label in reports.
 
     Attributes:
         label: its name as people write it.
@@ -57,9 +57,9 @@ class Method:
         settings: the tables that are laid under a recipe's; an advantage's row leaves them out and
             means GRPO with that advantage.
         strength: the one setting that says how strong it is; None where there is nothing to set.
-        source: the paper; '' for what is ours or everybody's.
-        cost: what a step takes more than GRPO's; '' for nothing.
-        stored: what has to be kept; '' for nothing.
+        source: the paper; '' where it is ours or everybody's.
+        cost: of a step, beyond GRPO's; '' for none.
+        stored: artefacts that it needs; '' for none.
     """
 
     label: str

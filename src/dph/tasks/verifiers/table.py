@@ -24,12 +24,12 @@ TEXTS = tuple[str, ...] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifierSetting:
-    """A setting: of which argument of the class, and with which values.
+    """A setting: the argument of the class that it is, and the values that it may have.
 
     Attributes:
         argument: its name in the signature of the class.
         kind: ``bool``, ``int``, ``float``, a ``Literal`` of texts, or ``TEXTS``.
-        default: what holds where nothing is said.
+        default: the value where none is given.
         meaning: one line for people.
         bounds: of a number, as pydantic names them: ``gt``, ``ge``, ``lt``, ``le``.
         always_counts: training depends on it by its value even where that is the default. Runs from
@@ -50,9 +50,9 @@ class VerifierRow:
 
     Attributes:
         path: import path of the class.
-        summary: what it grades, and how, in a line of docs/graders.md.
+        summary: its line in docs/graders.md.
         settings: by their keys in a recipe's ``[data]``.
-        takes: what it shares with others: ``workers``, ``timeout`` and ``databases``.
+        takes: the arguments that it shares with others: ``workers``, ``timeout``, ``databases``.
         gold: import path of its ``GoldOfAnswer``, by which answers are compared with each other; ''
             where they cannot be.
         elsewhere: why ``dph grade --verifier`` does not take it, and which verb does.
