@@ -1,8 +1,8 @@
 """The engines that a recipe can name, and which of its settings each of them refuses.
 
-The engines stand above recipes, and a recipe is checked without torch, TRL or verl. So an entry names
-the parts of an engine by import path. This is the one table with such paths: a test holds every path
-to the name that lies there, and the wings that they lead to against ``[tool.dph.arrows]``.
+The engines stand above recipes, and a recipe is checked without torch, TRL or verl. So an entry
+names the parts of an engine by import path, in this table alone. A test holds every path to the
+name that lies there, and the wings that they lead to against ``[tool.dph.arrows]``.
 """
 
 from collections.abc import Collection, Iterator, Mapping
