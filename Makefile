@@ -13,7 +13,7 @@ export OMP_NUM_THREADS ?= 1
 
 CORPUS_DATA ?= $(or $(DPH_DATA),../shared/data)/opencoder
 
-.PHONY: quickstart cookbook corpus-data smollm2 dist release-check docs screenshots test coverage test-trl test-verl test-inspect test-vllm fuzz bench lint check format clean
+.PHONY: quickstart cookbook corpus-data smollm2 dist release-check docs tables screenshots test coverage test-trl test-verl test-inspect test-vllm fuzz bench lint check format clean
 
 quickstart: $(STAMP)
 	$(BIN)/dph quickstart
@@ -104,6 +104,10 @@ dist: $(STAMP)
 # first report from the wheel alone. EXTRAS="math report" checks these alone.
 release-check: $(STAMP)
 	.ci/release-check
+
+# The tables of docs/methods.md, docs/engines.md and docs/graders.md from the rows of the package.
+tables: $(STAMP)
+	$(BIN)/python benchmarks/written_tables.py
 
 # The documentation site into build/site. A broken link, a page outside the navigation or a public name
 # without a docstring fails. The example report is of the quickstart's runs, where there are any;

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from dph.recipe import Recipe
 
 PACKAGE = Path(dph.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
+SETTINGS = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["tool"]
 LONGEST_FUNCTION = 60
 LONGEST_FILE = 500
 
@@ -91,6 +93,54 @@ def test_a_package_that_gives_names_of_its_modules_closes_no_cycle_by_itself(tmp
     assert cycle_of(import_graph(package)) == []
     (package / "two.py").write_text("from app import f\n")
     assert set(cycle_of(import_graph(package))) == {"app", "app.one", "app.two"}
+
+
+def arrows_by_strings():
+    """Every ``"dph.module:name"`` in a file of the package, with the file's dotted name."""
+    path = re.compile(r"dph(\.\w+)+:\w+")
+    for file in FILES:
+        for node in ast.walk(ast.parse(file.read_text())):
+            text = node.value if isinstance(node, ast.Constant) else None
+            if isinstance(text, str) and path.fullmatch(text):
+                yield module_of(file, PACKAGE), text
+
+
+def floor_of(module):
+    """How high a module's wing stands; wings of one floor do not import each other."""
+    layers = SETTINGS["importlinter"]["contracts"][0]["layers"]
+    wing = ".".join(module.split(".")[:2])
+    (floor,) = [n for n, layer in enumerate(reversed(layers)) if wing in layer.split(" | ")]
+    return floor
+
+
+def test_arrows_against_the_order_of_the_wings_are_declared_where_the_linter_reads_them():
+    found = {}
+    for module, path in arrows_by_strings():
+        target = path.partition(":")[0]
+        if floor_of(target) > floor_of(module):
+            found.setdefault(module, set()).add(".".join(target.split(".")[:2]))
+    declared = {module: set(wings) for module, wings in SETTINGS["dph"]["arrows"].items()}
+    assert found == declared
+
+
+def names_at_the_top(module):
+    """What a file defines or imports at its top level."""
+    file = PACKAGE.parent.joinpath(*module.split("."))
+    file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.ImportFrom):
+            yield from (alias.asname or alias.name for alias in node.names)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def test_an_arrow_by_string_leads_to_something():
+    for module, path in arrows_by_strings():
+        target, _, name = path.partition(":")
+        assert name in set(names_at_the_top(target)), f"{module} names {path}"
 
 
 def test_no_file_is_longer_than_five_hundred_lines():

@@ -1,6 +1,3 @@
-import re
-from pathlib import Path
-
 import pytest
 
 from dph.recipe import METHODS, STRENGTHS, resolve_recipe
@@ -34,14 +31,6 @@ def test_grpo_clips_symmetrically_and_dapo_higher_above():
     assert METHODS["grpo"]["objective"] == {"surrogate": {"clip_low": 0.2, "clip_high": 0.2}}
     assert METHODS["dapo"]["objective"]["surrogate"]["clip_high"] == 0.28
     assert METHODS["dapo"]["objective"]["dynamic_sampling"]
-
-
-def test_every_method_has_a_row_in_the_documentation():
-    text = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
-    rows = [re.split(r"(?<!\\)\|", line) for line in text.splitlines() if line.startswith("| `")]
-    table = [row for row in rows if len(row) == 9]
-    assert [row[1].strip().strip("`") for row in table] == [*METHODS, "dph interpolate"]
-    assert all(cell.strip() for row in table for cell in row[1:-1])
 
 
 @pytest.mark.parametrize("method", [name for name, key in STRENGTHS.items() if key])

@@ -6,7 +6,8 @@ import pytest
 from dph.errors import SettingsError
 from dph.loss.objectives import DualAscent, make_objective
 from dph.recipe import ObjectiveSettings, resolve_recipe
-from dph.recipe.terms import ADVANTAGES, DIVERGENCES, PENALTIES, SURROGATES
+from dph.recipe.advantages import ADVANTAGES
+from dph.recipe.terms import DIVERGENCES, PENALTIES, SURROGATES
 
 MINIMAL = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}}
 ROWS = {

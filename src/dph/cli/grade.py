@@ -1,13 +1,16 @@
 """``dph grade``: verdicts on files of answers, by a verifier of one's own or a built-in one."""
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from dph.cli.grade_run import default_workers, run_grading
 from dph.cli.options import ROW_FILES, JsonOption, WorkersOption, one_of
 from dph.cli.verbs import add_verbs, group
+from dph.tasks.verifiers.table import TEXTS, VERIFIERS, VerifierSetting
 
 if TYPE_CHECKING:
     from dph.tasks.grading.rows import MathRowGrader, VerifierRowGrader
@@ -228,6 +231,7 @@ grade_app = group("grade", invoke_without_command=True)
 add_verbs(grade_app, {"sql": grade_sql, "math": grade_math, "code": grade_code})
 
 _Given = TypeVar("_Given")
+_Verb = TypeVar("_Verb", bound=Callable[..., None])
 
 SourceOption = Annotated[
     Path | None, typer.Option("--input", metavar="FILE", help=f"Answers: {ROW_FILES}.")
@@ -235,17 +239,54 @@ SourceOption = Annotated[
 TargetOption = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="The rows with their verdicts.")
 ]
+_HERE = {name: row for name, row in VERIFIERS.items() if not row.elsewhere}
+"""The verifiers whose rows ``dph grade`` takes without a command."""
 VerifierOption = Annotated[
     str | None,
     typer.Option(
         "--verifier",
         metavar="NAME",
-        help="A function of yours (module:function), or number, exact, math, math_qwen.",
+        help=f"A function of yours (module:function), or one of {', '.join(_HERE)}.",
     ),
 ]
 
 
+_KINDS = {TEXTS: (list[str], "TEXT"), int: (int, "N"), float: (float, "X"), bool: (bool, None)}
+"""How the command line takes a setting's values, and what it calls one; others are texts."""
+
+
+def _setting_option(key: str, setting: VerifierSetting) -> inspect.Parameter:
+    """A verifier's setting as an option; None is "not given"."""
+    kind, metavar = _KINDS.get(setting.kind, (str, "NAME"))
+    flag = key.replace("_", "-")
+    option = typer.Option(
+        f"--{flag}/--no-{flag}" if kind is bool else f"--{flag}",
+        metavar=metavar,
+        help=f"{setting.meaning[0].upper()}{setting.meaning[1:]}.",
+    )
+    return inspect.Parameter(
+        key,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[kind | None, option],
+    )
+
+
+def _with_settings(verb: _Verb) -> _Verb:
+    """The verb, whose ``**settings`` are an option for each setting of those verifiers."""
+    signature = inspect.signature(verb)
+    *usual, _ = signature.parameters.values()
+    options = [
+        _setting_option(key, setting)
+        for row in _HERE.values()
+        for key, setting in row.settings.items()
+    ]
+    verb.__signature__ = signature.replace(parameters=[*usual, *options])  # type: ignore[attr-defined]
+    return verb
+
+
 @grade_app.callback()
+@_with_settings
 def grade(
     context: typer.Context,
     source: SourceOption = None,
@@ -256,6 +297,7 @@ def grade(
     resume: ResumeOption = False,
     replace: ReplaceOption = False,
     as_json: JsonOption = False,
+    **settings: Any,
 ) -> None:
     """Grade a file of answers: SQL, maths, code or your own.
 
@@ -270,7 +312,10 @@ def grade(
 
     source, target = _given(source, "--input"), _given(target, "--out")
     name = _given(verifier, "--verifier")
-    with VerifierRowGrader(name, workers=workers or default_workers(), timeout=timeout) as grader:
+    own = {key: value for key, value in settings.items() if value is not None}
+    with VerifierRowGrader(
+        name, workers=workers or default_workers(), timeout=timeout, **own
+    ) as grader:
         run_grading(source, target, grader=grader, resume=resume, replace=replace, as_json=as_json)
 
 

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Collection
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, create_model, field_validator, model_validator
 
 from dph.recipe.hub_names import SPELLING, LocalPath, ProblemsPath
-from dph.recipe.section import Count, FilePath, Phrase, Positive, Section, SQLRuleName, with_default
+from dph.recipe.section import Count, FilePath, Phrase, Positive, Section, with_default
+from dph.tasks.verifiers.table import TEXTS, VERIFIERS, VerifierSetting, verifier_settings
 
 # The settings of ``[evaluate]``.
 
@@ -230,8 +231,8 @@ class SetSettings(Section):
     )
 
 
-class DataSettings(Section):
-    """Problems, how they are graded, and how the prompt is written."""
+class GradedData(Section):
+    """Problems, and how they are graded whatever the verifier."""
 
     train: ProblemsPath = Field(
         description="problems as parquet, jsonl or csv (problem_id, prompt, answer ...), or "
@@ -244,9 +245,7 @@ class DataSettings(Section):
     )
     sets: dict[str, SetSettings] = Field({}, description="evaluation sets by name")
     verifier: str = Field(
-        "exact",
-        description="sql, math, math_qwen, code, reasoning_gym, number, exact, or module:function "
-        "of your own",
+        "exact", description=f"{', '.join(VERIFIERS)}, or module:function of your own"
     )
     modules: Annotated[tuple[FilePath, ...], Field(strict=False)] = Field(
         (),
@@ -266,19 +265,38 @@ class DataSettings(Section):
     databases: FilePath | None = Field(
         None, description="where relative database paths start (sql)"
     )
-    sql_rule: SQLRuleName = Field("bird", description="when two results are equal (sql)")
-    math_phrases: Annotated[tuple[Phrase, ...], Field(strict=False)] | None = Field(
-        None, description="what announces an answer without a box (math); default: its own list"
+
+    @property
+    def verifier_settings(self) -> dict[str, Any]:
+        """The settings of all verifiers, as ``make_verifier`` takes them."""
+        return {key: getattr(self, key) for key in verifier_settings()}
+
+
+def _verifier_field(setting: VerifierSetting) -> Any:
+    """Type and field of a verifier's setting."""
+    texts = Annotated[tuple[Phrase, ...], Field(strict=False)] | None
+    kind = texts if setting.kind is TEXTS else setting.kind
+    bounds: dict[str, Any] = dict(setting.bounds)
+    return kind, Field(setting.default, description=setting.meaning, **bounds)
+
+
+if TYPE_CHECKING:
+    VerifiedData = GradedData
+else:
+    VerifiedData = create_model(
+        "VerifiedData",
+        __base__=GradedData,
+        __module__=__name__,
+        **{key: _verifier_field(setting) for key, setting in verifier_settings().items()},
     )
-    math_any_expression: bool = Field(
-        True, description="without box and phrase, the last expression counts (math)"
-    )
-    code_memory_mb: int = Field(
-        1000, ge=64, description="address space of a program, in units of 10^6 bytes (code)"
-    )
-    gym_threshold: float = Field(
-        1.0, gt=0, le=1, description="least score of a right answer (reasoning_gym)"
-    )
+
+
+class DataSettings(VerifiedData):
+    """Problems, how they are graded, and how the prompt is written.
+
+    The keys of verifiers stand in the rows of ``dph.tasks.verifiers.VERIFIERS``.
+    """
+
     styles: str | None = Field(None, description="style classifier: sql, or module:function")
     chat: bool | Literal["auto"] = Field(
         False,

@@ -1,11 +1,18 @@
-"""The named methods: each is a table of plain settings and nothing else.
+"""The named methods: each is a row of plain settings, a label and a line of docs/methods.md.
 
-A recipe's own keys win over these. The coefficients are the paper's (arXiv:2509.07430,
-Tables 6 and 7); they belong to its models and batch sizes, so a recipe for another setting
-should choose its own.
+A method that is one term and nothing more may have its row beside the formula's parameters, in
+``dph.recipe.advantages`` or ``dph.recipe.terms``. A recipe's own keys win over these. The
+coefficients are the paper's (arXiv:2509.07430, Tables 6 and 7); they belong to its models and batch
+sizes, so a recipe for another setting should choose its own.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
+
+from dph.recipe.advantages import ADVANTAGES
+from dph.recipe.terms import DIVERGENCES, PENALTIES, SURROGATES, Method
 
 _CLIP_HIGHER = {"surrogate": {"clip_low": 0.2, "clip_high": 0.28}}
 _CLIP_EVENLY = {"surrogate": {"clip_low": 0.2, "clip_high": 0.2}}
@@ -16,11 +23,6 @@ def _rehearsing(divergence: str, weight: float, **parameters: Any) -> dict[str, 
     """Clip-higher on the problems left open, and one divergence on the stored answers."""
     anchor = {"divergence": divergence, "weight": weight, **parameters}
     return {"objective": {**_CLIP_HIGHER, "anchors": {"rehearsal": anchor}}, "train": _EXPLORE}
-
-
-def _advantage(kind: str) -> dict[str, dict[str, Any]]:
-    """GRPO with another advantage."""
-    return {"objective": {**_CLIP_EVENLY, "advantage": {"kind": kind}}}
 
 
 def _penalised(kind: str, weight: float) -> dict[str, dict[str, Any]]:
@@ -60,124 +62,321 @@ def _agreeing(reward: str, **more: Any) -> dict[str, dict[str, Any]]:
     return {"objective": _CLIP_HIGHER, "self_consistency": section}
 
 
-METHODS: dict[str, dict[str, dict[str, Any]]] = {
-    "grpo": {"objective": {**_CLIP_EVENLY}},
-    "dapo": {"objective": {**_CLIP_HIGHER, "dynamic_sampling": True, "overlong_buffer": 0.2}},
-    "rkl": {
-        "objective": {**_CLIP_HIGHER, "penalties": {"kl": {"estimator": "k3", "weight": 0.01}}}
-    },
-    "alpha": _rehearsing("alpha", 0.01, alpha=0.5),
-    "dph_f": _rehearsing("forward_kl", 0.01),
-    "dph_js": _rehearsing("jensen_shannon", 0.2),
-    "dph_js_definition": _rehearsing("jensen_shannon_definition", 0.2),
-    "dyjr": {
-        "objective": {
-            **_CLIP_HIGHER,
-            "anchors": {
-                # The paper's own weight and age are not known to us.
-                "rehearsal": {"divergence": "jensen_shannon", "weight": 0.2, "recent": 4}
-            },
-        }
-    },
-    "maxrl": _advantage("maxrl"),
-    "f_grpo": _advantage("f_grpo"),
-    "ucpo": _advantage("ucpo"),
-    "pass_at_k": _advantage("pass_at_k"),
-    "pkpo": _advantage("pkpo"),
-    "differential_smoothing": _advantage("differential_smoothing"),
-    "bbg": _advantage("bbg"),
-    "alpha_dpg": _advantage("alpha_dpg"),
-    "flowrl": {
-        "objective": {
-            "advantage": {"kind": "flowrl"},
-            "surrogate": {"kind": "flow_balance", "clip_low": 0.2, "clip_high": 0.2},
-            "reduction": "sequence_mean",
-        }
-    },
-    "entropy_bonus": _penalised("entropy", 0.001),
-    "exact_rkl": _penalised("exact_reverse_kl", 0.01),
-    "exact_fkl": _penalised("exact_forward_kl", 0.03),
-    "clip_cov": {
-        "objective": {
-            "surrogate": {"kind": "clip_cov", "clip_low": 0.2, "clip_high": 0.2, "share": 2e-4}
-        }
-    },
-    "kl_cov": {
-        "objective": {
-            "surrogate": {"kind": "unclipped"},
-            "penalties": {"kl_cov": {"kind": "kl_cov", "share": 2e-3, "weight": 1.0}},
-        }
-    },
-    "dph_broad": {
-        "objective": {
-            **_CLIP_HIGHER,
-            "anchors": {
-                "broad": {
-                    "divergence": "distribution_kl",
-                    "weight": 0.15,
-                    "distributions": "broad",
-                    "per_step": 96,
-                    "whole_prompts": True,
-                }
-            },
-        },
-        **CONSOLIDATION,
-        "stores": {"broad": {**_NOVEL_PROMPTS, "tilt": 4.0, "values": "distinct"}, **_AFTER},
-    },
-    "consolidation": {
-        "objective": {
-            "anchors": {
-                "consolidation": {
-                    "divergence": "distribution_kl",
-                    "weight": 1.0,
-                    "distributions": AFTER,
-                    "per_step": 256,
-                    "whole_prompts": True,
-                }
-            }
-        },
-        "stores": _AFTER,
-        "train": {"steps": 200, "problems_per_step": 0, "minibatches": 1, "final_rate": 0.1},
-    },
-    "ttrl": _agreeing("majority", novel=True),
-    "consensus": {
-        **_agreeing("consensus", store="broad"),
-        "stores": {"broad": _NOVEL_PROMPTS},
-    },
-    "lmsi": _then_learnt("majority", _ALL_PROMPTS),
-    "rft": _then_learnt("correct", {"prompts": "train", "answers": 16}),
+_NAMED_ADVANTAGES = {
+    name: replace(
+        term.method, settings={"objective": {**_CLIP_EVENLY, "advantage": {"kind": name}}}
+    )
+    for name, term in ADVANTAGES.items()
+    if term.method is not None
+}
+"""GRPO with another advantage: of every advantage with a row of its own as a method."""
+
+_NAMED_TERMS = {
+    name: term.method
+    for table in (SURROGATES, PENALTIES, DIVERGENCES)
+    for name, term in table.items()
+    if term.method is not None
 }
 
-STRENGTHS: dict[str, str | None] = {
-    "grpo": None,
-    "dapo": None,
-    "rkl": "objective.penalties.kl.weight",
-    "alpha": "objective.anchors.rehearsal.weight",
-    "dph_f": "objective.anchors.rehearsal.weight",
-    "dph_js": "objective.anchors.rehearsal.weight",
-    "dph_js_definition": "objective.anchors.rehearsal.weight",
-    "dyjr": "objective.anchors.rehearsal.weight",
-    "maxrl": None,
-    "f_grpo": "objective.advantage.gamma",
-    "ucpo": "objective.advantage.tau",
-    "pass_at_k": "objective.advantage.k",
-    "pkpo": "objective.advantage.k",
-    "differential_smoothing": "objective.advantage.gamma_p",
-    "bbg": "objective.advantage.k",
-    "alpha_dpg": "objective.advantage.alpha",
-    "flowrl": "objective.advantage.beta",
-    "entropy_bonus": "objective.penalties.entropy.weight",
-    "exact_rkl": "objective.penalties.exact_reverse_kl.weight",
-    "exact_fkl": "objective.penalties.exact_forward_kl.weight",
-    "clip_cov": "objective.surrogate.share",
-    "kl_cov": "objective.penalties.kl_cov.weight",
-    "dph_broad": "objective.anchors.broad.weight",
-    "consolidation": "stores.after.tilt",
-    "ttrl": "self_consistency.problems_per_step",
-    "consensus": "self_consistency.problems_per_step",
-    "lmsi": "consolidation.rate",
-    "rft": "consolidation.rate",
+METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
+    {
+        "grpo": Method(
+            settings={"objective": {**_CLIP_EVENLY}},
+            label="GRPO",
+            source="arXiv:2402.03300",
+            formula="A = (r - mean) / std, ratio clipped to 1 +- 0.2",
+            use="the baseline",
+        ),
+        "dapo": Method(
+            settings={
+                "objective": {**_CLIP_HIGHER, "dynamic_sampling": True, "overlong_buffer": 0.2}
+            },
+            label="DAPO",
+            source="arXiv:2503.14476",
+            formula="GRPO with clip 0.28 above, dynamic sampling, soft overlong penalty",
+            cost="refills",
+            use="long answers, many groups without signal",
+        ),
+        "rkl": Method(
+            settings={
+                "objective": {
+                    **_CLIP_HIGHER,
+                    "penalties": {"kl": {"estimator": "k3", "weight": 0.01}},
+                }
+            },
+            label="RKL",
+            source="arXiv:2402.03300",
+            strength="objective.penalties.kl.weight",
+            formula="clip-higher + weight * k3(pi, pi_ref) on new samples",
+            cost="the reference's forward a step",
+            use="to stay near the initial policy where it is trained",
+        ),
+        "alpha": Method(
+            settings=_rehearsing("alpha", 0.01, alpha=0.5),
+            label="Alpha",
+            source="arXiv:2509.07430",
+            strength="objective.anchors.rehearsal.weight",
+            formula=(
+                "clip-higher on what was left open + weight * alpha divergence on stored answers"
+            ),
+            cost="stored rows' forward",
+            stored="pool: right answers and their log-probs",
+            use="between reverse and forward KL",
+        ),
+        "dph_f": Method(
+            settings=_rehearsing("forward_kl", 0.01),
+            label="DPH-F",
+            source="arXiv:2509.07430",
+            strength="objective.anchors.rehearsal.weight",
+            formula="the same with the forward KL",
+            cost="stored rows' forward",
+            stored="pool",
+            use="Pass@k must not fall",
+        ),
+        "dph_js": Method(
+            settings=_rehearsing("jensen_shannon", 0.2),
+            label="DPH-JS",
+            source="arXiv:2509.07430",
+            strength="objective.anchors.rehearsal.weight",
+            formula="the same with Jensen-Shannon's generator",
+            cost="stored rows' forward",
+            stored="pool",
+            use="as dph_f, with bounded gradients",
+        ),
+        "dph_js_definition": Method(
+            settings=_rehearsing("jensen_shannon_definition", 0.2),
+            label="DPH-JS definition",
+            strength="objective.anchors.rehearsal.weight",
+            formula="Jensen-Shannon by its definition, half on stored, half on new samples",
+            cost="stored rows' and the reference's forward",
+            stored="pool",
+            use="to compare with dph_js",
+        ),
+        "dyjr": Method(
+            settings={
+                "objective": {
+                    **_CLIP_HIGHER,
+                    "anchors": {
+                        # The paper's own weight and age are not known to us.
+                        "rehearsal": {"divergence": "jensen_shannon", "weight": 0.2, "recent": 4}
+                    },
+                }
+            },
+            label="DyJR",
+            source="arXiv:2603.16157",
+            strength="objective.anchors.rehearsal.weight",
+            formula=(
+                "clip-higher + weight * Jensen-Shannon's generator of u = pi / pi_then on own "
+                "right answers of the last `recent` steps"
+            ),
+            cost="stored rows' forward",
+            stored="a buffer of recent right answers, in the checkpoint",
+            use="a reference that moves along, no pre-sampling",
+        ),
+        **_NAMED_ADVANTAGES,
+        "flowrl": Method(
+            settings={
+                "objective": {
+                    "advantage": {"kind": "flowrl"},
+                    "surrogate": {"kind": "flow_balance", "clip_low": 0.2, "clip_high": 0.2},
+                    "reduction": "sequence_mean",
+                }
+            },
+            label="FlowRL",
+            source="arXiv:2509.15207",
+            strength="objective.advantage.beta",
+            formula=(
+                "(1/n) sum of w ((log pi(y) - log pi_old(y)) / |y| - A)^2, A = v - mean of v, v = "
+                "beta A_GRPO + (log pi_ref(y) - log pi_old(y)) / |y|"
+            ),
+            cost="the reference's forward a step; no sample skipped",
+            use="answers are to be as likely as their rewards say, not the best alone",
+        ),
+        "entropy_bonus": Method(
+            settings=_penalised("entropy", 0.001),
+            label="Entropy bonus",
+            strength="objective.penalties.entropy.weight",
+            formula="clip-higher - weight * H(pi) at each position of new samples",
+            cost="no forward more",
+            use="the cheapest guard against collapse; its weight is hard to choose",
+        ),
+        "exact_rkl": Method(
+            settings=_penalised("exact_reverse_kl", 0.01),
+            label="Exact RKL",
+            strength="objective.penalties.exact_reverse_kl.weight",
+            formula="clip-higher + weight * KL(pi || pi_ref), exact, at new samples",
+            cost="the reference's forward a step",
+            use="instead of `rkl` where its noise hurts",
+        ),
+        "exact_fkl": Method(
+            settings=_penalised("exact_forward_kl", 0.03),
+            label="Exact FKL",
+            strength="objective.penalties.exact_forward_kl.weight",
+            formula="clip-higher + weight * KL(pi_ref || pi), exact, at new samples",
+            cost="the reference's forward a step",
+            use="keep what the initial policy would have said where the policy goes",
+        ),
+        "clip_cov": Method(
+            settings={
+                "objective": {
+                    "surrogate": {
+                        "kind": "clip_cov",
+                        "clip_low": 0.2,
+                        "clip_high": 0.2,
+                        "share": 2e-4,
+                    }
+                }
+            },
+            label="Clip-Cov",
+            source="arXiv:2505.22617",
+            strength="objective.surrogate.share",
+            formula="a share of the tokens of high covariance of log-prob and advantage left out",
+            cost="a forward without gradient",
+            use="entropy falls within a few steps",
+        ),
+        "kl_cov": Method(
+            settings={
+                "objective": {
+                    "surrogate": {"kind": "unclipped"},
+                    "penalties": {"kl_cov": {"kind": "kl_cov", "share": 2e-3, "weight": 1.0}},
+                }
+            },
+            label="KL-Cov",
+            source="arXiv:2505.22617",
+            strength="objective.penalties.kl_cov.weight",
+            formula=(
+                "weight * abs(log pi - log pi_old) at the tokens of highest covariance; ratio not "
+                "clipped"
+            ),
+            cost="a forward without gradient",
+            use="as `clip_cov`, with several mini-batches a rollout",
+        ),
+        "dph_broad": Method(
+            settings={
+                "objective": {
+                    **_CLIP_HIGHER,
+                    "anchors": {
+                        "broad": {
+                            "divergence": "distribution_kl",
+                            "weight": 0.15,
+                            "distributions": "broad",
+                            "per_step": 96,
+                            "whole_prompts": True,
+                        }
+                    },
+                },
+                **CONSOLIDATION,
+                "stores": {
+                    "broad": {**_NOVEL_PROMPTS, "tilt": 4.0, "values": "distinct"},
+                    **_AFTER,
+                },
+            },
+            label="DPH-broad",
+            strength="objective.anchors.broad.weight",
+            formula=(
+                "clip-higher on all problems + weight * KL(q || pi) at every position of stored "
+                "answers to prompts without labels, q being pi_ref tilted towards answers that "
+                "agree; then a consolidation: the same on the trained policy's own answers"
+            ),
+            cost=(
+                "stored rows' forward; 16 answers a prompt before and after RL; 200 updates after "
+                "it"
+            ),
+            stored="stores: next-token distributions ([stores.md](stores.md))",
+            use="prompts without labels are at hand, of the domains that must not suffer",
+        ),
+        "consolidation": Method(
+            settings={
+                "objective": {
+                    "anchors": {
+                        "consolidation": {
+                            "divergence": "distribution_kl",
+                            "weight": 1.0,
+                            "distributions": AFTER,
+                            "per_step": 256,
+                            "whole_prompts": True,
+                        }
+                    }
+                },
+                "stores": _AFTER,
+                "train": {
+                    "steps": 200,
+                    "problems_per_step": 0,
+                    "minibatches": 1,
+                    "final_rate": 0.1,
+                },
+            },
+            label="Consolidation",
+            strength="stores.after.tilt",
+            formula=(
+                "no RL: KL(q || pi) at every position of the policy's own stored answers to "
+                "prompts without labels, q being it tilted towards answers that agree: what "
+                "`dph_broad` does after its anchor, and `dph consolidate` to any run"
+            ),
+            cost="16 answers a prompt; 200 updates",
+            stored="stores: next-token distributions ([stores.md](stores.md#consolidation))",
+            use="after any training, of any engine; the forecast says whether it pays",
+        ),
+        "ttrl": Method(
+            settings=_agreeing("majority", novel=True),
+            label="TTRL",
+            source="arXiv:2504.16084",
+            strength="self_consistency.problems_per_step",
+            formula=(
+                "clip-higher; of a step's problems some have no label: r = 1 for the largest class "
+                "of equal answers of the group"
+            ),
+            use="no labels; watch Pass@k",
+        ),
+        "consensus": Method(
+            settings={
+                **_agreeing("consensus", store="broad"),
+                "stores": {"broad": _NOVEL_PROMPTS},
+            },
+            label="Consensus",
+            strength="self_consistency.problems_per_step",
+            formula="the same with r = share of 16 stored answers of pi_ref that agree",
+            cost="16 answers a prompt once",
+            stored="store of answers",
+            use="as `ttrl`, with a reward that cannot drift",
+        ),
+        "lmsi": Method(
+            settings=_then_learnt("majority", _ALL_PROMPTS),
+            label="LMSI",
+            source="arXiv:2210.11610",
+            strength="consolidation.rate",
+            formula=(
+                "clip-higher on all problems; then -log pi(y) of the trained policy's own answers "
+                "y to prompts without labels that most of its 16 answers agree with"
+            ),
+            cost="16 answers a prompt after RL; 200 updates",
+            stored="store of answers",
+            use=(
+                "the plain control of `dph_broad`: the same prompts and updates, a hard vote, no "
+                "distributions"
+            ),
+        ),
+        "rft": Method(
+            settings=_then_learnt("correct", {"prompts": "train", "answers": 16}),
+            label="RFT",
+            source="arXiv:2308.01825",
+            strength="consolidation.rate",
+            formula="the same with right answers to the training problems",
+            cost="16 answers a problem after RL; 200 updates",
+            stored="store of answers",
+            use="the ceiling of `lmsi` where there are labels",
+        ),
+        **_NAMED_TERMS,
+    }
+)
+"""Every method by its name; docs/methods.md and the labels of reports are made of these rows."""
+
+METHODS: dict[str, dict[str, dict[str, Any]]] = {
+    name: dict(row.settings) for name, row in METHOD_ROWS.items()
 }
+"""Of every method the settings that are laid under a recipe's."""
+
+STRENGTHS: dict[str, str | None] = {name: row.strength for name, row in METHOD_ROWS.items()}
 """Of every method the one setting that says how strong it is; None where there is nothing to set.
 
 What a study tries several values of, and what ``method@value`` sets.

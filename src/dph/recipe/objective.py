@@ -12,16 +12,15 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
+from dph.recipe.advantages import ADVANTAGES, reads
 from dph.recipe.section import Count, FilePath, Positive, Section
 from dph.recipe.terms import (
-    ADVANTAGES,
     DIVERGENCES,
     PENALTIES,
     REF_LOGPROBS,
     SURROGATES,
     Term,
     checked_parameters,
-    reads,
     reads_reference,
 )
 

@@ -3,10 +3,9 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import tomli_w
@@ -14,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from dph._base.files import atomic_path, make_directory, write_text
 from dph.errors import DataError, SettingsError
-from dph.recipe.engine_row import Row
+from dph.recipe.engines import require_engine_can
 from dph.recipe.hub_names import (
     OWN_CODE,
     PLACES,
@@ -36,52 +35,6 @@ from dph.recipe.objective import expand_shorthand
 from dph.recipe.overrides import Override, put, read_override
 from dph.recipe.schema import Recipe
 from dph.recipe.section import faults_of, read_table, section_in
-from dph.recipe.trl_rows import TRL_ROWS
-from dph.recipe.verl_rows import VERL_ROWS
-
-# Which settings of a recipe the engine that it names cannot have.
-
-ENGINE_ROWS: Mapping[str, Mapping[str, Row]] = MappingProxyType(
-    {"trl": TRL_ROWS, "verl": VERL_ROWS}
-)
-"""For each engine but our own, what becomes of every setting."""
-
-
-def require_engine_can(recipe: Recipe) -> None:
-    """Refuse every setting that ``train.engine`` cannot have, all at once.
-
-    Raises:
-        SettingsError: names the settings, their values, why, and what can be done.
-    """
-    if refused := list(_refused(recipe)):
-        raise SettingsError("; ".join(refused))
-
-
-def _refused(recipe: Recipe) -> Iterator[str]:
-    engine = recipe.train.engine
-    rows = ENGINE_ROWS.get(engine)
-    if rows is None:
-        return
-    for key, value in flat(_in_use(recipe)):
-        row = rows.get(pattern_of(key))
-        if row is not None and row.refuses(value):
-            yield f"{key} = {value!r} cannot be had with train.engine = {engine!r}: {row.why}"
-
-
-def _in_use(recipe: Recipe) -> dict[str, Any]:
-    """The settings as JSON has them, without terms that weigh nothing."""
-    table = recipe.model_dump(mode="json")
-    objective = recipe.objective
-    active: dict[str, Collection[str]] = {
-        "penalties": objective.active_penalties,
-        "anchors": objective.active_anchors,
-    }
-    for kind, terms in active.items():
-        table["objective"][kind] = {
-            name: term for name, term in table["objective"][kind].items() if name in terms
-        }
-    return table
-
 
 # The recipes that come with the package: inside it when installed, beside it in a checkout.
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from dph.recipe.advantages import ADVANTAGES
 from dph.recipe.data import DataSettings, EvaluationSettings, wrong_during
 from dph.recipe.methods import METHODS
 from dph.recipe.objective import ObjectiveSettings
@@ -26,7 +27,7 @@ from dph.recipe.tables import (
     VerlSettings,
     VLLMSettings,
 )
-from dph.recipe.terms import ADVANTAGES, BASE_CORRECT
+from dph.recipe.terms import BASE_CORRECT
 
 _SUBSETS_OF_K = ("pass_at_k", "pkpo")
 """Advantages that look at k samples of a group at a time."""

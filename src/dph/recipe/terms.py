@@ -1,16 +1,18 @@
 """The terms that a loss is made of: one row for each that can be named in a recipe.
 
+Advantages have a table of their own, ``dph.recipe.advantages``.
+
 A row says where the formula lives, what it does in one line, and which parameters it takes, with
 their types, ranges and meanings (their defaults are those of the formula's own signature, which a
 test compares). Nothing is imported here: settings are read without torch.
 
-To add a term to the package: a file with the formula, a row here, a test against an oracle. A term
-of one's own needs no row: it is named by its import path, ``module:callable``, and its parameters
-are what that callable takes.
+To add a term to the package: a file with the formula, a row here, a test against an oracle. With
+``method`` and its settings it is a named method too. A term of one's own needs no row: it is named
+by its import path, ``module:callable``, and its parameters are what that callable takes.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
@@ -19,16 +21,14 @@ from typing import Any, Literal
 from pydantic import Field, create_model
 
 from dph._base.import_path import is_import_path, load_callable
-from dph.recipe.section import Section, Whole
+from dph.recipe.section import Section
 
 __all__ = [
-    "ADVANTAGES",
     "DIVERGENCES",
     "PENALTIES",
     "SURROGATES",
     "Term",
     "checked_parameters",
-    "reads",
     "reads_reference",
 ]
 
@@ -47,13 +47,39 @@ READ_IN_OWN_LOOP = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """A row: a name for settings, its line in docs/methods.md and its label in reports.
+
+    Attributes:
+        label: its name as people write it.
+        formula: one line; the symbols are those of docs/methods.md.
+        use: when to use it.
+        settings: the tables that are laid under a recipe's; an advantage's row leaves them out and
+            means GRPO with that advantage.
+        strength: the one setting that says how strong it is; None where there is nothing to set.
+        source: the paper; '' where it is ours or everybody's.
+        cost: of a step, beyond GRPO's; '' for none.
+        stored: artefacts that it needs; '' for none.
+    """
+
+    label: str
+    formula: str
+    use: str
+    settings: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    strength: str | None = None
+    source: str = ""
+    cost: str = ""
+    stored: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
     """A row: where a term's formula is, and what can be set of it.
 
     ``reads_reference``: it needs the initial policy's log-probs of *new* samples, and so that
     model in every step. ``reads_distributions``: it acts on stored next-token distributions, not
     on the log-probs of stored tokens. ``reads``: what an advantage needs beside rewards, some of
-    ``READS``.
+    ``READS``. ``method``: the method of the term's name, where there is one.
     """
 
     path: str
@@ -62,138 +88,12 @@ class Term:
     reads_reference: bool = False
     reads_distributions: bool = False
     reads: frozenset[str] = frozenset()
+    method: Method | None = None
 
 
 def parameters(**fields: Any) -> type[Section]:
     """The table of settings with these fields, each a type and a ``Field``."""
     return create_model("Parameters", __base__=Section, **fields)
-
-
-# The advantages that can be named in a recipe.
-
-_SCALE = (
-    Literal["std", "none"],
-    Field("std", description="divide by the group's standard deviation, or not"),
-)
-_BBG = {
-    "k": (Whole, Field(16, ge=1, description="the k of Pass@k")),
-    "tau": (float, Field(0.01, ge=0, description="gates below tau (n + 1) are closed")),
-    "scale": _SCALE,
-}
-
-ADVANTAGES: Mapping[str, Term] = MappingProxyType(
-    {
-        "group": Term(
-            path="dph.loss.objectives.advantages:GroupAdvantage",
-            summary="reward minus the group's mean (GRPO, Dr. GRPO)",
-            parameters=parameters(scale=_SCALE),
-        ),
-        "maxrl": Term(
-            path="dph.loss.objectives.advantages:MaxRL",
-            summary="reward minus the group's mean, in units of the mean (MaxRL)",
-            parameters=parameters(),
-        ),
-        "f_grpo": Term(
-            path="dph.loss.objectives.advantages:FocalAdvantage",
-            summary="GRPO's times (1 - success rate)^gamma (F-GRPO)",
-            parameters=parameters(
-                gamma=(float, Field(0.5, ge=0, description="power of the failure rate; 0: GRPO")),
-                scale=_SCALE,
-            ),
-        ),
-        "ucpo": Term(
-            path="dph.loss.objectives.advantages:UniformCorrect",
-            summary="GRPO's, with more of the credit for improbable right answers (UCPO)",
-            parameters=parameters(
-                tau=(
-                    float,
-                    Field(0.2, ge=0, le=1, description="share that goes by improbability; 0: GRPO"),
-                ),
-                scale=_SCALE,
-            ),
-            reads=frozenset({LOGPROBS}),
-        ),
-        "pass_at_k": Term(
-            path="dph.loss.objectives.advantages:PassAtK",
-            summary="standardised Pass@k of the subsets a sample is in (Pass@k training)",
-            parameters=parameters(k=(Whole, Field(4, ge=1, description="the k of Pass@k"))),
-        ),
-        "pkpo": Term(
-            path="dph.loss.objectives.advantages:PKPO",
-            summary="unbiased gradient of the best of k rewards (PKPO)",
-            parameters=parameters(
-                k=(Whole, Field(4, ge=1, description="the k of Pass@k")),
-                baseline=(
-                    Literal["none", "leave_one_out", "k_minus_one"],
-                    Field("k_minus_one", description="what is taken off without adding bias"),
-                ),
-            ),
-        ),
-        "differential_smoothing": Term(
-            path="dph.loss.objectives.advantages:DifferentialSmoothing",
-            summary="GRPO's, flattening right answers and sharpening wrong ones",
-            parameters=parameters(
-                gamma_p=(
-                    float,
-                    Field(0.01, ge=0, description="taken off a nat of log-prob of right answers"),
-                ),
-                gamma_n=(
-                    float | None,
-                    Field(
-                        None,
-                        ge=0,
-                        description="added a nat of log-prob of wrong answers; default: gamma_p",
-                    ),
-                ),
-                scale=_SCALE,
-                logprob=(
-                    Literal["sum", "mean"],
-                    Field("sum", description="of an answer's tokens: sum (the paper's) or mean"),
-                ),
-            ),
-            reads=frozenset({LOGPROBS}),
-        ),
-        "bbg": Term(
-            path="dph.loss.objectives.advantages:BayesianBoundaryGate",
-            summary="GRPO's times what the problem can still add to Pass@k, by pre-sampling (BBG)",
-            parameters=parameters(**_BBG),
-            reads=frozenset({BASE_CORRECT}),
-        ),
-        "alpha_dpg": Term(
-            path="dph.loss.objectives.advantages:AlphaDPG",
-            summary="alpha-divergence to the initial policy's right answers (alpha-DPG)",
-            parameters=parameters(
-                alpha=(
-                    float,
-                    Field(0.5, ge=0, lt=1, description="0: forward KL; towards 1: reverse KL"),
-                ),
-                clip=(
-                    float,
-                    Field(10.0, gt=0, description="bound on (p / pi)^(1 - alpha) - 1"),
-                ),
-            ),
-            reads=frozenset({LOGPROBS, REF_LOGPROBS, BASE_CORRECT}),
-        ),
-        "flowrl": Term(
-            path="dph.loss.objectives.advantages:FlowRL",
-            summary="distance to the initial policy tilted by rewards (FlowRL)",
-            parameters=parameters(
-                beta=(
-                    float,
-                    Field(15.0, ge=0, description="nats a token of a standardised reward of 1"),
-                ),
-                scale=_SCALE,
-            ),
-            reads=frozenset({LOGPROBS, REF_LOGPROBS}),
-        ),
-        "bbg_group": Term(
-            path="dph.loss.objectives.advantages:BayesianBoundaryGateOfGroup",
-            summary="GRPO's times what the problem can still add to Pass@k, by the group at hand",
-            parameters=parameters(**_BBG),
-        ),
-    }
-)
-"""How rewards of a group become advantages."""
 
 
 _CLIP = {
@@ -375,16 +275,3 @@ def reads_reference(table: Mapping[str, Term], name: str, directories: Sequence[
         own = load_callable(name, directories)
         return bool(getattr(own, "reads_reference", False)) or hasattr(own, "on_policy")
     return table[name].reads_reference
-
-
-def reads(name: str, directories: Sequence[Path] = ()) -> frozenset[str]:
-    """What the advantage ``name`` reads of the samples beside their rewards.
-
-    One's own says so by an attribute ``reads``.
-
-    Raises:
-        SettingsError: one's own cannot be imported.
-    """
-    if is_import_path(name):
-        return frozenset(getattr(load_callable(name, directories), "reads", ()))
-    return ADVANTAGES[name].reads

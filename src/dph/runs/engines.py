@@ -1,18 +1,16 @@
 """Which functions check, pre-sample and train: this package's own, or those of another engine.
 
-The others are named by their import paths, because they lie above this package and are loaded
-where a recipe asks for them.
+``dph.recipe.engines`` names them by import path, because the others lie above this package; they
+are loaded where a recipe asks for them.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
+from pkgutil import resolve_name
 from typing import Protocol
 
-from dph._base.import_path import load_callable
 from dph.recipe import Recipe
-from dph.recipe.section import Engine
+from dph.recipe.engines import ENGINES
 from dph.runs.presample.manifest import Manifest
 from dph.runs.progress import ProgressDisplay
 from dph.runs.train.preparation import Trained
@@ -66,31 +64,14 @@ class Stages:
     train: Train
 
 
-_OWN = {
-    "check": "dph.runs.engines:nothing_to_check",
-    "presample": "dph.runs.presampling_stage:presample_stage",
-    "train": "dph.runs.training_stage:train_stage",
-}
-_PATHS: Mapping[Engine, Mapping[str, str]] = MappingProxyType(
-    {
-        "own": _OWN,
-        "trl": {
-            "check": "dph.engines.stages.trl_stage:check",
-            "presample": _OWN["presample"],
-            "train": "dph.engines.stages.trl_stage:train_stage",
-        },
-        "verl": {
-            "check": "dph.engines.stages.verl_stage:check",
-            "presample": "dph.engines.stages.verl_stage:presample_stage",
-            "train": "dph.engines.stages.verl_stage:train_stage",
-        },
-    }
-)
-
-
 def stages_of(recipe: Recipe) -> Stages:
     """The stages of the engine that ``train.engine`` names."""
-    return Stages(**{name: load_callable(p) for name, p in _PATHS[recipe.train.engine].items()})
+    row = ENGINES[recipe.train.engine]
+    return Stages(
+        check=resolve_name(row.check),
+        presample=resolve_name(row.presample),
+        train=resolve_name(row.train),
+    )
 
 
 def nothing_to_check(bench: Workbench) -> None:

@@ -16,6 +16,7 @@ from dph.runs.presample.stores.store import GROUPS_FILE
 from dph.runs.workbench import Workbench
 from dph.tasks.problems import load_problems, problems_fingerprint
 from dph.tasks.verifiers.base import verifier_identity
+from dph.tasks.verifiers.table import verifier_settings
 
 _SECTIONS = ("model", "data", "sampling", "presample", "objective", "train")
 _WITHOUT_RESULT = {
@@ -47,8 +48,11 @@ _PLACES = {
 _ADDED: Mapping[str, Any] = {
     "train.final_rate": 1.0,
     "presample.keep": 1,
-    "data.code_memory_mb": 1000,
-    "data.gym_threshold": 1.0,
+    **{
+        f"data.{key}": setting.default
+        for key, setting in verifier_settings().items()
+        if not setting.always_counts
+    },
     "data.shots": None,
     "data.template": {},
     "model.weights": "float32",

@@ -16,10 +16,6 @@ def verifier_maker(recipe: Recipe) -> Callable[[str], Verifier]:
         databases=data.databases,
         workers=data.verifier_workers,
         timeout=data.verifier_timeout,
-        sql_rule=data.sql_rule,
-        math_phrases=data.math_phrases,
-        math_any_expression=data.math_any_expression,
-        code_memory_mb=data.code_memory_mb,
-        gym_threshold=data.gym_threshold,
         modules=data.modules,
+        **data.verifier_settings,
     )

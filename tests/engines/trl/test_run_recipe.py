@@ -13,8 +13,8 @@ from dph.engines.stages.engine_log import LogReader
 from dph.engines.stages.trl_stage import LOG, MODEL, trl_arguments
 from dph.engines.trl.config import DPHConfig
 from dph.engines.trl.run_recipe import main, make_trainer
+from dph.engines.trl_rows import TRL_ROWS
 from dph.recipe import load_recipe
-from dph.recipe.trl_rows import TRL_ROWS
 from dph.runs.train.metrics_file import read_metrics
 from dph.runs.workbench import open_workbench
 from dph.tasks.problems import save_problems

@@ -2,9 +2,9 @@
 
 import pytest
 
+from dph.engines.engine_stores import engine_objective
 from dph.errors import CheckpointError, SettingsError
 from dph.recipe import METHODS, ObjectiveSettings, resolve_recipe
-from dph.recipe.engine_stores import engine_objective
 from dph.recipe.objective import AnchorSettings
 from dph.records import Completion, GradedCompletion, Outcome, Verdict
 from dph.runs.presample.tables import RehearsalSample

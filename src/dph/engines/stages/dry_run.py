@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from dph.engines.stages import trl_stage, verl_stage
-from dph.engines.stages.stage import is_installed, longest_prompt
+from dph.engines.stages.stage import is_installed, longest_prompt, require_possible
 from dph.engines.stages.trl_stage import trl_arguments
 from dph.engines.stages.verl_stage import PROBLEMS
 from dph.runs.workbench import Workbench
@@ -23,6 +23,7 @@ def commands_text(bench: Workbench, directory: Path) -> str:
         DphError: the engine cannot have the recipe.
     """
     engine, installed = bench.recipe.train.engine, is_installed(bench.recipe)
+    require_possible(bench)
     text = {"trl": _of_trl, "verl": _of_verl}[engine](
         bench, directory, python=sys.executable if installed else "python"
     )
@@ -32,7 +33,6 @@ def commands_text(bench: Workbench, directory: Path) -> str:
 
 
 def _of_trl(bench: Workbench, directory: Path, *, python: str) -> str:
-    trl_stage.require_possible(bench)
     cuda = bench.recipe.model.device != "cpu" and torch.cuda.is_available()
     fields = trl_arguments(bench.recipe, directory, longest_prompt=longest_prompt(bench), cuda=cuda)
     return "\n".join(
@@ -45,7 +45,6 @@ def _of_trl(bench: Workbench, directory: Path, *, python: str) -> str:
 
 
 def _of_verl(bench: Workbench, directory: Path, *, python: str) -> str:
-    verl_stage.require_possible(bench)
     run = verl_stage.run_of(bench, directory)
     problems = run.place / PROBLEMS
     plain = shlex.quote(str(problems.with_suffix(".jsonl")))

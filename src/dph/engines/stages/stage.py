@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
 
 from safetensors import safe_open
 
@@ -19,8 +21,9 @@ from dph._processes.jobs.child import PARENT
 from dph.engines.stages.engine_log import Logged, LogReader, StepLog
 from dph.errors import CheckpointError, DataError, SettingsError, TrainingError
 from dph.recipe import Recipe
+from dph.recipe.engines import ENGINES, require_engine_can
 from dph.records import Problem
-from dph.runs.layout import latest_checkpoint, pool_directory
+from dph.runs.layout import latest_checkpoint, pool_directory, store_directory
 from dph.runs.pool_need import needs_pool
 from dph.runs.presample.diagnosis import require_usable
 from dph.runs.presample.pool import load_pool
@@ -201,7 +204,46 @@ def problems_to_explore(bench: Workbench, directory: Path) -> Sequence[Problem]:
     return pool.exploration if explores else bench.problems
 
 
-_NAMES = {"trl": "TRL", "verl": "verl"}
+def stores_read(recipe: Recipe, directory: Path) -> dict[str, dict[str, Any]]:
+    """The stores that active anchors read: where each lies, and how it is tilted."""
+    named = {a.distributions for a in recipe.objective.active_anchors.values()}
+    return {
+        name: {
+            "place": str(store_directory(recipe, directory, name)),
+            "tilt": store.tilt,
+            "values": store.values,
+            "targets": store.targets,
+        }
+        for name, store in recipe.used_stores.items()
+        if name in named
+    }
+
+
+# The recipes that an engine refuses before anything is written.
+
+
+def check(bench: Workbench) -> None:
+    """Refuse what the engine of the recipe cannot do, or its absence.
+
+    Raises:
+        SettingsError: the engine is not installed, or cannot have a setting.
+        DataError: there are fewer problems than a rollout has.
+    """
+    require_possible(bench)
+    require_installed(bench.recipe)
+
+
+def require_possible(bench: Workbench) -> None:
+    """Refuse what the engine of the recipe cannot do, wherever it is installed.
+
+    Raises:
+        SettingsError: the engine cannot have a setting.
+        DataError: there are fewer problems than a rollout has.
+    """
+    row = ENGINES[bench.recipe.train.engine]
+    require_engine_can(bench.recipe)
+    resolve_name(row.arguments)(bench)
+    require_a_rollout(bench, why=row.short_rollout)
 
 
 def is_installed(recipe: Recipe) -> bool:
@@ -218,7 +260,7 @@ def require_installed(recipe: Recipe) -> None:
     engine = recipe.train.engine
     if not is_installed(recipe):
         raise SettingsError(
-            f'train.engine = "{engine}" needs {_NAMES[engine]} in this environment: '
+            f'train.engine = "{engine}" needs {ENGINES[engine].title} in this environment: '
             f'pip install "dph-rl[{engine}]"'
         )
 

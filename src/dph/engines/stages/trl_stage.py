@@ -3,7 +3,6 @@
 import os
 import shutil
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,12 @@ from dph.engines.stages.stage import (
     already_trained,
     following,
     longest_prompt,
-    require_a_rollout,
-    require_installed,
     run_command,
+    stores_read,
 )
 from dph.errors import SettingsError
 from dph.recipe import Recipe
-from dph.recipe.recipe import require_engine_can
-from dph.runs.layout import note_beginning, pool_directory, store_directory
+from dph.runs.layout import note_beginning, pool_directory
 from dph.runs.progress import ProgressDisplay
 from dph.runs.train.preparation import Trained
 from dph.runs.training_digest import training_digest
@@ -132,7 +129,7 @@ def _objective(recipe: Recipe, directory: Path) -> dict[str, Any]:
         "objective": table,
         "pool": str(pool_directory(recipe, directory)) if objective.rehearses_pool else "",
         "rehearsal_per_step": rehearsal,
-        "stores": _stores(recipe, directory),
+        "stores": stores_read(recipe, directory),
     }
 
 
@@ -145,20 +142,6 @@ def _of_a_minibatch(rows: int, recipe: Recipe, key: str) -> int:
             "stored answers for each optimizer step"
         )
     return rows // minibatches
-
-
-def _stores(recipe: Recipe, directory: Path) -> Mapping[str, Any]:
-    named = {a.distributions for a in recipe.objective.active_anchors.values()}
-    return {
-        name: {
-            "place": str(store_directory(recipe, directory, name)),
-            "tilt": store.tilt,
-            "values": store.values,
-            "targets": store.targets,
-        }
-        for name, store in recipe.used_stores.items()
-        if name in named
-    }
 
 
 def _vllm(recipe: Recipe) -> dict[str, Any]:
@@ -184,28 +167,13 @@ LOG, PRINTED, MODEL = "log.jsonl", "printed.log", "model"
 """In the engine's directory: what TRL logged, what its process printed, the weights at the end."""
 
 
-def check(bench: Workbench) -> None:
-    """Refuse what TRL cannot do, or its absence, before anything is written.
-
-    Raises:
-        SettingsError: TRL is not installed, or cannot have a setting.
-        DataError: there are fewer problems than a rollout has.
-    """
-    require_possible(bench)
-    require_installed(bench.recipe)
-
-
-def require_possible(bench: Workbench) -> None:
-    """Refuse what TRL cannot do, wherever it is installed.
+def arguments_of(bench: Workbench) -> dict[str, Any]:
+    """The fields of ``DPHConfig`` of a run that need not have a directory, on a CPU.
 
     Raises:
         SettingsError: TRL cannot have a setting.
-        DataError: there are fewer problems than a rollout has.
     """
-    recipe = bench.recipe
-    require_engine_can(recipe)
-    trl_arguments(recipe, Path(), longest_prompt=longest_prompt(bench), cuda=False)
-    require_a_rollout(bench, why="TRL draws no problem twice for a rollout")
+    return trl_arguments(bench.recipe, Path(), longest_prompt=longest_prompt(bench), cuda=False)
 
 
 def train_stage(

@@ -15,14 +15,12 @@ from dph.engines.stages.stage import (
     already_trained,
     following,
     longest_prompt,
-    require_a_rollout,
-    require_installed,
     run_command,
+    stores_read,
 )
 from dph.errors import SettingsError, TrainingError
 from dph.recipe import Recipe
-from dph.recipe.recipe import require_engine_can
-from dph.runs.layout import note_beginning, pool_directory, store_directory
+from dph.runs.layout import note_beginning, pool_directory
 from dph.runs.pool_need import needs_pool
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presampling_stage import presample_stage as own_presample_stage
@@ -214,7 +212,7 @@ def _shared(run: VerlRun) -> dict[str, Any]:
         "dph.verifier_workers": data.verifier_workers,
         "dph.verifier_timeout": data.verifier_timeout,
         "dph.databases": None if data.databases is None else data.databases.absolute(),
-        "dph.sql_rule": data.sql_rule,
+        "dph.sql_rule": data.verifier_settings["sql_rule"],
         "dph.chat": data.chat is True,
         "dph.system_prompt": data.system_prompt,
         # Of the rollouts that verl has, SGLang's takes no seed with a request.
@@ -254,17 +252,9 @@ def _model(run: VerlRun) -> dict[str, Any]:
 
 def _stores(run: VerlRun) -> dict[str, Any]:
     """The stores of distributions, each as a table."""
-    anchors = run.recipe.objective.active_anchors.values()
-    named = {anchor.distributions for anchor in anchors}
     return {
-        f"dph.stores.{name}": {
-            "place": store_directory(run.recipe, run.directory, name).absolute(),
-            "tilt": store.tilt,
-            "values": store.values,
-            "targets": store.targets,
-        }
-        for name, store in run.recipe.used_stores.items()
-        if name in named
+        f"dph.stores.{name}": {**store, "place": Path(store["place"]).absolute()}
+        for name, store in stores_read(run.recipe, run.directory).items()
     }
 
 
@@ -285,29 +275,14 @@ class Command:
     environment: dict[str, str]
 
 
-def check(bench: Workbench) -> None:
-    """Refuse what verl cannot do, or its absence, before anything is written.
-
-    Raises:
-        SettingsError: verl is not installed, or cannot have a setting.
-        DataError: there are fewer problems than a rollout has.
-    """
-    require_possible(bench)
-    require_installed(bench.recipe)
-
-
-def require_possible(bench: Workbench) -> None:
-    """Refuse what verl cannot do, wherever it is installed.
+def arguments_of(bench: Workbench) -> list[str]:
+    """The overrides of training, of a run that need not have a directory.
 
     Raises:
         SettingsError: verl cannot have a setting.
-        DataError: there are fewer problems than a rollout has.
     """
-    recipe = bench.recipe
-    require_engine_can(recipe)
-    require_cluster(recipe)
-    train_overrides(run_of(bench, Path()))
-    require_a_rollout(bench, why="verl drops the rest of an epoch that fills no rollout")
+    require_cluster(bench.recipe)
+    return train_overrides(run_of(bench, Path()))
 
 
 def presample_stage(

@@ -6,10 +6,10 @@ from typing import Any
 
 from trl import GRPOConfig
 
+from dph.engines.engine_stores import EngineStore, engine_objective, engine_stores
 from dph.engines.trl.terms import DEFINITION, apply_terms
 from dph.errors import SettingsError
 from dph.recipe import ObjectiveSettings
-from dph.recipe.engine_stores import EngineStore, engine_objective, engine_stores
 from dph.recipe.objective import REHEARSAL, SHORTHAND
 
 logger = logging.getLogger(__name__)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from dph.engines.engine_stores import EngineStore
 from dph.loss.divergences import DistributionDivergence, Divergence
 from dph.loss.objectives import (
     Buckets,
@@ -20,7 +21,6 @@ from dph.loss.objectives import (
 )
 from dph.model.forward.logprobs import completion_scores
 from dph.recipe import ObjectiveSettings
-from dph.recipe.engine_stores import EngineStore
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presample.pool import load_pool
 from dph.runs.presample.stores.manifest import StoreManifest, read_store_manifest

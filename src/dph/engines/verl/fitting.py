@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 from omegaconf import DictConfig
 from transformers import PreTrainedTokenizerBase
 
+from dph.engines.engine_stores import EngineStore
 from dph.engines.verl.prompts import prompt_ids
 from dph.engines.verl.settings import SharedSettings, TrainSettings, precision
 from dph.errors import DataError, SettingsError
 from dph.loss.objectives import make_objective
 from dph.model.fingerprint import tokenizer_fingerprint
-from dph.recipe.engine_stores import EngineStore
 from dph.records import Problem
 from dph.runs.presample.diagnosis import require_usable
 from dph.runs.presample.manifest import Manifest, read_manifest

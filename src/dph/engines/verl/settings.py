@@ -7,6 +7,7 @@ from typing import Any, Literal, Self, TypeVar
 from omegaconf import DictConfig, OmegaConf
 from pydantic import Field, ValidationError, model_validator
 
+from dph.engines.engine_stores import EngineStore, engine_objective, engine_stores
 from dph.errors import SettingsError
 from dph.recipe import (
     DataSettings,
@@ -14,7 +15,6 @@ from dph.recipe import (
     PresamplingSettings,
     TrainingSettings,
 )
-from dph.recipe.engine_stores import EngineStore, engine_objective, engine_stores
 from dph.recipe.objective import SHORTHAND
 from dph.recipe.section import Count, FilePath, Positive, Section
 from dph.runs.presample.manifest import Rule

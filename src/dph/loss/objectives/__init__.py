@@ -2,7 +2,7 @@
 
 Log-probs have shape [rows, tokens], one completion a row. Losses come per token; weights of
 rows (``reduction``) turn them into scalars that add up over micro-batches. The loss is a sum of
-terms (``terms``), put together by ``objective`` from the tables of ``dph.recipe.terms``.
+terms (``terms``), put together by ``objective`` from the tables of ``dph.recipe``.
 """
 
 from dph.loss.objectives.advantages import (

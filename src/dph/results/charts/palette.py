@@ -11,42 +11,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from dph.recipe.methods import METHOD_ROWS
+
 # What methods and metrics are called in tables and pictures.
 
 BASE = "base"
 
-_METHODS: Mapping[str, str] = MappingProxyType(
-    {
-        BASE: "Base model",
-        "dph_js_definition": "DPH-JS definition",
-        "dph_js": "DPH-JS",
-        "dph_f": "DPH-F",
-        "dph_broad": "DPH-broad",
-        "consolidation": "Consolidation",
-        "ttrl": "TTRL",
-        "consensus": "Consensus",
-        "lmsi": "LMSI",
-        "rft": "RFT",
-        "grpo": "GRPO",
-        "dapo": "DAPO",
-        "alpha": "Alpha",
-        "rkl": "RKL",
-        "dyjr": "DyJR",
-        "maxrl": "MaxRL",
-        "f_grpo": "F-GRPO",
-        "ucpo": "UCPO",
-        "pass_at_k": "Pass@k training",
-        "pkpo": "PKPO",
-        "differential_smoothing": "Differential smoothing",
-        "bbg": "BBG",
-        "alpha_dpg": "Alpha-DPG",
-        "flowrl": "FlowRL",
-        "entropy_bonus": "Entropy bonus",
-        "exact_rkl": "Exact RKL",
-        "exact_fkl": "Exact FKL",
-        "clip_cov": "Clip-Cov",
-        "kl_cov": "KL-Cov",
-    }
+_LABELS: Mapping[str, str] = MappingProxyType(
+    {BASE: "Base model", **{name: row.label for name, row in METHOD_ROWS.items()}}
 )
 _USUAL_KS = ("8", "16")
 
@@ -57,10 +29,10 @@ def method_label(name: str) -> str:
     >>> method_label("dph_f"), method_label("rkl_0.3"), method_label("mine")
     ('DPH-F', 'RKL 0.3', 'mine')
     """
-    for known in sorted(_METHODS, key=len, reverse=True):  # alpha_dpg is no alpha
+    for known in sorted(_LABELS, key=len, reverse=True):  # alpha_dpg is no alpha
         rest = name.removeprefix(known)
         if name.startswith(known) and (not rest or not rest[0].isalnum()):
-            return f"{_METHODS[known]} {rest.lstrip('_-@ =')}".strip()
+            return f"{_LABELS[known]} {rest.lstrip('_-@ =')}".strip()
     return name
 
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from dph._base.closing import Closing
 from dph._base.files.atomic import plain_value
@@ -19,14 +19,13 @@ from dph.tasks.verifiers.math.verifier import MathPair, MathVerifier
 from dph.tasks.verifiers.qwen.verifier import MathQwenVerifier
 from dph.tasks.verifiers.sql.extraction import extract_sql
 from dph.tasks.verifiers.sql.verifier import SQLPair, SQLVerifier
+from dph.tasks.verifiers.table import VERIFIERS
 
 # Rows graded by any verifier, the user's own function included: a row is a problem's answer.
 
+Pair = TypeVar("Pair")
+Judged = TypeVar("Judged", contravariant=True)
 _NO_ID = "(no problem_id)"
-_ELSEWHERE = {
-    "sql": "answers in SQL need databases: grade them with `dph grade sql`",
-    "code": "programs need tests: grade them with `dph grade code`",
-}
 _OF_THE_PROBLEM = ("problem_id", "prompt", "response")
 
 
@@ -39,23 +38,34 @@ class VerifierRowGrader(Closing):
 
     Args:
         verifier: an import path ``module:function``, or a name of dph.tasks.verifiers.VERIFIERS
-        other
-            than ``sql`` and ``code``, whose rows SQLRowGrader and CodeRowGrader grade.
+            other than ``sql`` and ``code``, whose rows SQLRowGrader and CodeRowGrader grade.
         gold: a column whose value becomes the field ``answer``.
         workers: worker processes, where the verifier has any.
         timeout: seconds for one answer, likewise.
+        settings: the verifier's own, by their keys in a recipe's ``[data]``.
 
     Raises:
-        SettingsError: there is no such verifier, it cannot be used, or a number is out of range.
+        SettingsError: there is no such verifier, it cannot be used, it has no such setting, or a
+            number is out of range.
     """
 
     def __init__(
-        self, verifier: str, *, gold: str | None = None, workers: int = 1, timeout: float = 5.0
+        self,
+        verifier: str,
+        *,
+        gold: str | None = None,
+        workers: int = 1,
+        timeout: float = 5.0,
+        **settings: Any,
     ) -> None:
-        if verifier in _ELSEWHERE:
-            raise SettingsError(_ELSEWHERE[verifier])
+        row = VERIFIERS.get(verifier)
+        if row is not None and row.elsewhere:
+            raise SettingsError(row.elsewhere)
+        own = {} if row is None else row.settings
+        if others := [key for key in settings if key not in own]:
+            raise SettingsError(f"{others[0]} is no setting of the verifier {verifier!r}")
         self._gold = gold or (None if is_import_path(verifier) else "answer")
-        self._verifier = make_verifier(verifier, workers=workers, timeout=timeout)
+        self._verifier = make_verifier(verifier, workers=workers, timeout=timeout, **settings)
         self._one_at_a_time = Lock()
         self.required = ("response",) if self._gold is None else (self._gold, "response")
         self.settings: Mapping[str, Any] = {
@@ -117,10 +127,52 @@ def _verdict(outcome: Outcome, reason: str) -> Verdict:
     return Verdict(outcome=outcome, reward=0.0, reason=reason)
 
 
+# Rows that make a pair, an answer and what it is judged by.
+
+
+class PairVerifier(Protocol[Judged]):
+    """A verifier of pairs."""
+
+    def judge(self, pairs: Sequence[Judged]) -> list[TimedVerdict]:
+        """A verdict for each pair, in order."""
+        ...
+
+    def close(self) -> None:
+        """Stop the worker processes."""
+        ...
+
+
+class PairRowGrader(Closing, Generic[Pair]):
+    """Grades rows by the pairs that they make."""
+
+    _verifier: PairVerifier[Pair]
+
+    def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:
+        """One graded row for each, in order; one that makes no pair is BAD_GOLD or NO_ANSWER.
+
+        Raises:
+            VerifierError: a worker failed; not: an answer did.
+        """
+        found = [self._pair(row) for row in rows]
+        pairs = [pair for pair in found if not isinstance(pair, Verdict)]
+        judged = iter(self._verifier.judge(pairs))
+        return [
+            TimedVerdict(pair, 0.0) if isinstance(pair, Verdict) else next(judged) for pair in found
+        ]
+
+    def close(self) -> None:
+        """Stop the worker processes. Closing twice is harmless."""
+        self._verifier.close()
+
+    def _pair(self, row: Mapping[str, Any]) -> Pair | Verdict:
+        """The pair of a row, or the verdict on one that makes none."""
+        raise NotImplementedError
+
+
 # Rows of programs: ``program`` or ``response``, and their tests, or the problem that has them.
 
 
-class CodeRowGrader(Closing):
+class CodeRowGrader(PairRowGrader[CodePair]):
     """Grades rows of programs in Python.
 
     Args:
@@ -136,6 +188,8 @@ class CodeRowGrader(Closing):
         DataError: there are no tests, or a problem's are malformed.
         SettingsError: a number is out of range, or programs cannot be run here.
     """
+
+    _verifier: CodeVerifier
 
     def __init__(
         self,
@@ -170,27 +224,6 @@ class CodeRowGrader(Closing):
         """What this machine does not offer of the confinement of programs."""
         return self._verifier.missing
 
-    def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:
-        """One graded row for each, in order; a row without tests is BAD_GOLD.
-
-        Raises:
-            VerifierError: a worker failed; not: a program did.
-        """
-        graded: list[TimedVerdict | None] = []
-        pairs: dict[int, CodePair] = {}
-        for index, row in enumerate(rows):
-            found = self._pair(row)
-            if isinstance(found, CodePair):
-                pairs[index] = found
-            graded.append(None if isinstance(found, CodePair) else TimedVerdict(found, 0.0))
-        for index, judged in zip(pairs, self._verifier.judge(list(pairs.values())), strict=True):
-            graded[index] = judged
-        return [row for row in graded if row is not None]
-
-    def close(self) -> None:
-        """Stop the worker processes. Closing twice is harmless."""
-        self._verifier.close()
-
     def _pair(self, row: Mapping[str, Any]) -> CodePair | Verdict:
         try:
             task = self._task(row)
@@ -224,7 +257,7 @@ MATH_VERIFIERS = (MathVerifier.name, MathQwenVerifier.name)
 """The verifiers whose rows a MathRowGrader grades."""
 
 
-class MathRowGrader(Closing):
+class MathRowGrader(PairRowGrader[MathPair]):
     """Grades rows by ``math`` or ``math_qwen``.
 
     Args:
@@ -255,26 +288,15 @@ class MathRowGrader(Closing):
             **verifier_identity(self._verifier),
         }
 
-    def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:
-        """One graded row for each, in order; a value that is not text is BAD_GOLD or NO_ANSWER.
-
-        Raises:
-            VerifierError: a worker failed; not: an answer did.
-        """
-        graded: list[TimedVerdict | None] = []
-        pairs: dict[int, MathPair] = {}
-        for index, row in enumerate(rows):
-            found = _pair(row)
-            if isinstance(found, MathPair):
-                pairs[index] = found
-            graded.append(None if isinstance(found, MathPair) else TimedVerdict(found, 0.0))
-        for index, judged in zip(pairs, self._verifier.judge(list(pairs.values())), strict=True):
-            graded[index] = judged
-        return [row for row in graded if row is not None]
-
-    def close(self) -> None:
-        """Stop the worker processes. Closing twice is harmless."""
-        self._verifier.close()
+    def _pair(self, row: Mapping[str, Any]) -> MathPair | Verdict:
+        gold, response = row.get("gold"), row.get("response")
+        if isinstance(gold, int | float) and not isinstance(gold, bool):
+            gold = str(gold)
+        if not isinstance(gold, str) or not gold.strip():
+            return _verdict(Outcome.BAD_GOLD, f"gold is no text: {gold!r:.80}")
+        if not isinstance(response, str):
+            return _verdict(Outcome.NO_ANSWER, f"response is no text: {response!r:.80}")
+        return MathPair(gold, response)
 
 
 def _verifier(
@@ -294,17 +316,6 @@ def _verifier(
             f"are settings of {MathVerifier.name}"
         )
     return MathQwenVerifier(workers=workers, timeout=timeout)
-
-
-def _pair(row: Mapping[str, Any]) -> MathPair | Verdict:
-    gold, response = row.get("gold"), row.get("response")
-    if isinstance(gold, int | float) and not isinstance(gold, bool):
-        gold = str(gold)
-    if not isinstance(gold, str) or not gold.strip():
-        return _verdict(Outcome.BAD_GOLD, f"gold is no text: {gold!r:.80}")
-    if not isinstance(response, str):
-        return _verdict(Outcome.NO_ANSWER, f"response is no text: {response!r:.80}")
-    return MathPair(gold, response)
 
 
 AnswerColumn = Literal["pred_sql", "response"]
@@ -327,7 +338,7 @@ def database_path(db_id: str) -> str:
     return db_id if is_file else f"{db_id}/{db_id}.sqlite"
 
 
-class SQLRowGrader(Closing):
+class SQLRowGrader(PairRowGrader[SQLPair]):
     """Grades rows by one of the SQL rules.
 
     Args:
@@ -367,27 +378,6 @@ class SQLRowGrader(Closing):
             "databases": str(databases.resolve()),
             "answers": answers,
         }
-
-    def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:
-        """One graded row for each, in order; a value that is not text is BAD_GOLD or NO_ANSWER.
-
-        Raises:
-            VerifierError: a worker failed; not: a statement did.
-        """
-        graded: list[TimedVerdict | None] = []
-        pairs: dict[int, SQLPair] = {}
-        for index, row in enumerate(rows):
-            found = self._pair(row)
-            if isinstance(found, SQLPair):
-                pairs[index] = found
-            graded.append(None if isinstance(found, SQLPair) else TimedVerdict(found, 0.0))
-        for index, judged in zip(pairs, self._verifier.judge(list(pairs.values())), strict=True):
-            graded[index] = judged
-        return [row for row in graded if row is not None]
-
-    def close(self) -> None:
-        """Stop the worker processes. Closing twice is harmless."""
-        self._verifier.close()
 
     def _pair(self, row: Mapping[str, Any]) -> SQLPair | Verdict:
         for name in ("db_id", "gold_sql"):

@@ -1,6 +1,7 @@
 """What a verifier is: problems and responses in, verdicts out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Protocol, runtime_checkable
 
@@ -53,6 +54,28 @@ def verifier_identity(verifier: Verifier) -> dict[str, Any]:
     """
     settings: Mapping[str, Any] = getattr(verifier, "settings", {})
     return {"name": verifier.name, "version": verifier.version, "settings": dict(settings)}
+
+
+# What an answer would be as a gold answer, for a verifier that can compare answers.
+
+Gold = Mapping[str, Any]
+"""Fields that make a problem whose gold answer is some model's answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldOfAnswer:
+    """How a verifier is asked about two answers.
+
+    Attributes:
+        make: the gold of an answer; None where nothing in it can be taken as one.
+        fields: those that hold a gold; a problem that has one of them is labelled.
+        silent: golds that say nothing: what equals one of them is no result. They are graded
+            against first, so that an answer that cannot be evaluated is never made a gold.
+    """
+
+    make: Callable[[Verifier, str], Gold | None]
+    fields: tuple[str, ...] = ("answer",)
+    silent: tuple[Gold, ...] = ()
 
 
 # A verifier that several threads may call.

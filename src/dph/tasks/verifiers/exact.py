@@ -10,6 +10,7 @@ from typing import Any
 from dph._base.closing import Closing
 from dph.errors import DataError
 from dph.records import Outcome, Problem, Verdict
+from dph.tasks.verifiers.base import Gold, GoldOfAnswer, Verifier
 
 # The number verifier: the last number in the response equals the answer, exactly.
 #
@@ -155,3 +156,22 @@ def _grade(problem: Problem, response: str) -> Verdict:
     return Verdict(
         outcome=Outcome.WRONG, reward=0.0, reason=f"{response[:60]!r} is not {gold[:60]!r}"
     )
+
+
+# What an answer would be as a gold answer.
+
+
+def _text(_: Verifier, response: str) -> Gold | None:
+    return {"answer": response.strip()} if response.strip() else None
+
+
+def _last_number(_: Verifier, response: str) -> Gold | None:
+    try:
+        number = last_number(response)
+    except (NumberTooLongError, ZeroDivisionError):
+        return None
+    return None if number is None else {"answer": str(number)}
+
+
+GOLD_TEXT = GoldOfAnswer(make=_text)
+GOLD_NUMBER = GoldOfAnswer(make=_last_number)

@@ -10,8 +10,9 @@ from dph._processes.sandbox.supervisor import ProcessLimits
 from dph._processes.workers.pool import WorkerPool, verdict_of
 from dph.errors import SettingsError
 from dph.records import Outcome, Problem, TimedVerdict, Verdict
+from dph.tasks.verifiers.base import Gold, GoldOfAnswer, Verifier
 from dph.tasks.verifiers.code.handler import GRACE_SECONDS, IN_ALL
-from dph.tasks.verifiers.code.task import CodeTask, extract_program, parse_task
+from dph.tasks.verifiers.code.task import FIELDS, CodeTask, extract_program, parse_task
 
 MEMORY_MB = 1000
 _NO_PROGRAM = Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason="no program in the response")
@@ -122,3 +123,11 @@ def _readable(task: CodeTask) -> CodeTask:
 def program_of(response: str, task: CodeTask) -> str | None:
     """The program of a response to a task, None if there is none."""
     return extract_program(response, entry_point=task.entry_point, prefix=bool(task.prefix))
+
+
+def _program(_: Verifier, response: str) -> Gold | None:
+    """The response itself: which of its blocks is the program depends on the problem."""
+    return None if extract_program(response, prefix=True) is None else {"same_as": response}
+
+
+GOLD = GoldOfAnswer(make=_program, fields=(*FIELDS, "same_as"))

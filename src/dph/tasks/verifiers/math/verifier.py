@@ -9,8 +9,9 @@ from dph._base.closing import Closing
 from dph._processes.workers.pool import GOLD_STAGE, WorkerPool, verdict_of
 from dph.errors import DataError, SettingsError
 from dph.records import Problem, TimedVerdict, Verdict
+from dph.tasks.verifiers.base import Gold, GoldOfAnswer, Verifier
 from dph.tasks.verifiers.gold_judge import GoldJudge
-from dph.tasks.verifiers.math.answer import PHRASES
+from dph.tasks.verifiers.math.answer import PHRASES, find_answer
 
 # What the verifiers ``math`` and ``math_qwen`` share: pairs in, verdicts out.
 #
@@ -135,3 +136,14 @@ class MathVerifier(PooledMathVerifier):
             workers=workers,
             timeout=timeout,
         )
+
+
+def _boxed(verifier: Verifier, response: str) -> Gold | None:
+    """The boxes, or what follows a phrase; an expression without either is no result to compare."""
+    found = find_answer(response, verifier.settings["phrases"])
+    if found is None or not any(part.strip() for part in found.parts):
+        return None
+    return {"answer": " ".join(f"\\boxed{{{part}}}" for part in found.parts)}
+
+
+GOLD = GoldOfAnswer(make=_boxed)

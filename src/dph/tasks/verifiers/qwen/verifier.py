@@ -1,6 +1,8 @@
 """The verifier ``math_qwen``: for scores that are compared with published ones."""
 
+from dph.tasks.verifiers.base import Gold, GoldOfAnswer, Verifier
 from dph.tasks.verifiers.math.verifier import PooledMathVerifier
+from dph.tasks.verifiers.qwen.answer import qwen_answer
 
 
 class MathQwenVerifier(PooledMathVerifier):
@@ -27,3 +29,11 @@ class MathQwenVerifier(PooledMathVerifier):
             workers=workers,
             timeout=timeout,
         )
+
+
+def _qwen(_: Verifier, response: str) -> Gold | None:
+    found = qwen_answer(response)
+    return {"answer": f"\\boxed{{{found}}}"} if found.strip() else None
+
+
+GOLD = GoldOfAnswer(make=_qwen)

@@ -14,6 +14,7 @@ from dph._base.closing import Closing
 from dph._processes.workers.pool import GOLD_STAGE, WorkerPool, verdict_of
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem, TimedVerdict, Verdict
+from dph.tasks.verifiers.base import Gold, GoldOfAnswer, Verifier
 from dph.tasks.verifiers.gold_judge import GoldJudge
 from dph.tasks.verifiers.sql.executor import SQLLimits, database_state
 from dph.tasks.verifiers.sql.extraction import DEFAULT_SOURCES, SQLSource, extract_sql
@@ -224,3 +225,18 @@ def _answer(problem: Problem, field: str) -> str:
             f"got {value!r}; its fields are {sorted(problem.answer)}"
         )
     return value
+
+
+def _statement(verifier: Verifier, response: str) -> Gold | None:
+    if not isinstance(verifier, SQLVerifier):
+        return None
+    sources = [SQLSource(name) for name in verifier.own_settings["sources"]]
+    found = extract_sql(response, sources)
+    return None if found is None else {"gold_sql": found.statement}
+
+
+GOLD = GoldOfAnswer(
+    make=_statement,
+    fields=("gold_sql",),
+    silent=({"gold_sql": "SELECT NULL"}, {"gold_sql": "SELECT NULL WHERE 0"}),
+)

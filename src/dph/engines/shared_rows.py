@@ -1,32 +1,14 @@
-"""What another engine does with a setting of a recipe."""
+"""The rows of an engine's table of settings, and those that all other engines share."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
-Kind = Literal["engine", "package", "other"]
+from dph.recipe.advantages import ADVANTAGES
+from dph.recipe.engines import Row
+from dph.recipe.terms import READ_IN_OWN_LOOP
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """Where a setting goes, and which of its values the engine cannot have.
-
-    ``engine``: it becomes the engine's own ``key``. ``package``: this package reads it, before,
-    around or after the engine's training; ``key`` says where. ``other``: it belongs to an engine
-    that does not run. Values are as in JSON. With ``only`` no other value is allowed, with
-    ``never`` any but these; ``why`` ends the sentence that refuses one.
-    """
-
-    kind: Kind
-    key: str
-    only: tuple[Any, ...] | None = None
-    never: tuple[Any, ...] = ()
-    why: str = ""
-
-    def refuses(self, value: Any) -> bool:
-        """Whether the engine cannot have ``value``."""
-        return value in self.never or (self.only is not None and value not in self.only)
+_OWN = "`--engine own` does"
 
 
 def to(
@@ -55,10 +37,35 @@ def under(key: str) -> Row:
     return Row(kind="package", key=f"with {key}")
 
 
+def advantage_rows(key: str, *, title: str) -> dict[str, Row]:
+    """The rows of ``[objective.advantage]`` in an engine that tells of new samples alone.
+
+    Advantages that read more are refused, and so their parameters never matter.
+    """
+    chosen = "objective.advantage.kind"
+    refused = [name for name, term in ADVANTAGES.items() if term.reads & READ_IN_OWN_LOOP.keys()]
+    taken = _parameters_of(name for name in ADVANTAGES if name not in refused)
+    why = (
+        "it reads what the initial policy got right, or its log-probs of new samples, "
+        f"which {title}'s rows do not say; {_OWN}"
+    )
+    return {
+        chosen: to(key, never=tuple(refused), why=why),
+        **{
+            f"objective.advantage.{name}": to(key) if name in taken else under(chosen)
+            for name in _parameters_of(ADVANTAGES)
+        },
+    }
+
+
+def _parameters_of(advantages: Iterable[str]) -> list[str]:
+    found = (name for one in advantages for name in ADVANTAGES[one].parameters.model_fields)
+    return list(dict.fromkeys(found))
+
+
 # Settings that mean the same whichever other engine trains: this package reads them itself.
 
-_EVALUATION, _POOL, _STORES = ("the evaluation stage", "pre-sampling", "stores of distributions")
-_OWN = "`--engine own` does"
+_EVALUATION, _STORES = "the evaluation stage", "stores of distributions"
 _NOT_KEPT = f"the engine's answers of training are not kept; {_OWN}"
 _NO_ADAPTERS = f"the engine is given whole weights; {_OWN} train adapters"
 _ALONE = "consolidation, on one device"

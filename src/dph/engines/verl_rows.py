@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from dph.engines.shared_rows import SHARED_ROWS, advantage_rows, others, ours, to, under
 from dph.recipe.data import SHOTS
-from dph.recipe.engine_row import SHARED_ROWS, Row, others, ours, to, under
+from dph.recipe.engines import Row
+from dph.tasks.verifiers.table import verifier_settings
 
 _ACTOR, _ROLLOUT, _MODEL = (f"actor_rollout_ref.{part}" for part in ("actor", "rollout", "model"))
 _OBJECTIVE, _FILES = "dph.objective", "data.train_files"
@@ -34,13 +36,13 @@ VERL_ROWS: Mapping[str, Row] = MappingProxyType(
         "data.verifier_workers": to("dph.verifier_workers"),
         "data.verifier_timeout": to("dph.verifier_timeout"),
         "data.databases": to("dph.databases"),
+        **{
+            f"data.{key}": ours(
+                "evaluation", only=(setting.default,), why=f"{_WORKERS}; {_BOTH} not"
+            )
+            for key, setting in verifier_settings().items()
+        },
         "data.sql_rule": to("dph.sql_rule"),
-        "data.math_phrases": ours("evaluation", only=(None,), why=f"{_WORKERS}; {_BOTH} not"),
-        "data.math_any_expression": ours(
-            "evaluation", only=(True,), why=f"{_WORKERS}; {_BOTH} not"
-        ),
-        "data.code_memory_mb": ours("evaluation", only=(1000,), why=f"{_WORKERS}; {_BOTH} not"),
-        "data.gym_threshold": ours("evaluation", only=(1.0,), why=f"{_WORKERS}; {_BOTH} not"),
         "data.chat": to("dph.chat"),
         "data.template": ours(
             "evaluation",
@@ -73,20 +75,7 @@ VERL_ROWS: Mapping[str, Row] = MappingProxyType(
         "presample.seed": to("dph.seed"),
         "presample.pool": to("dph.pool"),
         **{f"stores.*.{name}": to("dph.stores") for name in ("tilt", "values", "targets", "place")},
-        "objective.advantage.kind": to(
-            _OBJECTIVE,
-            never=("bbg", "alpha_dpg", "flowrl"),
-            why="it reads what the initial policy got right, or its log-probs of new samples, "
-            "which verl's rows do not say; `--engine own` does",
-        ),
-        **{
-            f"objective.advantage.{name}": to(_OBJECTIVE)
-            for name in ("scale", "gamma", "tau", "k", "baseline", "gamma_p", "gamma_n", "logprob")
-        },
-        **{
-            f"objective.advantage.{name}": under("objective.advantage.kind")
-            for name in ("alpha", "beta", "clip")
-        },
+        **advantage_rows(_OBJECTIVE, title="verl"),
         "objective.surrogate.kind": to(_OBJECTIVE, never=("clip_cov",), why=_SAMPLED),
         **{f"objective.surrogate.{name}": to(_OBJECTIVE) for name in ("clip_low", "clip_high")},
         **{

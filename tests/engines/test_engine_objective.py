@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from dph.engines.engine_stores import engine_objective
 from dph.errors import SettingsError
 from dph.recipe import resolve_recipe
-from dph.recipe.engine_stores import engine_objective
 
 REST = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}}
 

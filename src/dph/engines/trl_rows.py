@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from dph.engines.shared_rows import SHARED_ROWS, advantage_rows, others, ours, to, under
 from dph.recipe.data import SHOTS
-from dph.recipe.engine_row import SHARED_ROWS, Row, others, ours, to, under
+from dph.recipe.engines import Row
+from dph.tasks.verifiers.table import verifier_settings
 
 _NO_ROOM = "TRL computes its loss in one piece, with no room for another term; "
 _OWN, _BOTH = "`--engine own` does", "`--engine own` and `--engine verl` do"
@@ -28,8 +30,7 @@ TRL_ROWS: Mapping[str, Row] = MappingProxyType(
             f"data.{name}": to(_REWARD)
             for name in (
                 *("verifier", "modules", "verifier_workers", "verifier_timeout", "databases"),
-                *("sql_rule", "math_phrases", "math_any_expression", "code_memory_mb"),
-                "gym_threshold",
+                *verifier_settings(),
             )
         },
         "sampling.engine": to("use_vllm"),
@@ -49,21 +50,8 @@ TRL_ROWS: Mapping[str, Row] = MappingProxyType(
         },
         "presample.pool": to("pool"),
         **{f"stores.*.{name}": to("stores") for name in ("tilt", "values", "targets", "place")},
-        "objective.advantage.kind": to(
-            _OBJECTIVE,
-            never=("bbg", "alpha_dpg", "flowrl"),
-            why="it reads what the initial policy got right, or its log-probs of new samples, "
-            "which TRL's rows do not say; `--engine own` does",
-        ),
+        **advantage_rows(_OBJECTIVE, title="TRL"),
         "objective.advantage.scale": to("scale_rewards"),
-        **{
-            f"objective.advantage.{name}": to(_OBJECTIVE)
-            for name in ("gamma", "tau", "k", "baseline", "gamma_p", "gamma_n", "logprob")
-        },
-        **{
-            f"objective.advantage.{name}": under("objective.advantage.kind")
-            for name in ("alpha", "beta", "clip")
-        },
         "objective.surrogate.kind": to(
             _OBJECTIVE, only=("clipped",), why=f"{_NO_ROOM}`--engine own` has"
         ),

@@ -2,8 +2,8 @@
 
 import pytest
 
+from dph.engines.engine_stores import EngineStore, engine_objective, engine_stores
 from dph.errors import SettingsError
-from dph.recipe.engine_stores import EngineStore, engine_objective, engine_stores
 
 RECIPE = """
 method = "dph_broad"

@@ -1,0 +1,229 @@
+"""How rewards of a group become advantages: one row for each that can be named in a recipe.
+
+To add one to the package: a file with the formula, a row here, a test against an oracle. With
+``method`` it is a named method too, GRPO with that advantage: docs/methods.md, the labels of
+reports, quickstarts and studies know it by that row.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+from pydantic import Field
+
+from dph._base.import_path import is_import_path, load_callable
+from dph.recipe.section import Whole
+from dph.recipe.terms import BASE_CORRECT, LOGPROBS, REF_LOGPROBS, Method, Term, parameters
+
+_SCALE = (
+    Literal["std", "none"],
+    Field("std", description="divide by the group's standard deviation, or not"),
+)
+_BBG = {
+    "k": (Whole, Field(16, ge=1, description="the k of Pass@k")),
+    "tau": (float, Field(0.01, ge=0, description="gates below tau (n + 1) are closed")),
+    "scale": _SCALE,
+}
+
+ADVANTAGES: Mapping[str, Term] = MappingProxyType(
+    {
+        "group": Term(
+            path="dph.loss.objectives.advantages:GroupAdvantage",
+            summary="reward minus the group's mean (GRPO, Dr. GRPO)",
+            parameters=parameters(scale=_SCALE),
+        ),
+        "maxrl": Term(
+            path="dph.loss.objectives.advantages:MaxRL",
+            summary="reward minus the group's mean, in units of the mean (MaxRL)",
+            parameters=parameters(),
+            method=Method(
+                label="MaxRL",
+                source="arXiv:2602.02710",
+                formula="A = (r - mean) / mean, 0 where mean = 0",
+                use="hard problems, rewards of 0 and 1",
+            ),
+        ),
+        "f_grpo": Term(
+            path="dph.loss.objectives.advantages:FocalAdvantage",
+            summary="GRPO's times (1 - success rate)^gamma (F-GRPO)",
+            parameters=parameters(
+                gamma=(float, Field(0.5, ge=0, description="power of the failure rate; 0: GRPO")),
+                scale=_SCALE,
+            ),
+            method=Method(
+                label="F-GRPO",
+                source="arXiv:2602.06717",
+                strength="objective.advantage.gamma",
+                formula="A = (1 - mean)^gamma A_GRPO",
+                use="many problems that are solved anyway",
+            ),
+        ),
+        "ucpo": Term(
+            path="dph.loss.objectives.advantages:UniformCorrect",
+            summary="GRPO's, with more of the credit for improbable right answers (UCPO)",
+            parameters=parameters(
+                tau=(
+                    float,
+                    Field(0.2, ge=0, le=1, description="share that goes by improbability; 0: GRPO"),
+                ),
+                scale=_SCALE,
+            ),
+            reads=frozenset({LOGPROBS}),
+            method=Method(
+                label="UCPO",
+                source="arXiv:2605.00365",
+                strength="objective.advantage.tau",
+                formula=(
+                    "right answers share n+ A_GRPO as (1 - tau) / n+ + tau v / sum v, v = 1 / q"
+                ),
+                cost="own, verl: -; TRL: a forward of the new samples",
+                use="several ways of being right",
+            ),
+        ),
+        "pass_at_k": Term(
+            path="dph.loss.objectives.advantages:PassAtK",
+            summary="standardised Pass@k of the subsets a sample is in (Pass@k training)",
+            parameters=parameters(k=(Whole, Field(4, ge=1, description="the k of Pass@k"))),
+            method=Method(
+                label="Pass@k training",
+                source="arXiv:2508.10751",
+                strength="objective.advantage.k",
+                formula="mean standardised Pass@k of the subsets of k that a sample is in",
+                use="Pass@k is what counts",
+            ),
+        ),
+        "pkpo": Term(
+            path="dph.loss.objectives.advantages:PKPO",
+            summary="unbiased gradient of the best of k rewards (PKPO)",
+            parameters=parameters(
+                k=(Whole, Field(4, ge=1, description="the k of Pass@k")),
+                baseline=(
+                    Literal["none", "leave_one_out", "k_minus_one"],
+                    Field("k_minus_one", description="what is taken off without adding bias"),
+                ),
+            ),
+            method=Method(
+                label="PKPO",
+                source="arXiv:2505.15201",
+                strength="objective.advantage.k",
+                formula=(
+                    "A / n = sum over subsets of k with the sample of (max - max without it) / "
+                    "C(n, k)"
+                ),
+                use="the same, unbiased, and rewards between 0 and 1",
+            ),
+        ),
+        "differential_smoothing": Term(
+            path="dph.loss.objectives.advantages:DifferentialSmoothing",
+            summary="GRPO's, flattening right answers and sharpening wrong ones",
+            parameters=parameters(
+                gamma_p=(
+                    float,
+                    Field(0.01, ge=0, description="taken off a nat of log-prob of right answers"),
+                ),
+                gamma_n=(
+                    float | None,
+                    Field(
+                        None,
+                        ge=0,
+                        description="added a nat of log-prob of wrong answers; default: gamma_p",
+                    ),
+                ),
+                scale=_SCALE,
+                logprob=(
+                    Literal["sum", "mean"],
+                    Field("sum", description="of an answer's tokens: sum (the paper's) or mean"),
+                ),
+            ),
+            reads=frozenset({LOGPROBS}),
+            method=Method(
+                label="Differential smoothing",
+                source="arXiv:2511.19942",
+                strength="objective.advantage.gamma_p",
+                formula=(
+                    "A_GRPO - gamma_p log pi_old(y) if right, + gamma_n log pi_old(y) if wrong; "
+                    "sum of log-probs (measured) or mean a token"
+                ),
+                cost="own, verl: -; TRL: a forward of the new samples",
+                use="to flatten right answers only",
+            ),
+        ),
+        "bbg": Term(
+            path="dph.loss.objectives.advantages:BayesianBoundaryGate",
+            summary="GRPO's times what the problem can still add to Pass@k, by pre-sampling (BBG)",
+            parameters=parameters(**_BBG),
+            reads=frozenset({BASE_CORRECT}),
+            method=Method(
+                label="BBG",
+                source="arXiv:2606.15455",
+                strength="objective.advantage.k",
+                formula="A = u(m; n, k) A_GRPO, m right answers of n of the initial policy",
+                cost="pre-sampling",
+                stored="pool: outcomes of all samples",
+                use="the initial policy solves much already",
+            ),
+        ),
+        "alpha_dpg": Term(
+            path="dph.loss.objectives.advantages:AlphaDPG",
+            summary="alpha-divergence to the initial policy's right answers (alpha-DPG)",
+            parameters=parameters(
+                alpha=(
+                    float,
+                    Field(0.5, ge=0, lt=1, description="0: forward KL; towards 1: reverse KL"),
+                ),
+                clip=(
+                    float,
+                    Field(10.0, gt=0, description="bound on (p / pi)^(1 - alpha) - 1"),
+                ),
+            ),
+            reads=frozenset({LOGPROBS, REF_LOGPROBS, BASE_CORRECT}),
+            method=Method(
+                label="Alpha-DPG",
+                source="arXiv:2512.05962",
+                strength="objective.advantage.alpha",
+                formula=(
+                    "A = R - mean of the others' R, R = ((p / pi_old)^(1 - alpha) - 1) / (1 - "
+                    "alpha), p = pi_ref given that it is right"
+                ),
+                cost="pre-sampling; the reference's forward a step",
+                stored="pool: outcomes of all samples",
+                use=(
+                    "all ways of being right that the initial policy had are to stay; alpha trades "
+                    "them for precision"
+                ),
+            ),
+        ),
+        "flowrl": Term(
+            path="dph.loss.objectives.advantages:FlowRL",
+            summary="distance to the initial policy tilted by rewards (FlowRL)",
+            parameters=parameters(
+                beta=(
+                    float,
+                    Field(15.0, ge=0, description="nats a token of a standardised reward of 1"),
+                ),
+                scale=_SCALE,
+            ),
+            reads=frozenset({LOGPROBS, REF_LOGPROBS}),
+        ),
+        "bbg_group": Term(
+            path="dph.loss.objectives.advantages:BayesianBoundaryGateOfGroup",
+            summary="GRPO's times what the problem can still add to Pass@k, by the group at hand",
+            parameters=parameters(**_BBG),
+        ),
+    }
+)
+"""How rewards of a group become advantages."""
+
+
+def reads(name: str, directories: Sequence[Path] = ()) -> frozenset[str]:
+    """What the advantage ``name`` reads of the samples beside their rewards.
+
+    One's own says so by an attribute ``reads``.
+
+    Raises:
+        SettingsError: one's own cannot be imported.
+    """
+    if is_import_path(name):
+        return frozenset(getattr(load_callable(name, directories), "reads", ()))
+    return ADVANTAGES[name].reads

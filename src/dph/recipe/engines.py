@@ -1,0 +1,137 @@
+"""The engines that a recipe can name, and which of its settings each of them refuses.
+
+The engines stand above recipes, and a recipe is checked without torch, TRL or verl. So an entry
+names the parts of an engine by import path, in this table alone. A test holds every path to the
+name that lies there, and the wings that they lead to against ``[tool.dph.arrows]``.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pkgutil import resolve_name
+from types import MappingProxyType
+from typing import Any, Literal
+
+from dph.errors import SettingsError
+from dph.recipe.keys import flat, pattern_of
+from dph.recipe.schema import Recipe
+from dph.recipe.section import Engine
+
+Kind = Literal["engine", "package", "other"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """Where a setting goes, and which of its values the engine cannot have.
+
+    ``engine``: it becomes the engine's own ``key``. ``package``: this package reads it, before,
+    around or after the engine's training; ``key`` says where. ``other``: it belongs to an engine
+    that does not run. Values are as in JSON. With ``only`` no other value is allowed, with
+    ``never`` any but these; ``why`` ends the sentence that refuses one.
+    """
+
+    kind: Kind
+    key: str
+    only: tuple[Any, ...] | None = None
+    never: tuple[Any, ...] = ()
+    why: str = ""
+
+    def refuses(self, value: Any) -> bool:
+        """Whether the engine cannot have ``value``."""
+        return value in self.never or (self.only is not None and value not in self.only)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineEntry:
+    """What an engine is called and where its parts lie.
+
+    Attributes:
+        title: its name in a sentence.
+        settings: the table with a ``Row`` for each setting of a recipe; '' for our own engine,
+            which has all of them.
+        check: the function that refuses a run before anything is written.
+        presample: the stage that makes the pool.
+        train: the training stage.
+        arguments: the function that turns a run into the engine's own arguments, or refuses it; ''
+            for our own engine.
+        short_rollout: the reason why a rollout cannot have more problems than there are.
+    """
+
+    title: str
+    settings: str = ""
+    check: str
+    presample: str = "dph.runs.presampling_stage:presample_stage"
+    train: str
+    arguments: str = ""
+    short_rollout: str = ""
+
+
+ENGINES: Mapping[Engine, EngineEntry] = MappingProxyType(
+    {
+        "own": EngineEntry(
+            title="dph",
+            check="dph.runs.engines:nothing_to_check",
+            train="dph.runs.training_stage:train_stage",
+        ),
+        "trl": EngineEntry(
+            title="TRL",
+            settings="dph.engines.trl_rows:TRL_ROWS",
+            check="dph.engines.stages.stage:check",
+            train="dph.engines.stages.trl_stage:train_stage",
+            arguments="dph.engines.stages.trl_stage:arguments_of",
+            short_rollout="TRL draws no problem twice for a rollout",
+        ),
+        "verl": EngineEntry(
+            title="verl",
+            settings="dph.engines.verl_rows:VERL_ROWS",
+            check="dph.engines.stages.stage:check",
+            presample="dph.engines.stages.verl_stage:presample_stage",
+            train="dph.engines.stages.verl_stage:train_stage",
+            arguments="dph.engines.stages.verl_stage:arguments_of",
+            short_rollout="verl drops the rest of an epoch that fills no rollout",
+        ),
+    }
+)
+"""Every engine by its name in ``train.engine``."""
+
+
+def engine_settings(engine: Engine) -> Mapping[str, Row]:
+    """The row of every setting in ``engine``, by key; empty for our own engine."""
+    path = ENGINES[engine].settings
+    rows: Mapping[str, Row] = resolve_name(path) if path else {}
+    return rows
+
+
+def require_engine_can(recipe: Recipe) -> None:
+    """Refuse every setting that ``train.engine`` cannot have, all at once.
+
+    Raises:
+        SettingsError: names the settings, their values, why, and what can be done.
+    """
+    if refused := list(_refused(recipe)):
+        raise SettingsError("; ".join(refused))
+
+
+def _refused(recipe: Recipe) -> Iterator[str]:
+    engine = recipe.train.engine
+    rows = engine_settings(engine)
+    if not rows:
+        return
+    for key, value in flat(_in_use(recipe)):
+        row = rows.get(pattern_of(key))
+        if row is not None and row.refuses(value):
+            yield f"{key} = {value!r} cannot be had with train.engine = {engine!r}: {row.why}"
+
+
+def _in_use(recipe: Recipe) -> dict[str, Any]:
+    """The settings as JSON has them, without terms that weigh nothing."""
+    table = recipe.model_dump(mode="json")
+    objective = recipe.objective
+    active: dict[str, Collection[str]] = {
+        "penalties": objective.active_penalties,
+        "anchors": objective.active_anchors,
+    }
+    for kind, terms in active.items():
+        table["objective"][kind] = {
+            name: term for name, term in table["objective"][kind].items() if name in terms
+        }
+    return table

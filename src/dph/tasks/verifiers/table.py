@@ -1,0 +1,183 @@
+"""The verifiers that can be named in a recipe: one row for each.
+
+A row says where the class lies, which settings it has, with their types, ranges and meanings (their
+defaults are those of the class's own signature, which a test compares), and how it compares two
+answers. Nothing is imported here: recipes and the command line read the rows, and a verifier is
+loaded when it is made.
+
+To add a verifier: a folder with the class, and a row here. Its settings are then keys of a recipe's
+``[data]``, arguments of ``make_verifier`` and options of ``dph grade``; other engines and resumed
+runs know them too. A function of one's own needs no row: it is named by its import path.
+"""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+from dph._base.import_path import is_import_path
+
+TEXTS = tuple[str, ...] | None
+"""The type of a setting that is a list of texts, none of them blank, or the verifier's own list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifierSetting:
+    """A setting: the argument of the class that it is, and the values that it may have.
+
+    Attributes:
+        argument: its name in the signature of the class.
+        kind: ``bool``, ``int``, ``float``, a ``Literal`` of texts, or ``TEXTS``.
+        default: the value where none is given.
+        meaning: one line for people.
+        bounds: of a number, as pydantic names them: ``gt``, ``ge``, ``lt``, ``le``.
+        always_counts: training depends on it by its value even where that is the default. Runs from
+            before a setting existed go on, so a new one leaves this out.
+    """
+
+    argument: str
+    kind: Any
+    default: Any
+    meaning: str
+    bounds: Mapping[str, float] = field(default_factory=dict)
+    always_counts: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifierRow:
+    """A row: where a verifier is, and what can be set of it.
+
+    Attributes:
+        path: import path of the class.
+        summary: its line in docs/graders.md.
+        settings: by their keys in a recipe's ``[data]``.
+        takes: the arguments that it shares with others: ``workers``, ``timeout``, ``databases``.
+        gold: import path of its ``GoldOfAnswer``, by which answers are compared with each other; ''
+            where they cannot be.
+        elsewhere: why ``dph grade --verifier`` does not take it, and which verb does.
+    """
+
+    path: str
+    summary: str
+    settings: Mapping[str, VerifierSetting] = field(default_factory=dict)
+    takes: tuple[str, ...] = ("workers", "timeout")
+    gold: str = ""
+    elsewhere: str = ""
+
+
+VERIFIERS: Mapping[str, VerifierRow] = MappingProxyType(
+    {
+        "sql": VerifierRow(
+            path="dph.tasks.verifiers.sql.verifier:SQLVerifier",
+            summary="runs the statement beside the gold on a read-only database",
+            settings={
+                "sql_rule": VerifierSetting(
+                    argument="rule",
+                    kind=Literal["spider", "bird", "bird_soft_f1", "strict", "cartesian"],
+                    default="bird",
+                    meaning="when two results are equal (sql)",
+                    always_counts=True,
+                )
+            },
+            takes=("databases", "workers", "timeout"),
+            gold="dph.tasks.verifiers.sql.verifier:GOLD",
+            elsewhere="answers in SQL need databases: grade them with `dph grade sql`",
+        ),
+        "math": VerifierRow(
+            path="dph.tasks.verifiers.math.verifier:MathVerifier",
+            summary="mathematical answers, strict enough to train with",
+            settings={
+                "math_phrases": VerifierSetting(
+                    argument="phrases",
+                    kind=TEXTS,
+                    default=None,
+                    meaning="what announces an answer without a box (math); default: its own list",
+                    always_counts=True,
+                ),
+                "math_any_expression": VerifierSetting(
+                    argument="any_expression",
+                    kind=bool,
+                    default=True,
+                    meaning="without box and phrase, the last expression counts (math)",
+                    always_counts=True,
+                ),
+            },
+            gold="dph.tasks.verifiers.math.verifier:GOLD",
+        ),
+        "math_qwen": VerifierRow(
+            path="dph.tasks.verifiers.qwen.verifier:MathQwenVerifier",
+            summary="what the tool of Qwen2.5-Math would say; to compare scores, not to train with",
+            gold="dph.tasks.verifiers.qwen.verifier:GOLD",
+        ),
+        "code": VerifierRow(
+            path="dph.tasks.verifiers.code.verifier:CodeVerifier",
+            summary="programs in Python, by unit tests or by what they print",
+            settings={
+                "code_memory_mb": VerifierSetting(
+                    argument="memory_mb",
+                    kind=int,
+                    default=1000,
+                    meaning="address space of a program, in units of 10^6 bytes (code)",
+                    bounds={"ge": 64},
+                )
+            },
+            gold="dph.tasks.verifiers.code.verifier:GOLD",
+            elsewhere="programs need tests: grade them with `dph grade code`",
+        ),
+        "reasoning_gym": VerifierRow(
+            path="dph.tasks.verifiers.gym.verifier:GymVerifier",
+            summary="the scorers of reasoning-gym",
+            settings={
+                "gym_threshold": VerifierSetting(
+                    argument="threshold",
+                    kind=float,
+                    default=1.0,
+                    meaning="least score of a right answer (reasoning_gym)",
+                    bounds={"gt": 0, "le": 1},
+                )
+            },
+        ),
+        "number": VerifierRow(
+            path="dph.tasks.verifiers.exact:NumberVerifier",
+            summary="the last number of the response, exactly",
+            takes=(),
+            gold="dph.tasks.verifiers.exact:GOLD_NUMBER",
+        ),
+        "exact": VerifierRow(
+            path="dph.tasks.verifiers.exact:ExactVerifier",
+            summary="the whole response, apart from blanks around it",
+            takes=(),
+            gold="dph.tasks.verifiers.exact:GOLD_TEXT",
+        ),
+    }
+)
+"""Every verifier by its name."""
+
+
+def verifier_settings() -> dict[str, VerifierSetting]:
+    """The settings of all verifiers, by key."""
+    return {key: setting for row in VERIFIERS.values() for key, setting in row.settings.items()}
+
+
+def unknown_verifier(name: object) -> str:
+    """What is to be said of a verifier's name; '' for a known one, an import path and a function.
+
+    >>> unknown_verifier("sqll")[:54]
+    "there is no verifier 'sqll'; did you mean 'sql'? It is"
+    """
+    known = ", ".join(VERIFIERS)
+    if callable(name):
+        return ""
+    if not isinstance(name, str):
+        return (
+            f"a verifier is one of {known}, or a function of your own, got {name!r:.80} "
+            f"({type(name).__name__})"
+        )
+    if name in VERIFIERS or is_import_path(name):
+        return ""
+    near = difflib.get_close_matches(name, VERIFIERS, n=1)
+    hint = f"did you mean {near[0]!r}? It" if near else "it"
+    return (
+        f"there is no verifier {name!r}; {hint} is one of {known}, or your own as 'module:function'"
+    )
