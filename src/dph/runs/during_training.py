@@ -15,6 +15,7 @@ from dph.runs.directory import RunDirectory
 from dph.runs.evaluate.evaluate import EvaluationSet, style_name
 from dph.runs.evaluate.progress_file import measured_steps, read_progress_file
 from dph.runs.evaluation_sets import evaluation_set
+from dph.runs.scoring import scorer_of
 from dph.runs.train.evaluations import Evaluations, InitialPolicy
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.tracking import shown_answers
@@ -71,14 +72,11 @@ def evaluations(
             )
         compared = None
         if initial is not None:
+            scorer = scorer_of(recipe, bench.tokenizer, temperature=recipe.evaluate.temperature)
             forward = TrainingForward(
                 model=policy,
-                pad_id=int(bench.tokenizer.pad_token_id),
-                temperature=recipe.evaluate.temperature,
-                dtype=recipe.model.dtype,
-                token_budget=recipe.train.microbatch_tokens,
+                **asdict(scorer),
                 max_tokens=sets[0].draw.parameters.max_tokens,
-                sharing=recipe.train.shared_prompts,
                 reference=initial,
             )
             compared = InitialPolicy(sampler=bench.sampler(initial), forward=forward)

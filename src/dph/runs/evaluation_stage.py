@@ -14,7 +14,6 @@ from dph._base.files import only_writer, write_json
 from dph._base.randomness import derived_seed
 from dph.errors import SettingsError
 from dph.model.fingerprint import directory_fingerprint, tokenizer_fingerprint, weight_fingerprint
-from dph.model.forward.compared import compared_tokens
 from dph.model.loading import load_config
 from dph.recipe import recipe_digest
 from dph.runs.directory import EvaluationDirectory, step_of
@@ -29,6 +28,7 @@ from dph.runs.evaluate.scores import evaluation_document, keep_problems
 from dph.runs.evaluate.token_details import TokenReader, keep_token_details
 from dph.runs.evaluation_sets import evaluation_set, set_style, set_verifier
 from dph.runs.progress import ProgressDisplay
+from dph.runs.scoring import scorer_of
 from dph.runs.train.kept_samples import stored_table
 from dph.runs.train.tracking import open_trackers, shown_answers
 from dph.runs.workbench import Workbench
@@ -85,16 +85,8 @@ def keep_tokens(
     """
     recipe = bench.recipe
     initial = bench.load_model(bench.initial)
-    compare = partial(
-        compared_tokens,
-        weights,
-        initial,
-        temperature=recipe.evaluate.temperature,
-        pad_id=int(bench.tokenizer.pad_token_id),
-        token_budget=recipe.train.microbatch_tokens,
-        dtype=recipe.model.dtype,
-        sharing=recipe.train.shared_prompts,
-    )
+    scorer = scorer_of(recipe, bench.tokenizer, temperature=recipe.evaluate.temperature)
+    compare = partial(scorer.compared, weights, initial)
     problems = sum(len(chosen.problems) for chosen in sets)
     with progress.task(f"tokens of {directory.name}", problems, "problems") as advance:
         keep_token_details(

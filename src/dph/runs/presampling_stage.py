@@ -1,7 +1,8 @@
 """The pre-sampling stage of a run: a pool that fits the recipe, made, split again or found."""
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from transformers import PreTrainedModel
@@ -19,9 +20,10 @@ from dph.runs.presample.pool import (
     require_source,
     require_whole,
 )
-from dph.runs.presample.presample import ReferenceForward, presample
-from dph.runs.presample.splitting import StoredForm, split_again
+from dph.runs.presample.presample import presample
+from dph.runs.presample.splitting import Reference, StoredForm, split_again
 from dph.runs.progress import ProgressDisplay
+from dph.runs.scoring import scorer_of
 from dph.runs.stage_costs import timed
 from dph.runs.verifier_change import accepted_source
 from dph.runs.workbench import Workbench
@@ -184,10 +186,7 @@ def _change(before: Rule, after: Rule) -> str:
     return ", ".join(changes) or f"to pool format {FORMAT}"
 
 
-def _reference(bench: Workbench, model: PreTrainedModel) -> ReferenceForward:
-    return ReferenceForward(
-        model=model,
-        pad_id=int(bench.tokenizer.pad_token_id),
-        token_budget=bench.recipe.train.microbatch_tokens,
-        dtype=bench.recipe.model.dtype,
-    )
+def _reference(bench: Workbench, model: PreTrainedModel) -> Reference:
+    # Runs share a pool whatever they share in training: it does not depend on that.
+    scorer = replace(scorer_of(bench.recipe, bench.tokenizer), sharing="auto")
+    return partial(scorer.logprobs, model)

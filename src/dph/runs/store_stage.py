@@ -49,6 +49,7 @@ from dph.runs.presample.stores.values import Judges, Valuing, agreement_counts, 
 from dph.runs.presample.tables import DistributionSample
 from dph.runs.presampling_stage import pin
 from dph.runs.progress import ProgressDisplay
+from dph.runs.scoring import scorer_of
 from dph.runs.stage_costs import timed
 from dph.runs.train.rows import StoredRow
 from dph.runs.workbench import Workbench
@@ -375,10 +376,7 @@ class _Making:
                 answers=self.store.answers,
                 top=None if self.store.top == "all" else self.store.top,
                 seed=self._seed(),
-                pad_id=int(self.bench.tokenizer.pad_token_id),
-                token_budget=recipe.train.microbatch_tokens,
-                dtype=recipe.model.dtype,
-                sharing=recipe.train.shared_prompts,
+                scorer=scorer_of(recipe, self.bench.tokenizer),
             )
             return drawn_chunks(
                 self.problems,

@@ -13,7 +13,6 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 from dph.errors import DataError
 from dph.model.adapter import is_adapter
 from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
-from dph.model.forward.logprobs import score_completions
 from dph.model.hub import model_directory, problems_file, resolve_names
 from dph.model.loading import load_config, load_tokenizer, require_usable
 from dph.model.policies import load_policy, load_whole
@@ -25,6 +24,7 @@ from dph.model.sampler.vllm import EngineOptions, VLLMSampler, require_vllm
 from dph.recipe import Recipe
 from dph.records import Problem
 from dph.runs.presample.manifest import Rule, Source
+from dph.runs.scoring import scorer_of
 from dph.runs.set_problems import SetProblems, recipe_shots, require_no_shown_test
 from dph.runs.train.optimizer import FILE as OPTIMIZER_FILE
 from dph.runs.verifier_maker import verifier_maker
@@ -179,6 +179,7 @@ class Workbench:
 
     def _vllm(self, model: PreTrainedModel, path: str | Path) -> VLLMSampler:
         recipe, settings = self.recipe, self.recipe.vllm
+        scorer = replace(scorer_of(recipe, self.tokenizer), sharing="auto")
         return VLLMSampler(
             path,
             self.tokenizer,
@@ -190,13 +191,7 @@ class Workbench:
                 context=settings.context,
                 eager=settings.eager,
             ),
-            rescore=partial(
-                score_completions,
-                model,
-                pad_id=int(self.tokenizer.pad_token_id),
-                token_budget=recipe.train.microbatch_tokens,
-                dtype=recipe.model.dtype,
-            ),
+            rescore=partial(scorer.logprobs, model),
         )
 
     def source(self, model: PreTrainedModel, draw: GradedSampler) -> Source:

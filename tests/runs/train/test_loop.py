@@ -278,7 +278,7 @@ def test_of_a_large_pool_an_even_sample_is_checked(make_model, monkeypatch):
         return [(0.25,)] * len(prompts)
 
     monkeypatch.setattr("dph.runs.train.preparation.CHECKED", 10)
-    monkeypatch.setattr("dph.runs.train.preparation.score_completions", score)
+    monkeypatch.setattr("dph.model.forward.scorer.score_completions", score)
     forward = TrainingForward(
         model=make_model(), pad_id=0, temperature=1.0, dtype="float32", token_budget=9, max_tokens=8
     )
