@@ -11,11 +11,11 @@ from dph.errors import CheckpointError, SettingsError
 from dph.model.fingerprint import weight_fingerprint
 from dph.model.loading import load_model
 from dph.runs.directory import RunDirectory
+from dph.runs.plan import open_plan
 from dph.runs.presample.stores.manifest import read_store_manifest
 from dph.runs.presample.stores.store import load_store
 from dph.runs.progress import Silent
 from dph.runs.run import consolidation_recipe, run_stages
-from dph.runs.workbench import open_workbench
 from dph.tasks.problems import save_problems
 from runs.test_broad import UNLABELLED
 
@@ -50,8 +50,8 @@ def recipe(make_recipe, tmp_path):
 
 
 def run(recipe, directory):
-    with open_workbench(recipe) as bench:
-        return run_stages(bench, directory, Silent())
+    with open_plan(recipe, directory) as plan:
+        return run_stages(plan, Silent())
 
 
 def metrics(directory):

@@ -87,12 +87,12 @@ def interpolate(
     ends_of(run)
     quiet_libraries()
     from dph.runs.interpolation import interpolation_stage
+    from dph.runs.plan import open_plan
     from dph.runs.set_problems import SetProblems
-    from dph.runs.workbench import open_workbench
 
-    with open_workbench(request.recipe, sets=SetProblems(request.recipe)) as bench:
+    with open_plan(request.recipe, run, sets=SetProblems(request.recipe)) as plan:
         request.say_what_was_taken()
-        made = interpolation_stage(bench, run, wanted, open_progress(), extrapolate=extrapolate)
+        made = interpolation_stage(plan, wanted, open_progress(), extrapolate=extrapolate)
     typer.echo(json_text(_json(run, made)) if as_json else _text(made, run))
 
 
@@ -180,20 +180,20 @@ def evaluate(
     from dph.results.charts.tables import evaluation_table
     from dph.runs.directory import RunDirectory
     from dph.runs.evaluation_stage import evaluate_stage
+    from dph.runs.plan import open_plan
     from dph.runs.set_problems import SetProblems
-    from dph.runs.workbench import open_workbench
 
     progress, base = open_progress(), RunDirectory(request.directory).base.path
     if model is None and measured.directory == base:
         typer.echo(
             f"no checkpoint in {request.directory}: the recipe's model is measured", err=True
         )
-    with open_workbench(request.recipe, sets=SetProblems(request.recipe)) as bench:
+    with open_plan(request.recipe, request.directory, sets=SetProblems(request.recipe)) as plan:
         request.say_what_was_taken()
-        document = evaluate_stage(bench, base, progress, model=bench.initial)
+        document = evaluate_stage(plan, base, progress, model=plan.initial)
         if measured.directory != base:
             with claimed(measured):
                 document = evaluate_stage(
-                    bench, measured.directory, progress, model=measured.model, base=base
+                    plan, measured.directory, progress, model=measured.model, base=base
                 )
     typer.echo(json_text(document) if as_json else table_text(evaluation_table(document)))

@@ -7,18 +7,18 @@ from dph._base.lazy import lazy_names
 if TYPE_CHECKING:
     from dph.runs.directory import RunDirectory
     from dph.runs.interpolation import interpolated
+    from dph.runs.plan import RunPlan, open_plan
     from dph.runs.progress import ProgressDisplay, Silent
     from dph.runs.run import RunResult, run_stages
-    from dph.runs.workbench import Workbench, open_workbench
 
 __all__ = [
     "ProgressDisplay",
     "RunDirectory",
+    "RunPlan",
     "RunResult",
     "Silent",
-    "Workbench",
     "interpolated",
-    "open_workbench",
+    "open_plan",
     "run_stages",
 ]
 
@@ -29,9 +29,9 @@ __getattr__, __dir__ = lazy_names(
         "RunDirectory": "dph.runs.directory",
         "RunResult": "dph.runs.run",
         "Silent": "dph.runs.progress",
-        "Workbench": "dph.runs.workbench",
+        "RunPlan": "dph.runs.plan",
         "interpolated": "dph.runs.interpolation",
-        "open_workbench": "dph.runs.workbench",
+        "open_plan": "dph.runs.plan",
         "run_stages": "dph.runs.run",
     },
 )

@@ -24,10 +24,9 @@ from dph.errors import SettingsError
 from dph.recipe import Recipe
 from dph.recipe.recipe import require_engine_can
 from dph.runs.directory import RunDirectory, note_beginning
+from dph.runs.plan import RunPlan
 from dph.runs.progress import ProgressDisplay
 from dph.runs.train.preparation import Trained
-from dph.runs.training_digest import training_digest
-from dph.runs.workbench import Workbench
 
 # A recipe as the fields of ``DPHConfig``: plain arithmetic, without TRL.
 #
@@ -184,42 +183,40 @@ LOG, PRINTED, MODEL = "log.jsonl", "printed.log", "model"
 """In the engine's directory: what TRL logged, what its process printed, the weights at the end."""
 
 
-def check(bench: Workbench) -> None:
+def check(plan: RunPlan) -> None:
     """Refuse what TRL cannot do, or its absence, before anything is written.
 
     Raises:
         SettingsError: TRL is not installed, or cannot have a setting.
         DataError: there are fewer problems than a rollout has.
     """
-    require_possible(bench)
-    require_installed(bench.recipe)
+    require_possible(plan)
+    require_installed(plan.recipe)
 
 
-def require_possible(bench: Workbench) -> None:
+def require_possible(plan: RunPlan) -> None:
     """Refuse what TRL cannot do, wherever it is installed.
 
     Raises:
         SettingsError: TRL cannot have a setting.
         DataError: there are fewer problems than a rollout has.
     """
-    recipe = bench.recipe
+    recipe = plan.recipe
     require_engine_can(recipe)
-    trl_arguments(recipe, Path(), longest_prompt=longest_prompt(bench), cuda=False)
-    require_a_rollout(bench, why="TRL draws no problem twice for a rollout")
+    trl_arguments(recipe, Path(), longest_prompt=longest_prompt(plan), cuda=False)
+    require_a_rollout(plan, why="TRL draws no problem twice for a rollout")
 
 
-def train_stage(
-    bench: Workbench, directory: Path, progress: ProgressDisplay, *, digest: str | None = None
-) -> Trained:
+def train_stage(plan: RunPlan, progress: ProgressDisplay) -> Trained:
     """Train in TRL, or go on from TRL's newest checkpoint.
 
     Raises:
         CheckpointError: the directory holds a run with other settings.
         TrainingError: TRL's process failed.
     """
-    recipe, digest = bench.recipe, digest or training_digest(bench, directory)
-    steps, place = recipe.train.steps, RunDirectory(directory).engine(ENGINE)
-    trained = already_trained(bench, directory, place=place, digest=digest)
+    recipe, directory = plan.recipe, plan.directory.path
+    steps, place = recipe.train.steps, plan.directory.engine(ENGINE)
+    trained = already_trained(plan, place=place)
     if trained is not None:
         return trained
     updates = updates_per_step(recipe)
@@ -228,8 +225,7 @@ def train_stage(
         note_beginning(recipe, directory, done=done)
         shutil.rmtree(place / MODEL, ignore_errors=True)
         with following(
-            bench,
-            directory,
+            plan,
             progress,
             log=place / LOG,
             done=done,
@@ -242,7 +238,7 @@ def train_stage(
                 log=place / PRINTED,
                 watch=log.follow,
             )
-        trained = adopt(bench, directory, place / MODEL, step=steps, digest=digest)
+        trained = adopt(plan, place / MODEL, step=steps)
         shutil.rmtree(place / MODEL)
         return trained
 

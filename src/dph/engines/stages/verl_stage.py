@@ -23,13 +23,11 @@ from dph.errors import SettingsError, TrainingError
 from dph.recipe import Recipe
 from dph.recipe.recipe import require_engine_can
 from dph.runs.directory import CHECKPOINTS, PROBLEMS_FILE, RunDirectory, is_made, note_beginning
-from dph.runs.pool_need import needs_pool
+from dph.runs.plan import RunPlan
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presampling_stage import presample_stage as own_presample_stage
 from dph.runs.progress import ProgressDisplay
 from dph.runs.train.preparation import Trained
-from dph.runs.training_digest import training_digest
-from dph.runs.workbench import Workbench
 from dph.tasks.problems import save_problems
 from dph.tasks.verl import problems_to_verl
 
@@ -282,33 +280,33 @@ class Command:
     environment: dict[str, str]
 
 
-def check(bench: Workbench) -> None:
+def check(plan: RunPlan) -> None:
     """Refuse what verl cannot do, or its absence, before anything is written.
 
     Raises:
         SettingsError: verl is not installed, or cannot have a setting.
         DataError: there are fewer problems than a rollout has.
     """
-    require_possible(bench)
-    require_installed(bench.recipe)
+    require_possible(plan)
+    require_installed(plan.recipe)
 
 
-def require_possible(bench: Workbench) -> None:
+def require_possible(plan: RunPlan) -> None:
     """Refuse what verl cannot do, wherever it is installed.
 
     Raises:
         SettingsError: verl cannot have a setting.
         DataError: there are fewer problems than a rollout has.
     """
-    recipe = bench.recipe
+    recipe = plan.recipe
     require_engine_can(recipe)
     require_cluster(recipe)
-    train_overrides(run_of(bench, Path()))
-    require_a_rollout(bench, why="verl drops the rest of an epoch that fills no rollout")
+    train_overrides(run_of(plan))
+    require_a_rollout(plan, why="verl drops the rest of an epoch that fills no rollout")
 
 
 def presample_stage(
-    bench: Workbench, directory: Path, progress: ProgressDisplay, *, may_split_again: bool = True
+    plan: RunPlan, progress: ProgressDisplay, *, may_split_again: bool = True
 ) -> Manifest:
     """Make the pool on verl's engines unless there is one, and check it as our own stage does.
 
@@ -316,39 +314,36 @@ def presample_stage(
         PoolError: there is a pool that was made from something else.
         TrainingError: verl failed.
     """
-    if pool_is_missing(bench, directory):
-        run = run_of(bench, directory)
-        _write_problems(bench, run)
+    if pool_is_missing(plan):
+        run = run_of(plan)
+        _write_problems(plan, run)
         (command, *_) = commands(run, pool=True)
-        total = len(bench.problems)
+        total = len(plan.problems)
         with progress.task("pre-sampling in verl", total, "problems") as advance:
             _run(command, run.place / "presample.log")
             advance(total, "")
-    return own_presample_stage(bench, directory, progress, may_split_again=may_split_again)
+    return own_presample_stage(plan, progress, may_split_again=may_split_again)
 
 
-def train_stage(
-    bench: Workbench, directory: Path, progress: ProgressDisplay, *, digest: str | None = None
-) -> Trained:
+def train_stage(plan: RunPlan, progress: ProgressDisplay) -> Trained:
     """Train in verl, or go on from verl's newest checkpoint.
 
     Raises:
         CheckpointError: the directory holds a run with other settings.
         TrainingError: verl failed.
     """
-    recipe, digest = bench.recipe, digest or training_digest(bench, directory)
-    steps, run = recipe.train.steps, run_of(bench, directory)
-    trained = already_trained(bench, directory, place=run.place, digest=digest)
+    recipe, directory = plan.recipe, plan.directory.path
+    steps, run = recipe.train.steps, run_of(plan)
+    trained = already_trained(plan, place=run.place)
     if trained is not None:
         return trained
     (train,) = commands(run, pool=False)
     with only_writer(directory):
         note_beginning(recipe, directory, done=newest_step(run))
-        _write_problems(bench, run)
+        _write_problems(plan, run)
         if newest_step(run) < steps:
             with following(
-                bench,
-                directory,
+                plan,
                 progress,
                 log=run.place / LOG,
                 done=newest_step(run),
@@ -361,22 +356,22 @@ def train_stage(
                 f"{run.place / 'train.log'}"
             )
         model = run.place / CHECKPOINTS / f"global_step_{steps}" / "actor" / "huggingface"
-        return adopt(bench, directory, model, step=steps, digest=digest)
+        return adopt(plan, model, step=steps)
 
 
-def run_of(bench: Workbench, directory: Path) -> VerlRun:
+def run_of(plan: RunPlan) -> VerlRun:
     """The recipe with what verl has to be told of its model and prompts."""
     return VerlRun(
-        recipe=bench.recipe,
-        directory=directory,
-        model=bench.initial,
-        longest_prompt=longest_prompt(bench),
+        recipe=plan.recipe,
+        directory=plan.directory.path,
+        model=plan.initial,
+        longest_prompt=longest_prompt(plan),
     )
 
 
-def pool_is_missing(bench: Workbench, directory: Path) -> bool:
+def pool_is_missing(plan: RunPlan) -> bool:
     """Whether the recipe reads a pool that has not been made."""
-    return needs_pool(bench.recipe) and not is_made(RunDirectory(directory).pool(bench.recipe))
+    return plan.needs_pool and not is_made(plan.pool)
 
 
 def commands(run: VerlRun, *, pool: bool, python: str = sys.executable) -> list[Command]:
@@ -413,8 +408,8 @@ def _run(command: Command, log: Path, steps: StepLog | None = None) -> None:
     run_command(command.words, environment=command.environment, log=log, watch=watch)
 
 
-def _write_problems(bench: Workbench, run: VerlRun) -> None:
+def _write_problems(plan: RunPlan, run: VerlRun) -> None:
     """The training problems as verl's parquet, from whatever file and columns they came."""
     plain = make_directory(run.place) / "problems.jsonl"
-    save_problems(plain, [bench.asked(problem) for problem in bench.problems])
+    save_problems(plain, [plan.prompts.asked(problem) for problem in plan.problems])
     problems_to_verl(plain, run.place / PROBLEMS_FILE)

@@ -20,7 +20,7 @@ from dph.model.fingerprint import directory_fingerprint
 from dph.recipe import Recipe
 from dph.runs.directory import EvaluationDirectory, RunDirectory
 from dph.runs.evaluation_stage import evaluate_stage
-from dph.runs.workbench import open_workbench
+from dph.runs.plan import open_plan
 
 BASE_POLICY = "base"
 """The directory in ``rl`` with the evaluation of what RL begins with: the last stage of SFT."""
@@ -71,8 +71,8 @@ def evaluate_stage_of_models(kitchen: Kitchen) -> Digests:
     for name, model in models_before_rl(kitchen).items():
         recipe = _recipes(kitchen, rl, model=model)[0]
         out = make_directory(_rl(kitchen)) / name
-        with open_workbench(recipe) as bench:
-            evaluate_stage(bench, out, kitchen.progress, model=bench.initial)
+        with open_plan(recipe, out) as plan:
+            evaluate_stage(plan, out, kitchen.progress, model=plan.initial)
         made[name] = _measured(out)
     return made
 
