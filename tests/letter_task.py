@@ -8,7 +8,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
-from dph.model.forward.scorer import Scorer
+from dph.model.forward.scorer import AnswerScorer
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.graded import GradedSampler
 from dph.model.sampler.torch.sampler import TorchSampler
@@ -146,7 +146,7 @@ def rule():
 @pytest.fixture
 def make_reference():
     def make(model):
-        scorer = Scorer(pad_id=0, temperature=1.0, token_budget=512, dtype="float32")
+        scorer = AnswerScorer(pad_id=0, temperature=1.0, token_budget=512, dtype="float32")
         return partial(scorer.logprobs, model)
 
     return make

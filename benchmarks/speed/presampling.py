@@ -20,7 +20,7 @@ from benchmarks.speed.runs import Row, Run
 from benchmarks.speed.shapes import PRESAMPLING
 from benchmarks.speed.timing import interleaved
 from benchmarks.speed.world import PAD, World, build_model, build_tokenizer, make_prompts, reward
-from dph.model.forward.scorer import Scorer
+from dph.model.forward.scorer import AnswerScorer
 from dph.model.loading import autocast
 from dph.records import Problem
 from dph.runs.presample.manifest import Rule, Source
@@ -54,7 +54,7 @@ def _ours(world: World, model: PreTrainedModel, scratch: Path) -> Callable[[], N
     prompts = make_prompts(world, world.shape.prompts)
     problems = [Problem(problem_id=str(i), prompt=p) for i, p in enumerate(prompts)]
     draw = make_draw(world, model)
-    scorer = Scorer(
+    scorer = AnswerScorer(
         pad_id=PAD, temperature=1.0, token_budget=microbatch_tokens(world), dtype=world.dtype
     )
     reference = partial(scorer.logprobs, model)

@@ -2,15 +2,15 @@
 
 from transformers import PreTrainedTokenizerBase
 
-from dph.model.forward.scorer import Scorer
+from dph.model.forward.scorer import AnswerScorer
 from dph.recipe import Recipe
 
 
 def scorer_of(
     recipe: Recipe, tokenizer: PreTrainedTokenizerBase, *, temperature: float | None = None
-) -> Scorer:
+) -> AnswerScorer:
     """How a run scores answers, at the temperature of training unless another is named."""
-    return Scorer(
+    return AnswerScorer(
         pad_id=int(tokenizer.pad_token_id),
         temperature=recipe.sampling.temperature if temperature is None else temperature,
         dtype=recipe.model.dtype,

@@ -4,7 +4,7 @@ import pytest
 
 from dph.model.forward.compared import compared_tokens
 from dph.model.forward.logprobs import score_completions
-from dph.model.forward.scorer import Scorer
+from dph.model.forward.scorer import AnswerScorer
 from tiny_models import build_model
 
 PROMPTS, COMPLETIONS = [(5, 6), (5, 7, 8)], [(9, 10), (11,)]
@@ -17,7 +17,7 @@ def models():
 
 
 def test_a_scorer_gives_every_setting_to_the_forward_of_training(models):
-    scorer = Scorer(**NUMBERS, sharing="never")
+    scorer = AnswerScorer(**NUMBERS, sharing="never")
     expected = score_completions(models[0], PROMPTS, COMPLETIONS, **NUMBERS, sharing="never")
     assert scorer.logprobs(models[0], PROMPTS, COMPLETIONS) == expected
     assert scorer.compared(*models, PROMPTS, COMPLETIONS) == compared_tokens(
@@ -26,7 +26,7 @@ def test_a_scorer_gives_every_setting_to_the_forward_of_training(models):
 
 
 def test_another_temperature_takes_the_place_of_its_own(models):
-    scorer = Scorer(**NUMBERS)
+    scorer = AnswerScorer(**NUMBERS)
     other = replace(scorer, temperature=1.0).logprobs(models[0], PROMPTS, COMPLETIONS)
     assert scorer.logprobs(models[0], PROMPTS, COMPLETIONS, temperature=1.0) == other
     assert scorer.logprobs(models[0], PROMPTS, COMPLETIONS) != other

@@ -11,7 +11,7 @@ from dph.model.forward.sharing import Sharing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scorer:
+class AnswerScorer:
     """How answers are scored under any model.
 
     Attributes:

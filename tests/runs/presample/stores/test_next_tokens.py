@@ -3,7 +3,7 @@ import random
 import pytest
 import torch
 
-from dph.model.forward.scorer import Scorer
+from dph.model.forward.scorer import AnswerScorer
 from dph.runs.presample.stores.making import KeptTokens, kept_distributions
 from tiny_models import build_model
 
@@ -28,7 +28,7 @@ def kept(model, *, top=4, token_budget=4096, temperature=0.7, wanted=WANTED, sha
         COMPLETIONS,
         wanted,
         top=top,
-        scorer=Scorer(
+        scorer=AnswerScorer(
             temperature=temperature,
             pad_id=0,
             token_budget=token_budget,

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 
 from dph._base.files.parts import TableParts
 from dph.model.forward.over_vocabulary import blocks, bucket_logprobs, next_tokens
-from dph.model.forward.scorer import Scorer
+from dph.model.forward.scorer import AnswerScorer
 from dph.model.forward.sharing import plan_microbatches
 from dph.model.loading import autocast
 from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
@@ -53,7 +53,7 @@ def kept_distributions(
     wanted: Sequence[KeptTokens],
     *,
     top: int | None,
-    scorer: Scorer,
+    scorer: AnswerScorer,
 ) -> list[Kept]:
     """One distribution for each element of ``wanted``, in order.
 
@@ -135,7 +135,7 @@ class StoreDraw:
     answers: int
     top: int | None
     seed: int
-    scorer: Scorer
+    scorer: AnswerScorer
 
 
 def drawn_chunks(
