@@ -152,9 +152,9 @@ def test_it_is_kept_for_the_same_and_made_anew_for_another(open_it, tmp_path):
 def test_nothing_of_it_goes_to_trackers_and_an_interruption_ends_it(open_it, tmp_path, monkeypatch):
     seen = []
 
-    def interrupted(own, place, _progress):
+    def interrupted(own, _progress):
         seen.append(own.recipe.track.to)
-        return Trained(checkpoint=place, step=1, stopped=True)
+        return Trained(checkpoint=own.directory.path, step=1, stopped=True)
 
     monkeypatch.setattr(consolidation_forecast, "train_stage", interrupted)
     with open_it(track={"to": ["wandb"]}) as opened, pytest.raises(KeyboardInterrupt):

@@ -202,7 +202,7 @@ def test_an_anchor_gets_the_samples_of_the_store_it_names(store_recipe, make_sto
         assert stored == {"broad": load_store(tmp_path / "run" / "stores" / "broad")}
         colder = source.model_copy(update={"temperature": 0.5})
         with pytest.raises(PoolError, match=r"temperature was 1\.0, this run has 0\.5"):
-            stored_samples(recipe, tmp_path / "run", None, colder, initial=True)
+            stored_samples(plan, None, colder, initial=True)
 
 
 def test_a_changed_file_is_refused(store_recipe, make_stores, tmp_path):

@@ -3,7 +3,6 @@
 import json
 import logging
 import tomllib
-from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -133,7 +132,10 @@ def test_the_engine_is_no_part_of_a_trainings_identity(make_recipe, tmp_path):
 
 @pytest.mark.parametrize(
     "stage",
-    [presample_stage, partial(evaluate_stage, model=Path("never-read"))],
+    [
+        presample_stage,
+        lambda plan, progress: evaluate_stage(plan, Path("e"), progress, model=Path("never-read")),
+    ],
     ids=["presample", "evaluate"],
 )
 def test_a_machine_without_vllm_is_told_before_a_model_is_loaded(

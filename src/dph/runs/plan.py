@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -13,6 +13,8 @@ from dph.model.hub import model_directory, problems_file, resolve_names
 from dph.model.loading import load_config, load_tokenizer, require_usable
 from dph.model.prompts import set_template_variables, wants_chat
 from dph.recipe import Recipe, StoreSettings
+from dph.recipe.objective import AnchorSettings
+from dph.recipe.tables import SelfConsistencySettings
 from dph.records import Problem
 from dph.runs.directory import RunDirectory
 from dph.runs.pool_need import needs_pool
@@ -66,10 +68,34 @@ class RunPlan:
     verifier: Verifier
     accept_verifier: bool = False
 
-    @cached_property
-    def initial(self) -> Path:
-        """The directory of the initial policy."""
-        return model_directory(self.recipe.model)
+    # Facts of the recipe, asked of it once.
+    initial: Path = field(init=False)
+    """The directory of the initial policy."""
+    presampling_seed: int = field(init=False)
+    """The seed of the pool."""
+    anchors: Mapping[str, AnchorSettings] = field(init=False)
+    """The anchors that weigh anything."""
+    stores: Mapping[str, PlannedStore] = field(init=False)
+    """The stores that training reads."""
+    unlabelled: SelfConsistencySettings | None = field(init=False)
+    """How training learns from unlabelled prompts; None where it does not."""
+    consolidates_on: str | None = field(init=False)
+    """The name of the store that a consolidation after RL fills and reads."""
+
+    def __post_init__(self) -> None:
+        recipe = self.recipe
+        consistency, consolidation = recipe.self_consistency, recipe.consolidation
+        facts: dict[str, object] = {
+            "presampling_seed": recipe.presampling_seed,
+            "anchors": recipe.objective.active_anchors,
+            "unlabelled": consistency if consistency.active else None,
+            "consolidates_on": consolidation.store if consolidation.active else None,
+        }
+        used = recipe.used_stores
+        facts["initial"] = model_directory(recipe.model)
+        for name, value in facts.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "stores", {name: self.store(name) for name in used})
 
     @cached_property
     def needs_pool(self) -> bool:
@@ -81,10 +107,15 @@ class RunPlan:
         """The place of the pool."""
         return self.directory.pool(self.recipe)
 
-    @cached_property
-    def presampling_seed(self) -> int:
-        """The seed of the pool."""
-        return self.recipe.presampling_seed
+    def store(self, name: str) -> PlannedStore:
+        """The store ``name`` of the recipe."""
+        settings = self.recipe.stores[name]
+        return PlannedStore(
+            name=name,
+            settings=settings,
+            path=self.directory.store(self.recipe, name),
+            seed=self.presampling_seed if settings.seed is None else settings.seed,
+        )
 
     @cached_property
     def asked_fingerprint(self) -> str:
@@ -97,21 +128,6 @@ class RunPlan:
         presample = self.recipe.presample
         return Rule(
             threshold=presample.threshold, wrong_final=presample.wrong_final, keep=presample.keep
-        )
-
-    @cached_property
-    def stores(self) -> Mapping[str, PlannedStore]:
-        """The stores that training reads."""
-        return {name: self.store(name) for name in self.recipe.used_stores}
-
-    def store(self, name: str) -> PlannedStore:
-        """The store ``name`` of the recipe."""
-        settings = self.recipe.stores[name]
-        return PlannedStore(
-            name=name,
-            settings=settings,
-            path=self.directory.store(self.recipe, name),
-            seed=self.presampling_seed if settings.seed is None else settings.seed,
         )
 
     @cached_property

@@ -49,12 +49,11 @@ def trained_policy(plan: RunPlan, progress: ProgressDisplay) -> Trained:
     Raises:
         DphError: as ``train_stage`` and ``store_stage`` do.
     """
-    consolidates = plan.recipe.consolidation.active
-    if consolidates:
+    if plan.consolidates_on is not None:
         require_named_files(plan)
-        require_prompts(plan, str(plan.recipe.consolidation.store))  # not after hours of RL
+        require_prompts(plan, plan.consolidates_on)  # not after hours of RL
     trained = stages_of(plan.recipe).train(plan, progress)
-    if trained.stopped or not consolidates:
+    if trained.stopped or plan.consolidates_on is None:
         return trained
     own = replace(
         plan,

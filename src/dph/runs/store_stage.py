@@ -67,7 +67,7 @@ def require_stores(plan: RunPlan) -> None:
     Raises:
         PoolError: it is missing, or is no pool.
     """
-    for anchor in plan.recipe.objective.active_anchors.values():
+    for anchor in plan.anchors.values():
         if anchor.store is not None and anchor.store.resolve() != plan.pool.resolve():
             read_manifest(anchor.store / MANIFEST)
 
@@ -83,7 +83,7 @@ def stored_samples(
     Raises:
         PoolError: a store is missing, damaged, or another policy's.
     """
-    anchors = plan.recipe.objective.active_anchors
+    anchors = plan.anchors
     named = {name: a.distributions for name, a in anchors.items() if a.distributions is not None}
     pools = {name: anchor for name, anchor in anchors.items() if name not in named}
     loaded: dict[str, tuple[DistributionSample, ...]] = {}  # anchors may share a store
@@ -147,8 +147,8 @@ def judges_of(plan: RunPlan, planned: PlannedStore) -> Iterator[Judges | None]:
     Raises:
         SettingsError: answers have to be compared, and nobody can.
     """
-    consistency, store, verifier = plan.recipe.self_consistency, planned.settings, plan.verifier
-    by_consensus = consistency.active and consistency.store == planned.name
+    store, verifier = planned.settings, plan.verifier
+    by_consensus = plan.unlabelled is not None and plan.unlabelled.store == planned.name
 
     def has_gold(problem: Problem) -> bool:
         # Only the function itself knows what it reads: its problems count as labelled when asked.

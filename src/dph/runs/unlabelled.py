@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from dph.recipe.tables import SelfConsistencySettings
 from dph.records import Problem
 from dph.runs.comparers import comparer
 from dph.runs.directory import MANIFEST
@@ -33,15 +34,15 @@ def self_consistency(
         PoolError: the answers of the store were not compared, or are another policy's.
         SettingsError: nobody can compare answers, or there are too few prompts.
     """
-    settings = plan.recipe.self_consistency
-    if not settings.active:
+    settings = plan.unlabelled
+    if settings is None:
         yield None
         return
     if settings.store is not None:
         path = plan.stores[settings.store].path
         manifest = read_store_manifest(path / MANIFEST)
         require_store_policy(path, manifest, source, initial=initial)
-    problems, consensus = _prompts(plan)
+    problems, consensus = _prompts(plan, settings)
     agreement = settings.agreement
     if settings.store is not None and agreement is None:
         agreement = plan.stores[settings.store].settings.agreement
@@ -58,9 +59,9 @@ def self_consistency(
 
 
 def _prompts(
-    plan: RunPlan,
+    plan: RunPlan, settings: SelfConsistencySettings
 ) -> tuple[tuple[Problem, ...], Mapping[str, Consensus] | None]:
-    settings, known = plan.recipe.self_consistency, known_problems(plan)
+    known = known_problems(plan)
     if settings.store is None:
         return file_prompts("self_consistency", settings, known), None
     path = plan.stores[settings.store].path
