@@ -15,7 +15,12 @@ from dph.runs.directory import MANIFEST
 from dph.runs.preflight.data import Findings, NamedProblems
 from dph.runs.presample.manifest import read_manifest
 from dph.runs.presample.stores.manifest import read_store_manifest
-from dph.runs.presample.stores.prompts import Known, file_prompts, store_prompts
+from dph.runs.presample.stores.prompts import (
+    Known,
+    file_prompts,
+    require_unlabelled,
+    store_prompts,
+)
 from dph.tasks.agreement.verified import GOLDS
 
 # The named stores and the unlabelled prompts: their files, who compares, and what is there.
@@ -86,11 +91,10 @@ def _check_unlabelled(recipe: Recipe, known: Known, findings: Findings) -> list[
     except DphError as error:
         findings.errors.append(str(error))
         return []
-    if len(problems) < settings.problems_per_step:
-        findings.errors.append(
-            f"self_consistency.problems_per_step = {settings.problems_per_step}, but there are "
-            f"only {len(problems)} unlabelled prompts"
-        )
+    try:
+        require_unlabelled(problems, per_step=settings.problems_per_step)
+    except DphError as error:
+        findings.errors.append(str(error))
     return [_named(recipe, "self_consistency.file", problems)]
 
 
