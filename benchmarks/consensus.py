@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from dph.recipe import resolve_recipe
 from dph.runs.comparers import comparer
-from dph.runs.workbench import Workbench, open_workbench
+from dph.runs.plan import RunPlan, open_plan
 from dph.tasks.agreement.base import Classes
 
 
@@ -34,21 +34,21 @@ def main() -> None:
     print("| run | set | mean@1 | most answers | most texts |\n|---|---|---:|---:|---:|")
     for run in arguments.runs:
         recipe = (arguments.recipe or run / "recipe.toml").read_text(encoding="utf-8")
-        with open_workbench(resolve_recipe(tomllib.loads(recipe))) as bench:
+        with open_plan(resolve_recipe(tomllib.loads(recipe)), run) as plan:
             for name in arguments.sets or ("in_domain", "cross_domain"):
-                print(f"| {run.name} | {name} | {_line(bench, run, name)} |", flush=True)
+                print(f"| {run.name} | {name} | {_line(plan, run, name)} |", flush=True)
 
 
-def _line(bench: Workbench, run: Path, name: str) -> str:
+def _line(plan: RunPlan, run: Path, name: str) -> str:
     rows = pq.read_table(run / "samples.parquet", filters=[("set", "==", name)]).to_pylist()
     groups: dict[str, list[dict]] = {}
     for row in rows:
         if row["sample_index"] >= 0:
             groups.setdefault(row["problem_id"], []).append(row)
-    problems = [p for p in bench.sets[name] if p.problem_id in groups]
+    problems = [p for p in plan.sets[name] if p.problem_id in groups]
     drawn = [groups[p.problem_id] for p in problems]
     texts = [[r["text"] if r["finished"] else None for r in group] for group in drawn]
-    with comparer(bench, None, key="data", instead="leave it out") as known:
+    with comparer(plan, None, key="data", instead="leave it out") as known:
         classes = known.classes(problems, texts)
     right = [[r["reward"] == 1 for r in group] for group in drawn]
     told = list(zip(classes, texts, right, strict=True))

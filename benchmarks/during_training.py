@@ -22,10 +22,10 @@ from unittest.mock import patch
 
 from dph._base.files import sha256
 from dph.recipe import load_recipe
+from dph.runs.plan import open_plan
 from dph.runs.progress import Silent
 from dph.runs.train.evaluations import Evaluations, StepEvaluation
 from dph.runs.training_stage import train_stage
-from dph.runs.workbench import open_workbench
 
 
 class Cost(NamedTuple):
@@ -73,8 +73,8 @@ def _cost(path: Path, overrides: list[str]) -> Cost:
     with tempfile.TemporaryDirectory() as directory:
         run = Path(directory) / "run"
         before, started = _cpu(), time.perf_counter()
-        with open_workbench(recipe) as bench, _timed() as spent:
-            trained = train_stage(bench, run, Silent())
+        with open_plan(recipe, run) as plan, _timed() as spent:
+            trained = train_stage(plan, Silent())
         wall = time.perf_counter() - started
         own, graders = (now - then for now, then in zip(_cpu(), before, strict=True))
         weights = sha256(trained.checkpoint / "model.safetensors")[:12]

@@ -31,13 +31,14 @@ from dph.lab.quickstart.recipes import (
     usual_strengths,
 )
 from dph.lab.worlds import world_kind
+from dph.model.policies import load_policy
 from dph.model.prompts import stop_token_ids
 from dph.recipe import Recipe
 from dph.runs.evaluation_stage import evaluate_stage
+from dph.runs.plan import RunPlan, open_plan
 from dph.runs.presample.pool import load_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
-from dph.runs.workbench import Workbench, open_workbench
 
 EDITION = 1
 """Of the text-to-SQL world."""
@@ -91,11 +92,11 @@ def shared_settings(recipe: Recipe, out: Path, *, steps: int) -> dict[str, Any]:
     }
 
 
-def train(name: str, bench: Workbench, out: Path, *, steps: int) -> float:
+def train(name: str, plan: RunPlan, out: Path, *, steps: int) -> float:
     """Train one of the two and save it to ``out``; returns the seconds of training."""
-    recipe = bench.recipe
+    recipe = plan.recipe
     settings = shared_settings(recipe, out, steps=steps)
-    model = bench.load_model(recipe.model.path)
+    model = load_policy(Path(recipe.model.path), plan.recipe.model, initial=plan.initial)
     if name == "dph":
         pool = Path(str(recipe.presample.pool))
         args: Any = DPHConfig(
@@ -107,15 +108,15 @@ def train(name: str, bench: Workbench, out: Path, *, steps: int) -> float:
         trainer_class, problems = DPHTrainer, load_pool(pool).exploration
     else:
         args = GRPOConfig(**settings)
-        trainer_class, problems = GRPOTrainer, bench.problems
+        trainer_class, problems = GRPOTrainer, plan.problems
     trainer = trainer_class(
         model=model,
         reward_funcs=reward_function(
-            bench.verifier, stop_token_ids=stop_token_ids(bench.tokenizer, model)
+            plan.verifier, stop_token_ids=stop_token_ids(plan.prompts.tokenizer, model)
         ),
         args=args,
         train_dataset=problems_dataset(problems),
-        processing_class=bench.tokenizer,
+        processing_class=plan.prompts.tokenizer,
     )
     started = time.perf_counter()
     trainer.train()
@@ -124,9 +125,9 @@ def train(name: str, bench: Workbench, out: Path, *, steps: int) -> float:
     return seconds
 
 
-def report(name: str, bench: Workbench, directory: Path, model: Path, **more: Any) -> None:
+def report(name: str, plan: RunPlan, directory: Path, model: Path, **more: Any) -> None:
     """Evaluate ``model`` in domain and print its line."""
-    scores = evaluate_stage(bench, directory, Silent(), model=model)["sets"]["in_domain"]
+    scores = evaluate_stage(plan, directory, Silent(), model=model)["sets"]["in_domain"]
     line = {
         "trainer": name,
         "effective_styles": scores["effective_styles"],
@@ -148,15 +149,15 @@ def main() -> None:
     torch.set_num_threads(THREADS)
     logging.getLogger("transformers").setLevel(logging.ERROR)
     recipe = make_recipe(options.out, seed=options.seed)
-    with open_workbench(recipe) as bench:
-        presample_stage(bench, options.out, Silent())
+    with open_plan(recipe, options.out) as plan:
+        presample_stage(plan, Silent())
         for name in filter(None, options.models.split(",")):
             out = options.out / name
             if name == "base":
-                report(name, bench, out, options.out / "base_model")
+                report(name, plan, out, options.out / "base_model")
                 continue
-            seconds = train(name, bench, out, steps=options.steps)
-            report(name, bench, out, out, seconds=round(seconds, 1))
+            seconds = train(name, plan, out, steps=options.steps)
+            report(name, plan, out, out, seconds=round(seconds, 1))
 
 
 if __name__ == "__main__":

@@ -29,9 +29,9 @@ from dph.lab.quickstart.recipes import THREADS, Size, parse_contender, quickstar
 from dph.lab.worlds import newest_edition, world_kind
 from dph.recipe import merged, recipe_toml, resolve_recipe
 from dph.runs.evaluation_stage import evaluate_stage
+from dph.runs.plan import open_plan
 from dph.runs.progress import Silent
 from dph.runs.training_stage import train_stage
-from dph.runs.workbench import open_workbench
 
 SCORES = ("greedy", "mean", "16")
 SHOWN = {"greedy": "greedy", "mean": "mean@1", "16": "pass@16"}
@@ -115,14 +115,14 @@ def run_seed(arguments: argparse.Namespace, seed: int) -> None:
     )
     optimizer = {"learning_rate": arguments.learning_rate, "eps": arguments.eps}
     recipe = resolve_recipe(merged(tomllib.loads(recipe_toml(recipe)), {"train": optimizer}))
-    with open_workbench(recipe) as bench:
-        base = evaluate_stage(bench, directory / "base", Silent(), model=directory / "base_model")
-    with open_workbench(recipe) as bench:
-        trained = train_stage(bench, directory / "grpo", Silent())
+    with open_plan(recipe, directory / "base") as plan:
+        base = evaluate_stage(plan, directory / "base", Silent(), model=directory / "base_model")
+    with open_plan(recipe, directory / "grpo") as plan:
+        trained = train_stage(plan, Silent())
         if trained.stopped:
             sys.exit(f"seed {seed} was interrupted; start again to go on")
         grpo = evaluate_stage(
-            bench, directory / "grpo", Silent(), model=trained.checkpoint, base=directory / "base"
+            plan, directory / "grpo", Silent(), model=trained.checkpoint, base=directory / "base"
         )
     row = {"made_from": _made_from(arguments), "seed": seed}
     row |= {name: _scores(found["sets"]) for name, found in (("base", base), ("grpo", grpo))}

@@ -1,17 +1,19 @@
 """A task small enough to train on in a test: say one of three letters, and stop."""
 
+from functools import partial
+
 import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
+from dph.model.forward.scorer import AnswerScorer
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.graded import GradedSampler
 from dph.model.sampler.torch.sampler import TorchSampler
 from dph.records import Outcome, Problem, Verdict
 from dph.runs.presample.manifest import Rule, Source
-from dph.runs.presample.presample import ReferenceForward
 from letter_grader import grade, style_of
 
 __all__ = [
@@ -144,6 +146,7 @@ def rule():
 @pytest.fixture
 def make_reference():
     def make(model):
-        return ReferenceForward(model=model, pad_id=0, token_budget=512, dtype="float32")
+        scorer = AnswerScorer(pad_id=0, temperature=1.0, token_budget=512, dtype="float32")
+        return partial(scorer.logprobs, model)
 
     return make

@@ -19,7 +19,6 @@ from benchmarks.speed.world import (
     reward,
 )
 from dph.loss.objectives import make_objective
-from dph.model.forward.logprobs import score_completions
 from dph.model.forward.sharing import Sharing
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.graded import GradedSampler
@@ -239,10 +238,7 @@ class Ours:
                 [sample.completion_ids for sample in samples],
                 wanted,
                 top=StoreSettings.model_fields["top"].default,
-                temperature=self.forward.temperature,
-                pad_id=PAD,
-                token_budget=self.forward.token_budget,
-                dtype=self.world.dtype,
+                scorer=replace(self.forward, sharing="auto"),
             )
         )
         found = []
@@ -305,15 +301,10 @@ def scored(
     completions: Sequence[tuple[int, ...]],
 ) -> list[tuple[float, ...]]:
     """Log-probs of the completions under the model, by the training forward."""
-    return score_completions(
+    return forward.logprobs(
         forward.model,
         prompts,
         completions,
-        temperature=forward.temperature,
-        pad_id=forward.pad_id,
-        token_budget=forward.token_budget,
-        dtype=forward.dtype,
-        sharing=forward.sharing,
     )
 
 

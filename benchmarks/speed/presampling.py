@@ -7,6 +7,7 @@ one of every problem; it writes nothing.
 import shutil
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -19,10 +20,11 @@ from benchmarks.speed.runs import Row, Run
 from benchmarks.speed.shapes import PRESAMPLING
 from benchmarks.speed.timing import interleaved
 from benchmarks.speed.world import PAD, World, build_model, build_tokenizer, make_prompts, reward
+from dph.model.forward.scorer import AnswerScorer
 from dph.model.loading import autocast
 from dph.records import Problem
 from dph.runs.presample.manifest import Rule, Source
-from dph.runs.presample.presample import ReferenceForward, presample
+from dph.runs.presample.presample import presample
 
 DECIDING = 8
 """Samples a problem that decide its side; one more is the final one."""
@@ -52,9 +54,10 @@ def _ours(world: World, model: PreTrainedModel, scratch: Path) -> Callable[[], N
     prompts = make_prompts(world, world.shape.prompts)
     problems = [Problem(problem_id=str(i), prompt=p) for i, p in enumerate(prompts)]
     draw = make_draw(world, model)
-    reference = ReferenceForward(
-        model=model, pad_id=PAD, token_budget=microbatch_tokens(world), dtype=world.dtype
+    scorer = AnswerScorer(
+        pad_id=PAD, temperature=1.0, token_budget=microbatch_tokens(world), dtype=world.dtype
     )
+    reference = partial(scorer.logprobs, model)
     pool = scratch / "pool"
 
     def work() -> None:

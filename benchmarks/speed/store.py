@@ -6,6 +6,7 @@ from benchmarks.speed.runs import Row, Run
 from benchmarks.speed.shapes import REAL
 from benchmarks.speed.timing import interleaved
 from benchmarks.speed.world import PAD, World, build_model, build_tokenizer, make_prompts
+from dph.model.forward.scorer import AnswerScorer
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.torch.sampler import TorchSampler
 from dph.recipe.stores import StoreSettings
@@ -59,9 +60,9 @@ def _draw(world: World) -> tuple[StoreDraw, list[Problem]]:
         answers=world.shape.samples,
         top=StoreSettings.model_fields["top"].default,
         seed=0,
-        pad_id=PAD,
-        token_budget=microbatch_tokens(world),
-        dtype=world.dtype,
+        scorer=AnswerScorer(
+            pad_id=PAD, temperature=1.0, token_budget=microbatch_tokens(world), dtype=world.dtype
+        ),
     )
     prompts = make_prompts(world, world.shape.prompts)
     return draw, [Problem(problem_id=str(i), prompt=p) for i, p in enumerate(prompts)]

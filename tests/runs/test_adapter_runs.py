@@ -10,16 +10,15 @@ from dph.errors import ModelError, SettingsError
 from dph.model.forward.logprobs import score_completions
 from dph.model.loading import load_model
 from dph.model.policies import load_policy
+from dph.runs.directory import latest_checkpoint
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.export import export
 from dph.runs.interpolation import interpolated
-from dph.runs.layout import latest_checkpoint
+from dph.runs.plan import open_plan
 from dph.runs.pool_need import needs_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
-from dph.runs.training_digest import training_digest
 from dph.runs.training_stage import train_stage
-from dph.runs.workbench import open_workbench
 
 ADAPTER = {"adapter": {"kind": "lora", "rank": 4, "alpha": 8.0}}
 KINDS = ("lora", "dora")
@@ -40,10 +39,10 @@ def with_adapter(kind):
 
 def train(recipe, run):
     """Train, on a pool of the run's own where the method needs one."""
-    with open_workbench(recipe) as bench:
+    with open_plan(recipe, run) as plan:
         if needs_pool(recipe):
-            presample_stage(bench, run, Silent())
-        return train_stage(bench, run, Silent())
+            presample_stage(plan, Silent())
+        return train_stage(plan, Silent())
 
 
 def files(directory):
@@ -86,11 +85,11 @@ def test_the_weights_are_loaded_once_for_policy_and_initial_policy(
         return load_model(path, **options)
 
     recipe = make_recipe(method, model=ADAPTER, evaluate={"every": 1})
-    with open_workbench(recipe) as bench:
+    with open_plan(recipe, tmp_path / "run") as plan:
         if needs_pool(recipe):
-            presample_stage(bench, tmp_path / "run", Silent())
+            presample_stage(plan, Silent())
         monkeypatch.setattr("dph.model.policies.load_model", counted)
-        train_stage(bench, tmp_path / "run", Silent())
+        train_stage(plan, Silent())
     assert len(loaded) == 1
     drift = pq.read_table(tmp_path / "run" / "progress.parquet").column("reverse_kl").to_pylist()
     assert drift
@@ -98,8 +97,8 @@ def test_the_weights_are_loaded_once_for_policy_and_initial_policy(
 
 def test_the_initial_policy_of_an_adapter_is_that_of_a_run_without_one(make_recipe, tmp_path):
     """The pool that a run without one made is taken, whose model is told by its weights."""
-    with open_workbench(make_recipe()) as bench:
-        presample_stage(bench, tmp_path / "plain", Silent())
+    with open_plan(make_recipe(), tmp_path / "plain") as plan:
+        presample_stage(plan, Silent())
     recipe = make_recipe(model=ADAPTER, presample={"pool": str(tmp_path / "plain" / "pool")})
     assert train(recipe, tmp_path / "adapted").step == 2
     assert not (tmp_path / "adapted" / "pool").exists()
@@ -110,18 +109,18 @@ def test_an_exported_model_answers_as_the_run_does(make_recipe, tmp_path, kind):
     recipe = make_recipe(model=with_adapter(kind), train={"learning_rate": 0.05})
     run = tmp_path / "run"
     trained = train(recipe, run)
-    with open_workbench(recipe) as bench:
+    with open_plan(recipe, run) as plan:
         out = export(run, tmp_path / "exported")
-        evaluate_stage(bench, run, Silent(), model=trained.checkpoint)
-        evaluate_stage(bench, tmp_path / "plain", Silent(), model=out)
-        adapted = load_policy(trained.checkpoint, recipe.model, initial=bench.initial)
+        evaluate_stage(plan, run, Silent(), model=trained.checkpoint)
+        evaluate_stage(plan, tmp_path / "plain", Silent(), model=out)
+        adapted = load_policy(trained.checkpoint, recipe.model, initial=plan.initial)
         assert not (out / "adapter_config.json").exists()
         assert not (out / "optimizer.safetensors").exists()
     tables = [pq.read_table(place / "samples.parquet") for place in (run, tmp_path / "plain")]
     greedy = [[r["text"] for r in t.to_pylist() if r["sample_index"] < 0] for t in tables]
     assert greedy[0] == greedy[1]
     assert greedy[0]
-    base = score_completions(load_model(bench.initial, device="cpu"), *ROWS, **SCORING)
+    base = score_completions(load_model(plan.initial, device="cpu"), *ROWS, **SCORING)
     plain = load_model(out, device="cpu")
     ours, theirs = (score_completions(m, *ROWS, **SCORING) for m in (adapted, plain))
     assert largest_gap(ours, theirs) <= 1e-4
@@ -166,10 +165,12 @@ def test_weights_that_changed_under_an_adapter_are_refused(make_recipe, make_mod
     assert latest_checkpoint(run / "checkpoints") is not None
 
 
-def test_the_adapter_and_the_weights_are_in_the_digest_only_where_they_are_set(make_recipe):
+def test_the_adapter_and_the_weights_are_in_the_digest_only_where_they_are_set(
+    make_recipe, tmp_path
+):
     def digest(**model):
-        with open_workbench(make_recipe(model=model)) as bench:
-            return training_digest(bench)
+        with open_plan(make_recipe(model=model), tmp_path / "run") as plan:
+            return plan.training_key()
 
     plain, rounded = digest(), digest(dtype="bfloat16")
     assert digest(weights="float32") == plain

@@ -7,10 +7,10 @@ from safetensors.torch import load_file
 
 from dph.errors import CheckpointError, PoolError, SettingsError
 from dph.records import Problem
+from dph.runs.plan import open_plan
 from dph.runs.progress import Silent
 from dph.runs.run import run_stages
 from dph.runs.training_stage import train_stage
-from dph.runs.workbench import open_workbench
 from dph.tasks.problems import save_problems
 
 UNLABELLED = tuple(
@@ -46,8 +46,8 @@ def recipe(make_recipe, tmp_path):
 
 
 def run(recipe, directory):
-    with open_workbench(recipe) as bench:
-        return run_stages(bench, directory, Silent())
+    with open_plan(recipe, directory) as plan:
+        return run_stages(plan, Silent())
 
 
 def metrics(directory):
@@ -85,10 +85,10 @@ def test_another_tilt_or_a_missing_store_does_not_go_on(recipe, tmp_path):
     with pytest.raises(CheckpointError, match=r"stores\.broad\.tilt was 4\.0, now 2\.0"):
         run(recipe(tilt=2.0), tmp_path / "run")
     with (
-        open_workbench(recipe()) as bench,
+        open_plan(recipe(), tmp_path / "new") as plan,
         pytest.raises(PoolError, match="there is no store 'broad' in"),
     ):
-        train_stage(bench, tmp_path / "new", Silent())
+        train_stage(plan, Silent())
 
 
 def test_the_method_needs_its_file_before_anything_is_drawn(make_recipe, tmp_path):

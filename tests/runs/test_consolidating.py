@@ -21,11 +21,11 @@ from dph.records import Problem
 from dph.runs.consolidating import consolidate_stage, consolidation_forecast
 from dph.runs.consolidation_source import consolidation_source
 from dph.runs.evaluate import evaluate
+from dph.runs.plan import open_plan
 from dph.runs.progress import Silent
 from dph.runs.run import consolidation_recipe, run_stages
 from dph.runs.set_problems import SetProblems
 from dph.runs.stage_costs import run_cost
-from dph.runs.workbench import open_workbench
 from dph.tasks.problems import save_problems
 from runs.test_broad import UNLABELLED
 
@@ -60,17 +60,17 @@ def recipe(make_recipe, tmp_path):
 
 
 def run(recipe, directory):
-    with open_workbench(recipe, sets=SetProblems(recipe)) as bench:
-        return run_stages(bench, directory, Silent())
+    with open_plan(recipe, directory, sets=SetProblems(recipe)) as plan:
+        return run_stages(plan, Silent())
 
 
 def consolidated(place, prompts, out, *, overrides=(), forecast=True, **more):
     source = consolidation_source(place, more.get("recipe"))
     asked = consolidating_recipe(source.recipe, prompts, overrides=overrides)
     follows = consolidation_recipe(asked, source.model)
-    with open_workbench(follows, sets=SetProblems(follows)) as bench:
-        told = consolidation_forecast(bench, out, Silent(), prompts=6) if forecast else None
-        return told, consolidate_stage(bench, source, out, Silent())
+    with open_plan(follows, out, sets=SetProblems(follows)) as plan:
+        told = consolidation_forecast(plan, Silent(), prompts=6) if forecast else None
+        return told, consolidate_stage(plan, source, Silent())
 
 
 def weights(run):

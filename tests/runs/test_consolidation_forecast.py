@@ -14,13 +14,13 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from dph.errors import DataError
 from dph.runs import consolidation_forecast
 from dph.runs.consolidation_forecast import forecast_stage
+from dph.runs.plan import open_plan
 from dph.runs.planned_cost import SmallConsolidation, planned_cost
 from dph.runs.progress import Silent
 from dph.runs.run import consolidation_recipe
 from dph.runs.set_problems import SetProblems
 from dph.runs.store_stage import store_stage
 from dph.runs.train.preparation import Trained
-from dph.runs.workbench import open_workbench
 from dph.tasks.problems import save_problems
 from runs.test_broad import UNLABELLED
 
@@ -66,10 +66,10 @@ def planted(tokenizer, tmp_path):
 
 
 @pytest.fixture
-def bench(make_recipe, planted, tmp_path):
-    """The workbench of its consolidation, inside a ``with``."""
+def open_it(make_recipe, planted, tmp_path):
+    """The plan of its consolidation, inside a ``with``."""
 
-    def make(values="distinct", **settings):
+    def make(values="distinct", place="after", **settings):
         save_problems(tmp_path / "unlabelled.jsonl", UNLABELLED)
         after = {"file": str(tmp_path / "unlabelled.jsonl"), "answers": 16, "tilt": 4.0}
         after |= {"agreement": "own_agreement:first_letter", "values": values}
@@ -80,14 +80,14 @@ def bench(make_recipe, planted, tmp_path):
             **settings,
         )
         follows = consolidation_recipe(recipe, planted)
-        return open_workbench(follows, sets=SetProblems(follows))
+        return open_plan(follows, tmp_path / place, sets=SetProblems(follows))
 
     return make
 
 
-def test_the_numbers_are_those_of_the_planted_model(bench, tmp_path):
-    with bench() as opened:
-        found = forecast_stage(opened, tmp_path / "after", Silent(), prompts=100)
+def test_the_numbers_are_those_of_the_planted_model(open_it):
+    with open_it() as opened:
+        found = forecast_stage(opened, Silent(), prompts=100)
     labelled = found["labelled"]
     assert (labelled["where"], labelled["prompts"]) == ("training problems", 18)  # of 24, 6 tests
     assert labelled["greedy"] == {"mean": 0.0, "lo": 0.0, "hi": 0.0}
@@ -103,10 +103,10 @@ def test_the_numbers_are_those_of_the_planted_model(bench, tmp_path):
     assert found["unlabelled"]["share"]["texts"]["mean"] == 1.0
 
 
-def test_what_it_expects_of_all_prompts_is_what_the_store_then_holds(bench, tmp_path):
-    with bench() as opened:
-        found = forecast_stage(opened, tmp_path / "after", Silent(), prompts=100)
-        counts = store_stage(opened, tmp_path / "after", Silent())["after"].counts
+def test_what_it_expects_of_all_prompts_is_what_the_store_then_holds(open_it):
+    with open_it() as opened:
+        found = forecast_stage(opened, Silent(), prompts=100)
+        counts = store_stage(opened, Silent())["after"].counts
     planned, spent = found["planned"], found["spent"]
     # All 12 prompts were tried, with the answers that they have in the store.
     assert (planned["answers"], planned["tokens"]) == (12 * 16, counts.tokens)
@@ -128,37 +128,37 @@ def test_what_it_expects_of_all_prompts_is_what_the_store_then_holds(bench, tmp_
     assert again.tokens_per_second == pytest.approx(planned["tokens_per_second"])
 
 
-def test_nearly_without_chance_agreement_is_the_greedy_answer_and_one_text(bench, tmp_path):
+def test_nearly_without_chance_agreement_is_the_greedy_answer_and_one_text(open_it):
     for values, verdict in (("agreement", "not above greedy"), ("distinct", "one text a result")):
-        with bench(values, sampling={"temperature": 0.01}) as opened:
-            found = forecast_stage(opened, tmp_path / values, Silent(), prompts=8)
+        with open_it(values, values, sampling={"temperature": 0.01}) as opened:
+            found = forecast_stage(opened, Silent(), prompts=8)
         assert found["labelled"]["answers"]["share"]["mean"] == 1.0
         assert found["labelled"]["answers"]["difference"] == {"mean": 0.0, "lo": 0.0, "hi": 0.0}
         assert found["labelled"]["texts"]["share"]["mean"] == 0.0
         assert found["verdict"] == verdict
 
 
-def test_it_is_kept_for_the_same_and_made_anew_for_another(bench, tmp_path):
-    with bench() as opened:
-        one = forecast_stage(opened, tmp_path / "after", Silent(), prompts=4)
+def test_it_is_kept_for_the_same_and_made_anew_for_another(open_it, tmp_path):
+    with open_it() as opened:
+        one = forecast_stage(opened, Silent(), prompts=4)
         (tmp_path / "after" / "forecast.partial").mkdir()  # as a kill leaves it
-        assert forecast_stage(opened, tmp_path / "after", Silent(), prompts=4) == one
-        other = forecast_stage(opened, tmp_path / "after", Silent(), prompts=5)
+        assert forecast_stage(opened, Silent(), prompts=4) == one
+        other = forecast_stage(opened, Silent(), prompts=5)
     assert (one["labelled"]["prompts"], other["labelled"]["prompts"]) == (4, 5)
     left = {path.name for path in (tmp_path / "after").iterdir()}
     assert left == {"forecast.json", ".lock"}
 
 
-def test_nothing_of_it_goes_to_trackers_and_an_interruption_ends_it(bench, tmp_path, monkeypatch):
+def test_nothing_of_it_goes_to_trackers_and_an_interruption_ends_it(open_it, tmp_path, monkeypatch):
     seen = []
 
-    def interrupted(own, place, _progress):
+    def interrupted(own, _progress):
         seen.append(own.recipe.track.to)
-        return Trained(checkpoint=place, step=1, stopped=True)
+        return Trained(checkpoint=own.directory.path, step=1, stopped=True)
 
     monkeypatch.setattr(consolidation_forecast, "train_stage", interrupted)
-    with bench(track={"to": ["wandb"]}) as opened, pytest.raises(KeyboardInterrupt):
-        forecast_stage(opened, tmp_path / "after", Silent(), prompts=2)
+    with open_it(track={"to": ["wandb"]}) as opened, pytest.raises(KeyboardInterrupt):
+        forecast_stage(opened, Silent(), prompts=2)
     assert seen == [()]
     assert not (tmp_path / "after" / "forecast.json").exists()
 
@@ -166,12 +166,12 @@ def test_nothing_of_it_goes_to_trackers_and_an_interruption_ends_it(bench, tmp_p
 CRASHING = "runs.test_consolidation_forecast:crash"
 
 
-def test_problems_that_nobody_can_grade_forecast_nothing(bench, tmp_path):
+def test_problems_that_nobody_can_grade_forecast_nothing(open_it):
     with (
-        bench(data={"verifier": CRASHING, "verifier_crash_limit": 1.0}) as opened,
+        open_it(data={"verifier": CRASHING, "verifier_crash_limit": 1.0}) as opened,
         pytest.raises(DataError, match="none of the 4 training problems could be graded"),
     ):
-        forecast_stage(opened, tmp_path / "after", Silent(), prompts=4)
+        forecast_stage(opened, Silent(), prompts=4)
 
 
 def crash(response, problem):

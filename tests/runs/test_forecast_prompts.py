@@ -4,9 +4,9 @@ import pytest
 
 from dph.errors import DataError
 from dph.runs.forecast_prompts import prompts_asked
+from dph.runs.plan import open_plan
 from dph.runs.run import consolidation_recipe
 from dph.runs.set_problems import SetProblems
-from dph.runs.workbench import open_workbench
 from dph.tasks.problems import save_problems
 from runs.test_broad import UNLABELLED
 
@@ -24,8 +24,8 @@ def asked(make_recipe, tmp_path):
             **({"data": {"sets": sets["sets"]}} if sets else {}),
         )
         follows = consolidation_recipe(recipe, tmp_path / "model")
-        with open_workbench(follows, sets=SetProblems(follows)) as bench:
-            return prompts_asked(bench, prompts=prompts, labelled=labelled)
+        with open_plan(follows, tmp_path / "run", sets=SetProblems(follows)) as plan:
+            return prompts_asked(plan, prompts=prompts, labelled=labelled)
 
     return make
 

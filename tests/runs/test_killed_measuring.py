@@ -15,7 +15,7 @@ from pathlib import Path
 
 from dph.runs.progress import Silent
 from dph.runs.training_stage import train_stage
-from dph.runs.workbench import open_workbench
+from dph.runs.plan import open_plan
 from dph.recipe import load_recipe
 from dph.runs.train import evaluations
 
@@ -30,8 +30,8 @@ def told(name):
 
 told("_begin")
 told("_write")
-with open_workbench(load_recipe(sys.argv[1])) as bench:
-    train_stage(bench, Path(sys.argv[2]), Silent())
+with open_plan(load_recipe(sys.argv[1]), Path(sys.argv[2])) as plan:
+    train_stage(plan, Silent())
 """
 TESTS = Path(__file__).parents[1]
 

@@ -9,12 +9,12 @@ import pytest
 
 from dph.errors import CheckpointError, DataError, PoolError
 from dph.model.sampler.graded import GradedSampler
+from dph.runs.plan import open_plan
 from dph.runs.presample.pool import load_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
 from dph.runs.run import run_stages
 from dph.runs.training_stage import train_stage
-from dph.runs.workbench import open_workbench
 
 HOLD = """
 import sys
@@ -41,8 +41,8 @@ def presample(make_recipe, tmp_path):
     """Pre-sample the letter task with some settings of ``[presample]``."""
 
     def run(directory="run", *, progress=None, **settings):
-        with open_workbench(make_recipe(presample=settings)) as bench:
-            return presample_stage(bench, tmp_path / directory, progress or Silent())
+        with open_plan(make_recipe(presample=settings), tmp_path / directory) as plan:
+            return presample_stage(plan, progress or Silent())
 
     return run
 
@@ -52,8 +52,8 @@ def train(make_recipe, tmp_path):
     """Train on the letter task with some settings of ``[presample]``."""
 
     def run(directory="run", *, presample, **sections):
-        with open_workbench(make_recipe(presample=presample, **sections)) as bench:
-            return train_stage(bench, tmp_path / directory, Silent())
+        with open_plan(make_recipe(presample=presample, **sections), tmp_path / directory) as plan:
+            return train_stage(plan, Silent())
 
     return run
 
@@ -179,10 +179,10 @@ def test_a_whole_run_splits_no_pool_again_that_others_may_share(make_recipe, pre
     presample(threshold=1, pool=pool)
     before = files_of(pool)
     with (
-        open_workbench(make_recipe(presample={"threshold": 2, "pool": pool})) as bench,
+        open_plan(make_recipe(presample={"threshold": 2, "pool": pool}), tmp_path / "run") as plan,
         pytest.raises(PoolError, match="threshold was 1, this run has 2"),
     ):
-        run_stages(bench, tmp_path / "run", Silent())
+        run_stages(plan, Silent())
     assert files_of(pool) == before
 
 
@@ -192,9 +192,9 @@ def test_four_training_seeds_share_one_pool(make_recipe, tmp_path):
     weights, made = set(), set()
     for seed in range(4):
         recipe = make_recipe(presample=shared).model_copy(update={"seed": seed})
-        with open_workbench(recipe) as bench:
-            manifest = presample_stage(bench, tmp_path / f"run{seed}", Silent())
-            trained = train_stage(bench, tmp_path / f"run{seed}", Silent())
+        with open_plan(recipe, tmp_path / f"run{seed}") as plan:
+            manifest = presample_stage(plan, Silent())
+            trained = train_stage(plan, Silent())
         made.add((pool / "manifest.json").stat().st_mtime_ns)
         weights.add((trained.checkpoint / "model.safetensors").read_bytes())
     assert manifest.source.seed == 5
@@ -205,8 +205,8 @@ def test_the_seed_of_a_pool_is_the_recipes_unless_it_has_its_own(make_recipe, tm
     seeds = []
     for own in ({}, {"seed": 7}):
         recipe = make_recipe(presample=own).model_copy(update={"seed": 3})
-        with open_workbench(recipe) as bench:
-            seeds.append(presample_stage(bench, tmp_path / str(own), Silent()).source.seed)
+        with open_plan(recipe, tmp_path / str(own)) as plan:
+            seeds.append(presample_stage(plan, Silent()).source.seed)
     assert seeds == [3, 7]
 
 
@@ -219,10 +219,10 @@ def test_naming_the_seed_that_holds_anyhow_is_no_other_run(presample, train):
 def test_a_pool_with_another_time_limit_is_of_another_source(make_recipe, presample, tmp_path):
     presample(threshold=1)
     with (
-        open_workbench(make_recipe(data={"verifier_timeout": 4.0})) as bench,
+        open_plan(make_recipe(data={"verifier_timeout": 4.0}), tmp_path / "run") as plan,
         pytest.raises(PoolError, match=r"verifier timeout was 5.0, this run has 4.0"),
     ):
-        presample_stage(bench, tmp_path / "run", Silent())
+        presample_stage(plan, Silent())
 
 
 def test_a_pool_of_the_first_format_is_brought_up_to_date_once(

@@ -4,11 +4,14 @@ import pytest
 
 import dph
 from dph import DataError, SettingsError
+from dph.model.policies import load_policy
 from dph.recipe import resolve_recipe
+from dph.runs.drawing import graded_sampler
+from dph.runs.plan import open_plan
 from dph.runs.preflight import preflight
 from dph.runs.presample.pool import load_pool
+from dph.runs.presampling_stage import pool_source
 from dph.runs.set_problems import recipe_shots
-from dph.runs.workbench import open_workbench
 from dph.tasks.problems import save_problems
 
 
@@ -35,13 +38,13 @@ SHOWN = {"count": 2, "template": "{prompt} {answer} "}
 
 def test_every_prompt_of_a_run_begins_with_the_same_examples(make_shown, tmp_path, tokenizer):
     recipe = make_shown(SHOWN)
-    with open_workbench(recipe) as bench:
-        assert len(bench.problems) == 16
-        shown = {each.prompt for each in bench.shots.examples}
-        assert shown.isdisjoint(problem.prompt for problem in bench.problems)
-        beginning = bench.encode(bench.problems[0])[: -len(bench.problems[0].prompt.split())]
-        everything = [*bench.problems, *bench.sets["dev"]]
-        assert all(bench.encode(p)[: len(beginning)] == beginning for p in everything)
+    with open_plan(recipe, tmp_path / "run") as plan:
+        assert len(plan.problems) == 16
+        shown = {each.prompt for each in plan.prompts.shots.examples}
+        assert shown.isdisjoint(problem.prompt for problem in plan.problems)
+        beginning = plan.prompts.encode(plan.problems[0])[: -len(plan.problems[0].prompt.split())]
+        everything = [*plan.problems, *plan.sets["dev"]]
+        assert all(plan.prompts.encode(p)[: len(beginning)] == beginning for p in everything)
         assert tokenizer.decode(beginning).split()[0] == "say"
     dph.run(recipe, tmp_path / "run")
     pool = load_pool(tmp_path / "run" / "pool")
@@ -50,11 +53,12 @@ def test_every_prompt_of_a_run_begins_with_the_same_examples(make_shown, tmp_pat
     assert len(pool.exploration) + len(pool.rehearsal) <= 16
 
 
-def test_other_examples_are_another_pool(make_shown):
+def test_other_examples_are_another_pool(make_shown, tmp_path):
     fingerprints = set()
     for shots in (None, SHOWN, SHOWN | {"seed": 1}, SHOWN | {"template": "{prompt} is {answer} "}):
-        with open_workbench(make_shown(shots)) as bench:
-            source = bench.source(model := bench.load_model(bench.initial), bench.draw(model))
+        with open_plan(make_shown(shots), tmp_path / "run") as plan:
+            model = load_policy(plan.initial, plan.recipe.model, initial=plan.initial)
+            source = pool_source(plan, model, graded_sampler(plan, model))
             fingerprints.add(source.problems_fingerprint)
     assert len(fingerprints) == 4
 

@@ -3,6 +3,7 @@
 import json
 import threading
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,15 +11,18 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from dph.errors import DataError, ModelError, PoolError, SettingsError, VerifierError
+from dph.model.policies import load_policy
 from dph.records import Problem
+from dph.runs.drawing import graded_sampler
+from dph.runs.plan import open_plan
 from dph.runs.presample.stores import making
 from dph.runs.presample.stores import values as valuing
 from dph.runs.presample.stores.groups import answer_trie, branch_values
 from dph.runs.presample.stores.manifest import read_store_manifest
 from dph.runs.presample.stores.store import load_store, stored_groups, stored_values, stored_weights
+from dph.runs.presampling_stage import pool_source
 from dph.runs.progress import Silent
 from dph.runs.store_stage import store_stage, stored_samples
-from dph.runs.workbench import open_workbench
 from dph.tasks.problems import save_problems
 from letter_grader import grade
 
@@ -60,8 +64,8 @@ def store_recipe(make_recipe, tmp_path):
 @pytest.fixture
 def make_stores(tmp_path):
     def make(recipe, directory="run"):
-        with open_workbench(recipe) as bench:
-            return store_stage(bench, tmp_path / directory, Silent())
+        with open_plan(recipe, tmp_path / directory) as plan:
+            return store_stage(plan, Silent())
 
     return make
 
@@ -191,14 +195,14 @@ def test_columns_choose_among_the_rows(store_recipe, make_stores, tmp_path):
 def test_an_anchor_gets_the_samples_of_the_store_it_names(store_recipe, make_stores, tmp_path):
     recipe = store_recipe()
     make_stores(recipe)
-    with open_workbench(recipe) as bench:
-        model = bench.load_model(recipe.model.path)
-        source = bench.source(model, bench.draw(model))
-        stored = stored_samples(recipe, tmp_path / "run", None, source, initial=True)
+    with open_plan(recipe, tmp_path / "run") as plan:
+        model = load_policy(Path(recipe.model.path), plan.recipe.model, initial=plan.initial)
+        source = pool_source(plan, model, graded_sampler(plan, model))
+        stored = stored_samples(plan, None, source, initial=True)
         assert stored == {"broad": load_store(tmp_path / "run" / "stores" / "broad")}
         colder = source.model_copy(update={"temperature": 0.5})
         with pytest.raises(PoolError, match=r"temperature was 1\.0, this run has 0\.5"):
-            stored_samples(recipe, tmp_path / "run", None, colder, initial=True)
+            stored_samples(plan, None, colder, initial=True)
 
 
 def test_a_changed_file_is_refused(store_recipe, make_stores, tmp_path):
@@ -358,10 +362,10 @@ def test_answers_as_targets_are_those_that_were_voted_for_or_are_right(
     found = load_store(path, values=values, targets="answers")
     assert [(s.problem_id, s.sample_index, s.completion_ids) for s in found] == wanted
     assert 0 < len(wanted) < 8 * len(stored_groups(path))
-    with open_workbench(recipe) as bench:
-        model = bench.load_model(recipe.model.path)
-        source = bench.source(model, bench.draw(model))
-        stored = stored_samples(recipe, tmp_path / "run", None, source, initial=True)
+    with open_plan(recipe, tmp_path / "run") as plan:
+        model = load_policy(Path(recipe.model.path), plan.recipe.model, initial=plan.initial)
+        source = pool_source(plan, model, graded_sampler(plan, model))
+        stored = stored_samples(plan, None, source, initial=True)
     assert stored == {"broad": found}
 
 

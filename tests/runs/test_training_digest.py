@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -9,13 +10,13 @@ from safetensors.torch import load_file, save_file
 
 from dph.model.fingerprint import directory_fingerprint
 from dph.recipe import save_recipe
-from dph.runs.training_digest import training_digest, what_changed
-from dph.runs.workbench import open_workbench
+from dph.runs.plan import open_plan
+from dph.runs.training_digest import what_changed
 
 
 def digest_of(recipe):
-    with open_workbench(recipe) as bench:
-        return training_digest(bench)
+    with open_plan(recipe, Path()) as plan:
+        return plan.training_key()
 
 
 def edit_json(path, **changes):
@@ -88,14 +89,14 @@ def test_what_changes_no_weight_does_not_change_it(make_recipe, section):
 
 
 def test_the_settings_of_a_verifier_count_and_its_version_stands_apart(make_recipe):
-    with open_workbench(make_recipe()) as bench:
-        first = training_digest(bench)
+    with open_plan(make_recipe(), Path()) as plan:
+        first = plan.training_key()
 
-        name, settings = bench.verifier.name, bench.verifier.settings
+        name, settings = plan.verifier.name, plan.verifier.settings
         other = SimpleNamespace(name=name, version="other", settings=settings)
         longer = SimpleNamespace(name=name, version="other", settings={**settings, "timeout": 9.0})
-        assert training_digest(replace(bench, verifier=other)) == first
-        assert training_digest(replace(bench, verifier=longer)) != first
+        assert replace(plan, verifier=other).training_key() == first
+        assert replace(plan, verifier=longer).training_key() != first
 
 
 def test_the_file_of_a_term_of_ones_own_changes_it(make_recipe, tmp_path):

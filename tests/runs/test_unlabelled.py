@@ -7,9 +7,9 @@ from safetensors.torch import load_file
 
 from dph.errors import CheckpointError, DataError, SettingsError
 from dph.records import Problem
+from dph.runs.plan import open_plan
 from dph.runs.progress import Silent
 from dph.runs.run import run_stages
-from dph.runs.workbench import open_workbench
 from dph.tasks.problems import save_problems
 
 UNLABELLED = tuple(Problem(problem_id=f"u{i}", prompt=f"say f {'abcdef'[i]}") for i in range(6))
@@ -36,8 +36,8 @@ def recipe(make_recipe, tmp_path):
 
 
 def run(recipe, directory):
-    with open_workbench(recipe) as bench:
-        return run_stages(bench, directory, Silent())
+    with open_plan(recipe, directory) as plan:
+        return run_stages(plan, Silent())
 
 
 def weights(directory, step=4):

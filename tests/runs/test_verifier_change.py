@@ -7,11 +7,11 @@ import pytest
 
 from dph.errors import CheckpointError, PoolError, VerifierError
 from dph.runs.evaluation_stage import evaluate_stage
+from dph.runs.plan import open_plan
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
 from dph.runs.run import run_stages
 from dph.runs.training_stage import train_stage
-from dph.runs.workbench import open_workbench
 
 GRADE = """
 def grade(response, problem):
@@ -48,48 +48,48 @@ def test_a_changed_file_is_named_and_can_be_accepted_for_good(
     make_recipe, write_verifier, tmp_path
 ):
     run, data = tmp_path / "run", {"verifier": "own_grader:grade"}
-    with open_workbench(make_recipe("dph_f", data=data)) as bench:
-        run_stages(bench, run, Silent())
+    with open_plan(make_recipe("dph_f", data=data), run) as plan:
+        run_stages(plan, Silent())
     assert versions(run) == [("own_grader:grade", 1)]
     write_verifier(GRADE + "# a comment\n")
     longer = make_recipe("dph_f", data=data, train={"steps": 3, "keep_checkpoints": 1})
     with (
-        open_workbench(longer) as bench,
+        open_plan(longer, run) as plan,
         pytest.raises(CheckpointError, match=r"verifier file .*own_grader\.py .* changed since"),
     ):
-        run_stages(bench, run, Silent())
-    with open_workbench(longer, accept_verifier=True) as bench:
-        assert run_stages(bench, run, Silent()).trained.step == 3
+        run_stages(plan, Silent())
+    with open_plan(longer, run, accept_verifier=True) as plan:
+        assert run_stages(plan, Silent()).trained.step == 3
     assert versions(run) == [("own_grader:grade", 1), ("own_grader:grade", 3)]
-    with open_workbench(longer) as bench:  # the pool of the earlier version is accepted with it
-        assert run_stages(bench, run, Silent()).trained.step == 3
+    with open_plan(longer, run) as plan:  # the pool of the earlier version is accepted with it
+        assert run_stages(plan, Silent()).trained.step == 3
 
 
 def test_a_finished_run_records_what_was_accepted(make_recipe, write_verifier, tmp_path):
     recipe = make_recipe("grpo", data={"verifier": "own_grader:grade"})
-    with open_workbench(recipe) as bench:
-        train_stage(bench, tmp_path / "run", Silent())
+    with open_plan(recipe, tmp_path / "run") as plan:
+        train_stage(plan, Silent())
     write_verifier(GRADE + "# a comment\n")
-    with open_workbench(recipe, accept_verifier=True) as bench:
-        train_stage(bench, tmp_path / "run", Silent())
-    with open_workbench(recipe) as bench:
-        assert train_stage(bench, tmp_path / "run", Silent()).step == 2
+    with open_plan(recipe, tmp_path / "run", accept_verifier=True) as plan:
+        train_stage(plan, Silent())
+    with open_plan(recipe, tmp_path / "run") as plan:
+        assert train_stage(plan, Silent()).step == 2
     assert versions(tmp_path / "run") == [("own_grader:grade", 1), ("own_grader:grade", 3)]
 
 
 @pytest.mark.parametrize("stage", [presample_stage, train_stage])
 def test_a_pool_of_another_version_is_named_too(make_recipe, write_verifier, tmp_path, stage):
     recipe = make_recipe(data={"verifier": "own_grader:grade"})
-    with open_workbench(recipe) as bench:
-        presample_stage(bench, tmp_path / "run", Silent())
+    with open_plan(recipe, tmp_path / "run") as plan:
+        presample_stage(plan, Silent())
     write_verifier(GRADE + "# a comment\n")
     with (
-        open_workbench(recipe) as bench,
+        open_plan(recipe, tmp_path / "run") as plan,
         pytest.raises(PoolError, match=r"own_grader\.py .* changed since the pool .*pool was made"),
     ):
-        stage(bench, tmp_path / "run", Silent())
-    with open_workbench(recipe, accept_verifier=True) as bench:
-        stage(bench, tmp_path / "run", Silent())
+        stage(plan, Silent())
+    with open_plan(recipe, tmp_path / "run", accept_verifier=True) as plan:
+        stage(plan, Silent())
 
 
 def test_an_evaluation_by_another_version_is_made_again_without_being_asked(
@@ -99,9 +99,9 @@ def test_an_evaluation_by_another_version_is_made_again_without_being_asked(
     documents = []
     for text in (GRADE, "def grade(response, problem):\n    return True\n"):
         write_verifier(text)
-        with open_workbench(recipe) as bench:
+        with open_plan(recipe, tmp_path / "e") as plan:
             documents.append(
-                evaluate_stage(bench, tmp_path / "e", Silent(), model=tmp_path / "model")
+                evaluate_stage(plan, tmp_path / "e", Silent(), model=tmp_path / "model")
             )
     first, second = (document["sets"]["dev"] for document in documents)
     assert second["mean"] == pytest.approx(1 - second["cut_off"])
@@ -113,8 +113,8 @@ def test_an_evaluation_by_another_version_is_made_again_without_being_asked(
     [
         presample_stage,
         train_stage,
-        lambda bench, run, progress: evaluate_stage(
-            bench, run, progress, model=bench.recipe.model.path
+        lambda plan, progress: evaluate_stage(
+            plan, plan.directory.path, progress, model=plan.initial
         ),
     ],
     ids=["presample", "train", "evaluate"],
@@ -125,16 +125,16 @@ def test_every_stage_stops_when_the_verifier_crashes_over_most_answers(
     write_verifier(CRASH)
     recipe = make_recipe("grpo", data={"verifier": "own_grader:grade"})
     with (
-        open_workbench(recipe) as bench,
+        open_plan(recipe, tmp_path / "run") as plan,
         pytest.raises(VerifierError, match=r"more than data\.verifier_crash_limit = 0\.5 allows"),
     ):
-        stage(bench, tmp_path / "run", Silent())
+        stage(plan, Silent())
 
 
 def test_crashes_below_the_limit_are_verdicts(make_recipe, write_verifier, tmp_path):
     write_verifier(CRASH)
     data = {"verifier": "own_grader:grade", "verifier_crash_limit": 1.0}
-    with open_workbench(make_recipe("grpo", data=data)) as bench:
-        assert train_stage(bench, tmp_path / "run", Silent()).step == 2
+    with open_plan(make_recipe("grpo", data=data), tmp_path / "run") as plan:
+        assert train_stage(plan, Silent()).step == 2
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     assert all(json.loads(line)["outcome_crashed"] > 0 for line in lines)

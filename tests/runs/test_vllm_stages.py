@@ -3,7 +3,6 @@
 import json
 import logging
 import tomllib
-from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,15 +12,15 @@ import fake_vllm
 from dph._base.files.parts import TableParts
 from dph.errors import SettingsError
 from dph.model.forward.logprobs import score_completions
+from dph.model.policies import load_policy
 from dph.recipe import VLLMSettings, resolve_recipe
 from dph.runs.evaluation_stage import evaluate_stage
+from dph.runs.plan import open_plan
 from dph.runs.presample.pool import load_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
 from dph.runs.run import run_stages
-from dph.runs.training_digest import training_digest
 from dph.runs.training_stage import train_stage
-from dph.runs.workbench import open_workbench
 
 VLLM = {"engine": "vllm"}
 
@@ -37,9 +36,9 @@ def shut_down(vllm):
 
 def test_a_pool_that_vllm_drew_has_the_training_forwards_log_probs(make_recipe, tmp_path, vllm):
     recipe = make_recipe(sampling=VLLM | {"temperature": 0.8}, vllm={"memory": 0.4})
-    with open_workbench(recipe) as bench:
-        manifest = presample_stage(bench, tmp_path / "run", Silent())
-        model = bench.load_model(recipe.model.path)
+    with open_plan(recipe, tmp_path / "run") as plan:
+        manifest = presample_stage(plan, Silent())
+        model = load_policy(Path(recipe.model.path), plan.recipe.model, initial=plan.initial)
     assert manifest.source.engine == "vllm"
     pool = load_pool(tmp_path / "run" / "pool")
     expected = score_completions(
@@ -63,10 +62,10 @@ def test_a_whole_run_starts_an_engine_for_each_stage_and_trains_with_torch(
 ):
     sets = {"dev": str(tmp_path / "dev.jsonl"), "again": str(tmp_path / "dev.jsonl")}
     recipe = make_recipe(sampling=VLLM, data={"sets": sets})
-    with open_workbench(recipe) as bench:
-        result = run_stages(bench, tmp_path / "run", Silent())
+    with open_plan(recipe, tmp_path / "run") as plan:
+        result = run_stages(plan, Silent())
         started = len(vllm.started)
-        again = run_stages(bench, tmp_path / "run", Silent())
+        again = run_stages(plan, Silent())
     assert result.trained.step == 2
     assert again.evaluation == result.evaluation
     assert started == 3  # the pool, the initial policy, the trained one; two sets share an engine
@@ -76,11 +75,11 @@ def test_a_whole_run_starts_an_engine_for_each_stage_and_trains_with_torch(
 
 def test_a_pool_serves_training_whoever_drew_it(make_recipe, tmp_path, vllm):
     run = tmp_path / "run"
-    with open_workbench(make_recipe(sampling=VLLM)) as bench:
-        first = presample_stage(bench, run, Silent())
-    with open_workbench(make_recipe()) as bench:
-        assert presample_stage(bench, run, Silent()) == first
-        assert train_stage(bench, run, Silent()).step == 2
+    with open_plan(make_recipe(sampling=VLLM), run) as plan:
+        first = presample_stage(plan, Silent())
+    with open_plan(make_recipe(), run) as plan:
+        assert presample_stage(plan, Silent()) == first
+        assert train_stage(plan, Silent()).step == 2
     assert len(vllm.started) == 1
 
 
@@ -97,15 +96,16 @@ def test_half_a_pool_is_not_continued_by_another_engine(
 
     monkeypatch.setattr(TableParts, "write", killed)
     with (
-        open_workbench(make_recipe(sampling=VLLM)) as bench,
+        open_plan(make_recipe(sampling=VLLM), tmp_path / "run") as plan,
         pytest.raises(KeyboardInterrupt),
     ):
-        presample_stage(bench, tmp_path / "run", Silent())
+        presample_stage(plan, Silent())
     assert shut_down(vllm)
     monkeypatch.setattr(TableParts, "write", write)
-    with open_workbench(make_recipe()) as bench, caplog.at_level(logging.WARNING):
-        presample_stage(bench, tmp_path / "run", Silent())
-        presample_stage(bench, tmp_path / "fresh", Silent())
+    with open_plan(make_recipe(), tmp_path / "run") as plan, caplog.at_level(logging.WARNING):
+        presample_stage(plan, Silent())
+    with open_plan(make_recipe(), tmp_path / "fresh") as plan:
+        presample_stage(plan, Silent())
     assert "pieces of a job with other settings: removed" in caplog.text
     samples = [pq.read_table(tmp_path / d / "pool" / "samples.parquet") for d in ("run", "fresh")]
     assert samples[0] == samples[1]
@@ -115,24 +115,27 @@ def test_samples_of_another_engine_are_drawn_again(make_recipe, tmp_path, vllm):
     documents = []
     for sampling in ({}, VLLM, {}):
         recipe = make_recipe(sampling=sampling)
-        with open_workbench(recipe) as bench:
-            evaluate_stage(bench, tmp_path / "e", Silent(), model=tmp_path / "model")
+        with open_plan(recipe, tmp_path / "e") as plan:
+            evaluate_stage(plan, tmp_path / "e", Silent(), model=tmp_path / "model")
         documents.append(pq.read_table(tmp_path / "e" / "samples.parquet"))
     assert documents[0] == documents[2] != documents[1]
     assert len(vllm.started) == 1
 
 
-def test_the_engine_is_no_part_of_a_trainings_identity(make_recipe):
+def test_the_engine_is_no_part_of_a_trainings_identity(make_recipe, tmp_path):
     digests = set()
     for sections in ({}, {"sampling": VLLM, "vllm": {"memory": 0.9}}):
-        with open_workbench(make_recipe(**sections)) as bench:
-            digests.add(training_digest(bench))
+        with open_plan(make_recipe(**sections), tmp_path / "run") as plan:
+            digests.add(plan.training_key())
     assert len(digests) == 1
 
 
 @pytest.mark.parametrize(
     "stage",
-    [presample_stage, partial(evaluate_stage, model=Path("never-read"))],
+    [
+        presample_stage,
+        lambda plan, progress: evaluate_stage(plan, Path("e"), progress, model=Path("never-read")),
+    ],
     ids=["presample", "evaluate"],
 )
 def test_a_machine_without_vllm_is_told_before_a_model_is_loaded(
@@ -140,10 +143,10 @@ def test_a_machine_without_vllm_is_told_before_a_model_is_loaded(
 ):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with (
-        open_workbench(make_recipe(sampling=VLLM)) as bench,
+        open_plan(make_recipe(sampling=VLLM), tmp_path / "run") as plan,
         pytest.raises(SettingsError, match="needs vLLM, which is not installed"),
     ):
-        stage(bench, tmp_path / "run", Silent())
+        stage(plan, Silent())
 
 
 def test_the_recipe_in_the_documentation_is_one(tmp_path):
@@ -155,7 +158,7 @@ def test_the_recipe_in_the_documentation_is_one(tmp_path):
 
 
 def test_the_manifest_says_who_drew(make_recipe, tmp_path):
-    with open_workbench(make_recipe()) as bench:
-        presample_stage(bench, tmp_path / "run", Silent())
+    with open_plan(make_recipe(), tmp_path / "run") as plan:
+        presample_stage(plan, Silent())
     content = json.loads((tmp_path / "run" / "pool" / "manifest.json").read_text())
     assert content["source"]["engine"] == "torch"

@@ -78,24 +78,24 @@ def consolidate(
     require_writable(directory)
     quiet_libraries()
     from dph.runs.consolidating import consolidate_stage, consolidation_forecast
+    from dph.runs.plan import open_plan
     from dph.runs.run import consolidation_recipe
     from dph.runs.set_problems import SetProblems
-    from dph.runs.workbench import open_workbench
 
     follows = _pinned(consolidation_recipe(asked, source.model), directory)
     progress = open_progress()
-    with open_workbench(
-        follows, sets=SetProblems(follows), accept_verifier=accept_verifier
-    ) as bench:
+    with open_plan(
+        follows, directory, sets=SetProblems(follows), accept_verifier=accept_verifier
+    ) as plan:
         forecast = consolidation_forecast(
-            bench, directory, progress, prompts=forecast_prompts, labelled=labelled
+            plan, progress, prompts=forecast_prompts, labelled=labelled
         )
         typer.echo(forecast_text(forecast, prompts), err=as_json or not forecast_only)
         if forecast_only:
             if as_json:
                 typer.echo(json_text({"run": str(directory), "forecast": forecast}))
             return
-        result = consolidate_stage(bench, source, directory, progress)
+        result = consolidate_stage(plan, source, progress)
     typer.echo(_result(directory, follows, result, forecast, as_json=as_json))
     if result.trained.stopped:
         end_interrupted(result.trained)

@@ -80,21 +80,22 @@ def interpolate(
     from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.progress import open_progress
     from dph.cli.request import read_request
+    from dph.runs.directory import RunDirectory
     from dph.runs.ends import ends_of, require_weights
 
     wanted = _numbers(weights)
     require_weights(wanted, extrapolate=extrapolate)
-    request = read_request(run / "recipe.toml", overrides=overrides, seed=None, out=run)
+    request = read_request(RunDirectory(run).recipe_file, overrides=overrides, seed=None, out=run)
     request.require_sets()
     ends_of(run)
     quiet_libraries()
     from dph.runs.interpolation import interpolation_stage
+    from dph.runs.plan import open_plan
     from dph.runs.set_problems import SetProblems
-    from dph.runs.workbench import open_workbench
 
-    with open_workbench(request.recipe, sets=SetProblems(request.recipe)) as bench:
+    with open_plan(request.recipe, run, sets=SetProblems(request.recipe)) as plan:
         request.say_what_was_taken()
-        made = interpolation_stage(bench, run, wanted, open_progress(), extrapolate=extrapolate)
+        made = interpolation_stage(plan, wanted, open_progress(), extrapolate=extrapolate)
     typer.echo(json_text(_json(run, made)) if as_json else _text(made, run))
 
 
@@ -132,11 +133,12 @@ def _text(made: "Interpolations", run: Path) -> str:
 def _comparison(run: Path, made: "Interpolations", *, as_json: bool) -> Any:
     """The initial policy, each interpolation and the run, each against the first."""
     from dph.cli.display.comparison import comparison_json, comparison_text
+    from dph.runs.directory import RunDirectory
     from dph.runs.evaluate.comparison import compare
     from dph.runs.evaluate.evaluated_runs import default_ks, read_runs, runs_on_sets
 
     labels = {
-        str(run / "base"): "base",
+        str(RunDirectory(run).base.path): "base",
         **{str(each.directory): each.name for each in made.between},
         str(run): "run",
     }
@@ -180,21 +182,22 @@ def evaluate(
     measured = measured_model(request, model)
     quiet_libraries()
     from dph.results.charts.tables import evaluation_table
+    from dph.runs.directory import RunDirectory
     from dph.runs.evaluation_stage import evaluate_stage
+    from dph.runs.plan import open_plan
     from dph.runs.set_problems import SetProblems
-    from dph.runs.workbench import open_workbench
 
-    progress, base = open_progress(), request.directory / "base"
+    progress, base = open_progress(), RunDirectory(request.directory).base.path
     if model is None and measured.directory == base:
         typer.echo(
             f"no checkpoint in {request.directory}: the recipe's model is measured", err=True
         )
-    with open_workbench(request.recipe, sets=SetProblems(request.recipe)) as bench:
+    with open_plan(request.recipe, request.directory, sets=SetProblems(request.recipe)) as plan:
         request.say_what_was_taken()
-        document = evaluate_stage(bench, base, progress, model=bench.initial)
+        document = evaluate_stage(plan, base, progress, model=plan.initial)
         if measured.directory != base:
             with claimed(measured):
                 document = evaluate_stage(
-                    bench, measured.directory, progress, model=measured.model, base=base
+                    plan, measured.directory, progress, model=measured.model, base=base
                 )
     typer.echo(json_text(document) if as_json else table_text(evaluation_table(document)))

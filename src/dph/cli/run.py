@@ -39,12 +39,12 @@ def train(
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
     quiet_libraries()
+    from dph.runs.plan import open_plan
     from dph.runs.run import trained_policy
-    from dph.runs.workbench import open_workbench
 
-    with open_workbench(request.recipe, accept_verifier=accept_verifier) as bench:
+    with open_plan(request.recipe, request.directory, accept_verifier=accept_verifier) as plan:
         request.say_what_was_taken()
-        trained = trained_policy(bench, request.directory, open_progress())
+        trained = trained_policy(plan, open_progress())
     if as_json:
         typer.echo(json_text(trained_json(trained)))
     else:
@@ -97,21 +97,18 @@ def presample(
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
     quiet_libraries()
-    from dph.recipe.store_use import require_files
-    from dph.runs.layout import pool_directory, store_directory
+    from dph.runs.plan import open_plan
     from dph.runs.presampling_stage import presample_stage
-    from dph.runs.store_stage import require_prompts, store_stage
-    from dph.runs.workbench import open_workbench
+    from dph.runs.store_stage import require_named_files, require_prompts, store_stage
 
     progress = open_progress()
-    with open_workbench(request.recipe) as bench:
+    with open_plan(request.recipe, request.directory) as plan:
         request.say_what_was_taken()
-        require_files(request.recipe.used_stores, request.recipe.self_consistency)
-        require_prompts(bench, *request.recipe.used_stores)  # not after the pool was drawn
-        manifest = presample_stage(bench, request.directory, progress)
-        stores = store_stage(bench, request.directory, progress)
-    path = pool_directory(request.recipe, request.directory)
-    places = {name: store_directory(request.recipe, request.directory, name) for name in stores}
+        require_named_files(plan)
+        require_prompts(plan, *plan.stores)  # not after the pool was drawn
+        manifest = presample_stage(plan, progress)
+        stores = store_stage(plan, progress)
+    path, places = plan.pool, {name: store.path for name, store in plan.stores.items()}
     if as_json:
         typer.echo(json_text({**pool_json(path, manifest), **stores_json(stores, places)}))
     else:
@@ -215,14 +212,16 @@ def run(
         typer.echo(_dry_run(request))
         return
     quiet_libraries()
+    from dph.runs.plan import open_plan
     from dph.runs.run import run_stages
     from dph.runs.set_problems import SetProblems
-    from dph.runs.workbench import open_workbench
 
     sets = SetProblems(request.recipe)
-    with open_workbench(request.recipe, sets=sets, accept_verifier=accept_verifier) as bench:
+    with open_plan(
+        request.recipe, request.directory, sets=sets, accept_verifier=accept_verifier
+    ) as plan:
         request.say_what_was_taken()
-        result = run_stages(bench, request.directory, open_progress())
+        result = run_stages(plan, open_progress())
     typer.echo(json_text(_json(request, result)) if as_json else _text(request, result))
     if result.trained.stopped:
         end_interrupted(result.trained)
@@ -240,17 +239,17 @@ def _dry_run(request: "Request") -> str:
         )
     quiet_libraries()
     from dph.engines.stages.dry_run import commands_text
-    from dph.runs.workbench import open_workbench
+    from dph.runs.plan import open_plan
 
-    with open_workbench(request.recipe) as bench:
-        return commands_text(bench, request.directory)
+    with open_plan(request.recipe, request.directory) as plan:
+        return commands_text(plan)
 
 
 def _json(request: "Request", result: "RunResult") -> dict[str, Any]:
     from dph.cli.display.pool import pool_json
-    from dph.runs.layout import pool_directory
+    from dph.runs.directory import RunDirectory
 
-    pool = pool_directory(request.recipe, request.directory)
+    pool = RunDirectory(request.directory).pool(request.recipe)
     return {
         "run": str(request.directory),
         "pool": pool_json(pool, result.pool) if result.pool else None,

@@ -4,18 +4,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dph.errors import SettingsError
-from dph.runs.workbench import Workbench
+from dph.runs.plan import RunPlan
 from dph.tasks.agreement import Comparer, KeyComparer, VerifierComparer, compares
 
 
 @contextmanager
-def comparer(
-    bench: Workbench, agreement: str | None, *, key: str, instead: str
-) -> Iterator[Comparer]:
+def comparer(plan: RunPlan, agreement: str | None, *, key: str, instead: str) -> Iterator[Comparer]:
     """What compares answers; its workers are stopped afterwards.
 
     Args:
-        bench: of the run.
+        plan: of the run.
         agreement: the user's own function, or None for the verifier of ``data.verifier``.
         key: of the section that asks for it (``stores.broad``), for messages.
         instead: what else can be done about a verifier that cannot compare answers.
@@ -23,7 +21,7 @@ def comparer(
     Raises:
         SettingsError: the verifier cannot compare answers, or the function cannot be used.
     """
-    data = bench.recipe.data
+    data = plan.recipe.data
     if agreement is not None:
         with KeyComparer(
             agreement,
@@ -33,10 +31,10 @@ def comparer(
         ) as own:
             yield own
         return
-    if not compares(bench.verifier):
+    if not compares(plan.verifier):
         raise SettingsError(
-            f"{key}: the verifier {bench.verifier.name!r} says what is right, but cannot compare "
+            f"{key}: the verifier {plan.verifier.name!r} says what is right, but cannot compare "
             f"two answers: name a function that can in {key}.agreement ('module:callable', "
             f"f(response, problem) -> key or None), or {instead}"
         )
-    yield VerifierComparer(bench.verifier)
+    yield VerifierComparer(plan.verifier)

@@ -19,9 +19,12 @@ from dph._base.files import make_directory, only_writer, read_json, write_json
 from dph._base.randomness import derived_seed
 from dph.errors import DataError
 from dph.model.fingerprint import directory_fingerprint
+from dph.model.policies import load_policy
 from dph.recipe import Recipe, recipe_digest
 from dph.records import UNGRADED, GradedCompletion, Outcome, Problem
 from dph.runs.comparers import comparer
+from dph.runs.directory import RunDirectory
+from dph.runs.drawing import drawing
 from dph.runs.evaluate.consensus import (
     Answered,
     Labelled,
@@ -30,15 +33,14 @@ from dph.runs.evaluate.consensus import (
     worth_of_agreement,
 )
 from dph.runs.forecast_prompts import Asked, only_store, prompts_asked
-from dph.runs.layout import FORECAST, METRICS, store_directory
+from dph.runs.plan import RunPlan
 from dph.runs.planned_cost import SmallConsolidation, planned_cost
 from dph.runs.presample.stores.store import stored_groups, stored_values
 from dph.runs.progress import ProgressDisplay, Silent
-from dph.runs.store_stage import store_seed, store_stage
+from dph.runs.store_stage import store_stage
 from dph.runs.timed_progress import TimedProgress
 from dph.runs.train.metrics_file import read_metrics
 from dph.runs.training_stage import train_stage
-from dph.runs.workbench import Workbench
 from dph.tasks.agreement import Comparer
 from dph.tasks.problems import save_problems
 from dph.tasks.verifiers.base import verifier_identity
@@ -50,76 +52,75 @@ SCHEMA = 1
 
 
 def forecast_stage(
-    bench: Workbench,
-    directory: Path,
+    plan: RunPlan,
     progress: ProgressDisplay,
     *,
     prompts: int = PROMPTS,
     labelled: Path | None = None,
 ) -> dict[str, Any]:
-    """Measure, or find, the content of ``forecast.json``; ``bench`` is of the consolidated run.
+    """Measure, or find, the content of ``forecast.json``; ``plan`` is of the consolidated run.
 
     One that was killed begins anew: the time that half of it took says nothing.
 
     Raises:
         DphError: as ``store_stage`` and ``train_stage`` do; or no labelled prompt is left.
     """
-    asked = prompts_asked(bench, prompts=prompts, labelled=labelled)
-    digest = _digest(bench, asked)
-    path = directory / FORECAST
-    place = directory / f"{path.stem}.partial"
-    with only_writer(directory):
-        if place.exists():
-            shutil.rmtree(place)
+    asked = prompts_asked(plan, prompts=prompts, labelled=labelled)
+    digest = _digest(plan, asked)
+    path = plan.directory.forecast
+    place = RunDirectory(path.with_name(f"{path.stem}.partial"))
+    with only_writer(path.parent):
+        if place.path.exists():
+            shutil.rmtree(place.path)
         if path.is_file() and (known := read_json(path)).get("digest") == digest:
             return dict(known)
-        document = {"schema": SCHEMA, "digest": digest, **_measured(bench, place, asked, progress)}
+        document = {"schema": SCHEMA, "digest": digest, **_measured(plan, place, asked, progress)}
         write_json(path, document)
-        shutil.rmtree(place)
+        shutil.rmtree(place.path)
     return document
 
 
-def comparing(bench: Workbench) -> AbstractContextManager[Comparer]:
+def comparing(plan: RunPlan) -> AbstractContextManager[Comparer]:
     """Who compares the answers of the store.
 
     Raises:
         SettingsError: nobody can.
     """
-    name, store = only_store(bench.recipe)
+    name, store = only_store(plan.recipe)
     instead = "use a verifier that can (docs/stores.md)"
-    return comparer(bench, store.agreement, key=f"stores.{name}", instead=instead)
+    return comparer(plan, store.agreement, key=f"stores.{name}", instead=instead)
 
 
-def _digest(bench: Workbench, asked: Asked) -> str:
-    name, store = only_store(bench.recipe)
+def _digest(plan: RunPlan, asked: Asked) -> str:
+    name, store = only_store(plan.recipe)
     return recipe_digest(
         {
-            "model": directory_fingerprint(bench.initial),
-            "verifier": verifier_identity(bench.verifier),
-            "labelled": bench.asked_fingerprint(asked.labelled),
-            "unlabelled": bench.asked_fingerprint(asked.unlabelled),
+            "model": directory_fingerprint(plan.initial),
+            "verifier": verifier_identity(plan.verifier),
+            "labelled": plan.prompts.fingerprint(asked.labelled),
+            "unlabelled": plan.prompts.fingerprint(asked.unlabelled),
             "planned": asked.planned,
             "where": asked.where,
             "name": name,
-            "seed": store_seed(bench, store),
-            "threads": bench.recipe.model.threads,
+            "seed": plan.stores[name].seed,
+            "threads": plan.recipe.model.threads,
         },
         store,
-        bench.recipe.sampling,
-        bench.recipe.train,
+        plan.recipe.sampling,
+        plan.recipe.train,
     )
 
 
 def _measured(
-    bench: Workbench, place: Path, asked: Asked, progress: ProgressDisplay
+    plan: RunPlan, place: RunDirectory, asked: Asked, progress: ProgressDisplay
 ) -> dict[str, Any]:
-    started, (name, store) = time.perf_counter(), only_store(bench.recipe)
+    started, (name, store) = time.perf_counter(), only_store(plan.recipe)
     clock = TimedProgress(progress, prefix="forecast: ")
-    seed = derived_seed(store_seed(bench, store), "forecast")
-    known, tokens = _labelled_answers(bench, asked.labelled, clock, seed=seed)
+    seed = derived_seed(plan.stores[name].seed, "forecast")
+    known, tokens = _labelled_answers(plan, asked.labelled, clock, seed=seed)
     if not known:
         raise DataError(f"none of the {len(asked.labelled)} {asked.where} could be graded")
-    small = _small_consolidation(bench, place, asked.unlabelled, clock)
+    small = _small_consolidation(plan, place, asked.unlabelled, clock)
     counted = "texts" if store.values == "distinct" else "answers"
     labelled = consensus_accuracy(known, seed=seed)
     shares = agreement_shares(small.groups, seed=seed)
@@ -127,8 +128,8 @@ def _measured(
         small,
         prompts=asked.planned,
         answers=store.answers,
-        updates=bench.recipe.train.steps,
-        rows=_rows(bench.recipe),
+        updates=plan.recipe.train.steps,
+        rows=_rows(plan.recipe),
     )
     return {
         "store": f"stores.{name}",
@@ -146,17 +147,20 @@ def _measured(
 
 
 def _labelled_answers(
-    bench: Workbench, problems: Sequence[Problem], clock: TimedProgress, *, seed: int
+    plan: RunPlan, problems: Sequence[Problem], clock: TimedProgress, *, seed: int
 ) -> tuple[list[Labelled], int]:
     """What is known of the answers to labelled prompts, and the tokens that were drawn.
 
     A problem that could not be graded is left out.
     """
-    _, store = only_store(bench.recipe)
-    model, total = bench.load_model(bench.initial), len(problems) * (store.answers + 1)
+    _, store = only_store(plan.recipe)
+    model, total = (
+        load_policy(plan.initial, plan.recipe.model, initial=plan.initial),
+        len(problems) * (store.answers + 1),
+    )
     with (
-        comparing(bench) as known,
-        bench.drawing(model, bench.initial) as draw,
+        comparing(plan) as known,
+        drawing(plan, model, plan.initial) as draw,
         clock.task("labelled prompts", total, "samples") as advance,
     ):
         likeliest = replace(draw, parameters=replace(draw.parameters, greedy=True))
@@ -192,16 +196,15 @@ def _is_right(one: GradedCompletion) -> bool:
 
 
 def _small_consolidation(
-    bench: Workbench, place: Path, problems: Sequence[Problem], clock: TimedProgress
+    plan: RunPlan, place: RunDirectory, problems: Sequence[Problem], clock: TimedProgress
 ) -> SmallConsolidation:
-    (first,) = store_stage(
-        _of_some(bench, place / "first", problems[:1]), place / "first", Silent()
-    ).values()
-    own = _of_some(bench, place, problems)
-    ((name, manifest),) = store_stage(own, place, clock).items()
-    if train_stage(own, place, clock).stopped:
+    before = RunDirectory(place.path / "first")
+    (first,) = store_stage(_of_some(plan, before, problems[:1]), Silent()).values()
+    own = _of_some(plan, place, problems)
+    ((name, manifest),) = store_stage(own, clock).items()
+    if train_stage(own, clock).stopped:
         raise KeyboardInterrupt  # of a forecast nothing is kept
-    at = store_directory(own.recipe, place, name)
+    at = own.stores[name].path
     values = stored_values(at)
     return SmallConsolidation(
         groups=[
@@ -215,25 +218,25 @@ def _small_consolidation(
         tokens=manifest.counts.tokens,
         untimed=(first.counts.answers, first.counts.tokens),
         store_seconds=sum(s for title, s in clock.seconds.items() if title.startswith("store ")),
-        update_seconds=float(read_metrics(place / METRICS)[-1]["seconds"]),
+        update_seconds=float(read_metrics(place.metrics)[-1]["seconds"]),
     )
 
 
-def _of_some(bench: Workbench, place: Path, problems: Sequence[Problem]) -> Workbench:
+def _of_some(plan: RunPlan, place: RunDirectory, problems: Sequence[Problem]) -> RunPlan:
     """The same consolidation of these prompts alone, with so few updates as are timed."""
-    name, store = only_store(bench.recipe)
-    file = make_directory(place) / "prompts.jsonl"
+    name, store = only_store(plan.recipe)
+    file = make_directory(place.path) / "prompts.jsonl"
     save_problems(file, problems)
     few: dict[str, Any] = {"file": file, "limit": None, "only": {}, "novel": False, "place": None}
     train = {"steps": UPDATES, "checkpoint_every": UPDATES, "keep_samples": "none"}
-    recipe = bench.recipe.model_copy(
+    recipe = plan.recipe.model_copy(
         update={
             "stores": {name: store.model_copy(update=few)},
-            "train": bench.recipe.train.model_copy(update=train),
-            "track": bench.recipe.track.model_copy(update={"to": ()}),
+            "train": plan.recipe.train.model_copy(update=train),
+            "track": plan.recipe.track.model_copy(update={"to": ()}),
         }
     )
-    return replace(bench, recipe=recipe)
+    return replace(plan, recipe=recipe, directory=place)
 
 
 def _rows(recipe: Recipe) -> int:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
-from pathlib import Path
 
 from transformers import PreTrainedModel
 
@@ -11,14 +10,16 @@ from dph._base.randomness import generator
 from dph.model.sampler.graded import GradedSampler
 from dph.recipe import Recipe, recipe_digest
 from dph.records import Problem
+from dph.runs.drawing import torch_sampler
 from dph.runs.evaluate.evaluate import EvaluationSet, style_name
-from dph.runs.evaluate.progress_file import PROGRESS_FILE, measured_steps, read_progress_file
+from dph.runs.evaluate.progress_file import measured_steps, read_progress_file
 from dph.runs.evaluation_sets import evaluation_set
+from dph.runs.plan import RunPlan
+from dph.runs.scoring import scorer_of
 from dph.runs.train.evaluations import Evaluations, InitialPolicy
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.tracking import shown_answers
 from dph.runs.verifier_maker import verifier_maker
-from dph.runs.workbench import Workbench
 from dph.tasks.problems import problems_fingerprint
 from dph.tasks.verifiers.base import OneAtATime, verifier_identity
 
@@ -28,22 +29,21 @@ def compares_with_initial(recipe: Recipe) -> bool:
     return bool(recipe.evaluate.every and recipe.evaluate.during.compared)
 
 
-def is_measured(recipe: Recipe, directory: Path) -> bool:
+def is_measured(plan: RunPlan) -> bool:
     """Whether the run's last step was measured, or no evaluation is due there.
 
     Raises:
         DataError: what was measured is damaged.
     """
-    every, last = recipe.evaluate.every, recipe.train.steps
+    every, last = plan.recipe.evaluate.every, plan.recipe.train.steps
     if not every or last % every:
         return True
-    return last in measured_steps(read_progress_file(directory / PROGRESS_FILE))
+    return last in measured_steps(read_progress_file(plan.directory.progress))
 
 
 @contextmanager
 def evaluations(
-    bench: Workbench,
-    directory: Path,
+    plan: RunPlan,
     draw: GradedSampler,
     policy: PreTrainedModel,
     initial: PreTrainedModel | None,
@@ -57,32 +57,31 @@ def evaluations(
         DataError: a set is missing or malformed, or a prompt of it is empty.
         SettingsError: a prompt of a set does not fit the model's context.
     """
-    if not bench.recipe.evaluate.every:
+    if not plan.recipe.evaluate.every:
         yield None
         return
-    recipe = bench.recipe
+    recipe = plan.recipe
     with ExitStack() as stack:
-        sets = _sets(bench, draw, stack)
+        sets = _sets(plan, draw, stack)
         for chosen in sets:
             parameters = chosen.draw.parameters
-            bench.require_prompts_fit(
+            plan.prompts.require_fit(
                 policy.config, chosen.problems, max_tokens=parameters.max_tokens
             )
         compared = None
         if initial is not None:
+            scorer = scorer_of(
+                recipe, plan.prompts.tokenizer, temperature=recipe.evaluate.temperature
+            )
             forward = TrainingForward(
                 model=policy,
-                pad_id=int(bench.tokenizer.pad_token_id),
-                temperature=recipe.evaluate.temperature,
-                dtype=recipe.model.dtype,
-                token_budget=recipe.train.microbatch_tokens,
+                **asdict(scorer),
                 max_tokens=sets[0].draw.parameters.max_tokens,
-                sharing=recipe.train.shared_prompts,
                 reference=initial,
             )
-            compared = InitialPolicy(sampler=bench.sampler(initial), forward=forward)
+            compared = InitialPolicy(sampler=torch_sampler(plan, initial), forward=forward)
         with Evaluations(
-            directory,
+            plan.directory.path,
             sets,
             recipe.evaluate,
             digest=_digest(recipe, sets),
@@ -102,8 +101,8 @@ def some_problems(
     return tuple(problems[i] for i in sorted(order[:count]))
 
 
-def _sets(bench: Workbench, draw: GradedSampler, stack: ExitStack) -> list[EvaluationSet]:
-    recipe = bench.recipe
+def _sets(plan: RunPlan, draw: GradedSampler, stack: ExitStack) -> list[EvaluationSet]:
+    recipe = plan.recipe
     during, data, seed = recipe.evaluate.during, recipe.data, recipe.evaluate.seed
     graders: dict[str, OneAtATime] = {}
     sets = []
@@ -112,7 +111,7 @@ def _sets(bench: Workbench, draw: GradedSampler, stack: ExitStack) -> list[Evalu
         if verifier not in graders:
             graders[verifier] = OneAtATime(verifier_maker(recipe)(verifier))
             stack.callback(graders[verifier].close)
-        whole = evaluation_set(bench, draw, name, graders[verifier])
+        whole = evaluation_set(plan, draw, name, graders[verifier])
         some = some_problems(whole.problems, name=name, count=during.problems, seed=seed)
         sets.append(replace(whole, problems=some))
     return sets

@@ -5,22 +5,21 @@ are loaded where a recipe asks for them.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from pkgutil import resolve_name
 from typing import Protocol
 
 from dph.recipe import Recipe
 from dph.recipe.engines import ENGINES
+from dph.runs.plan import RunPlan
 from dph.runs.presample.manifest import Manifest
 from dph.runs.progress import ProgressDisplay
 from dph.runs.train.preparation import Trained
-from dph.runs.workbench import Workbench
 
 
 class Check(Protocol):
     """Refuses what the engine cannot do, before anything is written."""
 
-    def __call__(self, bench: Workbench) -> None:
+    def __call__(self, plan: RunPlan) -> None:
         """Raise DphError where the engine is missing or cannot have the recipe."""
         ...
 
@@ -30,8 +29,7 @@ class Presample(Protocol):
 
     def __call__(
         self,
-        bench: Workbench,
-        directory: Path,
+        plan: RunPlan,
         progress: ProgressDisplay,
         *,
         may_split_again: bool = True,
@@ -43,14 +41,7 @@ class Presample(Protocol):
 class Train(Protocol):
     """Trains, or goes on where a run was stopped."""
 
-    def __call__(
-        self,
-        bench: Workbench,
-        directory: Path,
-        progress: ProgressDisplay,
-        *,
-        digest: str | None = None,
-    ) -> Trained:
+    def __call__(self, plan: RunPlan, progress: ProgressDisplay) -> Trained:
         """Return where the checkpoint is."""
         ...
 
@@ -74,5 +65,5 @@ def stages_of(recipe: Recipe) -> Stages:
     )
 
 
-def nothing_to_check(bench: Workbench) -> None:
+def nothing_to_check(plan: RunPlan) -> None:
     """Our own engine can do whatever a recipe can say."""

@@ -8,9 +8,9 @@ from dph.recipe import Recipe, StoreSettings
 from dph.recipe.stores import PromptFileSettings
 from dph.records import Problem
 from dph.runs.during_training import some_problems
+from dph.runs.plan import RunPlan
 from dph.runs.presample.stores.prompts import require_no_tests, same_prompts, store_prompts
-from dph.runs.store_stage import known_problems, store_seed
-from dph.runs.workbench import Workbench
+from dph.runs.store_stage import known_problems
 from dph.tasks.problems import load_problems
 
 
@@ -31,20 +31,20 @@ class Asked:
     planned: int
 
 
-def prompts_asked(bench: Workbench, *, prompts: int, labelled: Path | None) -> Asked:
+def prompts_asked(plan: RunPlan, *, prompts: int, labelled: Path | None) -> Asked:
     """Which prompts a forecast asks: a function of the files, the numbers and the recipe's seed.
 
     Raises:
         DataError: a file is missing or malformed, has questions of an evaluation set, or no
             training problem is left that is none.
     """
-    name, store = only_store(bench.recipe)
-    seed, known = store_seed(bench, store), known_problems(bench)
+    name, store = only_store(plan.recipe)
+    seed, known = plan.stores[name].seed, known_problems(plan)
     tests = [problem for problems in known.sets.values() for problem in problems]
     if labelled is None:
         where = "training problems"
-        taken = {problem.problem_id for problem in same_prompts(bench.problems, tests)}
-        rows = [problem for problem in bench.problems if problem.problem_id not in taken]
+        taken = {problem.problem_id for problem in same_prompts(plan.problems, tests)}
+        rows = [problem for problem in plan.problems if problem.problem_id not in taken]
         if not rows:
             raise DataError(
                 f"all {len(taken)} training problems are those of an evaluation set, on which "
@@ -52,7 +52,7 @@ def prompts_asked(bench: Workbench, *, prompts: int, labelled: Path | None) -> A
             )
     else:
         where = f"problems of {labelled}"
-        rows = load_problems(labelled, columns=bench.recipe.data.columns)
+        rows = load_problems(labelled, columns=plan.recipe.data.columns)
         require_no_tests("--labelled", rows, PromptFileSettings(), known)
     planned = store_prompts(f"stores.{name}", store, known, seed=seed)
     return Asked(

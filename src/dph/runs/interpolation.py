@@ -18,15 +18,13 @@ from dph.errors import CheckpointError, DataError, SettingsError, TrainingError
 from dph.model.fingerprint import directory_fingerprint
 from dph.model.loading import load_tokenizer
 from dph.model.policies import interpolated_weights, load_whole
+from dph.runs.directory import RunDirectory
 from dph.runs.ends import Ends, ends_of, require_weights, weight_name
 from dph.runs.evaluation_stage import evaluate_stage, require_evaluable
-from dph.runs.layout import latest_checkpoint
+from dph.runs.plan import RunPlan
 from dph.runs.progress import ProgressDisplay
 from dph.runs.train.checkpoints import read_progress
-from dph.runs.training_digest import training_digest
-from dph.runs.workbench import Workbench
 
-DIRECTORY = "interpolated"
 NOTE = "interpolation.json"
 _SCHEMA = 1
 
@@ -62,7 +60,7 @@ def interpolate(run: Path, weight: float, ends: Ends, *, extrapolate: bool = Fal
         DphError: as ``interpolated`` does.
     """
     require_weights([weight], extrapolate=extrapolate)
-    path = run / DIRECTORY / weight_name(weight)
+    path = RunDirectory(run).interpolated(weight_name(weight)).path
     note = _note(weight, ends)
     with only_writer(run):
         if not _was_made_from(path, note):
@@ -137,8 +135,7 @@ class Interpolations:
 
 
 def interpolation_stage(
-    bench: Workbench,
-    run: Path,
+    plan: RunPlan,
     weights: Sequence[float],
     progress: ProgressDisplay,
     *,
@@ -153,19 +150,21 @@ def interpolation_stage(
         DphError: as ``interpolated`` and ``evaluate_stage`` do.
     """
     require_weights(weights, extrapolate=extrapolate)
-    if not bench.recipe.data.sets:
+    if not plan.recipe.data.sets:
         raise SettingsError("there is nothing to evaluate on: name a set in [data.sets]")
+    run = plan.directory.path
     ends = ends_of(run)
-    require_evaluable(bench)
-    _warn_of_another_start(bench, run, ends)
+    require_evaluable(plan)
+    _warn_of_another_start(plan, ends)
     places = [interpolate(run, weight, ends, extrapolate=extrapolate) for weight in weights]
-    base = evaluate_stage(bench, run / "base", progress, model=ends.base)
-    final = evaluate_stage(bench, run, progress, model=ends.final, base=run / "base")
+    at = plan.directory.base.path
+    base = evaluate_stage(plan, at, progress, model=ends.base)
+    final = evaluate_stage(plan, run, progress, model=ends.final, base=at)
     between = tuple(
         Interpolation(
             weight=weight,
             directory=place,
-            evaluation=evaluate_stage(bench, place, progress, model=place, base=run / "base"),
+            evaluation=evaluate_stage(plan, place, progress, model=place, base=at),
         )
         for weight, place in zip(weights, places, strict=True)
     )
@@ -173,16 +172,16 @@ def interpolation_stage(
         base=base,
         between=between,
         final=final,
-        retention_k=bench.recipe.evaluate.retention_k,
+        retention_k=plan.recipe.evaluate.retention_k,
     )
 
 
-def _warn_of_another_start(bench: Workbench, run: Path, ends: Ends) -> None:
+def _warn_of_another_start(plan: RunPlan, ends: Ends) -> None:
     """Tell where the run is not finished, or was not trained from what its recipe names now."""
     # What RL ended with: a consolidation has a recipe of its own, which follows from the run's.
-    trained = latest_checkpoint(run / "checkpoints") or ends.final
+    trained = plan.directory.newest_checkpoint or ends.final
     try:
-        done = read_progress(trained, digest=training_digest(bench, run)).step
+        done = read_progress(trained, digest=plan.training_key()).step
     except CheckpointError:
         logger.warning(
             "the settings, or what they name, are not those that %s was trained with: if %s is not "
@@ -191,12 +190,12 @@ def _warn_of_another_start(bench: Workbench, run: Path, ends: Ends) -> None:
             ends.base,
         )
         return
-    if done < bench.recipe.train.steps:
+    if done < plan.recipe.train.steps:
         logger.warning(
             "%s is not finished, after %d of %d steps; these are models between its initial policy "
             "and %s",
-            run,
+            plan.directory.path,
             done,
-            bench.recipe.train.steps,
+            plan.recipe.train.steps,
             ends.final,
         )

@@ -1,16 +1,22 @@
 """The pre-sampling stage of a run: a pool that fits the recipe, made, split again or found."""
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from transformers import PreTrainedModel
 
 from dph._base.files import make_directory, only_writer
 from dph.errors import PoolError
+from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.model.hub import uses_hub
-from dph.recipe import Recipe, save_recipe
-from dph.runs.layout import latest_checkpoint, pool_directory
+from dph.model.policies import load_policy
+from dph.model.sampler.graded import GradedSampler
+from dph.recipe import save_recipe
+from dph.runs.directory import MANIFEST, RunDirectory, is_made
+from dph.runs.drawing import drawing, graded_sampler, require_engine
+from dph.runs.plan import RunPlan
 from dph.runs.presample.manifest import FORMAT, Manifest, Rule, Source, read_manifest
 from dph.runs.presample.pool import (
     only_pool_writer,
@@ -19,17 +25,18 @@ from dph.runs.presample.pool import (
     require_source,
     require_whole,
 )
-from dph.runs.presample.presample import ReferenceForward, presample
-from dph.runs.presample.splitting import StoredForm, split_again
+from dph.runs.presample.presample import presample
+from dph.runs.presample.splitting import Reference, StoredForm, split_again
 from dph.runs.progress import ProgressDisplay
+from dph.runs.scoring import scorer_of
 from dph.runs.stage_costs import timed
 from dph.runs.verifier_change import accepted_source
-from dph.runs.workbench import Workbench
+from dph.tasks.verifiers.base import verifier_identity
 
 # A run's recipe is left behind before anything is drawn, where it names the Hub.
 
 
-def pin(recipe: Recipe, directory: Path) -> None:
+def pin(plan: RunPlan) -> None:
     """Write the recipe with its commits into a run's directory that has none yet.
 
     Training writes it anyway. Here it comes before pools and stores, so that a run which is stopped
@@ -38,14 +45,39 @@ def pin(recipe: Recipe, directory: Path) -> None:
     Raises:
         DataError: the directory cannot be written.
     """
-    path = directory / "recipe.toml"
-    if uses_hub(recipe) and not path.exists():
-        make_directory(directory)
-        save_recipe(recipe, path)
+    path = plan.directory.recipe_file
+    if uses_hub(plan.recipe) and not path.exists():
+        make_directory(path.parent)
+        save_recipe(plan.recipe, path)
+
+
+def pool_source(plan: RunPlan, model: PreTrainedModel, draw: GradedSampler) -> Source:
+    """The key of the run's pool: what it is made from; ``model`` is the initial policy."""
+    recipe, prompts, parameters = plan.recipe, plan.prompts, draw.parameters
+    verifier = verifier_identity(plan.verifier)
+    return Source(
+        model=recipe.model.path,
+        model_fingerprint=weight_fingerprint(model),
+        tokenizer_fingerprint=tokenizer_fingerprint(prompts.tokenizer),
+        problems_fingerprint=plan.asked_fingerprint,
+        chat=prompts.chat,
+        system_prompt=prompts.system_prompt,
+        verifier=verifier["name"],
+        verifier_version=verifier["version"],
+        verifier_settings=verifier["settings"],
+        samples=recipe.presample.samples,
+        temperature=parameters.temperature,
+        top_p=parameters.top_p,
+        max_tokens=parameters.max_tokens,
+        stop_token_ids=parameters.stop_token_ids,
+        dtype=recipe.model.dtype,
+        seed=plan.presampling_seed,
+        engine=recipe.sampling.engine,
+    )
 
 
 def presample_stage(
-    bench: Workbench, directory: Path, progress: ProgressDisplay, *, may_split_again: bool = True
+    plan: RunPlan, progress: ProgressDisplay, *, may_split_again: bool = True
 ) -> Manifest:
     """Make the pool, or go on with a half-made one; a finished one is checked and kept.
 
@@ -60,25 +92,21 @@ def presample_stage(
         SettingsError: a prompt and its answer do not fit the model's context, or vLLM is asked for
             and is not installed or has no CUDA device.
     """
-    path = pool_directory(bench.recipe, directory)
+    path, directory = plan.pool, plan.directory.path
     require_free(path)
-    if not _is_there(path):
-        bench.require_engine()
-    model = bench.load_model(bench.initial)
+    if not is_made(path):
+        require_engine(plan.recipe)
+    model = load_policy(plan.initial, plan.recipe.model, initial=plan.initial)
     expected = _Expected(
-        bench=bench,
-        directory=directory,
-        path=path,
-        source=bench.source(model, bench.draw(model)),
-        rule=bench.rule(),
+        plan=plan,
+        source=pool_source(plan, model, graded_sampler(plan, model)),
         may_split_again=may_split_again,
-        runs=(directory, path.parent),
     )
     if found := expected.found():
         return found
-    if not _is_there(path):
-        limit = bench.recipe.sampling.max_tokens
-        bench.require_prompts_fit(model.config, bench.problems, max_tokens=limit)
+    if not is_made(path):
+        limit = plan.recipe.sampling.max_tokens
+        plan.prompts.require_fit(model.config, plan.problems, max_tokens=limit)
     with ExitStack() as held:
         held.enter_context(only_pool_writer(path))
         if path.resolve().parent == directory.resolve():  # the run's own: no other stage meanwhile
@@ -86,83 +114,67 @@ def presample_stage(
         # Again, now that it stays as it is: another process may have made it since.
         if found := expected.found():
             return found
-        pin(bench.recipe, directory)
-        if _is_there(path):
-            return _split_again(bench, model, expected, progress)
+        pin(plan)
+        if is_made(path):
+            return _split_again(model, expected, progress)
         with timed(path):
-            return _make(bench, model, expected, progress)
+            return _make(model, expected, progress)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Expected:
     """The pool that this run needs, and the runs that may have been trained on what is there."""
 
-    bench: Workbench
-    directory: Path
-    path: Path
+    plan: RunPlan
     source: Source
-    rule: Rule
     may_split_again: bool
-    runs: tuple[Path, Path]
-    """This run, and the one whose own pool it is."""
 
     @property
     def trained(self) -> Path | None:
-        """The newest checkpoint of one of the runs."""
-        return next((c for run in self.runs if (c := latest_checkpoint(run / "checkpoints"))), None)
+        """The newest checkpoint of this run, or of the one whose own pool it is."""
+        runs = (self.plan.directory, RunDirectory(self.plan.pool.parent))
+        return next((c for run in runs if (c := run.newest_checkpoint)), None)
 
     def found(self) -> Manifest | None:
         """The manifest of a pool that can be used as it is; None where there is work to do."""
-        if not _is_there(self.path):
+        path, rule = self.plan.pool, self.plan.rule
+        if not is_made(path):
             return None
-        found = read_manifest(self.path / "manifest.json")
-        source = accepted_source(
-            self.bench, self.directory, self.source, found.source, pool=self.path
-        )
-        require_source(self.path, found, source)
-        if self.may_split_again and found.rule != self.rule:
+        found = read_manifest(path / MANIFEST)
+        require_source(path, found, accepted_source(self.plan, self.source, found.source))
+        if self.may_split_again and found.rule != rule:
             return None
-        require_rule(self.path, found, self.rule)
+        require_rule(path, found, rule)
         if self.may_split_again and found.format != FORMAT and not self.trained:
             return None  # the same samples and the same rule, and ungradable problems apart
-        require_whole(self.path, found)
+        require_whole(path, found)
         return found
 
 
-def _is_there(path: Path) -> bool:
-    return (path / "manifest.json").exists()
-
-
-def _make(
-    bench: Workbench,
-    model: PreTrainedModel,
-    expected: _Expected,
-    progress: ProgressDisplay,
-) -> Manifest:
-    total = len(bench.problems) * (expected.source.samples + 1)
+def _make(model: PreTrainedModel, expected: _Expected, progress: ProgressDisplay) -> Manifest:
+    plan = expected.plan
+    total = len(plan.problems) * (expected.source.samples + 1)
     with (
-        bench.drawing(model, bench.initial) as draw,
+        drawing(plan, model, plan.initial) as draw,
         progress.task("pre-sampling", total, "samples") as advance,
     ):
         return presample(
-            bench.problems,
-            expected.path,
+            plan.problems,
+            plan.pool,
             draw=draw,
-            reference=_reference(bench, model),
+            reference=_reference(plan, model),
             source=expected.source,
-            rule=expected.rule,
+            rule=plan.rule,
             on_progress=lambda amount: advance(amount, ""),
         )
 
 
 def _split_again(
-    bench: Workbench,
-    model: PreTrainedModel,
-    expected: _Expected,
-    progress: ProgressDisplay,
+    model: PreTrainedModel, expected: _Expected, progress: ProgressDisplay
 ) -> Manifest:
-    path, rule, draw = expected.path, expected.rule, bench.draw(model)
-    found = read_manifest(path / "manifest.json")
+    plan = expected.plan
+    path, rule, draw = plan.pool, plan.rule, graded_sampler(plan, model)
+    found = read_manifest(path / MANIFEST)
     change = _change(found.rule, rule)
     if trained := expected.trained:
         raise PoolError(
@@ -175,10 +187,10 @@ def _split_again(
     )
     scored = StoredForm(
         encode=draw.encode,
-        reference=_reference(bench, model),
+        reference=_reference(plan, model),
         temperature=draw.parameters.temperature,
     )
-    return split_again(bench.problems, path, found, scored=scored, rule=rule)
+    return split_again(plan.problems, path, found, scored=scored, rule=rule)
 
 
 def _change(before: Rule, after: Rule) -> str:
@@ -188,10 +200,7 @@ def _change(before: Rule, after: Rule) -> str:
     return ", ".join(changes) or f"to pool format {FORMAT}"
 
 
-def _reference(bench: Workbench, model: PreTrainedModel) -> ReferenceForward:
-    return ReferenceForward(
-        model=model,
-        pad_id=int(bench.tokenizer.pad_token_id),
-        token_budget=bench.recipe.train.microbatch_tokens,
-        dtype=bench.recipe.model.dtype,
-    )
+def _reference(plan: RunPlan, model: PreTrainedModel) -> Reference:
+    # Runs share a pool whatever they share in training: it does not depend on that.
+    scorer = replace(scorer_of(plan.recipe, plan.prompts.tokenizer), sharing="auto")
+    return partial(scorer.logprobs, model)

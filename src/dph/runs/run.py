@@ -9,20 +9,22 @@ from typing import Any
 from dph.errors import SettingsError
 from dph.model.hub import resolve_names
 from dph.recipe import METHODS, ObjectiveSettings, Recipe, load_recipe
-from dph.recipe.store_use import require_files
 from dph.recipe.tables import ConsolidationSettings, SelfConsistencySettings
+from dph.runs.directory import RunDirectory
 from dph.runs.engines import stages_of
 from dph.runs.evaluation_stage import evaluate_stage, require_evaluable
-from dph.runs.layout import CONSOLIDATION, pool_directory, run_directory
-from dph.runs.pool_need import needs_pool
+from dph.runs.plan import RunPlan, open_plan
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presample.stores.manifest import StoreManifest
 from dph.runs.progress import ProgressDisplay, Silent
-from dph.runs.store_stage import require_prompts, require_stores, store_stage
+from dph.runs.store_stage import (
+    require_named_files,
+    require_prompts,
+    require_stores,
+    store_stage,
+)
 from dph.runs.train.loop import Trained
-from dph.runs.training_digest import training_digest
 from dph.runs.training_stage import steps_done, train_stage
-from dph.runs.workbench import Workbench, open_workbench
 
 # All stages of a recipe, one after another, each skipped where it is done.
 
@@ -41,24 +43,25 @@ METHOD = "consolidation"
 _UNMEASURED = {"every": 0, "keep_best": None, "result": "newest"}
 
 
-def trained_policy(
-    bench: Workbench, directory: Path, progress: ProgressDisplay, *, digest: str | None = None
-) -> Trained:
+def trained_policy(plan: RunPlan, progress: ProgressDisplay) -> Trained:
     """Train, and consolidate where the recipe asks for it; what is done already is kept.
 
     Raises:
         DphError: as ``train_stage`` and ``store_stage`` do.
     """
-    if bench.recipe.consolidation.active:
-        require_files(bench.recipe.used_stores, bench.recipe.self_consistency)
-        require_prompts(bench, str(bench.recipe.consolidation.store))  # not after hours of RL
-    trained = stages_of(bench.recipe).train(bench, directory, progress, digest=digest)
-    if trained.stopped or not bench.recipe.consolidation.active:
+    if plan.consolidates_on is not None:
+        require_named_files(plan)
+        require_prompts(plan, plan.consolidates_on)  # not after hours of RL
+    trained = stages_of(plan.recipe).train(plan, progress)
+    if trained.stopped or plan.consolidates_on is None:
         return trained
-    own = replace(bench, recipe=consolidation_recipe(bench.recipe, trained.checkpoint))
-    place = directory / CONSOLIDATION
-    store_stage(own, place, progress)
-    return train_stage(own, place, progress)
+    own = replace(
+        plan,
+        recipe=consolidation_recipe(plan.recipe, trained.checkpoint),
+        directory=plan.directory.consolidation,
+    )
+    store_stage(own, progress)
+    return train_stage(own, progress)
 
 
 def consolidation_recipe(recipe: Recipe, checkpoint: Path) -> Recipe:
@@ -100,36 +103,28 @@ class RunResult:
     evaluation: dict[str, Any] | None = None
 
 
-def run_stages(bench: Workbench, directory: Path, progress: ProgressDisplay) -> RunResult:
+def run_stages(plan: RunPlan, progress: ProgressDisplay) -> RunResult:
     """Make the pool and the stores that the method reads, train, and evaluate before and after.
 
     Raises:
         DphError: as the stages do.
     """
-    recipe = bench.recipe
-    stages_of(recipe).check(bench)
-    require_evaluable(bench)
-    require_stores(recipe, pool_directory(recipe, directory))
-    digest = training_digest(bench, directory)
-    steps_done(bench, directory, digest)  # refuses other settings before anything is sampled
-    require_prompts(bench, *recipe.used_stores)  # not after the pool was drawn
+    recipe, engine = plan.recipe, stages_of(plan.recipe)
+    engine.check(plan)
+    require_evaluable(plan)
+    require_stores(plan)
+    steps_done(plan)  # refuses other settings before anything is sampled
+    require_prompts(plan, *plan.stores)  # not after the pool was drawn
     pool = None
-    if needs_pool(recipe):  # other runs may share a pool that has a place of its own
-        own = recipe.presample.pool is None
-        presample = stages_of(recipe).presample
-        pool = presample(bench, directory, progress, may_split_again=own)
-        if any(anchor.store for anchor in recipe.objective.anchors.values()):
-            digest = training_digest(bench, directory)  # it may be the pool that was just made
-    stores = store_stage(bench, directory, progress)
-    if stores:
-        digest = training_digest(bench, directory)
-    trained = trained_policy(bench, directory, progress, digest=digest)
+    if plan.needs_pool:  # other runs may share a pool that has a place of its own
+        pool = engine.presample(plan, progress, may_split_again=recipe.presample.pool is None)
+    stores = store_stage(plan, progress)
+    trained = trained_policy(plan, progress)
     if trained.stopped or not recipe.data.sets:
         return RunResult(pool=pool, trained=trained, stores=stores)
-    base = evaluate_stage(bench, directory / "base", progress, model=bench.initial)
-    evaluation = evaluate_stage(
-        bench, directory, progress, model=trained.checkpoint, base=directory / "base"
-    )
+    run, before = plan.directory.path, plan.directory.base.path
+    base = evaluate_stage(plan, before, progress, model=plan.initial)
+    evaluation = evaluate_stage(plan, run, progress, model=trained.checkpoint, base=before)
     return RunResult(pool=pool, trained=trained, stores=stores, base=base, evaluation=evaluation)
 
 
@@ -166,9 +161,9 @@ def run(
         raise SettingsError(
             "overrides and seed belong to the path of a recipe; change a Recipe before it is given"
         )
-    directory = run_directory(recipe, Path(out) if out is not None else None)
+    directory = RunDirectory.of(recipe, Path(out) if out is not None else None).path
     resolved = resolve_names(recipe, run=directory)
     for line in resolved.taken:
         _LOG.info("%s", line)
-    with open_workbench(resolved.recipe) as bench:
-        return run_stages(bench, directory, progress or Silent())
+    with open_plan(resolved.recipe, directory) as plan:
+        return run_stages(plan, progress or Silent())

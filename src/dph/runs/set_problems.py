@@ -74,6 +74,7 @@ class SetProblems:
 
     def __init__(self, recipe: Recipe) -> None:
         self._data = recipe.data
+        self._problems: dict[str, tuple[Problem, ...]] = {}
         self._read: dict[tuple[Path, tuple[tuple[str, str], ...]], tuple[Problem, ...]] = {}
 
     def __getitem__(self, name: str) -> tuple[Problem, ...]:
@@ -82,11 +83,13 @@ class SetProblems:
         Raises:
             DataError: the file is missing, empty or malformed.
         """
-        path, columns = self._data.sets[name].path, self._data.columns_of(name)
-        file = (path, tuple(columns.items()))
-        if file not in self._read:
-            self._read[file] = tuple(load_problems(problems_file(path), columns=columns))
-        return self._read[file]
+        if name not in self._problems:
+            path, columns = self._data.sets[name].path, self._data.columns_of(name)
+            file = (path, tuple(columns.items()))
+            if file not in self._read:
+                self._read[file] = tuple(load_problems(problems_file(path), columns=columns))
+            self._problems[name] = self._read[file]
+        return self._problems[name]
 
     def load_all(self) -> "SetProblems":
         """Read every set that has not been read.

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,13 +14,16 @@ from dph._base.files.parts import TableParts
 from dph._base.randomness import derived_seed
 from dph.errors import ModelError, PoolError
 from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
-from dph.recipe import Recipe, StoreSettings, recipe_digest
+from dph.model.policies import load_policy
+from dph.recipe import StoreSettings, recipe_digest
 from dph.recipe.objective import AnchorSettings
 from dph.recipe.store_use import require_files
 from dph.recipe.tables import SelfConsistencySettings
 from dph.records import Problem
 from dph.runs.comparers import comparer
-from dph.runs.layout import store_directory
+from dph.runs.directory import MANIFEST, is_made
+from dph.runs.drawing import drawing, graded_sampler, require_engine
+from dph.runs.plan import PlannedStore, RunPlan
 from dph.runs.presample.manifest import Source, read_manifest
 from dph.runs.presample.pool import (
     Pool,
@@ -49,29 +53,29 @@ from dph.runs.presample.stores.values import Judges, Valuing, agreement_counts, 
 from dph.runs.presample.tables import DistributionSample
 from dph.runs.presampling_stage import pin
 from dph.runs.progress import ProgressDisplay
+from dph.runs.scoring import scorer_of
 from dph.runs.stage_costs import timed
 from dph.runs.train.rows import StoredRow
-from dph.runs.workbench import Workbench
 from dph.tasks.agreement.verified import GOLDS, labelled
 
 # The stored samples that a run rehearses: a pool or a named store for each of its anchors.
 
 
-def require_stores(recipe: Recipe, pool: Path) -> None:
-    """Find out that a store is not there before hours of pre-sampling; ``pool`` is yet to be made.
+def require_stores(plan: RunPlan) -> None:
+    """Find out that a store is not there before hours of pre-sampling, which makes the pool.
 
     Raises:
         PoolError: it is missing, or is no pool.
     """
-    for anchor in recipe.objective.active_anchors.values():
-        if anchor.store is not None and anchor.store.resolve() != pool.resolve():
-            read_manifest(anchor.store / "manifest.json")
+    for anchor in plan.anchors.values():
+        if anchor.store is not None and anchor.store.resolve() != plan.pool.resolve():
+            read_manifest(anchor.store / MANIFEST)
 
 
 def stored_samples(
-    recipe: Recipe, directory: Path, pool: Pool | None, source: Source, *, initial: bool
+    plan: RunPlan, pool: Pool | None, source: Source, *, initial: bool
 ) -> dict[str, Sequence[StoredRow]]:
-    """The samples of every anchor of a run in ``directory``, by its name.
+    """The samples of every anchor of a run, by its name.
 
     ``source`` is what this run would sample now; ``initial`` says that its weights are still those
     that were sampled.
@@ -79,13 +83,13 @@ def stored_samples(
     Raises:
         PoolError: a store is missing, damaged, or another policy's.
     """
-    anchors = recipe.objective.active_anchors
+    anchors = plan.anchors
     named = {name: a.distributions for name, a in anchors.items() if a.distributions is not None}
     pools = {name: anchor for name, anchor in anchors.items() if name not in named}
     loaded: dict[str, tuple[DistributionSample, ...]] = {}  # anchors may share a store
     for store in dict.fromkeys(named.values()):
-        path, settings = store_directory(recipe, directory, store), recipe.stores[store]
-        manifest = read_store_manifest(path / "manifest.json")
+        path, settings = plan.stores[store].path, plan.stores[store].settings
+        manifest = read_store_manifest(path / MANIFEST)
         require_store_policy(path, manifest, source, initial=initial)
         loaded[store] = load_store(
             path, tilt=settings.tilt, values=settings.values, targets=settings.targets
@@ -137,16 +141,14 @@ _INSTEAD = {
 
 
 @contextmanager
-def judges_of(bench: Workbench, name: str, store: StoreSettings) -> Iterator[Judges | None]:
+def judges_of(plan: RunPlan, planned: PlannedStore) -> Iterator[Judges | None]:
     """Who judges the answers of a store; None where nothing that training does asks for it.
 
     Raises:
         SettingsError: answers have to be compared, and nobody can.
     """
-    by_consensus = bench.recipe.self_consistency.active and (
-        bench.recipe.self_consistency.store == name
-    )
-    verifier = bench.verifier
+    store, verifier = planned.settings, plan.verifier
+    by_consensus = plan.unlabelled is not None and plan.unlabelled.store == planned.name
 
     def has_gold(problem: Problem) -> bool:
         # Only the function itself knows what it reads: its problems count as labelled when asked.
@@ -154,7 +156,7 @@ def judges_of(bench: Workbench, name: str, store: StoreSettings) -> Iterator[Jud
 
     if store.compares or by_consensus:
         instead = "leave it out" if by_consensus else _INSTEAD[store.targets]
-        with comparer(bench, store.agreement, key=f"stores.{name}", instead=instead) as known:
+        with comparer(plan, store.agreement, key=planned.key, instead=instead) as known:
             yield Judges(
                 comparer=known, verifier=verifier, labelled=has_gold, all_labelled=store.grades
             )
@@ -197,9 +199,7 @@ _DRAWING = 3600.0
 """Seconds that a run waits for another one to make the store that both read."""
 
 
-def store_stage(
-    bench: Workbench, directory: Path, progress: ProgressDisplay
-) -> dict[str, StoreManifest]:
+def store_stage(plan: RunPlan, progress: ProgressDisplay) -> dict[str, StoreManifest]:
     """Make the stores that training reads, or go on with half-made ones; finished ones are kept.
 
     Without such a store nothing is loaded and nothing happens.
@@ -211,96 +211,106 @@ def store_stage(
         ModelError: samples from the beginning are asked for, and the tokenizer has no such token.
         SettingsError: a file is not named, or a prompt and its answer do not fit the context.
     """
-    recipe = bench.recipe
-    if not recipe.used_stores:
+    if not plan.stores:
         return {}
-    require_files(recipe.used_stores, recipe.self_consistency)
-    prompts = {name: _prompts(bench, name, store) for name, store in recipe.used_stores.items()}
-    model = bench.load_model(bench.initial)
+    require_named_files(plan)
+    prompts = {name: _prompts(plan, store) for name, store in plan.stores.items()}
+    model = load_policy(plan.initial, plan.recipe.model, initial=plan.initial)
     return {
-        name: _Making(
-            bench=bench,
-            model=model,
-            name=name,
-            store=store,
-            problems=prompts[name],
-            path=store_directory(recipe, directory, name),
-            directory=directory,
-        ).manifest(progress)
-        for name, store in recipe.used_stores.items()
+        name: _Making(plan=plan, model=model, planned=store, problems=prompts[name]).manifest(
+            progress
+        )
+        for name, store in plan.stores.items()
     }
 
 
 def shared_store_stage(
-    bench: Workbench, directory: Path, progress: ProgressDisplay, *, lock: Path
+    plan: RunPlan, progress: ProgressDisplay, *, lock: Path
 ) -> dict[str, StoreManifest]:
     """``store_stage`` where runs side by side share stores: the second waits, and finds them made.
 
     Raises:
         DphError: as of ``store_stage``; or another run has been making a store for an hour.
     """
-    if not bench.recipe.used_stores:
+    if not plan.stores:
         return {}
     with held(lock, patience=_DRAWING):
-        return store_stage(bench, directory, progress)
+        return store_stage(plan, progress)
 
 
-def require_prompts(bench: Workbench, *names: str) -> None:
+def require_prompts(plan: RunPlan, *names: str) -> None:
     """Find out that prompts of stores cannot be had before anything is drawn.
 
     Raises:
         DataError: they cannot be read, none is left, or some are those of a test.
         SettingsError: a file is not named.
     """
-    stores = {name: bench.recipe.stores[name] for name in names}
-    require_files(stores, SelfConsistencySettings())
-    for name, store in stores.items():
-        _prompts(bench, name, store)
+    stores = [plan.store(name) for name in names]
+    require_files({store.name: store.settings for store in stores}, SelfConsistencySettings())
+    for store in stores:
+        _prompts(plan, store)
 
 
-def known_problems(bench: Workbench) -> Known:
+def known_problems(plan: RunPlan) -> Known:
     """What prompts of stores are held against."""
-    sets = {name: bench.sets[name] for name in bench.recipe.data.sets}
-    return Known(train=bench.problems, sets=sets, modules=bench.recipe.data.modules)
+    sets = {name: plan.sets[name] for name in plan.recipe.data.sets}
+    return Known(train=plan.problems, sets=sets, modules=plan.recipe.data.modules)
 
 
-def store_seed(bench: Workbench, store: StoreSettings) -> int:
-    """The seed that a store's settings mean."""
-    return bench.recipe.presampling_seed if store.seed is None else store.seed
+def _prompts(plan: RunPlan, store: PlannedStore) -> tuple[Problem, ...]:
+    return store_prompts(store.key, store.settings, known_problems(plan), seed=store.seed)
 
 
-def _prompts(bench: Workbench, name: str, store: StoreSettings) -> tuple[Problem, ...]:
-    seed = store_seed(bench, store)
-    return store_prompts(f"stores.{name}", store, known_problems(bench), seed=seed)
+def require_named_files(plan: RunPlan) -> None:
+    """Refuse to make or read anything while a file of prompts is not named.
+
+    Raises:
+        SettingsError: names the key.
+    """
+    stores = {name: store.settings for name, store in plan.stores.items()}
+    require_files(stores, plan.recipe.self_consistency)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Making:
     """One store of a run."""
 
-    bench: Workbench
+    plan: RunPlan
     model: PreTrainedModel
-    name: str
-    store: StoreSettings
+    planned: PlannedStore
     problems: tuple[Problem, ...]
-    path: Path
-    directory: Path
+
+    @property
+    def path(self) -> Path:
+        """The store's place."""
+        return self.planned.path
+
+    @property
+    def store(self) -> StoreSettings:
+        """Its settings."""
+        return self.planned.settings
+
+    @property
+    def name(self) -> str:
+        """Its name in the recipe."""
+        return self.planned.name
 
     def manifest(self, progress: ProgressDisplay) -> StoreManifest:
         """That of the finished store."""
         require_free_place(self.path, self.name)
         with ExitStack() as held:
-            judges = held.enter_context(judges_of(self.bench, self.name, self.store))
+            judges = held.enter_context(judges_of(self.plan, self.planned))
             if found := self._found(judges):
                 return found
-            self.bench.require_engine()
+            require_engine(self.plan.recipe)
             self._require_prompts_fit()
             held.enter_context(
                 only_pool_writer(self.path, what=f"store (stores.{self.name}.place)")
             )
-            if self.path.resolve().is_relative_to(self.directory.resolve()):
-                held.enter_context(only_writer(self.directory))
-            pin(self.bench.recipe, self.directory)
+            directory = self.plan.directory.path
+            if self.path.resolve().is_relative_to(directory.resolve()):
+                held.enter_context(only_writer(directory))
+            pin(self.plan)
             if found := self._found(judges):
                 return found
             with timed(self.path):
@@ -310,18 +320,18 @@ class _Making:
         """What is there, if it can be used as it is."""
         if not self._is_drawn():
             return None
-        found = read_store_manifest(self.path / "manifest.json")
-        require_store_source(self.path, found, self._source())
+        found = read_store_manifest(self.path / MANIFEST)
+        require_store_source(self.path, found, self.source)
         require_whole_store(self.path, found)
         if judges is None or (found.values and found.values.covers(judges.source())):
             return found
         return None  # the answers are there, and are to be compared or graded
 
     def _is_drawn(self) -> bool:
-        return (self.path / "manifest.json").exists()
+        return is_made(self.path)
 
     def _make(self, judges: Judges | None, progress: ProgressDisplay) -> StoreManifest:
-        source = self._source()
+        source = self.source
         # Where the model lies makes no difference to the answers; its fingerprint is in the source.
         identity = source.model_dump(mode="json", exclude={"model"})
         parts = TableParts(
@@ -362,9 +372,9 @@ class _Making:
         progress: ProgressDisplay,
         on_chunk: Callable[[int, pa.Table], None] = lambda _index, _groups: None,
     ) -> list[pa.Table]:
-        recipe, total = self.bench.recipe, len(self.problems) * self.store.answers
+        recipe, total = self.plan.recipe, len(self.problems) * self.store.answers
         with (
-            self.bench.drawing(self.model, self.bench.initial) as draw,
+            drawing(self.plan, self.model, self.plan.initial) as draw,
             progress.task(f"store {self.name}", total, "samples") as advance,
         ):
             chosen = StoreDraw(
@@ -374,11 +384,8 @@ class _Making:
                 encode=self._encode(),
                 answers=self.store.answers,
                 top=None if self.store.top == "all" else self.store.top,
-                seed=self._seed(),
-                pad_id=int(self.bench.tokenizer.pad_token_id),
-                token_budget=recipe.train.microbatch_tokens,
-                dtype=recipe.model.dtype,
-                sharing=recipe.train.shared_prompts,
+                seed=self.seed,
+                scorer=scorer_of(recipe, self.plan.prompts.tokenizer),
             )
             return drawn_chunks(
                 self.problems,
@@ -388,19 +395,23 @@ class _Making:
                 on_chunk=on_chunk,
             )
 
-    def _seed(self) -> int:
-        return derived_seed(store_seed(self.bench, self.store), "store")
+    @cached_property
+    def seed(self) -> int:
+        """Of the answers."""
+        return derived_seed(self.planned.seed, "store")
 
-    def _source(self) -> StoreSource:
-        recipe = self.bench.recipe
-        parameters = self.bench.draw(self.model).parameters
+    @cached_property
+    def source(self) -> StoreSource:
+        """The key of the store: what it is made from."""
+        recipe = self.plan.recipe
+        parameters = graded_sampler(self.plan, self.model).parameters
         return StoreSource(
             model=recipe.model.path,
             model_fingerprint=weight_fingerprint(self.model),
-            tokenizer_fingerprint=tokenizer_fingerprint(self.bench.tokenizer),
+            tokenizer_fingerprint=tokenizer_fingerprint(self.plan.prompts.tokenizer),
             prompts=self.store.prompts,
-            prompts_fingerprint=self.bench.asked_fingerprint(self.problems),
-            chat=recipe.data.chat is True,
+            prompts_fingerprint=self.plan.prompts.fingerprint(self.problems),
+            chat=self.plan.prompts.chat,
             system_prompt=recipe.data.system_prompt,
             answers=self.store.answers,
             top=self.store.top,
@@ -409,14 +420,14 @@ class _Making:
             max_tokens=parameters.max_tokens,
             stop_token_ids=parameters.stop_token_ids,
             dtype=recipe.model.dtype,
-            seed=self._seed(),
+            seed=self.seed,
             engine=recipe.sampling.engine,
         )
 
     def _encode(self) -> Callable[[Problem], tuple[int, ...]]:
         if self.store.prompts != "beginning":
-            return self.bench.encode
-        begin = self.bench.tokenizer.bos_token_id
+            return self.plan.prompts.encode
+        begin = self.plan.prompts.tokenizer.bos_token_id
         if begin is None:
             raise ModelError(
                 f"stores.{self.name}.prompts = 'beginning' draws from the beginning-of-sequence "
@@ -428,20 +439,20 @@ class _Making:
         if self.store.prompts == "beginning":
             self._encode()
         else:
-            limit = self.bench.recipe.sampling.max_tokens
-            self.bench.require_prompts_fit(self.model.config, self.problems, max_tokens=limit)
+            limit = self.plan.recipe.sampling.max_tokens
+            self.plan.prompts.require_fit(self.model.config, self.problems, max_tokens=limit)
 
 
-def require_made(bench: Workbench, directory: Path) -> None:
+def require_made(plan: RunPlan) -> None:
     """Refuse to train while a store is missing.
 
     Raises:
         PoolError: names it, and what makes it.
         SettingsError: a file of prompts is not named.
     """
-    recipe = bench.recipe
-    require_files(recipe.used_stores, recipe.self_consistency)
-    for name in recipe.used_stores:
-        path = store_directory(recipe, directory, name)
-        if not (path / "manifest.json").exists():
-            raise PoolError(f"there is no store {name!r} in {path}; run `dph presample` first")
+    require_named_files(plan)
+    for name, store in plan.stores.items():
+        if not is_made(store.path):
+            raise PoolError(
+                f"there is no store {name!r} in {store.path}; run `dph presample` first"
+            )

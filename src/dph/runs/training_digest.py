@@ -4,18 +4,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from transformers import PreTrainedTokenizerBase
+
 from dph._base.files import sha256
 from dph._base.import_path import is_import_path, source_fingerprint
 from dph.errors import SettingsError
 from dph.model.fingerprint import directory_fingerprint, tokenizer_fingerprint
-from dph.model.hub import model_directory
 from dph.recipe import Recipe, changed_settings, load_recipe, recipe_digest
-from dph.runs.layout import store_directory
+from dph.runs.directory import MANIFEST
 from dph.runs.presample.stores.manifest import read_store_manifest
 from dph.runs.presample.stores.store import GROUPS_FILE
-from dph.runs.workbench import Workbench
 from dph.tasks.problems import load_problems, problems_fingerprint
-from dph.tasks.verifiers.base import verifier_identity
+from dph.tasks.verifiers.base import Verifier, verifier_identity
 from dph.tasks.verifiers.table import verifier_settings
 
 _SECTIONS = ("model", "data", "sampling", "presample", "objective", "train")
@@ -75,36 +75,62 @@ _ADDED_TO_ANCHORS = {
 _MOST_NAMED = 4
 
 
-def training_digest(bench: Workbench, directory: Path | None = None) -> str:
-    """Changes with everything that changes the weights after a given number of steps.
+class TrainingKey:
+    """The digest of training, which changes with everything that changes the weights.
 
-    ``directory`` is the run's, where its named stores lie unless they have a place of their own.
+    That is, with everything that changes them after a given number of steps.
 
     Paths do not: the model, its tokenizer, its stop tokens, the problems and the verifier's
     databases count by what they are, so a run may be moved. The verifier's version is left out,
     because a checkpoint names it apart: a changed verifier is told, and can be accepted.
+
+    Args:
+        recipe: of the run.
+        initial: the directory of the initial policy.
+        tokenizer: of the run.
+        asked: the fingerprint of the training problems as the model is asked them.
+        verifier: of training.
+        stores: the places of the named stores that training reads.
     """
-    recipe = bench.recipe
-    verifier = verifier_identity(bench.verifier)
-    return recipe_digest(
-        directory_fingerprint(model_directory(recipe.model)),
-        tokenizer_fingerprint(bench.tokenizer),
-        bench.asked_fingerprint(bench.problems),
-        {"verifier": verifier["name"], "settings": verifier["settings"]},
-        {
-            key: value
-            for section in _SECTIONS
-            for name, value in getattr(recipe, section).model_dump(mode="json").items()
-            if _counts(recipe, key := f"{section}.{name}", value)
-        },
-        _stores(recipe),
-        _own_terms(recipe),
-        recipe.presampling_seed,
-        recipe.seed,
-        *_named_stores(recipe, directory or Path()),
-        *_unlabelled(recipe),
-        *_overrides(recipe),
-    )
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        initial: Path,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        asked: str,
+        verifier: Verifier,
+        stores: Mapping[str, Path],
+    ) -> None:
+        identity = verifier_identity(verifier)
+        self._recipe, self._places = recipe, stores
+        self._inputs = (
+            directory_fingerprint(initial),
+            tokenizer_fingerprint(tokenizer),
+            asked,
+            {"verifier": identity["name"], "settings": identity["settings"]},
+            {
+                key: value
+                for section in _SECTIONS
+                for name, value in getattr(recipe, section).model_dump(mode="json").items()
+                if _counts(recipe, key := f"{section}.{name}", value)
+            },
+        )
+        self._terms, self._seed = _own_terms(recipe), recipe.presampling_seed
+        self._more = (*_unlabelled(recipe), *_overrides(recipe))
+
+    def digest(self) -> str:
+        """The digest, with the stores as they are now."""
+        return recipe_digest(
+            *self._inputs,
+            _stores(self._recipe),
+            self._terms,
+            self._seed,
+            self._recipe.seed,
+            *_named_stores(self._recipe, self._places),
+            *self._more,
+        )
 
 
 def _overrides(recipe: Recipe) -> Iterator[dict[str, Any]]:
@@ -125,10 +151,10 @@ def _unlabelled(recipe: Recipe) -> Iterator[dict[str, Any]]:
         yield {"self_consistency": said, "prompts": held, "agreement": code}
 
 
-def _named_stores(recipe: Recipe, directory: Path) -> Iterator[dict[str, Any]]:
+def _named_stores(recipe: Recipe, places: Mapping[str, Path]) -> Iterator[dict[str, Any]]:
     """What is in the named stores that training reads, and how; nothing where it reads none."""
-    for name, store in recipe.used_stores.items():
-        manifest = store_directory(recipe, directory, name) / "manifest.json"
+    for name, place in places.items():
+        store, manifest = recipe.stores[name], place / MANIFEST
         files = read_store_manifest(manifest).files if manifest.is_file() else {}
         if not store.reads_values and name != recipe.self_consistency.store:
             files = {GROUPS_FILE: files.get(GROUPS_FILE, "")}
@@ -140,7 +166,7 @@ def _stores(recipe: Recipe) -> dict[str, Any]:
     """The anchors, with what is in a store of their own in the place of where it lies."""
     anchors = {}
     for name, anchor in recipe.objective.anchors.items():
-        manifest = anchor.store / "manifest.json" if anchor.store else None
+        manifest = anchor.store / MANIFEST if anchor.store else None
         held = sha256(manifest) if manifest and manifest.is_file() else ""
         said = anchor.model_dump(mode="json", exclude={"store"}).items()
         used = {key: value for key, value in said if _ADDED_TO_ANCHORS.get(key, ...) != value}

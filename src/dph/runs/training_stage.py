@@ -1,6 +1,7 @@
 """The training stage of a run: from the pool, or from all problems, to a checkpoint."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,36 +9,35 @@ from transformers import PreTrainedModel
 
 from dph.errors import CheckpointError, PoolError
 from dph.model.adapter import has_adapter, without_adapter
-from dph.model.sampler.graded import GradedSampler
+from dph.model.policies import load_policy
+from dph.recipe import EvaluationSettings
 from dph.records import Problem
+from dph.runs.directory import best_place, is_made, note_beginning
+from dph.runs.drawing import graded_sampler
 from dph.runs.during_training import (
     compares_with_initial,
     evaluations,
     is_measured,
 )
-from dph.runs.layout import latest_checkpoint, note_beginning, pool_directory
-from dph.runs.pool_need import needs_pool, reads_base_counts
+from dph.runs.plan import RunPlan
+from dph.runs.pool_need import reads_base_counts
 from dph.runs.presample.base_counts import BaseCounts, read_base_counts
 from dph.runs.presample.diagnosis import require_usable
+from dph.runs.presample.manifest import Source
 from dph.runs.presample.pool import Pool, load_pool, require_fit
+from dph.runs.presampling_stage import pool_source
 from dph.runs.progress import ProgressDisplay
-from dph.runs.result_model import ended
 from dph.runs.store_stage import require_made, stored_samples
 from dph.runs.train.checkpoints import read_progress
 from dph.runs.train.loop import Actors, Trained, train
 from dph.runs.train.tracking import Metrics
-from dph.runs.training_digest import training_digest, what_changed
+from dph.runs.training_digest import what_changed
 from dph.runs.unlabelled import self_consistency
 from dph.runs.verifier_change import accepted_source, require_same_verifier
-from dph.runs.workbench import Workbench
 
 
-def train_stage(
-    bench: Workbench, directory: Path, progress: ProgressDisplay, *, digest: str | None = None
-) -> Trained:
-    """Train, or go on from the newest checkpoint in ``directory``.
-
-    ``digest`` is that of ``training_digest``, where it is known already.
+def train_stage(plan: RunPlan, progress: ProgressDisplay) -> Trained:
+    """Train, or go on from the newest checkpoint of the run.
 
     Raises:
         PoolError: the method needs a pool, and there is none, it does not fit or holds too little.
@@ -46,54 +46,62 @@ def train_stage(
         TrainingError: training cannot go on.
         VerifierError: the verifier broke; the steps before are saved.
     """
-    recipe, digest = bench.recipe, digest or training_digest(bench, directory)
-    checkpoint = latest_checkpoint(directory / "checkpoints")
-    done = steps_done(bench, directory, digest)
-    if checkpoint is not None and done == recipe.train.steps and is_measured(recipe, directory):
-        return ended(Trained(checkpoint=checkpoint, step=done, stopped=False), recipe.evaluate)
-    trained = _train(bench, directory, progress, checkpoint=checkpoint, digest=digest)
-    return ended(trained, recipe.evaluate)
+    recipe, checkpoint = plan.recipe, plan.directory.newest_checkpoint
+    done = steps_done(plan)
+    if checkpoint is not None and done == recipe.train.steps and is_measured(plan):
+        return _ended(Trained(checkpoint=checkpoint, step=done, stopped=False), recipe.evaluate)
+    trained = _train(plan, progress, checkpoint)
+    return _ended(trained, recipe.evaluate)
 
 
-def _train(
-    bench: Workbench,
-    directory: Path,
-    progress: ProgressDisplay,
-    *,
-    checkpoint: Path | None,
-    digest: str,
-) -> Trained:
+def _ended(trained: Trained, settings: EvaluationSettings) -> Trained:
+    """Training with the checkpoint that is its result; where it was stopped, the newest."""
+    if trained.stopped or settings.result == "newest":
+        return trained
+    best = best_place(trained.checkpoint.parent, score=settings.keep_best)
+    if best is None:
+        raise CheckpointError(
+            f"evaluate.result = 'best', but no checkpoint in {trained.checkpoint.parent} was "
+            f"measured by {settings.keep_best!r}: nothing of its sets could be graded, or all were "
+            "measured by another score; set evaluate.result = 'newest'"
+        )
+    return replace(trained, checkpoint=best)
+
+
+def _train(plan: RunPlan, progress: ProgressDisplay, checkpoint: Path | None) -> Trained:
     """Train from ``checkpoint``, or from the initial policy where there is none."""
-    recipe, initial = bench.recipe, checkpoint is None
-    require_made(bench, directory)
-    policy = bench.load_policy(checkpoint)
+    recipe, initial = plan.recipe, checkpoint is None
+    require_made(plan)
+    policy = load_policy(
+        checkpoint or plan.initial, recipe.model, initial=plan.initial, seed=recipe.seed
+    )
     unadapted = without_adapter(policy)
-    draw = bench.draw(policy)
-    pool = _fitting_pool(bench, directory, unadapted, draw, initial=initial)
-    problems = _problems(bench, pool)
-    bench.require_prompts_fit(policy.config, problems, max_tokens=draw.parameters.max_tokens)
-    source = bench.source(unadapted, draw)
-    stored = stored_samples(recipe, directory, pool, source, initial=initial)
-    before = _initial_policy(bench, unadapted if has_adapter(policy) else None)
+    draw = graded_sampler(plan, policy)
+    source = pool_source(plan, unadapted, draw)
+    pool = _fitting_pool(plan, source, initial=initial)
+    problems = _problems(plan, pool)
+    plan.prompts.require_fit(policy.config, problems, max_tokens=draw.parameters.max_tokens)
+    stored = stored_samples(plan, pool, source, initial=initial)
+    before = _initial_policy(plan, unadapted if has_adapter(policy) else None)
     with (
-        self_consistency(bench, directory, source, initial=initial) as unlabelled,
-        evaluations(bench, directory, draw, policy, before.for_evaluations) as measuring,
+        self_consistency(plan, source, initial=initial) as unlabelled,
+        evaluations(plan, draw, policy, before.for_evaluations) as measuring,
         progress.task(f"training {recipe.method}", recipe.train.steps, "steps") as advance,
     ):
         if unlabelled is not None:
             limit = draw.parameters.max_tokens
-            bench.require_prompts_fit(policy.config, unlabelled.problems, max_tokens=limit)
+            plan.prompts.require_fit(policy.config, unlabelled.problems, max_tokens=limit)
 
         def start(step: int) -> None:
-            note_beginning(recipe, directory, done=step)
+            note_beginning(recipe, plan.directory.path, done=step)
             advance(step, "")
 
         return train(
             recipe,
-            directory,
+            plan.directory.path,
             Actors(
                 policy=policy,
-                tokenizer=bench.tokenizer,
+                tokenizer=plan.prompts.tokenizer,
                 reference=before.for_training,
                 draw=draw,
                 self_consistency=unlabelled,
@@ -101,8 +109,8 @@ def _train(
             ),
             problems,
             stored,
-            digest=digest,
-            base=_base_counts(bench, directory, pool),
+            digest=plan.training_key(),
+            base=_base_counts(plan, pool),
             on_start=start,
             on_step=lambda metrics: advance(1, _note(metrics)),
         )
@@ -115,39 +123,41 @@ class _InitialPolicy(NamedTuple):
     for_evaluations: PreTrainedModel | None
 
 
-def _initial_policy(bench: Workbench, unadapted: PreTrainedModel | None) -> _InitialPolicy:
-    recipe = bench.recipe
+def _initial_policy(plan: RunPlan, unadapted: PreTrainedModel | None) -> _InitialPolicy:
+    recipe = plan.recipe
     trains, compares = (
         recipe.objective.reads_reference(recipe.data.modules),
         compares_with_initial(recipe),
     )
     if not (trains or compares):
         return _InitialPolicy(None, None)
-    model = unadapted or bench.load_model(bench.initial).requires_grad_(False)
+    model = unadapted or load_policy(
+        plan.initial, plan.recipe.model, initial=plan.initial
+    ).requires_grad_(False)
     return _InitialPolicy(model if trains else None, model if compares else None)
 
 
-def steps_done(bench: Workbench, directory: Path, digest: str) -> int:
-    """How far the run in ``directory`` is; 0 where there is none.
+def steps_done(plan: RunPlan) -> int:
+    """How far the run is; 0 where there is none.
 
     Raises:
         CheckpointError: it is a run with other settings, with more steps, or with another version
             of the verifier that was not accepted.
     """
-    recipe, checkpoint = bench.recipe, latest_checkpoint(directory / "checkpoints")
+    recipe, checkpoint = plan.recipe, plan.directory.newest_checkpoint
     if checkpoint is None:
         return 0
     try:
-        done = read_progress(checkpoint, digest=digest).step
+        done = read_progress(checkpoint, digest=plan.training_key()).step
     except CheckpointError as error:
-        changed = what_changed(directory / "recipe.toml", recipe)
+        changed = what_changed(plan.directory.recipe_file, recipe)
         raise CheckpointError(f"{error} {changed}".rstrip()) from error
     if done > recipe.train.steps:
         raise CheckpointError(
-            f"the run in {directory} is at step {done} already, but train.steps = "
+            f"the run in {plan.directory.path} is at step {done} already, but train.steps = "
             f"{recipe.train.steps}: ask for {done} or more, or train into another directory (--out)"
         )
-    require_same_verifier(bench, directory, checkpoint, step=done)
+    require_same_verifier(plan, checkpoint, step=done)
     return done
 
 
@@ -159,43 +169,35 @@ def _note(metrics: Metrics) -> str:
     return note if styles is None else f"{note}, styles {styles:.1f}"
 
 
-def _fitting_pool(
-    bench: Workbench,
-    directory: Path,
-    policy: PreTrainedModel,
-    draw: GradedSampler,
-    *,
-    initial: bool,
-) -> Pool | None:
-    if not needs_pool(bench.recipe):
+def _fitting_pool(plan: RunPlan, expected: Source, *, initial: bool) -> Pool | None:
+    if not plan.needs_pool:
         return None
-    path = pool_directory(bench.recipe, directory)
-    if not (path / "manifest.json").exists():
+    path = plan.pool
+    if not is_made(path):
         raise PoolError(f"there is no pool in {path}; run `dph presample` first")
     pool = load_pool(path)
-    expected = bench.source(policy, draw)
     if not initial:  # the weights have moved on since; everything else must still fit
         stored = pool.manifest.source.model_fingerprint
         expected = expected.model_copy(update={"model_fingerprint": stored})
-    expected = accepted_source(bench, directory, expected, pool.manifest.source, pool=path)
-    require_fit(path, pool.manifest, expected, bench.rule())
-    train = bench.recipe.train
+    expected = accepted_source(plan, expected, pool.manifest.source)
+    require_fit(path, pool.manifest, expected, plan.rule)
+    train = plan.recipe.train
     require_usable(
         path,
         pool.manifest,
-        rehearses=bench.recipe.objective.rehearses_pool,
-        explores=bench.recipe.labelled_per_step if train.problems == "exploration" else 0,
+        rehearses=plan.recipe.objective.rehearses_pool,
+        explores=plan.recipe.labelled_per_step if train.problems == "exploration" else 0,
     )
     return pool
 
 
-def _base_counts(bench: Workbench, directory: Path, pool: Pool | None) -> BaseCounts | None:
-    if pool is None or not reads_base_counts(bench.recipe):
+def _base_counts(plan: RunPlan, pool: Pool | None) -> BaseCounts | None:
+    if pool is None or not reads_base_counts(plan.recipe):
         return None
-    return read_base_counts(pool_directory(bench.recipe, directory), pool.manifest)
+    return read_base_counts(plan.pool, pool.manifest)
 
 
-def _problems(bench: Workbench, pool: Pool | None) -> Sequence[Problem]:
-    if bench.recipe.train.problems == "exploration" and pool is not None:
+def _problems(plan: RunPlan, pool: Pool | None) -> Sequence[Problem]:
+    if plan.recipe.train.problems == "exploration" and pool is not None:
         return pool.exploration
-    return bench.problems
+    return plan.problems

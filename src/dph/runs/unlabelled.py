@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 
+from dph.recipe.tables import SelfConsistencySettings
 from dph.records import Problem
 from dph.runs.comparers import comparer
-from dph.runs.layout import store_directory
+from dph.runs.directory import MANIFEST
+from dph.runs.plan import RunPlan
 from dph.runs.presample.manifest import Source
 from dph.runs.presample.stores.manifest import read_store_manifest
 from dph.runs.presample.stores.prompts import file_prompts, only_rows, with_new_words
@@ -17,12 +18,11 @@ from dph.runs.presample.stores.store import (
 )
 from dph.runs.store_stage import known_problems
 from dph.runs.train.self_consistency import Consensus, SelfConsistency, consensus_of
-from dph.runs.workbench import Workbench
 
 
 @contextmanager
 def self_consistency(
-    bench: Workbench, directory: Path, source: Source, *, initial: bool
+    plan: RunPlan, source: Source, *, initial: bool
 ) -> Iterator[SelfConsistency | None]:
     """What ``[self_consistency]`` asks for; None where it is off.
 
@@ -34,37 +34,37 @@ def self_consistency(
         PoolError: the answers of the store were not compared, or are another policy's.
         SettingsError: nobody can compare answers, or there are too few prompts.
     """
-    settings = bench.recipe.self_consistency
-    if not settings.active:
+    settings = plan.unlabelled
+    if settings is None:
         yield None
         return
     if settings.store is not None:
-        path = store_directory(bench.recipe, directory, settings.store)
-        manifest = read_store_manifest(path / "manifest.json")
+        path = plan.stores[settings.store].path
+        manifest = read_store_manifest(path / MANIFEST)
         require_store_policy(path, manifest, source, initial=initial)
-    problems, consensus = _prompts(bench, directory)
+    problems, consensus = _prompts(plan, settings)
     agreement = settings.agreement
     if settings.store is not None and agreement is None:
-        agreement = bench.recipe.stores[settings.store].agreement
+        agreement = plan.stores[settings.store].settings.agreement
     with comparer(
-        bench, agreement, key="self_consistency", instead="set problems_per_step = 0"
+        plan, agreement, key="self_consistency", instead="set problems_per_step = 0"
     ) as known:
         yield SelfConsistency(
             problems=problems,
             per_step=settings.problems_per_step,
             comparer=known,
             consensus=consensus,
-            seed=bench.recipe.seed,
+            seed=plan.recipe.seed,
         )
 
 
 def _prompts(
-    bench: Workbench, directory: Path
+    plan: RunPlan, settings: SelfConsistencySettings
 ) -> tuple[tuple[Problem, ...], Mapping[str, Consensus] | None]:
-    settings, known = bench.recipe.self_consistency, known_problems(bench)
+    known = known_problems(plan)
     if settings.store is None:
         return file_prompts("self_consistency", settings, known), None
-    path = store_directory(bench.recipe, directory, settings.store)
+    path = plan.stores[settings.store].path
     values = stored_values(path)
     groups = stored_groups(path)
     consensus = {

@@ -4,16 +4,13 @@ from pathlib import Path
 
 from dph._base.files import only_writer
 from dph.errors import CheckpointError, PoolError
-from dph.runs.layout import latest_checkpoint
+from dph.runs.plan import RunPlan
 from dph.runs.presample.manifest import Source
 from dph.runs.train.checkpoints import current_verifier, read_verifiers, record_verifier
-from dph.runs.workbench import Workbench
 from dph.tasks.verifiers.base import Verifier
 
 
-def require_same_verifier(
-    bench: Workbench, directory: Path, checkpoint: Path, *, step: int
-) -> None:
+def require_same_verifier(plan: RunPlan, checkpoint: Path, *, step: int) -> None:
     """Refuse to go on with another version of the verifier than gave the rewards so far.
 
     Where the change is accepted, the checkpoint says so from now on: steps after ``step`` were
@@ -21,35 +18,33 @@ def require_same_verifier(
 
     Raises:
         CheckpointError: it changed, and that was not accepted.
-        DataError: it is accepted, but another process writes into ``directory``.
+        DataError: it is accepted, but another process writes into the run.
     """
-    verifier, last = bench.verifier, current_verifier(read_verifiers(checkpoint))
+    verifier, last = plan.verifier, current_verifier(read_verifiers(checkpoint))
     if last is None or (last.name, last.version) == (verifier.name, verifier.version):
         return
-    if not bench.accept_verifier:
+    if not plan.accept_verifier:
         change = _change(verifier, last.version)
         raise CheckpointError(f"{change} since the checkpoint {checkpoint} was written; {_HOW}")
-    with only_writer(directory):
+    with only_writer(plan.directory.path):
         record_verifier(
             checkpoint, name=verifier.name, version=verifier.version, first_step=step + 1
         )
 
 
-def accepted_source(
-    bench: Workbench, directory: Path, wanted: Source, stored: Source, *, pool: Path
-) -> Source:
-    """What a pool has to be made from: ``wanted``, or another version of the verifier if accepted.
+def accepted_source(plan: RunPlan, wanted: Source, stored: Source) -> Source:
+    """The key that the pool has to have: ``wanted``, or with a version that is accepted.
 
-    A version is accepted for good once a checkpoint of the run in ``directory`` names it.
+    A version is accepted for good once a checkpoint of the run names it.
 
     Raises:
         PoolError: the verifier changed since the pool was made, and that was not accepted.
     """
-    verifier, was = bench.verifier, stored.verifier_version
+    verifier, was = plan.verifier, stored.verifier_version
     if stored.verifier != wanted.verifier or was == wanted.verifier_version:
         return wanted
-    if not (bench.accept_verifier or was in _versions_of_run(directory, verifier)):
-        raise PoolError(f"{_change(verifier, was)} since the pool {pool} was made; {_HOW}")
+    if not (plan.accept_verifier or was in _versions_of_run(plan)):
+        raise PoolError(f"{_change(verifier, was)} since the pool {plan.pool} was made; {_HOW}")
     return wanted.model_copy(update={"verifier_version": was})
 
 
@@ -66,9 +61,9 @@ def _change(verifier: Verifier, was: str) -> str:
     return f"the verifier {verifier.name!r} changed, from version {was!r} to {verifier.version!r},"
 
 
-def _versions_of_run(directory: Path, verifier: Verifier) -> set[str]:
+def _versions_of_run(plan: RunPlan) -> set[str]:
     """The versions that a run went through, if the last of them is the verifier of now."""
-    checkpoint = latest_checkpoint(directory / "checkpoints")
+    checkpoint, verifier = plan.directory.newest_checkpoint, plan.verifier
     history = read_verifiers(checkpoint) if checkpoint is not None else ()
     last = current_verifier(history)
     if last is None or (last.name, last.version) != (verifier.name, verifier.version):

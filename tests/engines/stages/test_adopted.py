@@ -9,17 +9,19 @@ import torch
 from dph.engines.stages.stage import adopt
 from dph.errors import CheckpointError
 from dph.model.loading import load_model
-from dph.runs.layout import latest_checkpoint
+from dph.runs.directory import RunDirectory, latest_checkpoint
 from dph.runs.train.checkpoints import read_progress, read_verifiers
 from engines.stages.recipes import make_recipe
 from tiny_models import build_model, build_tokenizer
 
 
-def bench():
+def plan(directory):
     return SimpleNamespace(
         recipe=make_recipe("verl"),
+        directory=RunDirectory(directory),
         verifier=SimpleNamespace(name="exact", version="3"),
-        tokenizer=build_tokenizer(),
+        prompts=SimpleNamespace(tokenizer=build_tokenizer()),
+        training_key=lambda: "abcd",
     )
 
 
@@ -34,7 +36,7 @@ def weights(tmp_path):
 
 
 def test_it_holds_the_same_weights_and_names_their_dtype(weights, tmp_path):
-    found = adopt(bench(), tmp_path, weights, step=10, digest="abcd")
+    found = adopt(plan(tmp_path), weights, step=10)
     assert found.checkpoint == latest_checkpoint(tmp_path / "checkpoints")
     assert json.loads((found.checkpoint / "config.json").read_text())["dtype"] == "float32"
     names = {path.name for path in found.checkpoint.iterdir()}
@@ -46,7 +48,7 @@ def test_it_holds_the_same_weights_and_names_their_dtype(weights, tmp_path):
 
 
 def test_it_says_how_far_it_is_and_what_graded_it(weights, tmp_path):
-    found = adopt(bench(), tmp_path, weights, step=10, digest="abcd")
+    found = adopt(plan(tmp_path), weights, step=10)
     progress = read_progress(found.checkpoint, digest="abcd")
     assert (progress.step, progress.optimizer_steps) == (10, 60)  # 2 mini-batches, 3 epochs
     assert [v.version for v in read_verifiers(found.checkpoint)] == ["3"]
@@ -56,12 +58,12 @@ def test_it_says_how_far_it_is_and_what_graded_it(weights, tmp_path):
 
 def test_the_newest_are_kept(weights, tmp_path):
     for step in (5, 10):
-        adopt(bench(), tmp_path, weights, step=step, digest="abcd")
+        adopt(plan(tmp_path), weights, step=step)
     assert [p.name for p in (tmp_path / "checkpoints").iterdir()] == ["step_000010"]
 
 
 def test_a_directory_without_weights_is_no_checkpoint(weights, tmp_path):
     (weights / "model.safetensors").unlink()
     with pytest.raises(CheckpointError, match="one dtype"):
-        adopt(bench(), tmp_path, weights, step=10, digest="abcd")
+        adopt(plan(tmp_path), weights, step=10)
     assert latest_checkpoint(tmp_path / "checkpoints") is None

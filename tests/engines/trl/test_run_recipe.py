@@ -14,9 +14,12 @@ from dph.engines.stages.trl_stage import LOG, MODEL, trl_arguments
 from dph.engines.trl.config import DPHConfig
 from dph.engines.trl.run_recipe import main, make_trainer
 from dph.engines.trl_rows import TRL_ROWS
+from dph.model.policies import load_policy
 from dph.recipe import load_recipe
+from dph.runs.drawing import graded_sampler
+from dph.runs.plan import open_plan
+from dph.runs.presampling_stage import pool_source
 from dph.runs.train.metrics_file import read_metrics
-from dph.runs.workbench import open_workbench
 from dph.tasks.problems import save_problems
 from small_pools import write_pool_of
 from tiny_models import build_tokenizer
@@ -97,8 +100,8 @@ def test_the_first_step_has_the_loss_and_the_gradient_norm_of_our_own_engine(
 ):
     monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
     recipe = load_recipe(run / "recipe.toml", overrides=[f"train.microbatch_tokens={tokens}"])
-    with open_workbench(recipe) as bench:
-        trainer = make_trainer(bench, run)
+    with open_plan(recipe, run) as plan:
+        trainer = make_trainer(plan)
         assert (trainer.args.gradient_accumulation_steps > 1) == (tokens == 60)
         trainer.rollout_func = written_rollout
         trainer.reward_funcs = [written_rewards]
@@ -161,9 +164,9 @@ def test_dph_run_trains_by_trl_evaluates_and_keeps_what_is_done(run, processes):
     text += "[evaluate]\nsamples = 2\n"
     text = text.replace("minibatches = 1", "minibatches = 2").replace('"pool"', '"true-pool"')
     (run / "small.toml").write_text(text)
-    with open_workbench(load_recipe(run / "small.toml")) as bench:
-        model = bench.load_model(bench.initial)
-        source = bench.source(model, bench.draw(model))
+    with open_plan(load_recipe(run / "small.toml"), run) as plan:
+        model = load_policy(plan.initial, plan.recipe.model, initial=plan.initial)
+        source = pool_source(plan, model, graded_sampler(plan, model))
     write_pool_of(
         model, run / "true-pool", first_step.stored_rows(), **source.model_dump(exclude={"model"})
     )

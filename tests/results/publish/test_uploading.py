@@ -7,9 +7,9 @@ from dph.model.hub_cache import model_snapshot
 from dph.recipe import resolve_recipe, save_recipe
 from dph.results.publish import push, read_finished_run
 from dph.runs.export import export
+from dph.runs.plan import open_plan
 from dph.runs.progress import Silent
 from dph.runs.training_stage import train_stage
-from dph.runs.workbench import open_workbench
 from dph.tasks.problems import save_problems
 from finished_runs import TOKENS, WEIGHTS, measure
 
@@ -63,8 +63,8 @@ def adapted(tmp_path, make_model, tokenizer, problems):
     }
     recipe, run = resolve_recipe(table), tmp_path / "run"
     run.mkdir()
-    with open_workbench(recipe) as bench:
-        trained = train_stage(bench, run, Silent())
+    with open_plan(recipe, run) as plan:
+        trained = train_stage(plan, Silent())
     save_recipe(recipe, run / "recipe.toml")
     measure(run, trained.checkpoint)
     return run

@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from dph.errors import CheckpointError, PoolError, SettingsError, TrainingError, VerifierError
 from dph.recipe import resolve_recipe
 from dph.records import Completion, Outcome, Verdict
-from dph.runs.layout import latest_checkpoint
+from dph.runs.directory import latest_checkpoint
 from dph.runs.presample.base_counts import read_base_counts
 from dph.runs.presample.pool import RehearsalSample, load_pool
 from dph.runs.presample.presample import presample
@@ -278,7 +278,7 @@ def test_of_a_large_pool_an_even_sample_is_checked(make_model, monkeypatch):
         return [(0.25,)] * len(prompts)
 
     monkeypatch.setattr("dph.runs.train.preparation.CHECKED", 10)
-    monkeypatch.setattr("dph.runs.train.preparation.score_completions", score)
+    monkeypatch.setattr("dph.model.forward.scorer.score_completions", score)
     forward = TrainingForward(
         model=make_model(), pad_id=0, temperature=1.0, dtype="float32", token_budget=9, max_tokens=8
     )

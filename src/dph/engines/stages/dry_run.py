@@ -2,18 +2,17 @@
 
 import shlex
 import sys
-from pathlib import Path
 
 import torch
 
 from dph.engines.stages import trl_stage, verl_stage
 from dph.engines.stages.stage import is_installed, longest_prompt, require_possible
 from dph.engines.stages.trl_stage import trl_arguments
-from dph.engines.stages.verl_stage import PROBLEMS
-from dph.runs.workbench import Workbench
+from dph.runs.directory import PROBLEMS_FILE
+from dph.runs.plan import RunPlan
 
 
-def commands_text(bench: Workbench, directory: Path) -> str:
+def commands_text(plan: RunPlan) -> str:
     """The commands, one setting a line, after the checks that a run begins with.
 
     The engine need not be installed: the commands may be for another machine, and their Python is
@@ -22,35 +21,37 @@ def commands_text(bench: Workbench, directory: Path) -> str:
     Raises:
         DphError: the engine cannot have the recipe.
     """
-    engine, installed = bench.recipe.train.engine, is_installed(bench.recipe)
-    require_possible(bench)
+    engine, installed = plan.recipe.train.engine, is_installed(plan.recipe)
+    require_possible(plan)
     text = {"trl": _of_trl, "verl": _of_verl}[engine](
-        bench, directory, python=sys.executable if installed else "python"
+        plan, python=sys.executable if installed else "python"
     )
     if installed:
         return text
     return f"# {engine} is not installed here: for an environment in which it is\n\n{text}"
 
 
-def _of_trl(bench: Workbench, directory: Path, *, python: str) -> str:
-    cuda = bench.recipe.model.device != "cpu" and torch.cuda.is_available()
-    fields = trl_arguments(bench.recipe, directory, longest_prompt=longest_prompt(bench), cuda=cuda)
+def _of_trl(plan: RunPlan, *, python: str) -> str:
+    cuda = plan.recipe.model.device != "cpu" and torch.cuda.is_available()
+    fields = trl_arguments(
+        plan.recipe, plan.directory.path, longest_prompt=longest_prompt(plan), cuda=cuda
+    )
     return "\n".join(
         [
             "# the fields of DPHConfig",
             *(f"#   {name} = {value!r}" for name, value in fields.items()),
-            shlex.join(trl_stage.trl_command(bench.recipe, directory, python=python)),
+            shlex.join(trl_stage.trl_command(plan.recipe, plan.directory.path, python=python)),
         ]
     )
 
 
-def _of_verl(bench: Workbench, directory: Path, *, python: str) -> str:
-    run = verl_stage.run_of(bench, directory)
-    problems = run.place / PROBLEMS
+def _of_verl(plan: RunPlan, *, python: str) -> str:
+    run = verl_stage.run_of(plan)
+    problems = run.place / PROBLEMS_FILE
     plain = shlex.quote(str(problems.with_suffix(".jsonl")))
     convert = f"dph convert --to verl --input {plain} --out {shlex.quote(str(problems))}"
-    parts = [f"# the problems of {bench.recipe.data.train}, of any format, as {plain}\n{convert}"]
-    pool = verl_stage.pool_is_missing(bench, directory)
+    parts = [f"# the problems of {plan.recipe.data.train}, of any format, as {plain}\n{convert}"]
+    pool = verl_stage.pool_is_missing(plan)
     for command in verl_stage.commands(run, pool=pool, python=python):
         variables = [f"{name}={shlex.quote(v)}" for name, v in command.environment.items()]
         words = [*variables, *map(shlex.quote, command.words)]

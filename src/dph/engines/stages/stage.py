@@ -23,8 +23,8 @@ from dph.errors import CheckpointError, DataError, SettingsError, TrainingError
 from dph.recipe import Recipe
 from dph.recipe.engines import ENGINES, require_engine_can
 from dph.records import Problem
-from dph.runs.layout import latest_checkpoint, pool_directory, store_directory
-from dph.runs.pool_need import needs_pool
+from dph.runs.directory import RunDirectory, checkpoint_of
+from dph.runs.plan import RunPlan
 from dph.runs.presample.diagnosis import require_usable
 from dph.runs.presample.pool import load_pool
 from dph.runs.progress import ProgressDisplay
@@ -33,7 +33,6 @@ from dph.runs.train.checkpoints import Progress, VerifierVersion, remove_old, wr
 from dph.runs.train.preparation import Trained
 from dph.runs.train.tracking import Metrics, MetricsLog, open_trackers
 from dph.runs.training_stage import steps_done
-from dph.runs.workbench import Workbench
 
 # A command of another engine: run to its end, watched, and ended with this process.
 
@@ -117,23 +116,23 @@ def _reason(log: Path, code: int) -> str:
 # The weights that an engine left, as a checkpoint of the run.
 
 
-def adopt(bench: Workbench, directory: Path, model: Path, *, step: int, digest: str) -> Trained:
+def adopt(plan: RunPlan, model: Path, *, step: int) -> Trained:
     """Make ``checkpoints/step_NNNNNN`` of the weights in the transformers directory ``model``.
 
     The tokenizer is the run's own, so that what the recipe says of chat templates stays with it.
     There is no optimizer in it, the engine's own checkpoints have that, and no pickled arguments.
     """
-    train, verifier = bench.recipe.train, bench.verifier
-    checkpoints = make_directory(directory / "checkpoints")
-    path = checkpoints / f"step_{step:06d}"
+    train, verifier = plan.recipe.train, plan.verifier
+    checkpoints = make_directory(plan.directory.checkpoints)
+    path = checkpoint_of(checkpoints, step)
     with atomic_path(path) as temporary:
         shutil.copytree(model, temporary, ignore=shutil.ignore_patterns("*.bin", "README.md"))
         _say_the_dtype(temporary)
-        bench.tokenizer.save_pretrained(temporary)
+        plan.prompts.tokenizer.save_pretrained(temporary)
         write_progress(
             temporary,
             Progress(step=step, optimizer_steps=step * train.minibatches * train.epochs),
-            digest=digest,
+            digest=plan.training_key(),
             verifiers=(VerifierVersion(name=verifier.name, version=verifier.version),),
         )
     remove_old(checkpoints, keep=train.keep_checkpoints)
@@ -160,7 +159,7 @@ _FILE = "made_from.json"
 
 
 def require_made_from(place: Path, digest: str) -> None:
-    """Write the digest of ``training_digest`` into a new ``place``, or compare the one there.
+    """Write the key of training into a new ``place``, or compare the one there.
 
     Raises:
         CheckpointError: the engine's checkpoints there were made with other settings.
@@ -178,22 +177,21 @@ def require_made_from(place: Path, digest: str) -> None:
 # The problems that another engine trains on, and how long their prompts are.
 
 
-def longest_prompt(bench: Workbench) -> int:
+def longest_prompt(plan: RunPlan) -> int:
     """Tokens of the longest prompt of the training problems."""
-    return max(len(bench.encode(problem)) for problem in bench.problems)
+    return max(len(plan.prompts.encode(problem)) for problem in plan.problems)
 
 
-def problems_to_explore(bench: Workbench, directory: Path) -> Sequence[Problem]:
+def problems_to_explore(plan: RunPlan) -> Sequence[Problem]:
     """All problems, or those that pre-sampling left open, as ``train.problems`` says.
 
     Raises:
         PoolError: the pool is missing or damaged, or holds too little for the recipe.
     """
-    recipe = bench.recipe
-    if not needs_pool(recipe):
-        return bench.problems
-    path = pool_directory(recipe, directory)
-    pool = load_pool(path)
+    recipe = plan.recipe
+    if not plan.needs_pool:
+        return plan.problems
+    path, pool = plan.pool, load_pool(plan.pool)
     explores = recipe.train.problems == "exploration"
     require_usable(
         path,
@@ -201,7 +199,7 @@ def problems_to_explore(bench: Workbench, directory: Path) -> Sequence[Problem]:
         rehearses=recipe.objective.rehearses_pool,
         explores=recipe.train.problems_per_step if explores else 0,
     )
-    return pool.exploration if explores else bench.problems
+    return pool.exploration if explores else plan.problems
 
 
 def stores_read(recipe: Recipe, directory: Path) -> dict[str, dict[str, Any]]:
@@ -209,7 +207,7 @@ def stores_read(recipe: Recipe, directory: Path) -> dict[str, dict[str, Any]]:
     named = {a.distributions for a in recipe.objective.active_anchors.values()}
     return {
         name: {
-            "place": str(store_directory(recipe, directory, name)),
+            "place": str(RunDirectory(directory).store(recipe, name)),
             "tilt": store.tilt,
             "values": store.values,
             "targets": store.targets,
@@ -222,28 +220,28 @@ def stores_read(recipe: Recipe, directory: Path) -> dict[str, dict[str, Any]]:
 # The recipes that an engine refuses before anything is written.
 
 
-def check(bench: Workbench) -> None:
+def check(plan: RunPlan) -> None:
     """Refuse what the engine of the recipe cannot do, or its absence.
 
     Raises:
         SettingsError: the engine is not installed, or cannot have a setting.
         DataError: there are fewer problems than a rollout has.
     """
-    require_possible(bench)
-    require_installed(bench.recipe)
+    require_possible(plan)
+    require_installed(plan.recipe)
 
 
-def require_possible(bench: Workbench) -> None:
+def require_possible(plan: RunPlan) -> None:
     """Refuse what the engine of the recipe cannot do, wherever it is installed.
 
     Raises:
         SettingsError: the engine cannot have a setting.
         DataError: there are fewer problems than a rollout has.
     """
-    row = ENGINES[bench.recipe.train.engine]
-    require_engine_can(bench.recipe)
-    resolve_name(row.arguments)(bench)
-    require_a_rollout(bench, why=row.short_rollout)
+    row = ENGINES[plan.recipe.train.engine]
+    require_engine_can(plan.recipe)
+    resolve_name(row.arguments)(plan)
+    require_a_rollout(plan, why=row.short_rollout)
 
 
 def is_installed(recipe: Recipe) -> bool:
@@ -265,13 +263,13 @@ def require_installed(recipe: Recipe) -> None:
         )
 
 
-def require_a_rollout(bench: Workbench, *, why: str) -> None:
+def require_a_rollout(plan: RunPlan, *, why: str) -> None:
     """Refuse fewer problems than a rollout has; ``why`` says what the engine would do.
 
     Raises:
         DataError: there are fewer.
     """
-    recipe, found = bench.recipe, len(bench.problems)
+    recipe, found = plan.recipe, len(plan.problems)
     if found < recipe.train.problems_per_step:
         raise DataError(
             f"train.problems_per_step = {recipe.train.problems_per_step}, and {recipe.data.train} "
@@ -279,28 +277,24 @@ def require_a_rollout(bench: Workbench, *, why: str) -> None:
         )
 
 
-def already_trained(
-    bench: Workbench, directory: Path, *, place: Path, digest: str
-) -> Trained | None:
+def already_trained(plan: RunPlan, *, place: Path) -> Trained | None:
     """What there is of a finished training; else None, and what training needs is there.
 
     Raises:
         CheckpointError: the directory, or the engine's own ``place``, holds another run.
     """
-    done = steps_done(bench, directory, digest)
-    newest = latest_checkpoint(directory / "checkpoints")
-    if newest is not None and done == bench.recipe.train.steps:
+    done, newest = steps_done(plan), plan.directory.newest_checkpoint
+    if newest is not None and done == plan.recipe.train.steps:
         return Trained(checkpoint=newest, step=done, stopped=False)
-    require_made(bench, directory)
-    problems_to_explore(bench, directory)
-    require_made_from(place, digest)
+    require_made(plan)
+    problems_to_explore(plan)
+    require_made_from(place, plan.training_key())
     return None
 
 
 @contextmanager
 def following(
-    bench: Workbench,
-    directory: Path,
+    plan: RunPlan,
     progress: ProgressDisplay,
     *,
     log: Path,
@@ -312,16 +306,16 @@ def following(
 
     A log that an earlier process left is removed.
     """
-    recipe = bench.recipe
+    recipe = plan.recipe
     log.unlink(missing_ok=True)
-    trackers = open_trackers(recipe.track, recipe, directory)
+    trackers = open_trackers(recipe.track, recipe, plan.directory.path)
     title = f"training {recipe.method} in {recipe.train.engine}"
     try:
         with progress.task(title, recipe.train.steps, "steps") as advance:
             advance(done, "")
             yield StepLog(
                 reader=LogReader(log),
-                metrics=MetricsLog(directory / "metrics.jsonl", step=done),
+                metrics=MetricsLog(plan.directory.metrics, step=done),
                 trackers=trackers,
                 convert=convert,
                 updates=updates,

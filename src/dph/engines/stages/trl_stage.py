@@ -20,18 +20,17 @@ from dph.engines.stages.stage import (
 )
 from dph.errors import SettingsError
 from dph.recipe import Recipe
-from dph.runs.layout import note_beginning, pool_directory
+from dph.runs.directory import RunDirectory, note_beginning
+from dph.runs.plan import RunPlan
 from dph.runs.progress import ProgressDisplay
 from dph.runs.train.preparation import Trained
-from dph.runs.training_digest import training_digest
-from dph.runs.workbench import Workbench
 
 # A recipe as the fields of ``DPHConfig``: plain arithmetic, without TRL.
 #
 # A step of a recipe is a rollout; TRL counts optimizer steps, ``minibatches x epochs`` of them to
 # a rollout. Its rows are dealt out to processes, and each process's to micro-steps.
 
-ENGINE_DIRECTORY = "trl"
+ENGINE = "trl"
 """Under the run's directory: TRL's own checkpoints, its log, and what its process printed."""
 
 
@@ -58,7 +57,7 @@ def trl_arguments(
     batches = batches_of(recipe, longest_prompt=longest_prompt)
     updates = updates_per_step(recipe)
     return {
-        "output_dir": str(directory / ENGINE_DIRECTORY),
+        "output_dir": str(RunDirectory(directory).engine(ENGINE)),
         "seed": recipe.seed,
         "use_cpu": not cuda,
         "bf16": recipe.model.dtype == "bfloat16",
@@ -127,7 +126,7 @@ def _objective(recipe: Recipe, directory: Path) -> dict[str, Any]:
     rehearsal = _of_a_minibatch(wanted, recipe, "train.rehearsal_per_step") if shared else wanted
     return {
         "objective": table,
-        "pool": str(pool_directory(recipe, directory)) if objective.rehearses_pool else "",
+        "pool": str(RunDirectory(directory).pool(recipe)) if objective.rehearses_pool else "",
         "rehearsal_per_step": rehearsal,
         "stores": stores_read(recipe, directory),
     }
@@ -167,27 +166,25 @@ LOG, PRINTED, MODEL = "log.jsonl", "printed.log", "model"
 """In the engine's directory: what TRL logged, what its process printed, the weights at the end."""
 
 
-def arguments_of(bench: Workbench) -> dict[str, Any]:
+def arguments_of(plan: RunPlan) -> dict[str, Any]:
     """The fields of ``DPHConfig`` of a run that need not have a directory, on a CPU.
 
     Raises:
         SettingsError: TRL cannot have a setting.
     """
-    return trl_arguments(bench.recipe, Path(), longest_prompt=longest_prompt(bench), cuda=False)
+    return trl_arguments(plan.recipe, Path(), longest_prompt=longest_prompt(plan), cuda=False)
 
 
-def train_stage(
-    bench: Workbench, directory: Path, progress: ProgressDisplay, *, digest: str | None = None
-) -> Trained:
+def train_stage(plan: RunPlan, progress: ProgressDisplay) -> Trained:
     """Train in TRL, or go on from TRL's newest checkpoint.
 
     Raises:
         CheckpointError: the directory holds a run with other settings.
         TrainingError: TRL's process failed.
     """
-    recipe, digest = bench.recipe, digest or training_digest(bench, directory)
-    steps, place = recipe.train.steps, directory / ENGINE_DIRECTORY
-    trained = already_trained(bench, directory, place=place, digest=digest)
+    recipe, directory = plan.recipe, plan.directory.path
+    steps, place = recipe.train.steps, plan.directory.engine(ENGINE)
+    trained = already_trained(plan, place=place)
     if trained is not None:
         return trained
     updates = updates_per_step(recipe)
@@ -196,8 +193,7 @@ def train_stage(
         note_beginning(recipe, directory, done=done)
         shutil.rmtree(place / MODEL, ignore_errors=True)
         with following(
-            bench,
-            directory,
+            plan,
             progress,
             log=place / LOG,
             done=done,
@@ -210,7 +206,7 @@ def train_stage(
                 log=place / PRINTED,
                 watch=log.follow,
             )
-        trained = adopt(bench, directory, place / MODEL, step=steps, digest=digest)
+        trained = adopt(plan, place / MODEL, step=steps)
         shutil.rmtree(place / MODEL)
         return trained
 

@@ -20,14 +20,12 @@ from dph.engines.stages.stage import (
 )
 from dph.errors import SettingsError, TrainingError
 from dph.recipe import Recipe
-from dph.runs.layout import note_beginning, pool_directory
-from dph.runs.pool_need import needs_pool
+from dph.runs.directory import CHECKPOINTS, PROBLEMS_FILE, RunDirectory, is_made, note_beginning
+from dph.runs.plan import RunPlan
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presampling_stage import presample_stage as own_presample_stage
 from dph.runs.progress import ProgressDisplay
 from dph.runs.train.preparation import Trained
-from dph.runs.training_digest import training_digest
-from dph.runs.workbench import Workbench
 from dph.tasks.problems import save_problems
 from dph.tasks.verl import problems_to_verl
 
@@ -72,9 +70,6 @@ def hydra_value(value: Any) -> str:
     return f"'{quoted}{end[0] if end else ''}'"
 
 
-ENGINE_DIRECTORY = "verl"
-"""Under the run's directory: problems as parquet, verl's checkpoints and what it printed."""
-PROBLEMS, CHECKPOINTS = "problems.parquet", "checkpoints"
 DTYPES = {"float32": "fp32", "bfloat16": "bf16"}
 _STATE = ("model", "optimizer", "extra")
 _ACTOR, _REF = "actor_rollout_ref.actor", "actor_rollout_ref.ref"
@@ -96,8 +91,8 @@ class VerlRun:
 
     @property
     def place(self) -> Path:
-        """Where verl's files lie."""
-        return self.directory.absolute() / ENGINE_DIRECTORY
+        """Verl's files: problems as parquet, its checkpoints and its output."""
+        return RunDirectory(self.directory.absolute()).engine("verl")
 
 
 def presample_overrides(run: VerlRun) -> list[str]:
@@ -128,7 +123,7 @@ def train_overrides(run: VerlRun) -> list[str]:
     own = {
         **_shared(run),
         "dph.seed": recipe.seed,
-        "dph.objective": run.directory.absolute() / "recipe.toml",
+        "dph.objective": RunDirectory(run.directory.absolute()).recipe_file,
         "dph.rehearsal_per_step": train.rehearsal_per_step,
         "dph.problems": train.problems,
         **_stores(run),
@@ -181,7 +176,7 @@ def require_cluster(recipe: Recipe) -> None:
 def _shared(run: VerlRun) -> dict[str, Any]:
     """What pre-sampling and training are told alike."""
     recipe, data, sampling = run.recipe, run.recipe.data, run.recipe.sampling
-    problems = run.place / PROBLEMS
+    problems = run.place / PROBLEMS_FILE
     return {
         "data.train_files": problems,
         "data.val_files": problems,
@@ -207,7 +202,7 @@ def _shared(run: VerlRun) -> dict[str, Any]:
         "trainer.val_before_train": False,
         "trainer.test_freq": -1,
         "hydra.run.dir": run.place / "hydra",
-        "dph.pool": pool_directory(recipe, run.directory).absolute(),
+        "dph.pool": RunDirectory(run.directory).pool(recipe).absolute(),
         "dph.verifier": data.verifier,
         "dph.verifier_workers": data.verifier_workers,
         "dph.verifier_timeout": data.verifier_timeout,
@@ -275,18 +270,18 @@ class Command:
     environment: dict[str, str]
 
 
-def arguments_of(bench: Workbench) -> list[str]:
+def arguments_of(plan: RunPlan) -> list[str]:
     """The overrides of training, of a run that need not have a directory.
 
     Raises:
         SettingsError: verl cannot have a setting.
     """
-    require_cluster(bench.recipe)
-    return train_overrides(run_of(bench, Path()))
+    require_cluster(plan.recipe)
+    return train_overrides(run_of(plan))
 
 
 def presample_stage(
-    bench: Workbench, directory: Path, progress: ProgressDisplay, *, may_split_again: bool = True
+    plan: RunPlan, progress: ProgressDisplay, *, may_split_again: bool = True
 ) -> Manifest:
     """Make the pool on verl's engines unless there is one, and check it as our own stage does.
 
@@ -294,39 +289,36 @@ def presample_stage(
         PoolError: there is a pool that was made from something else.
         TrainingError: verl failed.
     """
-    if pool_is_missing(bench, directory):
-        run = run_of(bench, directory)
-        _write_problems(bench, run)
+    if pool_is_missing(plan):
+        run = run_of(plan)
+        _write_problems(plan, run)
         (command, *_) = commands(run, pool=True)
-        total = len(bench.problems)
+        total = len(plan.problems)
         with progress.task("pre-sampling in verl", total, "problems") as advance:
             _run(command, run.place / "presample.log")
             advance(total, "")
-    return own_presample_stage(bench, directory, progress, may_split_again=may_split_again)
+    return own_presample_stage(plan, progress, may_split_again=may_split_again)
 
 
-def train_stage(
-    bench: Workbench, directory: Path, progress: ProgressDisplay, *, digest: str | None = None
-) -> Trained:
+def train_stage(plan: RunPlan, progress: ProgressDisplay) -> Trained:
     """Train in verl, or go on from verl's newest checkpoint.
 
     Raises:
         CheckpointError: the directory holds a run with other settings.
         TrainingError: verl failed.
     """
-    recipe, digest = bench.recipe, digest or training_digest(bench, directory)
-    steps, run = recipe.train.steps, run_of(bench, directory)
-    trained = already_trained(bench, directory, place=run.place, digest=digest)
+    recipe, directory = plan.recipe, plan.directory.path
+    steps, run = recipe.train.steps, run_of(plan)
+    trained = already_trained(plan, place=run.place)
     if trained is not None:
         return trained
     (train,) = commands(run, pool=False)
     with only_writer(directory):
         note_beginning(recipe, directory, done=newest_step(run))
-        _write_problems(bench, run)
+        _write_problems(plan, run)
         if newest_step(run) < steps:
             with following(
-                bench,
-                directory,
+                plan,
                 progress,
                 log=run.place / LOG,
                 done=newest_step(run),
@@ -339,23 +331,22 @@ def train_stage(
                 f"{run.place / 'train.log'}"
             )
         model = run.place / CHECKPOINTS / f"global_step_{steps}" / "actor" / "huggingface"
-        return adopt(bench, directory, model, step=steps, digest=digest)
+        return adopt(plan, model, step=steps)
 
 
-def run_of(bench: Workbench, directory: Path) -> VerlRun:
+def run_of(plan: RunPlan) -> VerlRun:
     """The recipe with what verl has to be told of its model and prompts."""
     return VerlRun(
-        recipe=bench.recipe,
-        directory=directory,
-        model=bench.initial,
-        longest_prompt=longest_prompt(bench),
+        recipe=plan.recipe,
+        directory=plan.directory.path,
+        model=plan.initial,
+        longest_prompt=longest_prompt(plan),
     )
 
 
-def pool_is_missing(bench: Workbench, directory: Path) -> bool:
+def pool_is_missing(plan: RunPlan) -> bool:
     """Whether the recipe reads a pool that has not been made."""
-    place = pool_directory(bench.recipe, directory)
-    return needs_pool(bench.recipe) and not (place / "manifest.json").exists()
+    return plan.needs_pool and not is_made(plan.pool)
 
 
 def commands(run: VerlRun, *, pool: bool, python: str = sys.executable) -> list[Command]:
@@ -392,8 +383,8 @@ def _run(command: Command, log: Path, steps: StepLog | None = None) -> None:
     run_command(command.words, environment=command.environment, log=log, watch=watch)
 
 
-def _write_problems(bench: Workbench, run: VerlRun) -> None:
+def _write_problems(plan: RunPlan, run: VerlRun) -> None:
     """The training problems as verl's parquet, from whatever file and columns they came."""
     plain = make_directory(run.place) / "problems.jsonl"
-    save_problems(plain, [bench.asked(problem) for problem in bench.problems])
-    problems_to_verl(plain, run.place / PROBLEMS)
+    save_problems(plain, [plan.prompts.asked(problem) for problem in plan.problems])
+    problems_to_verl(plain, run.place / PROBLEMS_FILE)

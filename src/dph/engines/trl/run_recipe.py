@@ -29,8 +29,9 @@ from dph.model.policies import load_policy
 from dph.model.prompts import stop_token_ids
 from dph.recipe import load_recipe
 from dph.records import Outcome, Verdict
+from dph.runs.directory import RunDirectory
+from dph.runs.plan import RunPlan, open_plan
 from dph.runs.train.optimizer import make_optimizer, make_schedule
-from dph.runs.workbench import Workbench, open_workbench
 
 
 def train(directory: Path) -> None:
@@ -39,37 +40,37 @@ def train(directory: Path) -> None:
     Raises:
         DphError: as ``DPHTrainer`` does.
     """
-    recipe = load_recipe(directory / "recipe.toml")
-    with open_workbench(recipe) as bench:
-        trainer = make_trainer(bench, directory)
+    recipe = load_recipe(RunDirectory(directory).recipe_file)
+    with open_plan(recipe, directory) as plan:
+        trainer = make_trainer(plan)
         output = Path(trainer.args.output_dir)
         trainer.train(resume_from_checkpoint=get_last_checkpoint(str(output)))
         trainer.save_model(str(output / MODEL))  # whole once every process has ended well
 
 
-def make_trainer(bench: Workbench, directory: Path) -> DPHTrainer:
-    """The trainer of the run in ``directory``, with this package's model, rewards and optimizer."""
-    recipe, data = bench.recipe, bench.recipe.data
+def make_trainer(plan: RunPlan) -> DPHTrainer:
+    """The trainer of the run, with this package's model, rewards and optimizer."""
+    recipe, data = plan.recipe, plan.recipe.data
     cuda = recipe.model.device != "cpu" and torch.cuda.is_available()
     args = DPHConfig(
-        **trl_arguments(recipe, directory, longest_prompt=longest_prompt(bench), cuda=cuda)
+        **trl_arguments(recipe, plan.directory.path, longest_prompt=longest_prompt(plan), cuda=cuda)
     )
-    policy = _policy(bench)
+    policy = _policy(plan)
     optimizer = make_optimizer(policy, recipe.train, seed=recipe.seed)
     trainer = DPHTrainer(
         model=policy,
         reward_funcs=reward_function(
-            bench.verifier,
-            stop_token_ids=stop_token_ids(bench.tokenizer, policy, recipe.sampling.stop),
+            plan.verifier,
+            stop_token_ids=stop_token_ids(plan.prompts.tokenizer, policy, recipe.sampling.stop),
             observe=lambda log, verdicts: _log_verdicts(log, verdicts),
         ),
         args=args,
         train_dataset=problems_dataset(
-            [bench.asked(problem) for problem in problems_to_explore(bench, directory)],
+            [plan.prompts.asked(problem) for problem in problems_to_explore(plan)],
             chat=data.chat is True,
             system_prompt=data.system_prompt,
         ),
-        processing_class=bench.tokenizer,
+        processing_class=plan.prompts.tokenizer,
         optimizers=(optimizer, make_schedule(optimizer, recipe.train, done=0)),
     )
     if trainer.accelerator.is_main_process:
@@ -77,13 +78,13 @@ def make_trainer(bench: Workbench, directory: Path) -> DPHTrainer:
     return trainer
 
 
-def _policy(bench: Workbench) -> PreTrainedModel:
+def _policy(plan: RunPlan) -> PreTrainedModel:
     """The initial policy on the CPU, whence TRL moves it; answers end where ours do."""
-    settings = bench.recipe.model.model_copy(
+    settings = plan.recipe.model.model_copy(
         update={"device": "cpu", "gradient_checkpointing": False}
     )
-    policy = load_policy(bench.initial, settings, initial=bench.initial)
-    ends = stop_token_ids(bench.tokenizer, policy, bench.recipe.sampling.stop)
+    policy = load_policy(plan.initial, settings, initial=plan.initial)
+    ends = stop_token_ids(plan.prompts.tokenizer, policy, plan.recipe.sampling.stop)
     policy.generation_config.eos_token_id = list(ends)
     return policy
 

@@ -17,14 +17,14 @@ from dph._processes.jobs.processes import Job
 from dph.errors import DataError, TrainingError
 from dph.lab.quickstart.recipes import THREADS
 from dph.recipe import Recipe, recipe_toml, resolve_recipe
+from dph.runs.directory import RunDirectory
 from dph.runs.evaluation_stage import evaluate_stage
+from dph.runs.plan import open_plan
 from dph.runs.pool_need import needs_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import ProgressDisplay, ShownProgress, ToldProgress
-from dph.runs.result_model import result_model
 from dph.runs.run import trained_policy
 from dph.runs.store_stage import shared_store_stage
-from dph.runs.workbench import open_workbench
 
 # How long the stages of something took, kept in a file beside it.
 
@@ -112,14 +112,14 @@ def method_stages(recipes: Sequence[Recipe]) -> list[QuickstartStage]:
 
 def presample(recipe: Recipe, directory: Path, progress: ProgressDisplay) -> None:
     """The pool that every method shares."""
-    with open_workbench(recipe) as bench, clock_of(directory).stage("presample"):
-        presample_stage(bench, directory, progress)
+    with open_plan(recipe, directory) as plan, clock_of(directory).stage("presample"):
+        presample_stage(plan, progress)
 
 
 def evaluate_base(recipe: Recipe, directory: Path, progress: ProgressDisplay) -> None:
     """The base model's evaluation, which every method's is compared with."""
-    with open_workbench(recipe) as bench, clock_of(directory).stage("evaluate base"):
-        evaluate_stage(bench, directory / "base", progress, model=bench.initial)
+    with open_plan(recipe, directory) as plan, clock_of(directory).stage("evaluate base"):
+        evaluate_stage(plan, plan.directory.base.path, progress, model=plan.initial)
 
 
 def train_method(recipe: Recipe, directory: Path, progress: ProgressDisplay) -> None:
@@ -129,12 +129,12 @@ def train_method(recipe: Recipe, directory: Path, progress: ProgressDisplay) -> 
         KeyboardInterrupt: Ctrl-C or SIGTERM, after training has written a checkpoint.
     """
     run, clock = directory / recipe.name, clock_of(directory)
-    with open_workbench(recipe) as bench:
-        if recipe.used_stores:
+    with open_plan(recipe, run) as plan:
+        if plan.stores:
             with clock.stage(f"stores {recipe.name}"):
-                shared_store_stage(bench, run, progress, lock=directory / ".stores.lock")
+                shared_store_stage(plan, progress, lock=directory / ".stores.lock")
         with clock.stage(f"train {recipe.name}"):
-            trained = trained_policy(bench, run, progress)
+            trained = trained_policy(plan, progress)
         if trained.stopped:
             raise KeyboardInterrupt
 
@@ -142,10 +142,10 @@ def train_method(recipe: Recipe, directory: Path, progress: ProgressDisplay) -> 
 def evaluate_method(recipe: Recipe, directory: Path, progress: ProgressDisplay) -> None:
     """The evaluation of what training ended with."""
     run = directory / recipe.name
-    trained = result_model(run, recipe.evaluate)
+    trained = RunDirectory(run).result(recipe.evaluate)
     assert trained is not None
-    with open_workbench(recipe) as bench, clock_of(directory).stage(f"evaluate {recipe.name}"):
-        evaluate_stage(bench, run, progress, model=trained, base=directory / "base")
+    with open_plan(recipe, run) as plan, clock_of(directory).stage(f"evaluate {recipe.name}"):
+        evaluate_stage(plan, run, progress, model=trained, base=RunDirectory(directory).base.path)
 
 
 STAGES: Mapping[str, Callable[[Recipe, Path, ProgressDisplay], None]] = {

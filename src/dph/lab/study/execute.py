@@ -20,9 +20,10 @@ from dph.lab.study.sites import RunRequest, made_sizes, own_recipe, world_recipe
 from dph.lab.worlds import WorldKind, world_kind
 from dph.model.fingerprint import directory_fingerprint
 from dph.recipe import Recipe, StoreSettings, recipe_digest
+from dph.runs.directory import MANIFEST, RunDirectory
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.interpolation import interpolated
-from dph.runs.layout import CONSOLIDATION, store_directory
+from dph.runs.plan import RunPlan, open_plan
 from dph.runs.presample.stores.manifest import read_store_manifest
 from dph.runs.presample.stores.vote import store_vote
 from dph.runs.presampling_stage import presample_stage
@@ -30,7 +31,6 @@ from dph.runs.progress import Silent
 from dph.runs.run import trained_policy
 from dph.runs.stage_costs import run_cost
 from dph.runs.store_stage import shared_store_stage
-from dph.runs.workbench import Workbench, open_workbench
 
 # Stores that runs of one world and seed share: a place for each way of drawing, made once.
 
@@ -46,13 +46,13 @@ def with_shared_stores(recipe: Recipe, directory: Path) -> Recipe:
     return recipe.model_copy(update={"stores": stores})
 
 
-def made_stores(bench: Workbench, run: Path, lock: Path) -> int:
+def made_stores(plan: RunPlan, lock: Path) -> int:
     """Make the stores that the run reads, and return how many answers are in them.
 
     Raises:
         DphError: as of ``shared_store_stage``.
     """
-    made = shared_store_stage(bench, run, Silent(), lock=lock)
+    made = shared_store_stage(plan, Silent(), lock=lock)
     return sum(manifest.counts.answers for manifest in made.values())
 
 
@@ -60,8 +60,8 @@ def consolidated_answers(recipe: Recipe, run: Path) -> int:
     """How many answers the trained policy drew for what followed RL."""
     if not recipe.consolidation.active:
         return 0
-    store = store_directory(recipe, run / CONSOLIDATION, str(recipe.consolidation.store))
-    return read_store_manifest(store / "manifest.json").counts.answers
+    store = RunDirectory(run).consolidation.store(recipe, str(recipe.consolidation.store))
+    return read_store_manifest(store / MANIFEST).counts.answers
 
 
 def votes(recipe: Recipe, run: Path) -> Iterator[Score]:
@@ -69,10 +69,10 @@ def votes(recipe: Recipe, run: Path) -> Iterator[Score]:
 
     Nothing where no prompt of a store has a label to tell.
     """
-    places = {name: store_directory(recipe, run, name) for name in recipe.used_stores}
+    places = {name: RunDirectory(run).store(recipe, name) for name in recipe.used_stores}
     if recipe.consolidation.active:
         own = str(recipe.consolidation.store)
-        places[own] = store_directory(recipe, run / CONSOLIDATION, own)
+        places[own] = RunDirectory(run).consolidation.store(recipe, own)
     for name, place in places.items():
         store = recipe.stores[name]
         found = store_vote(place, values=store.values) if store.compares else None
@@ -176,19 +176,19 @@ def _prepare(work: _Work) -> None:
                 steps=site["base_steps"] or work.kind.base_steps,
             )
     recipe = work.recipe(asked, name=BASE, pool="pool")
-    with open_workbench(recipe) as bench, clock.stage("evaluate"):
+    with open_plan(recipe, work.directory) as plan, clock.stage("evaluate"):
         document = evaluate_stage(
-            bench, work.directory / "base", Silent(), model=Path(recipe.model.path)
+            plan, plan.directory.base.path, Silent(), model=Path(recipe.model.path)
         )
-        initial = bench.initial
+        initial = plan.initial
     _require_same_base(work, directory_fingerprint(initial))
     for name, settings in work.payload["pools"].items():
         asked = RunRequest(method=_ANY_METHOD, settings={**work.payload["settings"], **settings})
         with (
-            open_workbench(work.recipe(asked, name=BASE, pool=name)) as bench,
+            open_plan(work.recipe(asked, name=BASE, pool=name), work.directory) as plan,
             clock.stage("presample"),
         ):
-            presample_stage(bench, work.directory, Silent())
+            presample_stage(plan, Silent())
     if not work.payload["scored"]:
         _write_row(work, document, initial, rollouts=0, stored=0, learning_rate=None, steps=0)
     note_prepared(work.directory, work.run, list(work.payload["pools"]))
@@ -212,11 +212,11 @@ def _run(work: _Work) -> None:
     asked = RunRequest(**payload["asked"])
     recipe = work.recipe(asked, name=payload["training"], pool=payload["pool"] or "pool")
     directory = work.directory / payload["training"]
-    with open_workbench(recipe) as bench:
+    with open_plan(recipe, directory) as plan:
         with clock.stage("stores"):
-            stored = made_stores(bench, directory, work.directory / ".stores.lock")
+            stored = made_stores(plan, work.directory / ".stores.lock")
         with clock.stage("train"):
-            trained = trained_policy(bench, directory, Silent())
+            trained = trained_policy(plan, Silent())
         if trained.stopped:
             raise KeyboardInterrupt
         stored += consolidated_answers(recipe, directory)
@@ -227,23 +227,23 @@ def _run(work: _Work) -> None:
             place = directory / f"evaluation_{payload['interpolate']:g}"
         with clock.stage("evaluate"):
             document = evaluate_stage(
-                bench, place, Silent(), model=model, base=work.directory / "base"
+                plan, place, Silent(), model=model, base=RunDirectory(work.directory).base.path
             )
         _write_row(
             work,
             document,
-            bench.initial,
+            plan.initial,
             rollouts=run_cost(directory, None).answers or 0,
-            stored=stored + (_presampled(bench) if payload["pool"] is not None else 0),
+            stored=stored + (_presampled(plan) if payload["pool"] is not None else 0),
             learning_rate=recipe.train.learning_rate,
             steps=recipe.train.steps,
             of_votes=tuple(votes(recipe, directory)),
         )
 
 
-def _presampled(bench: Workbench) -> int:
+def _presampled(plan: RunPlan) -> int:
     """Answers that pre-sampling drew: those that decide, and a final one for each problem."""
-    return len(bench.problems) * (bench.recipe.presample.samples + 1)
+    return len(plan.problems) * (plan.recipe.presample.samples + 1)
 
 
 def _write_row(

@@ -19,9 +19,9 @@ from dph.recipe.keys import flat
 from dph.results.charts.aggregate import aggregate_sets
 from dph.results.charts.palette import BASE, Look, looks_by_method, run_labels
 from dph.results.report.comparison_view import settings_without_seeds
+from dph.runs.directory import PROGRESS_FILE, SAMPLES
 from dph.runs.evaluate.pass_at_k import require_k_fits
 from dph.runs.evaluate.progress_file import (
-    PROGRESS_FILE,
     measured_steps,
     read_progress_file,
     rows_of_step,
@@ -29,7 +29,6 @@ from dph.runs.evaluate.progress_file import (
 )
 from dph.runs.evaluate.samples_file import samples_digest
 from dph.runs.found_runs import FoundRun, find_runs
-from dph.runs.layout import SAMPLES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,14 +6,13 @@ from dph.errors import DphError
 from dph.recipe import Recipe
 from dph.records import Outcome, Problem, Verdict
 from dph.runs.preflight.data import Findings, NamedProblems
+from dph.runs.presample.stores.prompts import GOLDS
 from dph.runs.verifier_maker import verifier_maker
 from dph.tasks.styles import make_style
 from dph.tasks.verifiers import unknown_verifier
 from dph.tasks.verifiers.base import Verifier
 from dph.tasks.verifiers.code.task import FIELDS as CODE_FIELDS
 
-_GOLDS = ("answer", "gold_sql", "gold")
-"""Where the usual data rows have their gold answer, which is a response that can be graded."""
 _ROWS = 8
 """Rows to try before saying that no gold answer can be graded."""
 
@@ -86,7 +85,7 @@ def _grade(key: str, verifier: Verifier, problems: Sequence[Problem], findings: 
 def _some_response(problem: Problem) -> str:
     if any(problem.answer.get(field) is not None for field in CODE_FIELDS):
         return "```python\npass\n```"
-    found = (problem.answer.get(field) for field in _GOLDS)
+    found = (problem.answer.get(field) for field in GOLDS)  # a response that can be graded
     return next((str(gold) for gold in found if gold is not None), "0")
 
 

@@ -11,10 +11,16 @@ from dph.recipe.objective import TermSettings
 from dph.recipe.store_use import require_files
 from dph.recipe.stores import PromptFileSettings
 from dph.records import Problem
+from dph.runs.directory import MANIFEST
 from dph.runs.preflight.data import Findings, NamedProblems
 from dph.runs.presample.manifest import read_manifest
 from dph.runs.presample.stores.manifest import read_store_manifest
-from dph.runs.presample.stores.prompts import Known, file_prompts, store_prompts
+from dph.runs.presample.stores.prompts import (
+    Known,
+    file_prompts,
+    require_unlabelled,
+    store_prompts,
+)
 from dph.tasks.agreement.verified import GOLDS
 
 # The named stores and the unlabelled prompts: their files, who compares, and what is there.
@@ -85,11 +91,10 @@ def _check_unlabelled(recipe: Recipe, known: Known, findings: Findings) -> list[
     except DphError as error:
         findings.errors.append(str(error))
         return []
-    if len(problems) < settings.problems_per_step:
-        findings.errors.append(
-            f"self_consistency.problems_per_step = {settings.problems_per_step}, but there are "
-            f"only {len(problems)} unlabelled prompts"
-        )
+    try:
+        require_unlabelled(problems, per_step=settings.problems_per_step)
+    except DphError as error:
+        findings.errors.append(str(error))
     return [_named(recipe, "self_consistency.file", problems)]
 
 
@@ -103,7 +108,7 @@ def _named(recipe: Recipe, key: str, problems: Sequence[Problem]) -> NamedProble
 
 
 def _check_place(key: str, store: StoreSettings, findings: Findings) -> None:
-    manifest = store.place / "manifest.json" if store.place else None
+    manifest = store.place / MANIFEST if store.place else None
     if manifest is not None and manifest.exists():
         try:
             read_store_manifest(manifest)
@@ -161,7 +166,7 @@ def _check_store(key: str, store: Path, findings: Findings) -> None:
         findings.notes.append(f"{key} is not there: {store}")
         return
     try:
-        held = read_manifest(store / "manifest.json").counts.rehearsal
+        held = read_manifest(store / MANIFEST).counts.rehearsal
     except DphError as error:
         findings.errors.append(f"{key}: {error}")
         return

@@ -5,14 +5,10 @@ and one more, the final sample, is what is kept for rehearsal if it is correct.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from transformers import PreTrainedModel
-
 from dph._base.files.parts import TableParts
-from dph.model.forward.logprobs import score_completions
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.graded import Rollout
 from dph.model.sampler.graded_table import graded_table
@@ -48,34 +44,6 @@ class Draw(Protocol):
     ) -> Rollout:
         """Draw and grade ``samples`` completions of every problem."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReferenceForward:
-    """The training forward of the initial policy on one device."""
-
-    model: PreTrainedModel
-    pad_id: int
-    token_budget: int
-    dtype: str
-
-    def __call__(
-        self,
-        prompts: Sequence[tuple[int, ...]],
-        completions: Sequence[tuple[int, ...]],
-        *,
-        temperature: float,
-    ) -> Sequence[tuple[float, ...]]:
-        """Nats, one for each token of every completion."""
-        return score_completions(
-            self.model,
-            prompts,
-            completions,
-            temperature=temperature,
-            pad_id=self.pad_id,
-            token_budget=self.token_budget,
-            dtype=self.dtype,
-        )
 
 
 def presample(

@@ -9,13 +9,12 @@ import pyarrow.parquet as pq
 
 from dph._base.files import atomic_path
 from dph.errors import DataError
-from dph.model.forward.compared import ComparedTokens, compared_tokens
+from dph.model.forward.compared import ComparedTokens
 from dph.runs.evaluate.progress_file import BaseDistance
 from dph.runs.train.loss_batch import TrainingForward
 
 # Answers of the initial policy, drawn once and kept: where later policies are compared with it.
 
-INITIAL_FILE = "progress_initial.parquet"
 SCHEMA = 1
 _COLUMNS = pa.schema(
     [
@@ -113,16 +112,11 @@ def _scored(
     if forward.reference is None:
         raise DataError("the policy is compared with the initial policy, and there is none here")
     rows = [(i, ids) for i, group in enumerate(groups) for ids in group]
-    found = compared_tokens(
+    found = forward.compared(
         forward.model,
         forward.reference,
         [prompts[i] for i, _ in rows],
         [ids for _, ids in rows],
-        temperature=forward.temperature,
-        pad_id=forward.pad_id,
-        token_budget=forward.token_budget,
-        dtype=forward.dtype,
-        sharing=forward.sharing,
     )
     scored: list[list[ComparedTokens]] = [[] for _ in groups]
     for (i, _), tokens in zip(rows, found, strict=True):

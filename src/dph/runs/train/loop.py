@@ -1,5 +1,7 @@
 """The training loop: the paper's algorithm on one device.
 
+``step`` is the algorithm. ``train`` repeats it, and a ``_Recorder`` watches.
+
 Deviations from arXiv:2509.07430:
 1. Each term of the loss has a denominator of its own (the paper's code divides both by all rows).
 2. Groups whose advantages are all 0 are left out of the update when no other term acts on them;
@@ -13,22 +15,28 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+
+import torch
+from torch.optim.lr_scheduler import LRScheduler
 
 from dph._base.files import only_writer
 from dph._base.randomness import derived_seed, generator
 from dph.errors import TrainingError
-from dph.loss.objectives import make_objective
+from dph.loss.objectives import Objective, make_objective
 from dph.model.sampler.graded import GradedSampler
 from dph.recipe import Recipe
 from dph.records import Problem
+from dph.runs.directory import RunDirectory
 from dph.runs.presample.base_counts import BaseCounts
 from dph.runs.train.checkpoints import Progress, RunCheckpoints
 from dph.runs.train.collect import Collected, Group, collect, uniform_outcomes
 from dph.runs.train.evaluations import StepEvaluation
+from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.optimizer import make_optimizer, make_schedule
-from dph.runs.train.order import drawing_of, stored_of_step
-from dph.runs.train.policy_rows import PolicyRows, policy_rows
+from dph.runs.train.order import Position, drawing_of, stored_of_step
+from dph.runs.train.policy_rows import Scorers, policy_rows
 from dph.runs.train.preparation import (
     Actors,
     Trained,
@@ -41,11 +49,10 @@ from dph.runs.train.preparation import (
     training_forward,
 )
 from dph.runs.train.recent_answers import RecentAnswers
-from dph.runs.train.rows import Minibatch, StoredRow, split_minibatches
+from dph.runs.train.rows import Minibatch, PolicyRow, StoredRow, split_minibatches
 from dph.runs.train.tracking import Metrics, MetricsLog, Trackers, open_trackers, step_metrics
 from dph.runs.train.updating import (
     NonFiniteLossError,
-    UpdateReport,
     first_weights,
     next_weights,
     save_failed_batch,
@@ -55,6 +62,133 @@ from dph.runs.train.updating import (
 __all__ = ["Actors", "Trained", "train"]
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learner:
+    """Everything that takes part in the steps of a run; what changes is in its objects.
+
+    Attributes:
+        recipe: of the run.
+        actors: the policy, who draws and grades for it, and the initial policy.
+        problems: to explore.
+        stored: the samples to rehearse, by the name of their anchor.
+        recent: likewise, the policy's own of the last steps.
+        base: what the initial policy got right, for advantages that read it.
+        objective: the terms of the loss.
+        forward: how the policy scores its rows.
+        scorers: who gives old log-probs and those of the initial policy.
+        optimizer: of the policy's weights.
+        schedule: of the learning rate.
+    """
+
+    recipe: Recipe
+    actors: Actors
+    problems: Sequence[Problem]
+    stored: Mapping[str, Sequence[StoredRow]]
+    recent: RecentAnswers
+    base: BaseCounts | None
+    objective: Objective
+    forward: TrainingForward
+    scorers: Scorers
+    optimizer: torch.optim.Optimizer
+    schedule: LRScheduler
+
+
+def step(
+    state: Progress, learner: Learner, on_rollout: Callable[[Collected], None] = lambda _: None
+) -> tuple[Progress, Metrics]:
+    """Sample, grade, compare within groups, mix with stored samples, update.
+
+    ``on_rollout`` sees the graded answers before anything is learnt from them.
+
+    Raises:
+        TrainingError: no group holds signal.
+        NonFiniteLossError: a loss or a gradient is not finite.
+        VerifierError: the verifier broke; nothing was learnt yet.
+    """
+    recipe, objective, number = learner.recipe, learner.objective, state.step + 1
+    started, rate = time.perf_counter(), float(learner.schedule.get_last_lr()[0])
+    rollout = _sample_and_grade(learner, state.position, number)
+    on_rollout(rollout)
+    rolled_out = time.perf_counter()
+    groups = _shuffled(rollout.groups, seed=recipe.seed, step=number)
+    rows = policy_rows(  # with their advantages
+        groups,
+        learner.forward,
+        learner.scorers,
+        objective=objective,
+        settings=recipe.objective,
+        base=learner.base,
+        check_sampler=number == 1,
+    )
+    weights, reports = {**first_weights(objective), **state.weights}, []
+    for place, minibatch in enumerate(_minibatches(learner, rows.groups, number)):
+        report = update(  # by the gradient of the mixed loss
+            minibatch,
+            learner.forward,
+            learner.optimizer,
+            objective=objective.with_weights(weights),
+            max_grad_norm=recipe.train.max_grad_norm,
+            seed=derived_seed(recipe.seed, "tokens", number, place),
+        )
+        learner.schedule.step()
+        weights = next_weights(objective, weights, report.anchors)
+        reports.append(report)
+    learner.recent.add(groups, rows.groups, step=number)
+    done = state.optimizer_steps + len(reports)
+    metrics = step_metrics(rollout, reports, rows.gap, step=number, learning_rate=rate)
+    return (
+        Progress(step=number, optimizer_steps=done, position=rollout.position, weights=weights),
+        {**metrics, **learner.recent.metrics(), **_seconds(metrics, started, rolled_out)},
+    )
+
+
+def _sample_and_grade(learner: Learner, position: Position, number: int) -> Collected:
+    draw, recipe = learner.actors.draw, learner.recipe
+    return collect(
+        learner.problems,
+        # Another draw (verl's, a test's) grades by itself and counts no crashes.
+        draw.counted_together() if isinstance(draw, GradedSampler) else draw,
+        position,
+        step=number,
+        seed=recipe.seed,
+        train=recipe.train,
+        objective=recipe.objective,
+        unlabelled=learner.actors.self_consistency,
+    )
+
+
+def _shuffled(groups: Sequence[Group], *, seed: int, step: int) -> list[Group]:
+    # So that the groups of a refill do not end up in one mini-batch.
+    return [groups[i] for i in generator(seed, "minibatches", step).permutation(len(groups))]
+
+
+def _seconds(metrics: Metrics, started: float, rolled_out: float) -> Metrics:
+    seconds = time.perf_counter() - started
+    return {
+        "seconds_update": time.perf_counter() - rolled_out,
+        "seconds": seconds,
+        "tokens_per_second": (metrics["tokens"] or 0) / seconds,
+    }
+
+
+def _minibatches(
+    learner: Learner, groups: Sequence[Sequence[PolicyRow]], number: int
+) -> Iterator[Minibatch]:
+    """Every optimizer step's share of groups and stored samples, epoch after epoch."""
+    train, anchors = learner.recipe.train, learner.recipe.objective.anchors
+    stored = {
+        name: stored_of_step(
+            samples,
+            drawing_of(anchors[name], train.rehearsal_per_step),
+            number,
+            seed=learner.recipe.seed,
+        )
+        for name, samples in {**learner.stored, **learner.recent.samples()}.items()
+    }
+    for _ in range(train.epochs):
+        yield from split_minibatches(groups, stored, train.minibatches)
 
 
 def train(
@@ -86,214 +220,136 @@ def train(
         TrainingError: the loss is not finite (the batch is saved), or no group holds signal.
         VerifierError: the verifier broke; the steps before are saved.
     """
-    run = _Run(recipe, directory, actors, problems, stored, digest, base)
+    learner, checkpoints = _begin(recipe, directory, actors, problems, stored, digest, base)
+    state = checkpoints.restored
     trackers = open_trackers(recipe.track, recipe, directory)
     with contextlib.closing(trackers), only_writer(directory), asked_to_stop() as stop:
-        log = MetricsLog(directory / "metrics.jsonl", step=run.progress.step)
-        on_start(run.progress.step)
-        run.go_on(log, trackers)
-        while run.progress.step < recipe.train.steps and not stop():
-            metrics = run.step()
-            log.write(metrics)
-            trackers.log(metrics, step=run.progress.step)
+        recorder = _Recorder(learner, directory, checkpoints, trackers)
+        on_start(state.step)
+        recorder.go_on()
+        while state.step < recipe.train.steps and not stop():
+            with _explained(state, directory), checkpoints.saved_if_the_verifier_breaks(state):
+                state, metrics = step(state, learner, recorder.on_rollout)
+            recorder.on_step(state, metrics)
             on_step(metrics)
             asked = stop()
             if not asked:
-                run.begin_evaluation()
-            if asked or run.checkpoints.is_due(run.progress.step):
-                run.save()
-        run.finish_evaluation()
-        run.save()  # where it was asked to stop between two steps
-    return run.result()
+                recorder.begin_evaluation()
+            if asked or checkpoints.is_due(state.step):
+                checkpoints.save(state)
+        recorder.finish_evaluation()
+        checkpoint = checkpoints.save(state)  # where it was asked to stop between two steps
+    return Trained(checkpoint=checkpoint, step=state.step, stopped=state.step < recipe.train.steps)
 
 
-class _Run:
-    """A run at some step: what stays the same, and ``progress``, optimizer and schedule."""
+def _begin(
+    recipe: Recipe,
+    directory: Path,
+    actors: Actors,
+    problems: Sequence[Problem],
+    stored: Mapping[str, Sequence[StoredRow]],
+    digest: str,
+    base: BaseCounts | None,
+) -> tuple[Learner, RunCheckpoints]:
+    """Check that everything fits together; optimizer and schedule as of the newest checkpoint."""
+    require_enough(problems, recipe)
+    objective = make_objective(recipe.objective, recipe.data.modules)
+    recent = RecentAnswers(recipe.objective.active_anchors)
+    rehearsed = {name: stored[name] for name in objective.anchors if name not in recent}
+    require_kinds(objective, rehearsed)
+    if actors.evaluations is not None:
+        actors.evaluations.require_same_settings()
+    forward = training_forward(recipe, actors, objective)
+    optimizer = make_optimizer(actors.policy, recipe.train, seed=recipe.seed)
+    place = RunDirectory(directory).checkpoints
+    checkpoints = RunCheckpoints(place, recipe, actors, optimizer, digest=digest, also=recent.write)
+    done = checkpoints.restored
+    if checkpoints.newest is not None:
+        recent.read(checkpoints.newest, step=done.step)
+    if not done.step:
+        for samples in rehearsed.values():
+            require_reference(samples, forward)
+    learner = Learner(
+        recipe=recipe,
+        actors=actors,
+        problems=problems,
+        stored=rehearsed,
+        recent=recent,
+        base=base,
+        objective=objective,
+        forward=forward,
+        scorers=scorers(recipe, actors, objective),
+        optimizer=optimizer,
+        schedule=make_schedule(optimizer, recipe.train, done=done.optimizer_steps),
+    )
+    return learner, checkpoints
+
+
+@contextlib.contextmanager
+def _explained(state: Progress, directory: Path) -> Iterator[None]:
+    """Keep the rows whose loss is not finite, and say where they are."""
+    try:
+        yield
+    except NonFiniteLossError as error:
+        number = state.step + 1
+        path = directory / f"failed_batch_step_{number:06d}.json"
+        save_failed_batch(path, error, step=number)
+        raise TrainingError(f"step {number}: {error}; its rows are in {path}") from error
+
+
+class _Recorder:
+    """Keeps what a run leaves beside its weights: metrics, some answers and evaluations."""
 
     def __init__(
         self,
-        recipe: Recipe,
+        learner: Learner,
         directory: Path,
-        actors: Actors,
-        problems: Sequence[Problem],
-        stored: Mapping[str, Sequence[StoredRow]],
-        digest: str,
-        base: BaseCounts | None,
+        checkpoints: RunCheckpoints,
+        trackers: Trackers,
     ) -> None:
-        require_enough(problems, recipe)
-        self.recipe, self.directory = recipe, directory
-        self.actors, self.problems, self.base = actors, problems, base
-        self.evaluations = actors.evaluations
-        self.objective = make_objective(recipe.objective, recipe.data.modules)
-        self.recent = RecentAnswers(recipe.objective.active_anchors)
-        self.stored = {n: stored[n] for n in self.objective.anchors if n not in self.recent}
-        require_kinds(self.objective, self.stored)
-        if self.evaluations is not None:
-            self.evaluations.require_same_settings()
-        self.forward = training_forward(recipe, actors, self.objective)
-        self.optimizer = make_optimizer(actors.policy, recipe.train, seed=recipe.seed)
-        self.checkpoints = RunCheckpoints(
-            directory / "checkpoints",
-            recipe,
-            actors,
-            self.optimizer,
-            digest=digest,
-            also=self.recent.write,
-        )
-        self.progress = self.checkpoints.restored
-        if self.checkpoints.newest is not None:
-            self.recent.read(self.checkpoints.newest, step=self.progress.step)
-        self.weights = first_weights(self.objective) | dict(self.progress.weights)
-        self.on_measured: Callable[[StepEvaluation], None] = lambda _: None
-        self.schedule = make_schedule(
-            self.optimizer, recipe.train, done=self.progress.optimizer_steps
-        )
-        self.kept = kept_samples(recipe, directory, actors, problems)
-        self.said_uniform = False
-        if not self.progress.step:
-            for samples in self.stored.values():
-                require_reference(samples, self.forward)
+        self._checkpoints, self._trackers = checkpoints, trackers
+        self._state, self._evaluations = checkpoints.restored, learner.actors.evaluations
+        self._log = MetricsLog(RunDirectory(directory).metrics, step=self._state.step)
+        self._kept = kept_samples(learner.recipe, directory, learner.actors, learner.problems)
+        self._said_uniform = False
 
-    def step(self) -> Metrics:
-        """Roll out, compare within groups, mix with stored samples, update."""
-        started = time.perf_counter()
-        step = self.progress.step + 1
-        learning_rate = float(self.schedule.get_last_lr()[0])
-        with self.checkpoints.saved_if_the_verifier_breaks(self.progress):
-            rollout = self._roll_out(step)
+    def go_on(self) -> None:
+        """Go on from the newest checkpoint."""
+        self._kept.go_on(self._state.step)
+        if self._evaluations is not None:
+            self._take_in(self._evaluations.go_on(self._state.step))
+
+    def on_rollout(self, rollout: Collected) -> None:
+        """Keep the answers of the next step, before anything is learnt from them."""
+        number = self._state.step + 1
+        if not self._said_uniform and (what := uniform_outcomes(rollout.drawn)):
+            self._said_uniform = True  # once: what is wrong with the first is wrong with the next
+            logger.warning("step %d: %s", number, what)
         self.finish_evaluation()
-        self.kept.write(rollout.drawn, step)
-        rolled_out = time.perf_counter()
-        groups = self._shuffled(rollout.groups, step)
-        rows = self._rows(groups, step)
-        reports = [
-            self._learn(minibatch, step, place)
-            for place, minibatch in enumerate(self._minibatches(rows, step))
-        ]
-        self.recent.add(groups, rows.groups, step=step)
-        self.progress = Progress(
-            step=step,
-            optimizer_steps=self.progress.optimizer_steps + len(reports),
-            position=rollout.position,
-            weights=self.weights,
-        )
-        metrics = step_metrics(rollout, reports, rows.gap, step=step, learning_rate=learning_rate)
-        seconds = time.perf_counter() - started
-        return {
-            **metrics,
-            **self.recent.metrics(),
-            "seconds_update": time.perf_counter() - rolled_out,
-            "seconds": seconds,
-            "tokens_per_second": (metrics["tokens"] or 0) / seconds,
-        }
+        self._kept.write(rollout.drawn, number)
 
-    def _roll_out(self, step: int) -> Collected:
-        rollout = collect(
-            self.problems,
-            _of_one_step(self.actors.draw),
-            self.progress.position,
-            step=step,
-            seed=self.recipe.seed,
-            train=self.recipe.train,
-            objective=self.recipe.objective,
-            unlabelled=self.actors.self_consistency,
-        )
-        if not self.said_uniform and (what := uniform_outcomes(rollout.drawn)):
-            self.said_uniform = True  # once: what is wrong with the first is wrong with the next
-            logger.warning("step %d: %s", step, what)
-        return rollout
-
-    def _shuffled(self, groups: Sequence[Group], step: int) -> list[Group]:
-        # So that the groups of a refill do not end up in one mini-batch.
-        order = generator(self.recipe.seed, "minibatches", step).permutation(len(groups))
-        return [groups[i] for i in order]
-
-    def _rows(self, groups: Sequence[Group], step: int) -> PolicyRows:
-        """The rows of the rollout, whose log-probs are checked at the run's first step."""
-        return policy_rows(
-            groups,
-            self.forward,
-            scorers(self.recipe, self.actors, self.objective),
-            objective=self.objective,
-            settings=self.recipe.objective,
-            base=self.base,
-            check_sampler=step == 1,
-        )
-
-    def _minibatches(self, rows: PolicyRows, step: int) -> Iterator[Minibatch]:
-        """Every optimizer step's share of groups and stored samples, epoch after epoch."""
-        train, anchors = self.recipe.train, self.recipe.objective.anchors
-        stored = {
-            name: stored_of_step(
-                samples,
-                drawing_of(anchors[name], train.rehearsal_per_step),
-                step,
-                seed=self.recipe.seed,
-            )
-            for name, samples in {**self.stored, **self.recent.samples()}.items()
-        }
-        for _ in range(train.epochs):
-            yield from split_minibatches(rows.groups, stored, train.minibatches)
-
-    def _learn(self, minibatch: Minibatch, step: int, place: int) -> UpdateReport:
-        try:
-            report = update(
-                minibatch,
-                self.forward,
-                self.optimizer,
-                objective=self.objective.with_weights(self.weights),
-                max_grad_norm=self.recipe.train.max_grad_norm,
-                seed=derived_seed(self.recipe.seed, "tokens", step, place),
-            )
-        except NonFiniteLossError as error:
-            path = self.directory / f"failed_batch_step_{step:06d}.json"
-            save_failed_batch(path, error, step=step)
-            raise TrainingError(f"step {step}: {error}; its rows are in {path}") from error
-        self.schedule.step()
-        self.weights = next_weights(self.objective, self.weights, report.anchors)
-        return report
-
-    def go_on(self, log: MetricsLog, trackers: Trackers) -> None:
-        """Go on from the newest checkpoint; what is measured from now on is written there."""
-
-        def write(measured: StepEvaluation) -> None:
-            log.amend(measured.step, measured.metrics)
-            trackers.log(measured.metrics, step=measured.step)
-            trackers.log_tables(measured.tables, step=measured.step)
-
-        self.on_measured = write
-        self.kept.go_on(self.progress.step)
-        if self.evaluations is not None:
-            self._take_in(self.evaluations.go_on(self.progress.step))
+    def on_step(self, state: Progress, metrics: Metrics) -> None:
+        """Write down a finished step."""
+        self._state = state
+        self._log.write(metrics)
+        self._trackers.log(metrics, step=state.step)
 
     def begin_evaluation(self) -> None:
         """Draw the answers of an evaluation, if one is due."""
-        if self.evaluations is not None and self.evaluations.is_due(self.progress.step):
-            with self.checkpoints.saved_if_the_verifier_breaks(self.progress):
-                self.evaluations.begin(self.progress.step)
+        if self._evaluations is not None and self._evaluations.is_due(self._state.step):
+            with self._checkpoints.saved_if_the_verifier_breaks(self._state):
+                self._evaluations.begin(self._state.step)
 
     def finish_evaluation(self) -> None:
         """Take in what was begun after the last finished step, whose weights are still there."""
-        if self.evaluations is not None:
-            with self.checkpoints.saved_if_the_verifier_breaks(self.progress):
-                self._take_in(self.evaluations.finish())
+        if self._evaluations is not None:
+            with self._checkpoints.saved_if_the_verifier_breaks(self._state):
+                self._take_in(self._evaluations.finish())
 
     def _take_in(self, found: Sequence[StepEvaluation]) -> None:
         for measured in found:
-            self.on_measured(measured)
-            if measured.score is not None and measured.step == self.progress.step > 0:
-                self.checkpoints.keep_if_best(self.progress, measured.score)
-
-    def save(self) -> Path:
-        """Write a checkpoint, unless there is one of this step."""
-        return self.checkpoints.save(self.progress)
-
-    def result(self) -> Trained:
-        """Where it ended."""
-        step = self.progress.step
-        return Trained(checkpoint=self.save(), step=step, stopped=step < self.recipe.train.steps)
-
-
-def _of_one_step(draw: GradedSampler) -> GradedSampler:
-    # Another draw (verl's, a test's) grades by itself and counts no crashes.
-    return draw.counted_together() if isinstance(draw, GradedSampler) else draw
+            self._log.amend(measured.step, measured.metrics)
+            self._trackers.log(measured.metrics, step=measured.step)
+            self._trackers.log_tables(measured.tables, step=measured.step)
+            if measured.score is not None and measured.step == self._state.step > 0:
+                self._checkpoints.keep_if_best(self._state, measured.score)

@@ -13,6 +13,7 @@ from dph.errors import DataError
 from dph.loss.objectives import POLICY, Beside, Buckets, LossBatch, Objective
 from dph.model.forward.logprobs import CompletionScores, RowStatistic, completion_scores, spread
 from dph.model.forward.over_vocabulary import bucket_logprobs, next_tokens
+from dph.model.forward.scorer import AnswerScorer
 from dph.model.forward.sharing import Microbatch, Sharing
 from dph.model.loading import autocast
 from dph.runs.presample.tables import DistributionSample
@@ -68,19 +69,14 @@ def _checked(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingForward:
-    """How the policy scores its rows.
+class TrainingForward(AnswerScorer):
+    """How the policy scores its rows, and other models score them for it.
 
     ``reference`` is the initial policy, where a term compares whole distributions with its own.
     """
 
     model: PreTrainedModel
-    pad_id: int
-    temperature: float
-    dtype: str
-    token_budget: int
     max_tokens: int
-    sharing: Sharing = "auto"
     reference: PreTrainedModel | None = None
 
 

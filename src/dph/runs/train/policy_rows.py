@@ -20,7 +20,6 @@ from dph.loss.objectives import (
     overlong_penalty,
     reads_of,
 )
-from dph.model.forward.logprobs import score_completions
 from dph.recipe import ObjectiveSettings
 from dph.recipe.terms import BASE_CORRECT, LOGPROBS, REF_LOGPROBS
 from dph.runs.presample.base_counts import BaseCounts
@@ -253,13 +252,8 @@ def _scored(
     indices: Sequence[int],
     forward: TrainingForward,
 ) -> list[tuple[float, ...]]:
-    return score_completions(
+    return forward.logprobs(
         model,
         [rows[index].prompt_ids for index in indices],
         [rows[index].completion_ids for index in indices],
-        temperature=forward.temperature,
-        pad_id=forward.pad_id,
-        token_budget=forward.token_budget,
-        dtype=forward.dtype,
-        sharing=forward.sharing,
     )

@@ -4,7 +4,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -13,11 +13,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from dph.errors import PoolError, SettingsError
 from dph.loss.divergences import DistributionDivergence
 from dph.loss.objectives import Objective
-from dph.model.forward.logprobs import score_completions
 from dph.model.sampler.graded import GradedSampler
 from dph.recipe import Recipe
 from dph.records import Problem
 from dph.runs.presample.tables import DistributionSample
+from dph.runs.scoring import scorer_of
 from dph.runs.train.evaluations import Evaluations
 from dph.runs.train.kept_samples import KeptSamples
 from dph.runs.train.loss_batch import TrainingForward
@@ -111,15 +111,10 @@ def checked(samples: Sequence[StoredRow]) -> list[StoredRow]:
 def mean_reference_gap(samples: Sequence[StoredRow], forward: TrainingForward) -> float:
     """Mean |log pi - log pi_ref| over the tokens of at most ``CHECKED`` samples, in nats."""
     samples = checked(samples)
-    scores = score_completions(
+    scores = forward.logprobs(
         forward.model,
         [sample.prompt_ids for sample in samples],
         [sample.completion_ids for sample in samples],
-        temperature=forward.temperature,
-        pad_id=forward.pad_id,
-        token_budget=forward.token_budget,
-        dtype=forward.dtype,
-        sharing=forward.sharing,
     )
     return mean_gap(samples, scores)
 
@@ -156,12 +151,8 @@ def training_forward(recipe: Recipe, actors: Actors, objective: Objective) -> Tr
     """
     return TrainingForward(
         model=actors.policy,
-        pad_id=int(actors.tokenizer.pad_token_id),
-        temperature=recipe.sampling.temperature,
-        dtype=recipe.model.dtype,
-        token_budget=recipe.train.microbatch_tokens,
+        **asdict(scorer_of(recipe, actors.tokenizer)),
         max_tokens=recipe.sampling.max_tokens,
-        sharing=recipe.train.shared_prompts,
         reference=actors.reference if objective.reads_reference_tables else None,
     )
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dph._base.randomness import derived_seed, generator
-from dph.errors import SettingsError
 from dph.model.sampler.base import SampleRequest
 from dph.model.sampler.graded import CUT_OFF, GradedSampler, Rollout
 from dph.records import GradedCompletion, Outcome, Problem, Verdict
+from dph.runs.presample.stores.prompts import require_unlabelled
 from dph.tasks.agreement.base import Classes, Comparer, largest_class
 
 _NO_RESULT = Verdict(
@@ -69,11 +69,7 @@ class SelfConsistency:
     seed: int
 
     def __post_init__(self) -> None:
-        if len(self.problems) < self.per_step:
-            raise SettingsError(
-                f"self_consistency.problems_per_step = {self.per_step}, but there are only "
-                f"{len(self.problems)} unlabelled prompts"
-            )
+        require_unlabelled(self.problems, per_step=self.per_step)
 
     def of_step(self, step: int) -> list[Problem]:
         """The prompts of a step, counted from 1: a function of (seed, step) alone.

@@ -23,7 +23,6 @@ from dph.loss.objectives import (
     policy_tokens,
     row_weights,
 )
-from dph.model.forward.logprobs import score_completions
 from dph.model.forward.sharing import plan_microbatches
 from dph.runs.presample.tables import DistributionSample
 from dph.runs.train.loss_batch import TrainingForward, padded, scored_batch
@@ -42,15 +41,10 @@ def chosen_tokens(
     rows = [w.row for w in weighted if isinstance(w.row, PolicyRow)]
     if not objective.choosing or not rows:
         return {}
-    logprobs = score_completions(
+    logprobs = forward.logprobs(
         forward.model,
         [row.prompt_ids for row in rows],
         [row.completion_ids for row in rows],
-        temperature=forward.temperature,
-        pad_id=forward.pad_id,
-        token_budget=forward.token_budget,
-        dtype=forward.dtype,
-        sharing=forward.sharing,
     )
     batch = _whole(rows, logprobs)
     width = max(len(w.row.completion_ids) for w in weighted)

@@ -3,6 +3,7 @@ import random
 import pytest
 import torch
 
+from dph.model.forward.scorer import AnswerScorer
 from dph.runs.presample.stores.making import KeptTokens, kept_distributions
 from tiny_models import build_model
 
@@ -27,11 +28,13 @@ def kept(model, *, top=4, token_budget=4096, temperature=0.7, wanted=WANTED, sha
         COMPLETIONS,
         wanted,
         top=top,
-        temperature=temperature,
-        pad_id=0,
-        token_budget=token_budget,
-        dtype="float32",
-        sharing=sharing,
+        scorer=AnswerScorer(
+            temperature=temperature,
+            pad_id=0,
+            token_budget=token_budget,
+            dtype="float32",
+            sharing=sharing,
+        ),
     )
 
 

@@ -13,7 +13,8 @@ from transformers import PreTrainedModel
 
 from dph._base.files.parts import TableParts
 from dph.model.forward.over_vocabulary import blocks, bucket_logprobs, next_tokens
-from dph.model.forward.sharing import Sharing, plan_microbatches
+from dph.model.forward.scorer import AnswerScorer
+from dph.model.forward.sharing import plan_microbatches
 from dph.model.loading import autocast
 from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
 from dph.records import Completion, Problem
@@ -52,18 +53,14 @@ def kept_distributions(
     wanted: Sequence[KeptTokens],
     *,
     top: int | None,
-    temperature: float,
-    pad_id: int,
-    token_budget: int,
-    dtype: str,
-    sharing: Sharing = "auto",
+    scorer: AnswerScorer,
 ) -> list[Kept]:
     """One distribution for each element of ``wanted``, in order.
 
     ``top`` are the likeliest tokens kept beside those that are wanted; None keeps all.
     Computed as: the training forward, which runs what rows begin with alike once (examples before a
     question, the prompt of all its answers); the head on the wanted places alone, a block of them
-    at a time; the softmax in float32. ``token_budget`` bounds the tokens of one forward.
+    at a time; the softmax in float32.
     """
     kept: list[Kept | None] = [None] * len(wanted)
     places: dict[int, list[int]] = {}
@@ -72,14 +69,16 @@ def kept_distributions(
     rows = sorted(places)
     asked = [prompts[row] for row in rows], [completions[row] for row in rows]
     vocabulary = model.config.get_text_config().vocab_size
-    for batch in plan_microbatches(model, *asked, token_budget=token_budget, sharing=sharing):
-        with autocast(model, dtype):
+    for batch in plan_microbatches(
+        model, *asked, token_budget=scorer.token_budget, sharing=scorer.sharing
+    ):
+        with autocast(model, scorer.dtype):
             found = next_tokens(
                 model,
                 [asked[0][at] for at in batch.rows],
                 [asked[1][at] for at in batch.rows],
-                temperature=temperature,
-                pad_id=pad_id,
+                temperature=scorer.temperature,
+                pad_id=scorer.pad_id,
                 sharing=batch.sharing,
                 forest=batch.forest,
             )
@@ -136,10 +135,7 @@ class StoreDraw:
     answers: int
     top: int | None
     seed: int
-    pad_id: int
-    token_budget: int
-    dtype: str
-    sharing: Sharing = "auto"
+    scorer: AnswerScorer
 
 
 def drawn_chunks(
@@ -227,11 +223,7 @@ def with_distributions(
         completions,
         list(wanted.values()),
         top=draw.top,
-        temperature=draw.parameters.temperature,
-        pad_id=draw.pad_id,
-        token_budget=draw.token_budget,
-        dtype=draw.dtype,
-        sharing=draw.sharing,
+        scorer=draw.scorer,
     )
     found = dict(zip(wanted, kept, strict=True))
     return [

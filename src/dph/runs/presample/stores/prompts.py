@@ -183,6 +183,19 @@ def file_prompts(key: str, settings: PromptFileSettings, known: Known) -> tuple[
     return tuple(chosen)
 
 
+def require_unlabelled(problems: Sequence[Problem], *, per_step: int) -> None:
+    """Refuse fewer unlabelled prompts than a step takes.
+
+    Raises:
+        SettingsError: there are fewer.
+    """
+    if len(problems) < per_step:
+        raise SettingsError(
+            f"self_consistency.problems_per_step = {per_step}, but there are only "
+            f"{len(problems)} unlabelled prompts"
+        )
+
+
 def only_rows(key: str, rows: Sequence[Problem], settings: PromptFileSettings) -> list[Problem]:
     """The rows whose columns have the values that ``only`` asks for.
 

@@ -1,0 +1,117 @@
+"""The samplers of a run: answers drawn by the recipe's engine, and graded."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from transformers import PreTrainedModel
+
+from dph.model.adapter import is_adapter
+from dph.model.policies import load_whole
+from dph.model.prompts import stop_token_ids
+from dph.model.sampler.base import SamplingParameters
+from dph.model.sampler.graded import GradedSampler
+from dph.model.sampler.torch.sampler import TorchSampler
+from dph.model.sampler.vllm import EngineOptions, VLLMSampler, require_vllm
+from dph.recipe import Recipe
+from dph.runs.plan import RunPlan
+from dph.runs.scoring import scorer_of
+from dph.runs.train.optimizer import FILE as OPTIMIZER_FILE
+from dph.tasks.styles import make_style
+
+
+def torch_sampler(plan: RunPlan, model: PreTrainedModel) -> TorchSampler:
+    """Our own sampler of these weights."""
+    sampling = plan.recipe.sampling
+    return TorchSampler(
+        model,
+        plan.prompts.tokenizer,
+        max_rows=sampling.max_rows,
+        cache_tokens=sampling.cache_tokens,
+        cuda_graphs=sampling.cuda_graphs,
+        dtype=plan.recipe.model.dtype,
+    )
+
+
+def graded_sampler(plan: RunPlan, model: PreTrainedModel) -> GradedSampler:
+    """Answers of these weights to training problems, drawn by our own sampler and graded."""
+    sampling, data = plan.recipe.sampling, plan.recipe.data
+    return GradedSampler(
+        sampler=torch_sampler(plan, model),
+        verifier=plan.verifier,
+        encode=plan.prompts.encode,
+        parameters=SamplingParameters(
+            max_tokens=sampling.max_tokens,
+            stop_token_ids=stop_token_ids(plan.prompts.tokenizer, model, sampling.stop),
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+        ),
+        style=make_style(data.styles, data.modules),
+        crash_limit=data.verifier_crash_limit,
+    )
+
+
+@contextmanager
+def drawing(plan: RunPlan, model: PreTrainedModel, path: Path) -> Iterator[GradedSampler]:
+    """``graded_sampler`` with the recipe's engine; the weights are those in ``path`` too.
+
+    Raises:
+        SettingsError: the engine is vLLM, and it is not installed or has no device.
+    """
+    draw = graded_sampler(plan, model)
+    if plan.recipe.sampling.engine == "torch":
+        yield draw
+        return
+    with _on_disk(plan, path) as whole, _vllm(plan, model, whole) as sampler:
+        yield replace(draw, sampler=sampler)
+
+
+def require_engine(recipe: Recipe) -> None:
+    """Find out that the engine is not there before a model is loaded.
+
+    Raises:
+        SettingsError: the engine is vLLM, and it is not installed or has no device.
+    """
+    if recipe.sampling.engine == "vllm":
+        require_vllm()
+
+
+@contextmanager
+def _on_disk(plan: RunPlan, path: Path) -> Iterator[Path]:
+    """A directory of whole weights and no others, for an engine that reads its own.
+
+    An adapter is merged; a checkpoint's optimizer stays out, which vLLM would take for weights.
+    """
+    if not is_adapter(path) and not (path / OPTIMIZER_FILE).exists():
+        yield path
+        return
+    with TemporaryDirectory() as temporary:
+        if is_adapter(path):
+            whole = load_whole(path, initial=plan.initial, weights=plan.recipe.model.weights)
+            whole.save_pretrained(temporary)
+        else:
+            for file in path.resolve().iterdir():
+                if file.name != OPTIMIZER_FILE:
+                    (Path(temporary) / file.name).symlink_to(file)
+        yield Path(temporary)
+
+
+def _vllm(plan: RunPlan, model: PreTrainedModel, path: Path) -> VLLMSampler:
+    recipe, settings, tokenizer = plan.recipe, plan.recipe.vllm, plan.prompts.tokenizer
+    scorer = replace(scorer_of(recipe, tokenizer), sharing="auto")
+    return VLLMSampler(
+        path,
+        tokenizer,
+        options=EngineOptions(
+            dtype=recipe.model.dtype,
+            max_rows=recipe.sampling.max_rows,
+            memory=settings.memory,
+            gpus=settings.gpus,
+            context=settings.context,
+            eager=settings.eager,
+        ),
+        rescore=partial(scorer.logprobs, model),
+    )

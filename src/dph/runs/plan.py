@@ -1,0 +1,206 @@
+"""The plan of a run: every artefact that it makes, and what each of them is made from."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import torch
+
+from dph.errors import DataError
+from dph.model.hub import model_directory, problems_file, resolve_names
+from dph.model.loading import load_config, load_tokenizer, require_usable
+from dph.model.prompts import set_template_variables, wants_chat
+from dph.recipe import Recipe, StoreSettings
+from dph.recipe.objective import AnchorSettings
+from dph.recipe.tables import SelfConsistencySettings
+from dph.records import Problem
+from dph.runs.directory import RunDirectory
+from dph.runs.pool_need import needs_pool
+from dph.runs.presample.manifest import Rule
+from dph.runs.prompts import RunPrompts
+from dph.runs.set_problems import SetProblems, recipe_shots, require_no_shown_test
+from dph.runs.training_digest import TrainingKey
+from dph.runs.verifier_maker import verifier_maker
+from dph.tasks.problems import load_problems
+from dph.tasks.styles import make_style
+from dph.tasks.verifiers.base import Verifier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedStore:
+    """One of a run's stores, with its place."""
+
+    name: str
+    settings: StoreSettings
+    path: Path
+    seed: int
+    """That the settings mean: their own, or the recipe's for pre-sampling."""
+
+    @property
+    def key(self) -> str:
+        """The section of the recipe, for messages."""
+        return f"stores.{self.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPlan:
+    """A recipe in a run directory, with its inputs as they were read; each fact is found once.
+
+    No model is loaded, nothing is drawn and nothing is written by it: the stages ask it.
+
+    Attributes:
+        recipe: resolved, and ``data.chat`` decided.
+        directory: of the run.
+        prompts: how problems are put to the model.
+        problems: those of training, without the recipe's examples.
+        sets: the problems of the evaluation sets.
+        verifier: of training.
+        accept_verifier: whether the run goes on though its verifier has another version.
+    """
+
+    recipe: Recipe
+    directory: RunDirectory
+    prompts: RunPrompts
+    problems: tuple[Problem, ...]
+    sets: SetProblems
+    verifier: Verifier
+    accept_verifier: bool = False
+
+    # Facts of the recipe, asked of it once.
+    initial: Path = field(init=False)
+    """The directory of the initial policy."""
+    presampling_seed: int = field(init=False)
+    """The seed of the pool."""
+    anchors: Mapping[str, AnchorSettings] = field(init=False)
+    """The anchors that weigh anything."""
+    stores: Mapping[str, PlannedStore] = field(init=False)
+    """The stores that training reads."""
+    unlabelled: SelfConsistencySettings | None = field(init=False)
+    """How training learns from unlabelled prompts; None where it does not."""
+    consolidates_on: str | None = field(init=False)
+    """The name of the store that a consolidation after RL fills and reads."""
+
+    def __post_init__(self) -> None:
+        recipe = self.recipe
+        consistency, consolidation = recipe.self_consistency, recipe.consolidation
+        facts: dict[str, object] = {
+            "presampling_seed": recipe.presampling_seed,
+            "anchors": recipe.objective.active_anchors,
+            "unlabelled": consistency if consistency.active else None,
+            "consolidates_on": consolidation.store if consolidation.active else None,
+        }
+        used = recipe.used_stores
+        facts["initial"] = model_directory(recipe.model)
+        for name, value in facts.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "stores", {name: self.store(name) for name in used})
+
+    @cached_property
+    def needs_pool(self) -> bool:
+        """Whether training reads a pool."""
+        return needs_pool(self.recipe)
+
+    @cached_property
+    def pool(self) -> Path:
+        """The place of the pool."""
+        return self.directory.pool(self.recipe)
+
+    def store(self, name: str) -> PlannedStore:
+        """The store ``name`` of the recipe."""
+        settings = self.recipe.stores[name]
+        return PlannedStore(
+            name=name,
+            settings=settings,
+            path=self.directory.store(self.recipe, name),
+            seed=self.presampling_seed if settings.seed is None else settings.seed,
+        )
+
+    @cached_property
+    def asked_fingerprint(self) -> str:
+        """Of the training problems, as the model is asked them."""
+        return self.prompts.fingerprint(self.problems)
+
+    @cached_property
+    def rule(self) -> Rule:
+        """How the pool is split."""
+        presample = self.recipe.presample
+        return Rule(
+            threshold=presample.threshold, wrong_final=presample.wrong_final, keep=presample.keep
+        )
+
+    @cached_property
+    def _training(self) -> TrainingKey:
+        return TrainingKey(
+            self.recipe,
+            self.initial,
+            self.prompts.tokenizer,
+            asked=self.asked_fingerprint,
+            verifier=self.verifier,
+            stores={name: store.path for name, store in self.stores.items()},
+        )
+
+    def training_key(self) -> str:
+        """The digest that a checkpoint names: of all that its weights are made from.
+
+        Only the stores are looked at again with every call, because a stage may have made them.
+        """
+        return self._training.digest()
+
+
+@contextmanager
+def open_plan(
+    recipe: Recipe,
+    directory: Path,
+    *,
+    sets: SetProblems | None = None,
+    accept_verifier: bool = False,
+) -> Iterator[RunPlan]:
+    """Plan the run of ``recipe`` in ``directory``; its verifier is stopped afterwards.
+
+    What the recipe names on the Hub is fetched, unless it is in the cache. Cheap inputs come first,
+    so that a bad one is named before anything heavy is loaded: the model's config, then data.
+    ``sets`` are the recipe's evaluation sets where they are wanted: all of them are read then.
+
+    Raises:
+        DataError: the problems are missing or malformed, or the databases' directory is missing.
+        ModelError: the model or its tokenizer cannot be used.
+        SettingsError: the verifier or the style classifier is unknown.
+    """
+    recipe = resolve_names(recipe).recipe
+    initial = model_directory(recipe.model)
+    require_usable(load_config(initial), recipe.model.path)
+    if sets is not None:
+        sets.load_all()
+    data = recipe.data
+    problems = tuple(load_problems(problems_file(data.train), columns=data.columns))
+    databases = recipe.data.databases
+    if databases is not None and not databases.is_dir():
+        raise DataError(f"data.databases is no directory: {databases}")
+    make_style(recipe.data.styles, recipe.data.modules)
+    tokenizer = load_tokenizer(initial)
+    set_template_variables(tokenizer, data.template)
+    chat = wants_chat(tokenizer, data.chat)
+    recipe = recipe.model_copy(update={"data": data.model_copy(update={"chat": chat})})
+    if recipe.model.threads:
+        torch.set_num_threads(recipe.model.threads)
+    shots, problems = recipe_shots(recipe, problems)
+    tests = sets or SetProblems(recipe)
+    if shots is not None:
+        require_no_shown_test(shots, [(name, tests[name]) for name in data.sets])
+    verifier = verifier_maker(recipe)(recipe.data.verifier)
+    try:
+        yield RunPlan(
+            recipe=recipe,
+            directory=RunDirectory(directory),
+            prompts=RunPrompts(
+                tokenizer=tokenizer, chat=chat, system_prompt=data.system_prompt, shots=shots
+            ),
+            problems=problems,
+            sets=tests,
+            verifier=verifier,
+            accept_verifier=accept_verifier,
+        )
+    finally:
+        verifier.close()
