@@ -26,7 +26,7 @@ from marked_blocks import write_block
 
 from dph._base.files import read_json, write_text
 from dph.corpus.shards import digest
-from dph.results.charts.aggregate import prediction_interval, t_interval
+from dph.results.over_seeds import prediction_interval, t_interval
 
 ROOT = Path(__file__).parents[1]
 ROWS = ROOT / "benchmarks/cookbook/runs.jsonl"

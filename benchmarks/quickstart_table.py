@@ -20,8 +20,8 @@ from typing import Any
 from marked_blocks import write_block
 
 from dph._base.files import write_text
-from dph.results.charts.aggregate import aggregate_summaries, t_quantile
 from dph.results.charts.figures import quickstart_figure
+from dph.results.over_seeds import aggregate_summaries, t_quantile
 from dph.runs.train.tracking import read_metrics
 
 METHODS = (

@@ -215,7 +215,7 @@ def compare(
     """
     from dph.cli.display.comparison import comparison_json, comparison_text
     from dph.cli.display.output import json_text
-    from dph.results.charts.palette import run_labels
+    from dph.results.charts.vocabulary import run_labels
     from dph.runs.evaluate.comparison import compare as compare_scores
     from dph.runs.evaluate.evaluated_runs import default_ks, read_runs, runs_on_sets
     from dph.runs.found_runs import compared_runs

@@ -215,7 +215,7 @@ def figure(
     Runs that differ in their seed alone are one method, with intervals over seeds.
     """
     from dph.cli.display.output import json_text
-    from dph.results.charts.picture_file import require_picture
+    from dph.results.charts.palette import require_picture
 
     require_picture(out)
     require_out_file(out)

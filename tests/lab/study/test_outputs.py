@@ -19,7 +19,7 @@ from dph.lab.study.tables import (
     scores_table,
     study_tables,
 )
-from dph.results.charts.aggregate import t_quantile
+from dph.results.over_seeds import t_quantile
 from small_study import RULE
 
 

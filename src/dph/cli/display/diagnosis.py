@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from dph.cli.display.output import table_text, wrapped
 from dph.results.charts.cells import percent, points
-from dph.results.charts.palette import set_label
 from dph.results.charts.text_table import one_line
+from dph.results.charts.vocabulary import set_label
 from dph.results.diagnosis.changes import Change, ProblemChange
 from dph.results.diagnosis.run_diagnosis import Diagnosis
 from dph.results.diagnosis.sentences import set_sentences

@@ -24,7 +24,7 @@ from dph.lab.ablation.kneser_ney import KneserNey, transformer_bits
 from dph.lab.ablation.settings import NGRAM, AblationSettings
 from dph.lab.ablation.texts import Heldout, heldout_sequences, learnt_sequences, shared_tokenizer
 from dph.model.fingerprint import tokenizer_fingerprint
-from dph.results.charts.aggregate import t_interval
+from dph.results.over_seeds import t_interval
 from dph.runs.progress import ProgressDisplay
 
 # The four arms of an ablation: the same raw text, as it is, deduplicated, filtered, and both.

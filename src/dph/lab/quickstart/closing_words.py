@@ -7,9 +7,15 @@ from typing import Any, NamedTuple
 
 from dph._base.files import read_json
 from dph.errors import DataError
-from dph.results.charts.aggregate import metric_title, value_of
-from dph.results.charts.palette import BASE, chosen_ks, method_label, set_label
 from dph.results.charts.tables import cost_words
+from dph.results.charts.vocabulary import (
+    BASE,
+    chosen_ks,
+    method_label,
+    metric_title,
+    set_label,
+    value_of,
+)
 
 # What tables over seeds say of the quickstart's worlds: ``over_seeds.json`` beside this file.
 #

@@ -5,7 +5,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from dph.lab.study.plan import DEVELOPMENT, known_value
-from dph.lab.study.results import POWER_SEEDS, Power, SeedMean, power
+from dph.lab.study.results import POWER_SEEDS, Power, power
 from dph.lab.study.rows import RunRow
 from dph.lab.study.settings import BASE
 from dph.lab.study.tables import (
@@ -21,6 +21,7 @@ from dph.lab.study.tables import (
     titles,
 )
 from dph.results.charts.text_table import TextTable
+from dph.results.over_seeds import SeedMean
 
 # What was tried on the development seeds, candidate by candidate.
 

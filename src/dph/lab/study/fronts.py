@@ -10,12 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dph.lab.study.all_tables import mean_of, tried
-from dph.lab.study.results import SeedMean
 from dph.lab.study.rows import RunRow
 from dph.lab.study.tables import Report
-from dph.results.charts.aggregate import metric_title, value_of
 from dph.results.charts.figures import save_figure
-from dph.results.charts.palette import BASE, Look, looks_by_method, method_label, set_label
+from dph.results.charts.palette import Look, looks_by_method
 from dph.results.charts.panels import (
     HEIGHT,
     ROW_HEIGHT,
@@ -26,6 +24,8 @@ from dph.results.charts.panels import (
 )
 from dph.results.charts.panels import draw_dots as draw_metrics
 from dph.results.charts.panels import draw_strengths as draw_lines
+from dph.results.charts.vocabulary import BASE, method_label, metric_title, set_label, value_of
+from dph.results.over_seeds import SeedMean
 
 # A figure with one panel for each set of each world, and one legend for all of them.
 

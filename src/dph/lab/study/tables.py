@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 
 from dph.lab.study.candidates import Candidate
 from dph.lab.study.plan import Plan
-from dph.lab.study.results import Results, RuleComparison, SeedMean, compared
+from dph.lab.study.results import Results, RuleComparison, compared
 from dph.lab.study.rule_lock import RuleLock
 from dph.lab.study.settings import BASE, ComparisonSettings, Study
 from dph.results.charts.text_table import TextTable, marked
+from dph.results.over_seeds import SeedMean
 
 UNKNOWN = "-"
 _TIES = {

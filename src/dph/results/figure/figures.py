@@ -13,9 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dph.errors import DataError, SettingsError
-from dph.results.charts.aggregate import metric_title, value_of
 from dph.results.charts.figures import save_figure
-from dph.results.charts.palette import chosen_ks, set_label
+from dph.results.charts.palette import require_picture
 from dph.results.charts.panels import (
     Draw,
     draw_dots,
@@ -28,7 +27,14 @@ from dph.results.charts.panels import (
     title,
     wrapped,
 )
-from dph.results.charts.picture_file import require_picture
+from dph.results.charts.vocabulary import (
+    OVER_PROBLEMS,
+    OVER_SEEDS,
+    chosen_ks,
+    metric_title,
+    set_title,
+    value_of,
+)
 from dph.results.figure.models import Model, Models, read_models
 from dph.results.figure.run_groups import MeasuredRuns, read_progress
 from dph.runs.evaluate.pass_at_k import require_k_fits
@@ -146,7 +152,7 @@ def _styles(asked: FigureRequest) -> PendingFigure:
 
     def panel(ax: Axes, name: str) -> None:
         draw_shares(ax, known[name], colours)
-        title(ax, _capital(name), f"right: effective number of styles, {models.interval_note()}")
+        title(ax, set_title(name), f"right: effective number of styles, {models.interval_note()}")
 
     colours = style_fills(list(known.values()))
     height = _MARGIN + _BAR_HEIGHT * max(map(len, known.values()))
@@ -169,7 +175,7 @@ def _pass_at_k(asked: FigureRequest) -> PendingFigure:
             for model, summary in models.on(name).items()
         }
         draw_pass_at_k(ax, upto, chosen)
-        title(ax, _capital(name), f"bands: {models.interval_note()}")
+        title(ax, set_title(name), f"bands: {models.interval_note()}")
 
     return _panels(models, models.sets, panel)
 
@@ -189,7 +195,7 @@ def _retention(asked: FigureRequest) -> PendingFigure:
         draw_dots(ax, known[name], ("keep", "explore"), chosen)
         title(
             ax,
-            _capital(name),
+            set_title(name),
             f"kept (filled) and gained, of {k}; {models.interval_note()}",
         )
 
@@ -213,7 +219,7 @@ def _eta(asked: FigureRequest) -> PendingFigure:
         draw_strengths(ax, known[name], ("greedy", many), by_method, base=level)
         title(
             ax,
-            _capital(name),
+            set_title(name),
             f"greedy (solid), {metric_title(many)} (dashed); {models.interval_note()}",
         )
 
@@ -223,11 +229,11 @@ def _eta(asked: FigureRequest) -> PendingFigure:
 def _progress(asked: FigureRequest) -> PendingFigure:
     found = read_progress(asked.places, k=asked.k, seed=asked.seed, apart=asked.apart)
     sets = _chosen_sets(found, asked.sets)
-    note = "95% over seeds" if found.several else "95% over problems"
+    note = OVER_SEEDS if found.several else OVER_PROBLEMS
 
     def panel(ax: Axes, name: str) -> None:
         draw_progress(ax, found.on(name), f"pass_at_{found.k}", found.looks)
-        title(ax, _capital(name), f"while training; bands: {note}")
+        title(ax, set_title(name), f"while training; bands: {note}")
 
     rows = wrapped([lambda ax, name=name: panel(ax, name) for name in sets])  # type: ignore[misc]
     return PendingFigure(draw=lambda: panel_grid(rows), shown=tuple(found.runs), notes=found.notes)
@@ -263,10 +269,6 @@ def _all_ks(models: Models, name: str) -> list[str]:
 def _require(known: Mapping[str, object], what: str) -> None:
     if not known:
         raise DataError(f"nothing to draw: no run has {what}")
-
-
-def _capital(set_name: str) -> str:
-    return set_label(set_name).capitalize()
 
 
 KINDS: Mapping[str, PaperFigure] = MappingProxyType(

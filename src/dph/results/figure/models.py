@@ -11,11 +11,11 @@ import pyarrow as pa
 from jaxtyping import Float, Int
 
 from dph.errors import DataError
-from dph.results.charts.aggregate import aggregate_sets
-from dph.results.charts.palette import BASE, Look, looks_by_method
+from dph.results.charts.palette import Look, looks_by_method
+from dph.results.charts.vocabulary import BASE, OVER_PROBLEMS, OVER_SEEDS, curve_ks, table_ks
 from dph.results.diagnosis.style_counts import set_style_counts
 from dph.results.figure.run_groups import Family, RunGroup, base_families, group_runs
-from dph.results.report.report_data import curve_ks, table_ks
+from dph.results.over_seeds import aggregate_sets
 from dph.runs.evaluate.intervals import bootstrap
 from dph.runs.evaluate.retention import RETENTION_K, second_draw, solved_by
 from dph.runs.evaluate.samples_file import comparable_scores, read_samples
@@ -151,8 +151,8 @@ class Models:
         """What the intervals are over."""
         several = {model.runs > 1 for model in self.models}
         if len(several) == 2:
-            return "95% over seeds where there are several, else over problems"
-        return "95% over seeds" if several == {True} else "95% over problems"
+            return f"{OVER_SEEDS} where there are several, else over problems"
+        return OVER_SEEDS if several == {True} else OVER_PROBLEMS
 
 
 def read_models(

@@ -16,8 +16,9 @@ import pyarrow as pa
 from dph.errors import DataError
 from dph.recipe import STRENGTHS, Recipe
 from dph.recipe.keys import flat
-from dph.results.charts.aggregate import aggregate_sets
-from dph.results.charts.palette import BASE, Look, looks_by_method, run_labels
+from dph.results.charts.palette import Look, looks_by_method
+from dph.results.charts.vocabulary import BASE, run_labels
+from dph.results.over_seeds import aggregate_sets
 from dph.results.report.comparison_view import settings_without_seeds
 from dph.runs.evaluate.pass_at_k import require_k_fits
 from dph.runs.evaluate.progress_file import (

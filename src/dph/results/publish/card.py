@@ -15,8 +15,8 @@ from dph.errors import CheckpointError, DataError
 from dph.recipe import Recipe, load_recipe, recipe_toml
 from dph.recipe.hub_names import PLACES, hub_file, is_model_id
 from dph.recipe.keys import pattern_of
-from dph.results.charts.palette import method_label, set_label
 from dph.results.charts.tables import INTERVAL_NOTE, cost_document, cost_words, markdown_table
+from dph.results.charts.vocabulary import method_label, set_label
 from dph.runs.found_runs import find_base
 from dph.runs.layout import EVALUATION, RECIPE, pool_directory, store_directory
 from dph.runs.presample.manifest import Manifest, read_manifest

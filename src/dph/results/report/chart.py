@@ -6,9 +6,11 @@ of sets) are data or titles, never field names or expressions.
 """
 
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from dph.results.charts.palette import Look
 
 if TYPE_CHECKING:
     import altair as alt
@@ -37,58 +39,6 @@ def _is_hidden(letter: str) -> bool:
     return unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
-# The palette's colours on a dark page: the same hue, light enough to be seen.
-
-DARK = "#15171b"
-"""The page's dark background (browser/style.css)."""
-_ENOUGH = 3.0
-"""Contrast of lines and marks against what is behind them (WCAG 2.2, criterion 1.4.11)."""
-
-
-def on_dark(colour: str) -> str:
-    """``colour`` mixed with as little white as it takes to be seen; greys are turned round.
-
-    >>> on_dark("#E69F00"), on_dark("#4D4D4D")
-    ('#E69F00', '#b2b2b2')
-    """
-    if len(set(_parts(colour))) == 1:
-        return "#" + f"{255 - _parts(colour)[0]:02x}" * 3
-    for mixed in _towards_white(colour):
-        if contrast(mixed, DARK) >= _ENOUGH:
-            return mixed
-    return "#ffffff"
-
-
-def contrast(one: str, other: str) -> float:
-    """Contrast ratio of two colours, 1 to 21 (WCAG 2.2, relative luminance).
-
-    >>> round(contrast("#ffffff", "#000000"), 6)
-    21.0
-    """
-    bright, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
-    return (bright + 0.05) / (dark + 0.05)
-
-
-def _towards_white(colour: str) -> Iterator[str]:
-    yield colour
-    for percent in range(1, 100):
-        parts = (round(part + (255 - part) * percent / 100) for part in _parts(colour))
-        yield "#" + "".join(f"{part:02x}" for part in parts)
-
-
-def _parts(colour: str) -> tuple[int, ...]:
-    return tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))
-
-
-def _luminance(colour: str) -> float:
-    red, green, blue = (_linear(part / 255) for part in _parts(colour))
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def _linear(part: float) -> float:
-    return part / 12.92 if part <= 0.04045 else float(((part + 0.055) / 1.055) ** 2.4)
-
-
 ROWS = "rows"
 """The name of the data in every specification."""
 
@@ -114,7 +64,7 @@ class Chart:
         }
 
 
-def run_colour(keys: Sequence[str]) -> "alt.Color":
+def run_colour(keys: Iterable[str]) -> "alt.Color":
     """The runs' colours, without a legend: the page's own switches are one."""
     import altair as alt  # noqa: PLC0415 - slow, and an extra
 
@@ -122,7 +72,24 @@ def run_colour(keys: Sequence[str]) -> "alt.Color":
     return alt.Color("run:N", scale=scale, legend=None)
 
 
-def finished(chart: "alt.LayerChart", keys: Sequence[str], *, height: int) -> dict[str, Any]:
+def run_shape(looks: Mapping[str, Look]) -> "alt.Shape":
+    """The runs' markers, those of every picture."""
+    import altair as alt  # noqa: PLC0415 - slow, and an extra
+
+    scale = alt.Scale(domain=list(looks), range=[look.shape for look in looks.values()])
+    return alt.Shape("run:N", scale=scale, legend=None)
+
+
+def run_dash(looks: Mapping[str, Look], width: float) -> "alt.StrokeDash":
+    """The dashes of the runs' lines of a width in pixels; most are solid."""
+    import altair as alt  # noqa: PLC0415 - slow, and an extra
+
+    dashes = [[width * part for part in look.dash] or [1, 0] for look in looks.values()]
+    scale = alt.Scale(domain=list(looks), range=dashes)
+    return alt.StrokeDash("run:N", scale=scale, legend=None)
+
+
+def finished(chart: "alt.LayerChart", keys: Iterable[str], *, height: int) -> dict[str, Any]:
     """The specification, as wide as its place in the page."""
     import altair as alt  # noqa: PLC0415 - slow, and an extra
 

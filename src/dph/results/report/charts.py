@@ -5,15 +5,16 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any
 
-from dph.results.charts.palette import set_label
-from dph.results.report.chart import ROWS, Chart, finished, run_colour
+from dph.results.charts.palette import Look, band_opacity
+from dph.results.charts.vocabulary import K_AXIS, STEP_AXIS, log_titles, set_title, table_ks
+from dph.results.report.chart import ROWS, Chart, finished, run_colour, run_dash, run_shape
 from dph.results.report.front_chart import front_chart
-from dph.results.report.report_data import ReportData, ReportRun, table_ks
+from dph.results.report.report_data import ReportData, ReportRun
 from dph.runs.evaluate.comparison import ComparisonRow
 
 # Lines over steps or over k, one a run, with a band where there are intervals.
 
-HEIGHT = 180
+HEIGHT, _LINE = 180, 1.75
 _FEW = 10
 """So many steps are points as well, so that a single one can be seen."""
 
@@ -22,7 +23,7 @@ def line_chart(
     section: str,
     title: str,
     columns: Mapping[str, Sequence[Any]],
-    keys: Sequence[str],
+    looks: Mapping[str, Look],
     *,
     x_title: str,
     unit: str,
@@ -35,7 +36,7 @@ def line_chart(
     """
     ticks = sorted(set(columns["x"]))
     spec = _spec(
-        tuple(keys),
+        tuple(looks.items()),
         x_title,
         percent=unit == "%",
         banded="lo" in columns,
@@ -53,7 +54,7 @@ def line_chart(
 
 @lru_cache(maxsize=64)
 def _spec(
-    keys: tuple[str, ...],
+    looks_of_keys: tuple[tuple[str, Look], ...],
     x_title: str,
     *,
     percent: bool,
@@ -64,6 +65,8 @@ def _spec(
     """Kept, because most charts share one, and those of a run that is going are made each step."""
     import altair as alt  # noqa: PLC0415 - slow, and an extra
 
+    looks = dict(looks_of_keys)
+    keys = list(looks)
     scale = alt.Scale(zero=False, nice=False) if ticks is None else alt.Scale(type="log", base=2)
     axis = alt.Axis(
         grid=False, format="d", **({"tickCount": 5} if ticks is None else {"values": list(ticks)})
@@ -77,16 +80,18 @@ def _spec(
         scale=alt.Scale(zero=False),
         axis=alt.Axis(format=".2~%" if percent else ".4~g", tickCount=5),
     )
-    line = base.mark_line(strokeWidth=1.75, interpolate="linear", strokeJoin="round").encode(
-        y=y, color=run_colour(keys)
+    line = base.mark_line(strokeWidth=_LINE, interpolate="linear", strokeJoin="round").encode(
+        y=y, color=run_colour(keys), strokeDash=run_dash(looks, _LINE)
     )
-    points = base.mark_point(filled=True, size=22).encode(y=y, color=run_colour(keys))
+    points = base.mark_point(filled=True, size=22).encode(
+        y=y, color=run_colour(keys), shape=run_shape(looks)
+    )
     near, rule = _near_rule(base, keys, x_title, ".1%" if percent else ".4~g")
     layers: list[Any] = [line, rule]
     if banded:
         layers.insert(
             0,
-            base.mark_area(opacity=0.15).encode(
+            base.mark_area(opacity=band_opacity(len(keys))).encode(
                 y=alt.Y("lo:Q", title=None), y2="hi:Q", color=run_colour(keys)
             ),
         )
@@ -120,41 +125,6 @@ def _near_rule(base: Any, keys: Sequence[str], x_title: str, exact: str) -> tupl
 MOST_POINTS = 400
 """Points of a line; a longer log is shown in means over neighbouring steps, and says so."""
 
-TRAINING: Mapping[str, tuple[str, str]] = {
-    "reward": ("Reward", ""),
-    "correct": ("Correct answers", "%"),
-    "effective_styles": ("Effective styles", ""),
-    "entropy": ("Entropy", "nats a token"),
-    "zero_variance": ("Groups without signal", "%"),
-    "kl_penalty": ("KL penalty", "nats a token"),
-    "divergence": ("Divergence on stored answers", "a token"),
-    "policy_loss": ("Surrogate", ""),
-    "clipped_low": ("Tokens clipped below", "%"),
-    "clipped_high": ("Tokens clipped above", "%"),
-    "completion_tokens": ("Length", "tokens"),
-    "unfinished": ("Cut off", "%"),
-    "grad_norm": ("Gradient norm", ""),
-    "sampler_gap": ("Sampler against trainer", "nats a token"),
-    "refills": ("Draws again", ""),
-    "ungradable": ("Groups that could not be graded", ""),
-    "unlabelled_reward": ("Reward without labels", ""),
-    "seconds": ("Time of a step", "s"),
-}
-"""Metrics of metrics.jsonl: title and unit. Weights, single terms and outcomes follow by name."""
-MEASURED: Mapping[str, tuple[str, str]] = {
-    "greedy": ("Greedy", "%"),
-    "mean": ("Mean reward of samples", "%"),
-    "effective_styles": ("Effective styles", ""),
-    "cut_off": ("Cut off", "%"),
-    "entropy": ("Entropy", "nats a token"),
-    "reverse_kl": ("KL(policy || initial), own answers", "nats a token"),
-    "forward_kl": ("KL(initial || policy), own answers", "nats a token"),
-    "stored_forward_kl": ("KL(initial || policy), stored answers", "nats a token"),
-    "stored_reverse_kl": ("KL(policy || initial), stored answers", "nats a token"),
-}
-"""What ``evaluate.every`` measures of each set, as ``eval/<set>/<metric>``."""
-_BY_NAME = {"eta_": "Weight of", "penalty_": "Penalty", "anchor_": "Anchor", "active_": "Active in"}
-
 
 def report_charts(data: ReportData) -> list[Chart]:
     """Pass@k, fronts and training; none of what no run has."""
@@ -164,17 +134,19 @@ def report_charts(data: ReportData) -> list[Chart]:
 def set_charts(data: ReportData) -> Iterator[Chart]:
     """Pass@k and fronts of every set."""
     labels = {run.key: run.label for run in data.runs}
-    markers = {run.key: run.look.marker for run in data.runs}
+    looks = {run.key: run.look for run in data.runs}
     for name, rows in data.comparison.items():
-        yield pass_at_k_chart(name, rows)
+        yield pass_at_k_chart(name, rows, looks)
     for name, rows in data.comparison.items():
         samples = max(_k_of(row) for row in rows)
-        chart = front_chart(name, rows, table_ks(samples)[-1], labels, markers)
+        chart = front_chart(name, rows, table_ks(samples)[-1], labels, looks)
         if chart is not None:
             yield chart
 
 
-def pass_at_k_chart(set_name: str, rows: Sequence[ComparisonRow]) -> Chart:
+def pass_at_k_chart(
+    set_name: str, rows: Sequence[ComparisonRow], looks: Mapping[str, Look]
+) -> Chart:
     """Pass@k of every run over k, with 95% bands."""
     curve = [row for row in rows if _k_of(row)]
     columns: dict[str, list[Any]] = {
@@ -184,52 +156,31 @@ def pass_at_k_chart(set_name: str, rows: Sequence[ComparisonRow]) -> Chart:
         "lo": [row.lo for row in curve],
         "hi": [row.hi for row in curve],
     }
-    keys = list(dict.fromkeys(columns["run"]))
+    shown = {key: looks[key] for key in columns["run"]}
     return line_chart(
-        "pass_at_k", set_label(set_name), columns, keys, x_title="k", unit="%", powers=True
+        "pass_at_k", set_title(set_name), columns, shown, x_title=K_AXIS, unit="%", powers=True
     )
 
 
 def training_charts(runs: Sequence[ReportRun]) -> list[Chart]:
     """A chart for each metric that a run's log has and that is not always 0; then of after RL."""
+    looks = {run.key: run.look for run in runs}
     return [
-        *_log_charts("training", {run.key: run.log for run in runs if run.log}),
-        *_log_charts("after_rl", {run.key: run.after_rl for run in runs if run.after_rl}),
+        *_log_charts("training", {run.key: run.log for run in runs if run.log}, looks),
+        *_log_charts("after_rl", {run.key: run.after_rl for run in runs if run.after_rl}, looks),
     ]
 
 
-def _log_charts(section: str, logs: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Chart]:
+def _log_charts(
+    section: str, logs: Mapping[str, Sequence[Mapping[str, Any]]], looks: Mapping[str, Look]
+) -> list[Chart]:
     names = list(dict.fromkeys(name for log in logs.values() for row in log for name in row))
+    shown = {key: looks[key] for key in logs}
     return [
         chart
-        for name, (title, unit) in {**TRAINING, **_others(names)}.items()
-        if (chart := _training_chart(section, name, (title, unit), logs)) is not None
+        for name, titled in log_titles(names).items()
+        if (chart := _training_chart(section, name, titled, logs, shown)) is not None
     ]
-
-
-def _others(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    found = {}
-    for name in names:
-        for start, title in _BY_NAME.items():
-            if name.startswith(start):
-                found[name] = (f"{title} {name.removeprefix(start).replace('_', ' ')}", "")
-        if name.startswith("eval/") and not name.endswith(("_lo", "_hi")):
-            set_name, of_a_set, metric = name.removeprefix("eval/").rpartition("/")
-            if of_a_set and (known := _measured(metric)) is not None:  # eval/seconds_* is of all
-                found[name] = (f"{known[0]}, {set_label(set_name)}", known[1])
-        if name.startswith("outcome_") and name not in ("outcome_correct", "outcome_wrong"):
-            title = f"Answers: {name.removeprefix('outcome_').replace('_', ' ')}"
-            found[name] = (title, "%")
-    return found
-
-
-def _measured(metric: str) -> tuple[str, str] | None:
-    """Title and unit of what was measured while a run trained; None: not drawn."""
-    if metric.startswith("pass_at_"):
-        return f"Pass@{metric.removeprefix('pass_at_')}", "%"
-    if metric.startswith("style_"):
-        return f"Style {metric.removeprefix('style_')}", "%"
-    return MEASURED.get(metric)
 
 
 def _training_chart(
@@ -237,6 +188,7 @@ def _training_chart(
     name: str,
     title_and_unit: tuple[str, str],
     logs: Mapping[str, Sequence[Mapping[str, Any]]],
+    looks: Mapping[str, Look],
 ) -> Chart | None:
     title, unit = title_and_unit
     banded = any(_is_number(row.get(f"{name}_lo")) for log in logs.values() for row in log)
@@ -258,9 +210,7 @@ def _training_chart(
     if not any(columns["value"]):
         return None
     caption = f"means over {thinned} steps" if thinned > 1 else ""
-    return line_chart(
-        section, title, columns, list(logs), x_title="step", unit=unit, caption=caption
-    )
+    return line_chart(section, title, columns, looks, x_title=STEP_AXIS, unit=unit, caption=caption)
 
 
 def _means(points: Sequence[tuple[float, ...]], width: int) -> Iterator[tuple[float, ...]]:

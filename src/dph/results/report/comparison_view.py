@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dph.recipe import Recipe
-from dph.results.charts.aggregate import aggregate_sets
 from dph.results.charts.cells import UNKNOWN, count, percent
-from dph.results.charts.palette import set_label
-from dph.results.report.report_data import ReportData, ReportRun, table_ks
+from dph.results.charts.vocabulary import set_label, table_ks
+from dph.results.over_seeds import aggregate_sets
+from dph.results.report.report_data import ReportData, ReportRun
 from dph.runs.evaluate.comparison import ComparisonRow
 
 # Runs that differ in their seed alone, as one: means with intervals that speak of another seed.
@@ -26,7 +26,7 @@ class SeedGroup:
 
 
 def seed_groups(data: ReportData) -> list[SeedGroup]:
-    """The groups of two runs and more; t-intervals (``dph.results.charts.aggregate``).
+    """The groups of two runs and more; t-intervals (``dph.results.over_seeds``).
 
     Raises:
         DataError: such runs were evaluated on other sets or with other k.

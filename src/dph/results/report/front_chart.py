@@ -3,32 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dph.results.charts.palette import set_label
-from dph.results.report.chart import ROWS, Chart, finished, run_colour
+from dph.results.charts.palette import Look
+from dph.results.charts.vocabulary import metric_title, set_title
+from dph.results.report.chart import ROWS, Chart, finished, run_colour, run_shape
 from dph.runs.evaluate.comparison import ComparisonRow
 
-_STAR = (
-    "M0,-1.6L0.36,-0.494L1.522,-0.494L0.58,0.189L0.941,1.294L0,0.611L-0.941,1.294"
-    "L-0.58,0.189L-1.522,-0.494L-0.36,-0.494Z"
-)
-_SHAPES = {
-    "": "M-1.1,0A1.1,1.1,0,1,1,1.1,0A1.1,1.1,0,1,1,-1.1,0M-0.6,0A0.6,0.6,0,1,0,0.6,0"
-    "A0.6,0.6,0,1,0,-0.6,0Z",
-    "o": "circle",
-    "s": "square",
-    "D": "diamond",
-    "^": "triangle-up",
-    "v": "triangle-down",
-    "<": "triangle-left",
-    ">": "triangle-right",
-    "P": "cross",
-    "*": _STAR,
-    "X": "M-1.1,-0.7L-0.7,-1.1L0,-0.4L0.7,-1.1L1.1,-0.7L0.4,0L1.1,0.7L0.7,1.1L0,0.4L-0.7,1.1"
-    "L-1.1,0.7L-0.4,0Z",
-    "p": "M0,-1.2L1.141,-0.371L0.705,0.971L-0.705,0.971L-1.141,-0.371Z",
-    "h": "M0,-1.2L1.039,-0.6L1.039,0.6L0,1.2L-1.039,0.6L-1.039,-0.6Z",
-}
-"""Markers of the palette as Vega draws them."""
 WIDTH, HEIGHT = 290, 190
 """Pixels inside the axes on a phone, the narrowest that names are laid out for."""
 LETTER, LINE = 6.3, 13
@@ -41,8 +20,8 @@ def front_chart(
     set_name: str,
     rows: Sequence[ComparisonRow],
     k: int,
-    labels: dict[str, str],
-    markers: Mapping[str, str],
+    labels: Mapping[str, str],
+    looks: Mapping[str, Look],
 ) -> Chart | None:
     """A point a run with its 95% intervals; None where there are no greedy answers."""
     import altair as alt  # noqa: PLC0415 - slow, and an extra
@@ -56,20 +35,16 @@ def front_chart(
     x_ends, y_ends = (_domain(columns[f"{name}_lo"], columns[f"{name}_hi"]) for name in "xy")
     x_scale = alt.Scale(domain=list(x_ends), nice=False)
     y_scale = alt.Scale(domain=list(y_ends), nice=False)
-    x = alt.X("x:Q", title="greedy", axis=axis, scale=x_scale)
-    y = alt.Y("y:Q", title=f"Pass@{k}", axis=axis, scale=y_scale)
-    colour = run_colour(keys)
-    shape = alt.Shape(
-        "run:N",
-        legend=None,
-        scale=alt.Scale(domain=keys, range=[_SHAPES[markers[key]] for key in keys]),
-    )
+    x_title, y_title = metric_title("greedy"), metric_title(f"pass_at_{k}")
+    x = alt.X("x:Q", title=x_title, axis=axis, scale=x_scale)
+    y = alt.Y("y:Q", title=y_title, axis=axis, scale=y_scale)
+    colour, shape = run_colour(keys), run_shape({key: looks[key] for key in keys})
     base = alt.Chart(alt.NamedData(ROWS))
     wide = base.mark_rule(opacity=0.45).encode(
-        x=alt.X("x_lo:Q", title="greedy", scale=x_scale), x2="x_hi:Q", y=y, color=colour
+        x=alt.X("x_lo:Q", title=x_title, scale=x_scale), x2="x_hi:Q", y=y, color=colour
     )
     high = base.mark_rule(opacity=0.45).encode(
-        x=x, y=alt.Y("y_lo:Q", title=f"Pass@{k}", scale=y_scale), y2="y_hi:Q", color=colour
+        x=x, y=alt.Y("y_lo:Q", title=y_title, scale=y_scale), y2="y_hi:Q", color=colour
     )
     point = base.mark_point(filled=True, size=70, opacity=1).encode(
         x=x,
@@ -78,8 +53,8 @@ def front_chart(
         shape=shape,
         tooltip=[
             alt.Tooltip("label:N"),
-            alt.Tooltip("x:Q", title="greedy", format=".1%"),
-            alt.Tooltip("y:Q", title=f"Pass@{k}", format=".1%"),
+            alt.Tooltip("x:Q", title=x_title, format=".1%"),
+            alt.Tooltip("y:Q", title=y_title, format=".1%"),
         ],
     )
     inside = zip(
@@ -90,7 +65,7 @@ def front_chart(
     names = _names(base.encode(x=x, y=y), places)
     return Chart(
         section="front",
-        title=set_label(set_name),
+        title=set_title(set_name),
         caption="",
         spec=finished(alt.layer(wide, high, point, *names), keys, height=220),
         columns=columns,

@@ -17,10 +17,11 @@ from markupsafe import Markup
 from dph._base.files import write_text
 from dph.errors import SettingsError
 from dph.results.charts.cells import duration, percent
-from dph.results.charts.palette import method_label, set_label
+from dph.results.charts.palette import on_dark
+from dph.results.charts.vocabulary import method_label, set_label
 from dph.results.report.answer_blocks import answer_blocks, packed
 from dph.results.report.answers import Limits
-from dph.results.report.chart import marked, on_dark
+from dph.results.report.chart import marked
 from dph.results.report.charts import report_charts
 from dph.results.report.comparison_view import seed_groups, set_tables
 from dph.results.report.report_data import ReportData, ReportRun

@@ -11,7 +11,8 @@ from dph._base.files import read_json
 from dph.errors import DataError, SettingsError
 from dph.recipe import Recipe
 from dph.records import Problem
-from dph.results.charts.palette import BASE, Look, looks_by_method, method_label, run_labels
+from dph.results.charts.palette import Look, looks_by_method
+from dph.results.charts.vocabulary import BASE, curve_ks, method_label, run_labels, table_ks
 from dph.results.diagnosis import diagnose, diagnosis_document
 from dph.results.report.answers import Tokens, token_rows
 from dph.runs.evaluate.comparison import ComparisonRow, compare
@@ -44,25 +45,6 @@ def compare_sets(
     """
     names = list(dict.fromkeys(name for of_run in scores.values() for name in of_run))
     return {name: _compare_set(scores, name, seed) for name in names}
-
-
-def curve_ks(samples: int) -> list[int]:
-    """The k of a Pass@k curve: powers of two, and all samples.
-
-    >>> curve_ks(16), curve_ks(10)
-    ([1, 2, 4, 8, 16], [1, 2, 4, 8, 10])
-    """
-    powers = [2**i for i in range(samples.bit_length())]
-    return sorted({*powers, samples})
-
-
-def table_ks(samples: int) -> list[int]:
-    """The k that a table shows: the usual ones that fit, else all samples.
-
-    >>> table_ks(16), table_ks(3)
-    ([8, 16], [3])
-    """
-    return [k for k in (8, 16, 32, 64, 128) if k <= samples] or [samples]
 
 
 def fewest_samples(scores: Sequence[SetScores]) -> int:
