@@ -272,7 +272,7 @@ def study(
     if status:
         typer.echo(said_status(report, plan, before, rows))
     if table is not None or not status:
-        typer.echo(said_tables(report, rows, table))
+        typer.echo(said_tables(report, table))
     if not status:
         typer.echo(f"scores: {places.parquet}\ntables: {places.tables}\nfigures: {places.figures}")
 

@@ -37,7 +37,7 @@ def tables(write):
         rows = Runner(planner, places, InstantJobs()).run(Silent())
         lock = current_lock(study, places, rows)
         report = make_report(study, planner.plan(rows), rows, lock)
-        return report, {table.name: table for table in all_tables(report, rows)}
+        return report, {table.name: table for table in all_tables(report)}
 
     return of
 

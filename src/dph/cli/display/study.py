@@ -61,9 +61,9 @@ def said_status(report: Report, asked: Plan, outlook: Outlook, rows: Mapping[str
     return "\n".join(lines) + "\n\n" + markdown(choices_table(report))
 
 
-def said_tables(report: Report, rows: Mapping[str, RunRow], wanted: str | None) -> str:
+def said_tables(report: Report, wanted: str | None) -> str:
     """Every table in a format; without one, what most people look for, as markdown."""
-    tables = list(all_tables(report, rows))
+    tables = list(all_tables(report))
     if wanted is None:
         shown = [t for t in tables if t.name == "comparisons" or t.name.startswith("scores-")]
         return "\n".join(map(markdown, shown))

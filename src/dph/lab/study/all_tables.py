@@ -1,11 +1,8 @@
 """Every table of a study, in the order in which they are printed and written."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from statistics import fmean
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
-from dph.lab.study.plan import DEVELOPMENT, known_value
-from dph.lab.study.results import POWER_SEEDS, Power, power
+from dph.lab.study.results import POWER_SEEDS, Power, mean_of, power
 from dph.lab.study.rows import RunRow
 from dph.lab.study.settings import BASE
 from dph.lab.study.tables import (
@@ -13,46 +10,16 @@ from dph.lab.study.tables import (
     Report,
     differences_table,
     estimate_cell,
-    metric_title,
+    metric_column,
     number_cell,
     points,
-    set_title,
+    score_rows,
     study_tables,
     titles,
 )
 from dph.results.charts.text_table import TextTable
+from dph.results.charts.vocabulary import set_label
 from dph.results.over_seeds import SeedMean
-
-# What was tried on the development seeds, candidate by candidate.
-
-
-class Tried(NamedTuple):
-    """A candidate's place on the axes of its grid; what has no grid is 0."""
-
-    strength: float
-    weight: float
-    learning_rate: float
-
-
-def tried(
-    report: Report, rows: Mapping[str, RunRow], world: str, label: str
-) -> dict[Tried, list[RunRow]]:
-    """The finished runs of each candidate on the development seeds, the weakest first."""
-    found: dict[Tried, list[RunRow]] = {}
-    for run in report.plan.runs:
-        at_home = run.variant.site.name == world and run.label == label
-        if run.split == DEVELOPMENT and at_home and run.id in rows:
-            row = rows[run.id]
-            key = Tried(row.strength or 0.0, row.interpolate or 0.0, row.learning_rate or 0.0)
-            found.setdefault(key, []).append(row)
-    return dict(sorted(found.items()))
-
-
-def mean_of(rows: Sequence[RunRow], metric: str, sets: Sequence[str]) -> float | None:
-    """The mean of a metric over runs of which it is known; None where it is of none."""
-    known = [value for row in rows if (value := known_value(row, metric, sets)) is not None]
-    return fmean(known) if known else None
-
 
 # What methods kept, what they gained, and what became of skills that no method trained.
 #
@@ -80,7 +47,7 @@ def retention_table(report: Report, world: str) -> TextTable:
         name=f"retention-{world}",
         title=f"Kept and gained on {world}",
         columns=("method", *titles(columns)),
-        rows=_rows(report, world, columns),
+        rows=score_rows(report, world, report.results.labels(world), columns),
         note=report.note(
             "In per cent, with 95% t-intervals over report seeds. keep: of the problems that the "
             "base model mastered, those that the method masters; explore: of those that it never "
@@ -99,24 +66,8 @@ def elsewhere_table(report: Report, world: str) -> TextTable:
         name=f"elsewhere-{world}",
         title=f"What RL never trained, on {world}",
         columns=("method", *titles(columns)),
-        rows=_rows(report, world, columns),
+        rows=score_rows(report, world, report.results.labels(world), columns),
         note=report.note("In per cent, with 95% t-intervals over report seeds."),
-    )
-
-
-def _rows(
-    report: Report, world: str, columns: list[tuple[str, str]]
-) -> tuple[tuple[str, ...], ...]:
-    results = report.results
-    return tuple(
-        (
-            label,
-            *(
-                estimate_cell(results.estimate(world, label, metric, [of]), metric)
-                for of, metric in columns
-            ),
-        )
-        for label in results.labels(world)
     )
 
 
@@ -125,14 +76,14 @@ def _rows(
 _GRID = ("strength", "weight", "learning rate")
 
 
-def tried_tables(report: Report, rows: Mapping[str, RunRow]) -> Iterator[TextTable]:
+def tried_tables(report: Report) -> Iterator[TextTable]:
     """A table for each world: means over the development seeds, a row for each candidate."""
     for world in report.results.worlds:
         columns = report.columns(world)
         found = [
             (label, *map(_place, key), *(_cell(runs, metric, of) for of, metric in columns))
             for label in report.study.labels
-            for key, runs in tried(report, rows, world, label).items()
+            for key, runs in report.results.tried(world, label).items()
         ]
         if found:
             yield TextTable(
@@ -224,8 +175,8 @@ def _row(found: Power) -> tuple[str, ...]:
     return (
         found.world,
         found.label,
-        set_title(found.set),
-        metric_title(found.metric),
+        set_label(found.set),
+        metric_column(found.metric),
         points(found.mean, None, found.metric),
         f"{100 * found.deviation:.1f}",
         *(f"{100 * error:.2f}" for error in errors),
@@ -234,11 +185,11 @@ def _row(found: Power) -> tuple[str, ...]:
     )
 
 
-def all_tables(report: Report, rows: Mapping[str, RunRow]) -> Iterator[TextTable]:
+def all_tables(report: Report) -> Iterator[TextTable]:
     """Those of which something is known."""
     yield from study_tables(report)
     yield from length_tables(report)
     if (found := power_table(report)).rows:
         yield found
     yield from forgetting_tables(report)
-    yield from tried_tables(report, rows)
+    yield from tried_tables(report)

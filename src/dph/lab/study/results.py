@@ -1,10 +1,12 @@
-"""What the report seeds say: means with intervals, differences, and the rule's comparisons."""
+"""A study's finished runs: means with intervals, differences, and the rule's comparisons."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
+from statistics import fmean
+from typing import NamedTuple
 
-from dph.lab.study.plan import REPORT, Plan, known_value, set_names
+from dph.lab.study.plan import DEVELOPMENT, REPORT, Plan, known_value, set_names
 from dph.lab.study.rows import RunRow, require_one_base
 from dph.lab.study.settings import BASE, ComparisonSettings, RuleSettings
 from dph.results.over_seeds import PairedDifference, SeedMean, holm, mean_over_seeds, paired_t
@@ -42,8 +44,16 @@ class Power:
         return self.deviation / sqrt(seeds)
 
 
+class GridPlace(NamedTuple):
+    """A candidate's place on the axes of its grid; what has no grid is 0."""
+
+    strength: float
+    weight: float
+    learning_rate: float
+
+
 class Results:
-    """Finished runs on the report seeds, by world, label and seed.
+    """Finished runs by world, label and seed; all but ``tried`` is of the report seeds.
 
     Raises:
         DataError: two runs on one seed of a world began with different base models.
@@ -52,10 +62,13 @@ class Results:
     def __init__(self, plan: Plan, rows: Mapping[str, RunRow]) -> None:
         require_one_base(rows.values())
         self._rows: dict[tuple[str, str], dict[int, RunRow]] = {}
+        self._tried: dict[tuple[str, str], list[RunRow]] = {}
         for run in plan.runs:
-            if run.split == REPORT and run.id in rows:
-                key = (run.variant.site.name, run.label)
-                self._rows.setdefault(key, {})[run.seed] = rows[run.id]
+            key, row = (run.variant.site.name, run.label), rows.get(run.id)
+            if row is not None and run.split == REPORT:
+                self._rows.setdefault(key, {})[run.seed] = row
+            if row is not None and run.split == DEVELOPMENT:
+                self._tried.setdefault(key, []).append(row)
 
     @property
     def worlds(self) -> tuple[str, ...]:
@@ -89,6 +102,14 @@ class Results:
         """How many of them there are."""
         return len(self.rows(world, label))
 
+    def tried(self, world: str, label: str) -> dict[GridPlace, list[RunRow]]:
+        """The runs of each candidate on the development seeds, the weakest first."""
+        found: dict[GridPlace, list[RunRow]] = {}
+        for row in self._tried.get((world, label), []):
+            place = GridPlace(row.strength or 0.0, row.interpolate or 0.0, row.learning_rate or 0.0)
+            found.setdefault(place, []).append(row)
+        return dict(sorted(found.items()))
+
     def values(self, world: str, label: str, metric: str, sets: Sequence[str]) -> dict[int, float]:
         """By seed; seeds of which nothing is known are left out."""
         found = {
@@ -111,6 +132,12 @@ class Results:
         if not seeds:
             return None
         return paired_t([a[s] for s in seeds], [b[s] for s in seeds], comparison.alternative)
+
+
+def mean_of(rows: Sequence[RunRow], metric: str, sets: Sequence[str]) -> float | None:
+    """The mean of a metric over runs of which it is known; None where it is of none."""
+    known = [value for row in rows if (value := known_value(row, metric, sets)) is not None]
+    return fmean(known) if known else None
 
 
 def compared(results: Results, rule: RuleSettings) -> list[RuleComparison]:

@@ -9,6 +9,7 @@ from dph.lab.study.results import Results, RuleComparison, compared
 from dph.lab.study.rule_lock import RuleLock
 from dph.lab.study.settings import BASE, ComparisonSettings, Study
 from dph.results.charts.text_table import TextTable, marked
+from dph.results.charts.vocabulary import set_label
 from dph.results.over_seeds import SeedMean
 
 UNKNOWN = "-"
@@ -125,15 +126,11 @@ def short_table(report: Report, world: str) -> TextTable:
 
 
 def _scores(report: Report, world: str, labels: Sequence[str]) -> TextTable:
-    results, columns = report.results, report.columns(world)
-    rows = []
-    for label in labels:
-        cells = [
-            estimate_cell(results.estimate(world, label, metric, [of]), metric)
-            for of, metric in columns
-        ]
-        seeds = str(results.seeds(world, label))
-        rows.append((label, *cells, _drawn(report, world, label), seeds))
+    columns = report.columns(world)
+    rows = [
+        (*row, _drawn(report, world, row[0]), str(report.results.seeds(world, row[0])))
+        for row in score_rows(report, world, labels, columns)
+    ]
     return TextTable(
         name=f"scores-{world}",
         title=f"Scores on {world}",
@@ -205,7 +202,7 @@ def comparisons_table(report: Report, tested: Sequence[RuleComparison]) -> TextT
             (
                 found.world,
                 f"{asked.a} - {asked.b}",
-                f"{asked.metric}, {' and '.join(map(set_title, asked.sets))}",
+                f"{asked.metric}, {' and '.join(map(set_label, asked.sets))}",
                 asked.alternative,
                 points(difference.mean, half, asked.metric),
                 _p_value(difference.p_value),
@@ -224,6 +221,17 @@ def comparisons_table(report: Report, tested: Sequence[RuleComparison]) -> TextT
             f"{_LEVEL}."
         ),
         left=4,
+    )
+
+
+def score_rows(
+    report: Report, world: str, labels: Sequence[str], columns: Sequence[tuple[str, str]]
+) -> tuple[tuple[str, ...], ...]:
+    """The means of each label over the report seeds: its name, and a cell for each column."""
+    estimate = report.results.estimate
+    return tuple(
+        (label, *(estimate_cell(estimate(world, label, m, [of]), m) for of, m in columns))
+        for label in labels
     )
 
 
@@ -262,15 +270,10 @@ def _drawn(report: Report, world: str, label: str) -> str:
 
 def titles(columns: Sequence[tuple[str, str]]) -> list[str]:
     """Set and metric in the head of each column."""
-    return [f"{set_title(of)}: {metric_title(metric)}" for of, metric in columns]
+    return [f"{set_label(of)}: {metric_column(metric)}" for of, metric in columns]
 
 
-def set_title(name: str) -> str:
-    """A set in the head of a column."""
-    return name.replace("_", " ")
-
-
-def metric_title(name: str) -> str:
+def metric_column(name: str) -> str:
     """A metric in the head of a column."""
     return "mean@1" if name == "mean" else name
 

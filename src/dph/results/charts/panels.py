@@ -288,6 +288,38 @@ def draw_dots(ax: Axes, models: Models, metrics: Sequence[str], looks: Mapping[s
     light_grid(ax)
 
 
+# One metric against another: what is right at the first try, and with many.
+
+
+def draw_point(
+    ax: Axes,
+    model: Mapping[str, Any],
+    metrics: tuple[str, str],
+    look: Look,
+    *,
+    label: str,
+    faint: bool = False,
+) -> None:
+    """A dot in per cent with its intervals, a ring where the look has no marker.
+
+    ``faint`` is small and without intervals. Nothing is drawn where a metric is not known.
+    """
+    x, y = (value_of(model, metric) for metric in metrics)
+    if x is None or y is None:
+        return
+    ring = not look.marker
+    bars = [[[100 * end[0]] for end in error_bars(model, metric)] for metric in metrics]
+    ax.errorbar(
+        100 * x, 100 * y, color=look.colour, label=label, linestyle="none",
+        xerr=None if faint else bars[0], yerr=None if faint else bars[1],
+        marker=look.marker or "o", markersize=look.size(4 if faint else 7),
+        markerfacecolor="white" if ring else look.colour,
+        markeredgecolor=look.colour if ring else "white",
+        markeredgewidth=1.6 if ring else 0.7, elinewidth=0.8, capsize=0,
+        zorder=2.5 if faint else 3,
+    )  # fmt: skip
+
+
 # A score over the steps of training, with bands (the paper's Figure 5).
 
 Progress = Mapping[str, Mapping[int, Mapping[str, Any]]]
