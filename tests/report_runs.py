@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 from dph._base.files import write_json, write_text
 from dph.recipe import resolve_recipe, save_recipe
 from dph.records import Completion, GradedCompletion, Outcome, Verdict
+from dph.runs.directory import TOKENS_FILE
 from dph.runs.evaluate.samples_file import (
     SCHEMA,
-    TOKENS_FILE,
     VERSION,
     comparable_scores,
     samples_table,

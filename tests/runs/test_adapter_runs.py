@@ -10,10 +10,10 @@ from dph.errors import ModelError, SettingsError
 from dph.model.forward.logprobs import score_completions
 from dph.model.loading import load_model
 from dph.model.policies import load_policy
+from dph.runs.directory import latest_checkpoint
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.export import export
 from dph.runs.interpolation import interpolated
-from dph.runs.layout import latest_checkpoint
 from dph.runs.pool_need import needs_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent

@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import load_file
 
 from dph.model.loading import load_model
+from dph.runs.directory import latest_checkpoint
 from dph.runs.export import export
-from dph.runs.layout import latest_checkpoint
 from dph.runs.run import run
 
 NARROW = {"dtype": "bfloat16", "weights": "bfloat16"}

@@ -10,10 +10,10 @@ from safetensors.torch import load_file
 from dph.errors import CheckpointError, SettingsError
 from dph.model.fingerprint import weight_fingerprint
 from dph.model.loading import load_model
+from dph.runs.directory import RunDirectory
 from dph.runs.presample.stores.manifest import read_store_manifest
 from dph.runs.presample.stores.store import load_store
 from dph.runs.progress import Silent
-from dph.runs.result_model import result_model
 from dph.runs.run import consolidation_recipe, run_stages
 from dph.runs.workbench import open_workbench
 from dph.tasks.problems import save_problems
@@ -69,7 +69,7 @@ def test_the_trained_policy_fills_the_store_and_learns_from_it_alone(recipe, tmp
     assert [row["tokens"] for row in rows] == [0] * 12
     assert all(row["reward"] is None for row in rows)
     assert result.trained.checkpoint == after / "checkpoints" / "step_000012"
-    assert result_model(tmp_path / "run", recipe().evaluate) == result.trained.checkpoint
+    assert RunDirectory(tmp_path / "run").result(recipe().evaluate) == result.trained.checkpoint
 
 
 def test_untilted_answers_of_the_policy_teach_it_nothing(recipe, tmp_path):

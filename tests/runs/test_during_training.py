@@ -7,6 +7,7 @@ import pytest
 
 from dph.errors import CheckpointError
 from dph.records import Problem
+from dph.runs.directory import RunDirectory
 from dph.runs.during_training import some_problems
 from dph.runs.ends import ends_of
 from dph.runs.evaluate.progress_file import measured_steps, read_progress_file
@@ -14,7 +15,6 @@ from dph.runs.evaluate.samples_file import read_token_details
 from dph.runs.evaluate.scores import read_kept_problems
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.progress import Silent
-from dph.runs.result_model import result_model
 from dph.runs.run import run_stages
 from dph.runs.train.tracking import read_metrics
 from dph.runs.training_digest import training_digest
@@ -93,7 +93,7 @@ def test_with_result_best_the_best_checkpoint_is_measured_at_the_end(best_recipe
         assert found.trained.step == 3
         document = json.loads((run / "evaluation.json").read_text())
         assert document["model"] == str(found.trained.checkpoint)
-        assert result_model(run, recipe.evaluate) == found.trained.checkpoint
+        assert RunDirectory(run).result(recipe.evaluate) == found.trained.checkpoint
         assert ends_of(run).final == found.trained.checkpoint
         # The same numbers as of an evaluation of that model alone: measured anew, not as it ran.
         alone = evaluate_stage(

@@ -8,8 +8,8 @@ from dph.errors import CheckpointError, ModelError, SettingsError
 from dph.model.fingerprint import weight_fingerprint
 from dph.model.loading import load_model, load_tokenizer
 from dph.recipe import save_recipe
+from dph.runs.directory import latest_checkpoint
 from dph.runs.interpolation import interpolated
-from dph.runs.layout import latest_checkpoint
 
 
 @pytest.fixture

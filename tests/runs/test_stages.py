@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -11,7 +10,6 @@ from dph.errors import CheckpointError, PoolError, SettingsError
 from dph.runs import evaluation_stage as tracked_evaluation
 from dph.runs.evaluate.samples_file import samples_digest
 from dph.runs.evaluation_stage import evaluate_stage
-from dph.runs.layout import pool_directory, run_directory
 from dph.runs.presample.pool import load_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
@@ -223,14 +221,6 @@ def test_an_evaluation_is_told_to_trackers_once_with_scores_and_answers(
     assert [table.name for _, table in told.tables] == [f"samples/{one}" for one in found["sets"]]
     assert all(len(table.rows) == 3 < table.answers for _, table in told.tables)
     assert told.closed
-
-
-def test_where_things_lie(make_recipe, tmp_path):
-    recipe = make_recipe(presample={"pool": tmp_path / "shared"})
-    assert run_directory(recipe, None) == Path("runs/run")
-    assert run_directory(recipe, tmp_path) == tmp_path
-    assert pool_directory(recipe, tmp_path) == tmp_path / "shared"
-    assert pool_directory(make_recipe(), tmp_path) == tmp_path / "pool"
 
 
 def test_silence_takes_everything():

@@ -77,11 +77,12 @@ def interpolate(
     from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.progress import open_progress
     from dph.cli.request import read_request
+    from dph.runs.directory import RunDirectory
     from dph.runs.ends import ends_of, require_weights
 
     wanted = _numbers(weights)
     require_weights(wanted, extrapolate=extrapolate)
-    request = read_request(run / "recipe.toml", overrides=overrides, seed=None, out=run)
+    request = read_request(RunDirectory(run).recipe_file, overrides=overrides, seed=None, out=run)
     request.require_sets()
     ends_of(run)
     quiet_libraries()
@@ -129,11 +130,12 @@ def _text(made: "Interpolations", run: Path) -> str:
 def _comparison(run: Path, made: "Interpolations", *, as_json: bool) -> Any:
     """The initial policy, each interpolation and the run, each against the first."""
     from dph.cli.display.comparison import comparison_json, comparison_text
+    from dph.runs.directory import RunDirectory
     from dph.runs.evaluate.comparison import compare
     from dph.runs.evaluate.evaluated_runs import default_ks, read_runs, runs_on_sets
 
     labels = {
-        str(run / "base"): "base",
+        str(RunDirectory(run).base.path): "base",
         **{str(each.directory): each.name for each in made.between},
         str(run): "run",
     }
@@ -176,11 +178,12 @@ def evaluate(
     measured = measured_model(request, model)
     quiet_libraries()
     from dph.results.charts.tables import evaluation_table
+    from dph.runs.directory import RunDirectory
     from dph.runs.evaluation_stage import evaluate_stage
     from dph.runs.set_problems import SetProblems
     from dph.runs.workbench import open_workbench
 
-    progress, base = open_progress(), request.directory / "base"
+    progress, base = open_progress(), RunDirectory(request.directory).base.path
     if model is None and measured.directory == base:
         typer.echo(
             f"no checkpoint in {request.directory}: the recipe's model is measured", err=True

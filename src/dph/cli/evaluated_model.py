@@ -4,19 +4,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dph._base.files import make_directory, read_json, write_json
 from dph.cli.request import Request
 from dph.errors import DataError, ModelError
 from dph.model.hub import model_directory
-from dph.runs.result_model import result_model
+from dph.runs.directory import CHECKPOINTS, EvaluationDirectory, RunDirectory
 
-if TYPE_CHECKING:
-    pass
 MADE_FROM = "model.json"
-_NOT_TELLING = "checkpoints"
-"""Part of every checkpoint's path, so it tells no two of them apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,18 +38,18 @@ def measured_model(request: Request, model: Path | None) -> EvaluatedModel:
         SettingsError: the recipe names no evaluation set.
         ModelError: the model is not there.
     """
-    run = request.directory
+    run = RunDirectory(request.directory)
     request.require_sets()
     if model is None:
-        result = result_model(run, request.recipe.evaluate)
+        result = run.result(request.recipe.evaluate)
         if result is not None:
-            return EvaluatedModel(model=result, directory=run)
-        return EvaluatedModel(model=model_directory(request.recipe.model), directory=run / "base")
+            return EvaluatedModel(model=result, directory=run.path)
+        return EvaluatedModel(model=model_directory(request.recipe.model), directory=run.base.path)
     if not any((model / name).is_file() for name in ("config.json", "adapter_config.json")):
         raise ModelError(f"{model} is not the directory of a saved transformers model")
     if model.resolve() == model_directory(request.recipe.model).resolve():
-        return EvaluatedModel(model=model, directory=run / "base")
-    place = _place_of_its_own(run / "models", model.resolve())
+        return EvaluatedModel(model=model, directory=run.base.path)
+    place = _place_of_its_own(run.models, model.resolve())
     return EvaluatedModel(model=model, directory=place, noted=True)
 
 
@@ -78,7 +74,8 @@ def claimed(measured: EvaluatedModel) -> Iterator[None]:
 
 
 def _place_of_its_own(models: Path, model: Path) -> Path:
-    names = [part for part in model.parts[1:] if part != _NOT_TELLING] or ["model"]
+    # Every checkpoint lies in one, so it tells no two of them apart.
+    names = [part for part in model.parts[1:] if part != CHECKPOINTS] or ["model"]
     candidates = [models / "-".join(names[-count:]) for count in range(1, len(names) + 1)]
     return next(place for place in candidates if place == candidates[-1] or _is_for(place, model))
 
@@ -90,7 +87,7 @@ def _is_for(place: Path, model: Path) -> bool:
     with suppress(DataError, KeyError, TypeError):
         if (place / MADE_FROM).is_file():
             return Path(_text(place / MADE_FROM, "path")) == model
-        return Path(_text(place / "evaluation.json", "model")).resolve() == model
+        return Path(_text(EvaluationDirectory(place).evaluation, "model")).resolve() == model
     return False
 
 

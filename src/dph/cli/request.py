@@ -11,7 +11,7 @@ from dph.errors import DataError, SettingsError
 from dph.model.hub import resolve_names
 from dph.recipe import Recipe, load_recipe
 from dph.recipe.overrides import read_override
-from dph.runs.layout import run_directory
+from dph.runs.directory import RunDirectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ def read_request(
         ModelError: the model cannot be fetched.
     """
     recipe = load_recipe(path, overrides=overrides or (), seed=seed)
-    directory = run_directory(recipe, out)
+    directory = RunDirectory.of(recipe, out).path
     require_writable(directory)
     resolved = resolve_names(recipe, run=directory, written=_model_as_written(path, overrides))
     return Request(recipe=resolved.recipe, directory=directory, taken=resolved.taken)

@@ -98,7 +98,7 @@ def presample(
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
     quiet_libraries()
     from dph.recipe.store_use import require_files
-    from dph.runs.layout import pool_directory, store_directory
+    from dph.runs.directory import RunDirectory
     from dph.runs.presampling_stage import presample_stage
     from dph.runs.store_stage import require_prompts, store_stage
     from dph.runs.workbench import open_workbench
@@ -110,8 +110,9 @@ def presample(
         require_prompts(bench, *request.recipe.used_stores)  # not after the pool was drawn
         manifest = presample_stage(bench, request.directory, progress)
         stores = store_stage(bench, request.directory, progress)
-    path = pool_directory(request.recipe, request.directory)
-    places = {name: store_directory(request.recipe, request.directory, name) for name in stores}
+    run = RunDirectory(request.directory)
+    path = run.pool(request.recipe)
+    places = {name: run.store(request.recipe, name) for name in stores}
     if as_json:
         typer.echo(json_text({**pool_json(path, manifest), **stores_json(stores, places)}))
     else:
@@ -247,9 +248,9 @@ def _dry_run(request: "Request") -> str:
 
 def _json(request: "Request", result: "RunResult") -> dict[str, Any]:
     from dph.cli.display.pool import pool_json
-    from dph.runs.layout import pool_directory
+    from dph.runs.directory import RunDirectory
 
-    pool = pool_directory(request.recipe, request.directory)
+    pool = RunDirectory(request.directory).pool(request.recipe)
     return {
         "run": str(request.directory),
         "pool": pool_json(pool, result.pool) if result.pool else None,

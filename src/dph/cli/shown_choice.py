@@ -9,6 +9,7 @@ from dph.recipe import load_recipe
 from dph.records import Outcome, Problem
 from dph.results.diagnosis.changes import Change
 from dph.results.diagnosis.run_files import problem_verdicts
+from dph.runs.directory import RunDirectory
 from dph.runs.evaluate.evaluated_runs import (
     Counted,
     Key,
@@ -20,7 +21,7 @@ from dph.runs.evaluate.evaluated_runs import (
     with_outcome,
 )
 from dph.runs.evaluate.samples_file import read_samples
-from dph.runs.evaluate.scores import PROBLEMS_FILE, read_kept_problems
+from dph.runs.evaluate.scores import read_kept_problems
 from dph.runs.found_runs import find_base
 from dph.tasks.problems import load_problems
 
@@ -120,12 +121,12 @@ def _of_set(keys: Sequence[Key], name: str | None) -> list[Key]:
 def _problems(runs: Sequence[Path], keys: Sequence[Key]) -> Mapping[Key, Problem]:
     """From beside the samples; of an evaluation by an earlier version from the recipe's sets."""
     for run in runs:
-        kept = read_kept_problems(run / PROBLEMS_FILE)
+        kept = read_kept_problems(RunDirectory(run).problems)
         if all(key in kept for key in keys):
             return kept
     found: dict[Key, Problem] = {}
     try:
-        sets = load_recipe(runs[0] / "recipe.toml").data.sets
+        sets = load_recipe(RunDirectory(runs[0]).recipe_file).data.sets
         for name in {key[0] for key in keys} & sets.keys():
             found |= {(name, p.problem_id): p for p in load_problems(sets[name].path)}
     except DphError:  # moved since, or no run directory: the answers can be read all the same

@@ -21,9 +21,9 @@ from dph.errors import DataError
 from dph.recipe import Recipe, load_recipe, recipe_digest
 from dph.records import Outcome, Problem
 from dph.results.report.report_data import read_set_problems
+from dph.runs.directory import EVALUATION, RECIPE, SAMPLES
 from dph.runs.evaluate.evaluated_runs import require_evaluated
 from dph.runs.evaluate.samples_file import GREEDY_INDEX, read_samples, samples_digest
-from dph.runs.layout import EVALUATION, RECIPE, SAMPLES
 from dph.tasks.verl import GROUND_TRUTH_FIELDS
 
 # The JSON documents that a log of Inspect is made of (its log format, version 2).

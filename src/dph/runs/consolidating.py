@@ -7,8 +7,8 @@ from typing import Any
 from dph._base.files import atomic_path, make_directory
 from dph.runs.consolidation_forecast import PROMPTS, comparing, forecast_stage
 from dph.runs.consolidation_source import ConsolidationSource
+from dph.runs.directory import EvaluationDirectory, RunDirectory
 from dph.runs.evaluation_stage import require_evaluable
-from dph.runs.layout import BASE, SAMPLES
 from dph.runs.progress import ProgressDisplay
 from dph.runs.run import RunResult, run_stages
 from dph.runs.store_stage import require_prompts
@@ -49,15 +49,15 @@ def consolidate_stage(
     Raises:
         DphError: as ``run_stages`` does.
     """
-    _keep_samples(source, directory / BASE)
+    _keep_samples(source, RunDirectory(directory).base)
     return run_stages(bench, directory, progress)
 
 
-def _keep_samples(source: ConsolidationSource, base: Path) -> None:
+def _keep_samples(source: ConsolidationSource, base: EvaluationDirectory) -> None:
     """Of samples that were drawn otherwise nothing is kept: the evaluation compares digests."""
     samples = source.evaluated()
-    if samples is None or (base / SAMPLES).exists():
+    if samples is None or base.samples.exists():
         return
-    make_directory(base)
-    with atomic_path(base / SAMPLES) as temporary:
+    make_directory(base.path)
+    with atomic_path(base.samples) as temporary:
         shutil.copyfile(samples, temporary)

@@ -22,6 +22,7 @@ from dph.model.fingerprint import directory_fingerprint
 from dph.recipe import Recipe, recipe_digest
 from dph.records import UNGRADED, GradedCompletion, Outcome, Problem
 from dph.runs.comparers import comparer
+from dph.runs.directory import RunDirectory
 from dph.runs.evaluate.consensus import (
     Answered,
     Labelled,
@@ -30,7 +31,6 @@ from dph.runs.evaluate.consensus import (
     worth_of_agreement,
 )
 from dph.runs.forecast_prompts import Asked, only_store, prompts_asked
-from dph.runs.layout import FORECAST, METRICS, store_directory
 from dph.runs.planned_cost import SmallConsolidation, planned_cost
 from dph.runs.presample.stores.store import stored_groups, stored_values
 from dph.runs.progress import ProgressDisplay, Silent
@@ -66,7 +66,7 @@ def forecast_stage(
     """
     asked = prompts_asked(bench, prompts=prompts, labelled=labelled)
     digest = _digest(bench, asked)
-    path = directory / FORECAST
+    path = RunDirectory(directory).forecast
     place = directory / f"{path.stem}.partial"
     with only_writer(directory):
         if place.exists():
@@ -201,7 +201,7 @@ def _small_consolidation(
     ((name, manifest),) = store_stage(own, place, clock).items()
     if train_stage(own, place, clock).stopped:
         raise KeyboardInterrupt  # of a forecast nothing is kept
-    at = store_directory(own.recipe, place, name)
+    at = RunDirectory(place).store(own.recipe, name)
     values = stored_values(at)
     return SmallConsolidation(
         groups=[
@@ -215,7 +215,7 @@ def _small_consolidation(
         tokens=manifest.counts.tokens,
         untimed=(first.counts.answers, first.counts.tokens),
         store_seconds=sum(s for title, s in clock.seconds.items() if title.startswith("store ")),
-        update_seconds=float(read_metrics(place / METRICS)[-1]["seconds"]),
+        update_seconds=float(read_metrics(RunDirectory(place).metrics)[-1]["seconds"]),
     )
 
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from dph.errors import CheckpointError, ModelError, SettingsError
 from dph.recipe import EvaluationSettings, load_recipe
-from dph.runs.layout import CONSOLIDATION, RECIPE, SAMPLES
-from dph.runs.result_model import result_model
+from dph.runs.directory import CHECKPOINTS, CONSOLIDATION, RECIPE, RunDirectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +23,7 @@ class ConsolidationSource:
 
     def evaluated(self) -> Path | None:
         """The samples that were drawn of this model, where they are those of its run's result."""
-        samples = self.place / SAMPLES
+        samples = RunDirectory(self.place).samples
         is_the_result = self.result is not None and self.result.resolve() == self.model
         return samples if is_the_result and samples.is_file() else None
 
@@ -52,7 +51,7 @@ def consolidation_source(place: Path, recipe: Path | None) -> ConsolidationSourc
     place = place.resolve()
     run = place if (place / RECIPE).is_file() else _run_of(place)
     settings = load_recipe(run / RECIPE).evaluate if run else EvaluationSettings()
-    result = result_model(run or place, settings)
+    result = RunDirectory(run or place).result(settings)
     model = result if run == place else place
     if model is None:
         raise CheckpointError(f"there is no checkpoint in {place}: train it first")
@@ -71,7 +70,7 @@ def consolidation_source(place: Path, recipe: Path | None) -> ConsolidationSourc
 
 def _run_of(checkpoint: Path) -> Path | None:
     """The run that a checkpoint lies in: of its consolidation, or of RL."""
-    if checkpoint.parent.name != "checkpoints":
+    if checkpoint.parent.name != CHECKPOINTS:
         return None
     run = checkpoint.parent.parent
     above = run.parent if run.name == CONSOLIDATION else run

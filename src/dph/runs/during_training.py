@@ -11,8 +11,9 @@ from dph._base.randomness import generator
 from dph.model.sampler.graded import GradedSampler
 from dph.recipe import Recipe, recipe_digest
 from dph.records import Problem
+from dph.runs.directory import RunDirectory
 from dph.runs.evaluate.evaluate import EvaluationSet, style_name
-from dph.runs.evaluate.progress_file import PROGRESS_FILE, measured_steps, read_progress_file
+from dph.runs.evaluate.progress_file import measured_steps, read_progress_file
 from dph.runs.evaluation_sets import evaluation_set
 from dph.runs.train.evaluations import Evaluations, InitialPolicy
 from dph.runs.train.loss_batch import TrainingForward
@@ -37,7 +38,7 @@ def is_measured(recipe: Recipe, directory: Path) -> bool:
     every, last = recipe.evaluate.every, recipe.train.steps
     if not every or last % every:
         return True
-    return last in measured_steps(read_progress_file(directory / PROGRESS_FILE))
+    return last in measured_steps(read_progress_file(RunDirectory(directory).progress))
 
 
 @contextmanager

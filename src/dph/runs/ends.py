@@ -8,7 +8,7 @@ from pathlib import Path
 from dph.errors import CheckpointError, SettingsError
 from dph.model.hub import model_directory, resolve_names
 from dph.recipe import EvaluationSettings, load_recipe
-from dph.runs.result_model import result_model
+from dph.runs.directory import RunDirectory
 
 # The weights of an interpolation, checked before anything is loaded.
 
@@ -58,15 +58,15 @@ def ends_of(run: Path) -> Ends:
         SettingsError: the run's recipe cannot be read.
         CheckpointError: it has no checkpoint.
     """
-    newest = result_model(run, EvaluationSettings())
+    newest = RunDirectory(run).result(EvaluationSettings())
     if newest is None:
         raise CheckpointError(
             f"there is no checkpoint in {run}; name the directory of a run that `dph train` made"
         )
-    recipe = load_recipe(run / "recipe.toml")
+    recipe = load_recipe(RunDirectory(run).recipe_file)
     return Ends(
         base=model_directory(resolve_names(recipe).recipe.model),
-        final=result_model(run, recipe.evaluate) or newest,
+        final=RunDirectory(run).result(recipe.evaluate) or newest,
     )
 
 

@@ -1,7 +1,6 @@
 """The evaluation stage of a run: samples.parquet and evaluation.json of one model."""
 
 import contextlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -18,18 +17,17 @@ from dph.model.fingerprint import directory_fingerprint, tokenizer_fingerprint, 
 from dph.model.forward.compared import compared_tokens
 from dph.model.loading import load_config
 from dph.recipe import recipe_digest
+from dph.runs.directory import EvaluationDirectory, step_of
 from dph.runs.evaluate.evaluate import EvaluationSet, evaluate, total_answers
 from dph.runs.evaluate.progress_file import step_metrics_of
 from dph.runs.evaluate.samples_file import (
-    TOKENS_FILE,
     comparable_scores,
     read_samples,
     samples_digest,
 )
-from dph.runs.evaluate.scores import PROBLEMS_FILE, evaluation_document, keep_problems
+from dph.runs.evaluate.scores import evaluation_document, keep_problems
 from dph.runs.evaluate.token_details import TokenReader, keep_token_details
 from dph.runs.evaluation_sets import evaluation_set, set_style, set_verifier
-from dph.runs.layout import EVALUATION, SAMPLES
 from dph.runs.progress import ProgressDisplay
 from dph.runs.train.kept_samples import stored_table
 from dph.runs.train.tracking import open_trackers, shown_answers
@@ -56,7 +54,7 @@ def track_evaluation(
     recipe = bench.recipe
     if not recipe.track.to:
         return
-    name, step = f"{recipe.name}-evaluation-{directory.name}", _step_of(model)
+    name, step = f"{recipe.name}-evaluation-{directory.name}", step_of(model)
     most, seed = shown_answers(recipe.track), recipe.evaluate.seed
     tables = [
         stored_table(samples, bench.sets[one], name=one, step=step, most=most, seed=seed)
@@ -65,12 +63,6 @@ def track_evaluation(
     with contextlib.closing(open_trackers(recipe.track, recipe, directory, name=name)) as trackers:
         trackers.log(step_metrics_of(document["sets"]), step=step)
         trackers.log_tables(tables, step=step)
-
-
-def _step_of(model: Path) -> int:
-    """The step of a checkpoint by its name; 0 for a model that no run trained."""
-    found = re.fullmatch(r"step_(\d+)", model.name)
-    return int(found[1]) if found else 0
 
 
 # The tokens of some evaluated answers, scored by the evaluated model and by the initial policy.
@@ -106,14 +98,14 @@ def keep_tokens(
     problems = sum(len(chosen.problems) for chosen in sets)
     with progress.task(f"tokens of {directory.name}", problems, "problems") as advance:
         keep_token_details(
-            directory / TOKENS_FILE,
+            EvaluationDirectory(directory).tokens,
             sets,
             samples,
             TokenReader(compare=compare, piece=lambda token: str(bench.tokenizer.decode([token]))),
             samples=recipe.evaluate.token_details,
             seed=seed,
             digest=recipe_digest(
-                samples_digest(directory / "samples.parquet") or "",
+                samples_digest(EvaluationDirectory(directory).samples) or "",
                 directory_fingerprint(bench.initial),
                 recipe.evaluate.token_details,
             ),
@@ -142,10 +134,10 @@ def evaluate_stage(
     settings = bench.recipe.evaluate
     if not bench.recipe.data.sets:
         raise SettingsError("the recipe names no evaluation set (data.sets.<name> = <path>)")
-    known = samples_digest(directory / SAMPLES)
+    known = samples_digest(EvaluationDirectory(directory).samples)
     tables = {str(directory): _samples(bench, directory, progress, model)}
     if base is not None:
-        tables[str(base)] = read_samples(base / SAMPLES)
+        tables[str(base)] = read_samples(EvaluationDirectory(base).samples)
     scores = comparable_scores(tables)
     document = evaluation_document(
         str(model),
@@ -156,8 +148,8 @@ def evaluate_stage(
         settings.seed,
         retention_k=settings.retention_k,
     )
-    write_json(directory / EVALUATION, document)
-    if samples_digest(directory / SAMPLES) != known:
+    write_json(EvaluationDirectory(directory).evaluation, document)
+    if samples_digest(EvaluationDirectory(directory).samples) != known:
         track_evaluation(bench, directory, tables[str(directory)], document, model=model)
     return document
 
@@ -183,14 +175,15 @@ def _samples(bench: Workbench, directory: Path, progress: ProgressDisplay, model
         title = f"evaluating {directory.name}"
         with only_writer(directory), progress.task(title, total, "samples") as advance:
             table = evaluate(
-                directory / SAMPLES,
+                EvaluationDirectory(directory).samples,
                 sets,
                 model=fingerprint,
                 samples=settings.samples,
                 seed=seed,
                 on_progress=lambda amount: advance(amount, ""),
             )
-            keep_problems(directory / PROBLEMS_FILE, {s.name: s.problems for s in sets})
+            asked = {s.name: s.problems for s in sets}
+            keep_problems(EvaluationDirectory(directory).problems, asked)
         if settings.token_details:
             with only_writer(directory):
                 keep_tokens(bench, directory, progress, sets, table, weights=weights, seed=seed)

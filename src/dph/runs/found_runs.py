@@ -8,8 +8,8 @@ from dph._base.files import read_json
 from dph.errors import DataError
 from dph.recipe import ModelSettings, Recipe, load_recipe
 from dph.recipe.hub_names import is_model_id
+from dph.runs.directory import BASE, EVALUATION, METRICS, RECIPE, SAMPLES
 from dph.runs.evaluate.samples_file import samples_digest
-from dph.runs.layout import BASE, EVALUATION, METRICS, RECIPE, SAMPLES
 
 # Where the evaluation of the policy lies that a run began with; every verb asks here.
 #

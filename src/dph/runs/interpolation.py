@@ -18,15 +18,14 @@ from dph.errors import CheckpointError, DataError, SettingsError, TrainingError
 from dph.model.fingerprint import directory_fingerprint
 from dph.model.loading import load_tokenizer
 from dph.model.policies import interpolated_weights, load_whole
+from dph.runs.directory import RunDirectory
 from dph.runs.ends import Ends, ends_of, require_weights, weight_name
 from dph.runs.evaluation_stage import evaluate_stage, require_evaluable
-from dph.runs.layout import latest_checkpoint
 from dph.runs.progress import ProgressDisplay
 from dph.runs.train.checkpoints import read_progress
 from dph.runs.training_digest import training_digest
 from dph.runs.workbench import Workbench
 
-DIRECTORY = "interpolated"
 NOTE = "interpolation.json"
 _SCHEMA = 1
 
@@ -62,7 +61,7 @@ def interpolate(run: Path, weight: float, ends: Ends, *, extrapolate: bool = Fal
         DphError: as ``interpolated`` does.
     """
     require_weights([weight], extrapolate=extrapolate)
-    path = run / DIRECTORY / weight_name(weight)
+    path = RunDirectory(run).interpolated(weight_name(weight)).path
     note = _note(weight, ends)
     with only_writer(run):
         if not _was_made_from(path, note):
@@ -159,13 +158,14 @@ def interpolation_stage(
     require_evaluable(bench)
     _warn_of_another_start(bench, run, ends)
     places = [interpolate(run, weight, ends, extrapolate=extrapolate) for weight in weights]
-    base = evaluate_stage(bench, run / "base", progress, model=ends.base)
-    final = evaluate_stage(bench, run, progress, model=ends.final, base=run / "base")
+    at = RunDirectory(run).base.path
+    base = evaluate_stage(bench, at, progress, model=ends.base)
+    final = evaluate_stage(bench, run, progress, model=ends.final, base=at)
     between = tuple(
         Interpolation(
             weight=weight,
             directory=place,
-            evaluation=evaluate_stage(bench, place, progress, model=place, base=run / "base"),
+            evaluation=evaluate_stage(bench, place, progress, model=place, base=at),
         )
         for weight, place in zip(weights, places, strict=True)
     )
@@ -180,7 +180,7 @@ def interpolation_stage(
 def _warn_of_another_start(bench: Workbench, run: Path, ends: Ends) -> None:
     """Tell where the run is not finished, or was not trained from what its recipe names now."""
     # What RL ended with: a consolidation has a recipe of its own, which follows from the run's.
-    trained = latest_checkpoint(run / "checkpoints") or ends.final
+    trained = RunDirectory(run).newest_checkpoint or ends.final
     try:
         done = read_progress(trained, digest=training_digest(bench, run)).step
     except CheckpointError:

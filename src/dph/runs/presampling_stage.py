@@ -10,7 +10,7 @@ from dph._base.files import make_directory, only_writer
 from dph.errors import PoolError
 from dph.model.hub import uses_hub
 from dph.recipe import Recipe, save_recipe
-from dph.runs.layout import latest_checkpoint, pool_directory
+from dph.runs.directory import MANIFEST, RunDirectory, is_made
 from dph.runs.presample.manifest import FORMAT, Manifest, Rule, Source, read_manifest
 from dph.runs.presample.pool import (
     only_pool_writer,
@@ -38,7 +38,7 @@ def pin(recipe: Recipe, directory: Path) -> None:
     Raises:
         DataError: the directory cannot be written.
     """
-    path = directory / "recipe.toml"
+    path = RunDirectory(directory).recipe_file
     if uses_hub(recipe) and not path.exists():
         make_directory(directory)
         save_recipe(recipe, path)
@@ -60,9 +60,9 @@ def presample_stage(
         SettingsError: a prompt and its answer do not fit the model's context, or vLLM is asked for
             and is not installed or has no CUDA device.
     """
-    path = pool_directory(bench.recipe, directory)
+    path = RunDirectory(directory).pool(bench.recipe)
     require_free(path)
-    if not _is_there(path):
+    if not is_made(path):
         bench.require_engine()
     model = bench.load_model(bench.initial)
     expected = _Expected(
@@ -76,7 +76,7 @@ def presample_stage(
     )
     if found := expected.found():
         return found
-    if not _is_there(path):
+    if not is_made(path):
         limit = bench.recipe.sampling.max_tokens
         bench.require_prompts_fit(model.config, bench.problems, max_tokens=limit)
     with ExitStack() as held:
@@ -87,7 +87,7 @@ def presample_stage(
         if found := expected.found():
             return found
         pin(bench.recipe, directory)
-        if _is_there(path):
+        if is_made(path):
             return _split_again(bench, model, expected, progress)
         with timed(path):
             return _make(bench, model, expected, progress)
@@ -109,13 +109,13 @@ class _Expected:
     @property
     def trained(self) -> Path | None:
         """The newest checkpoint of one of the runs."""
-        return next((c for run in self.runs if (c := latest_checkpoint(run / "checkpoints"))), None)
+        return next((c for run in self.runs if (c := RunDirectory(run).newest_checkpoint)), None)
 
     def found(self) -> Manifest | None:
         """The manifest of a pool that can be used as it is; None where there is work to do."""
-        if not _is_there(self.path):
+        if not is_made(self.path):
             return None
-        found = read_manifest(self.path / "manifest.json")
+        found = read_manifest(self.path / MANIFEST)
         source = accepted_source(
             self.bench, self.directory, self.source, found.source, pool=self.path
         )
@@ -127,10 +127,6 @@ class _Expected:
             return None  # the same samples and the same rule, and ungradable problems apart
         require_whole(self.path, found)
         return found
-
-
-def _is_there(path: Path) -> bool:
-    return (path / "manifest.json").exists()
 
 
 def _make(
@@ -162,7 +158,7 @@ def _split_again(
     progress: ProgressDisplay,
 ) -> Manifest:
     path, rule, draw = expected.path, expected.rule, bench.draw(model)
-    found = read_manifest(path / "manifest.json")
+    found = read_manifest(path / MANIFEST)
     change = _change(found.rule, rule)
     if trained := expected.trained:
         raise PoolError(

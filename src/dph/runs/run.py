@@ -11,9 +11,9 @@ from dph.model.hub import resolve_names
 from dph.recipe import METHODS, ObjectiveSettings, Recipe, load_recipe
 from dph.recipe.store_use import require_files
 from dph.recipe.tables import ConsolidationSettings, SelfConsistencySettings
+from dph.runs.directory import RunDirectory
 from dph.runs.engines import stages_of
 from dph.runs.evaluation_stage import evaluate_stage, require_evaluable
-from dph.runs.layout import CONSOLIDATION, pool_directory, run_directory
 from dph.runs.pool_need import needs_pool
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presample.stores.manifest import StoreManifest
@@ -56,7 +56,7 @@ def trained_policy(
     if trained.stopped or not bench.recipe.consolidation.active:
         return trained
     own = replace(bench, recipe=consolidation_recipe(bench.recipe, trained.checkpoint))
-    place = directory / CONSOLIDATION
+    place = RunDirectory(directory).consolidation.path
     store_stage(own, place, progress)
     return train_stage(own, place, progress)
 
@@ -109,7 +109,7 @@ def run_stages(bench: Workbench, directory: Path, progress: ProgressDisplay) -> 
     recipe = bench.recipe
     stages_of(recipe).check(bench)
     require_evaluable(bench)
-    require_stores(recipe, pool_directory(recipe, directory))
+    require_stores(recipe, RunDirectory(directory).pool(recipe))
     digest = training_digest(bench, directory)
     steps_done(bench, directory, digest)  # refuses other settings before anything is sampled
     require_prompts(bench, *recipe.used_stores)  # not after the pool was drawn
@@ -126,10 +126,9 @@ def run_stages(bench: Workbench, directory: Path, progress: ProgressDisplay) -> 
     trained = trained_policy(bench, directory, progress, digest=digest)
     if trained.stopped or not recipe.data.sets:
         return RunResult(pool=pool, trained=trained, stores=stores)
-    base = evaluate_stage(bench, directory / "base", progress, model=bench.initial)
-    evaluation = evaluate_stage(
-        bench, directory, progress, model=trained.checkpoint, base=directory / "base"
-    )
+    before = RunDirectory(directory).base.path
+    base = evaluate_stage(bench, before, progress, model=bench.initial)
+    evaluation = evaluate_stage(bench, directory, progress, model=trained.checkpoint, base=before)
     return RunResult(pool=pool, trained=trained, stores=stores, base=base, evaluation=evaluation)
 
 
@@ -166,7 +165,7 @@ def run(
         raise SettingsError(
             "overrides and seed belong to the path of a recipe; change a Recipe before it is given"
         )
-    directory = run_directory(recipe, Path(out) if out is not None else None)
+    directory = RunDirectory.of(recipe, Path(out) if out is not None else None).path
     resolved = resolve_names(recipe, run=directory)
     for line in resolved.taken:
         _LOG.info("%s", line)

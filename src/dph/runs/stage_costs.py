@@ -15,12 +15,10 @@ import pyarrow.parquet as pq
 
 from dph._base.files import read_json, write_json
 from dph.recipe import Recipe
-from dph.runs.layout import CONSOLIDATION, FORECAST, pool_directory, store_directory
+from dph.runs.directory import MANIFEST, SAMPLES, RunDirectory, is_made
 from dph.runs.pool_need import needs_pool
 from dph.runs.presample.stores.manifest import read_store_manifest
 from dph.runs.train.metrics_file import read_metrics
-
-_MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,9 +72,9 @@ def run_cost(run: Path, recipe: Recipe | None) -> RunCost:
         [
             *_forecast(run),
             *before,
-            *_training(run, "training"),
+            *_training(RunDirectory(run), "training"),
             *([] if recipe is None else _store_after(run, recipe)),
-            *_training(run / CONSOLIDATION, "consolidation"),
+            *_training(RunDirectory(run).consolidation, "consolidation"),
         ]
     )
 
@@ -89,7 +87,7 @@ def note_seconds(place: Path, seconds: float) -> None:
 @contextmanager
 def timed(place: Path) -> Iterator[None]:
     """Add the seconds of a block that makes or completes a pool or a store; none where it fails."""
-    is_there, started = (place / _MANIFEST).is_file(), time.perf_counter()
+    is_there, started = is_made(place), time.perf_counter()
     before = noted_seconds(place) if is_there else None
     yield
     note_seconds(place, (before or 0.0) + time.perf_counter() - started)
@@ -106,14 +104,15 @@ def _seconds_file(place: Path) -> Path:
 
 
 def _forecast(run: Path) -> Iterator[StageCost]:
-    if (run / FORECAST).is_file():
-        yield StageCost(stage="forecast", **read_json(run / FORECAST)["spent"])
+    path = RunDirectory(run).forecast
+    if path.is_file():
+        yield StageCost(stage="forecast", **read_json(path)["spent"])
 
 
 def _pool(run: Path, recipe: Recipe) -> Iterator[StageCost]:
-    place = pool_directory(recipe, run)
-    samples = place / "samples.parquet"
-    if not _may_read_pool(recipe) or not (place / _MANIFEST).is_file() or not samples.is_file():
+    place = RunDirectory(run).pool(recipe)
+    samples = place / SAMPLES
+    if not _may_read_pool(recipe) or not is_made(place) or not samples.is_file():
         return
     lengths = pc.list_value_length(pq.read_table(samples, columns=["token_ids"])["token_ids"])
     yield StageCost(
@@ -131,19 +130,19 @@ def _may_read_pool(recipe: Recipe) -> bool:
 
 def _stores(run: Path, recipe: Recipe) -> Iterator[StageCost]:
     for name in recipe.used_stores:
-        yield from _store(name, store_directory(recipe, run, name))
+        yield from _store(name, RunDirectory(run).store(recipe, name))
 
 
 def _store_after(run: Path, recipe: Recipe) -> Iterator[StageCost]:
     if recipe.consolidation.active:
         name = str(recipe.consolidation.store)
-        yield from _store(name, store_directory(recipe, run / CONSOLIDATION, name))
+        yield from _store(name, RunDirectory(run).consolidation.store(recipe, name))
 
 
 def _store(name: str, place: Path) -> Iterator[StageCost]:
-    if not (place / _MANIFEST).is_file():
+    if not is_made(place):
         return
-    counts = read_store_manifest(place / _MANIFEST).counts
+    counts = read_store_manifest(place / MANIFEST).counts
     yield StageCost(
         stage=f"store {name}",
         answers=counts.answers,
@@ -152,8 +151,8 @@ def _store(name: str, place: Path) -> Iterator[StageCost]:
     )
 
 
-def _training(directory: Path, stage: str) -> Iterator[StageCost]:
-    rows = read_metrics(directory / "metrics.jsonl")
+def _training(run: RunDirectory, stage: str) -> Iterator[StageCost]:
+    rows = read_metrics(run.metrics)
     if not rows:
         return
     drew = [row for row in rows if row.get("tokens") is not None]

@@ -19,7 +19,7 @@ from dph.recipe.store_use import require_files
 from dph.recipe.tables import SelfConsistencySettings
 from dph.records import Problem
 from dph.runs.comparers import comparer
-from dph.runs.layout import store_directory
+from dph.runs.directory import MANIFEST, RunDirectory, is_made
 from dph.runs.presample.manifest import Source, read_manifest
 from dph.runs.presample.pool import (
     Pool,
@@ -65,7 +65,7 @@ def require_stores(recipe: Recipe, pool: Path) -> None:
     """
     for anchor in recipe.objective.active_anchors.values():
         if anchor.store is not None and anchor.store.resolve() != pool.resolve():
-            read_manifest(anchor.store / "manifest.json")
+            read_manifest(anchor.store / MANIFEST)
 
 
 def stored_samples(
@@ -84,8 +84,8 @@ def stored_samples(
     pools = {name: anchor for name, anchor in anchors.items() if name not in named}
     loaded: dict[str, tuple[DistributionSample, ...]] = {}  # anchors may share a store
     for store in dict.fromkeys(named.values()):
-        path, settings = store_directory(recipe, directory, store), recipe.stores[store]
-        manifest = read_store_manifest(path / "manifest.json")
+        path, settings = RunDirectory(directory).store(recipe, store), recipe.stores[store]
+        manifest = read_store_manifest(path / MANIFEST)
         require_store_policy(path, manifest, source, initial=initial)
         loaded[store] = load_store(
             path, tilt=settings.tilt, values=settings.values, targets=settings.targets
@@ -224,7 +224,7 @@ def store_stage(
             name=name,
             store=store,
             problems=prompts[name],
-            path=store_directory(recipe, directory, name),
+            path=RunDirectory(directory).store(recipe, name),
             directory=directory,
         ).manifest(progress)
         for name, store in recipe.used_stores.items()
@@ -310,7 +310,7 @@ class _Making:
         """What is there, if it can be used as it is."""
         if not self._is_drawn():
             return None
-        found = read_store_manifest(self.path / "manifest.json")
+        found = read_store_manifest(self.path / MANIFEST)
         require_store_source(self.path, found, self._source())
         require_whole_store(self.path, found)
         if judges is None or (found.values and found.values.covers(judges.source())):
@@ -318,7 +318,7 @@ class _Making:
         return None  # the answers are there, and are to be compared or graded
 
     def _is_drawn(self) -> bool:
-        return (self.path / "manifest.json").exists()
+        return is_made(self.path)
 
     def _make(self, judges: Judges | None, progress: ProgressDisplay) -> StoreManifest:
         source = self._source()
@@ -442,6 +442,6 @@ def require_made(bench: Workbench, directory: Path) -> None:
     recipe = bench.recipe
     require_files(recipe.used_stores, recipe.self_consistency)
     for name in recipe.used_stores:
-        path = store_directory(recipe, directory, name)
-        if not (path / "manifest.json").exists():
+        path = RunDirectory(directory).store(recipe, name)
+        if not is_made(path):
             raise PoolError(f"there is no store {name!r} in {path}; run `dph presample` first")

@@ -10,7 +10,7 @@ from dph.errors import SettingsError
 from dph.model.fingerprint import directory_fingerprint, tokenizer_fingerprint
 from dph.model.hub import model_directory
 from dph.recipe import Recipe, changed_settings, load_recipe, recipe_digest
-from dph.runs.layout import store_directory
+from dph.runs.directory import MANIFEST, RunDirectory
 from dph.runs.presample.stores.manifest import read_store_manifest
 from dph.runs.presample.stores.store import GROUPS_FILE
 from dph.runs.workbench import Workbench
@@ -124,7 +124,7 @@ def _unlabelled(recipe: Recipe) -> Iterator[dict[str, Any]]:
 def _named_stores(recipe: Recipe, directory: Path) -> Iterator[dict[str, Any]]:
     """What is in the named stores that training reads, and how; nothing where it reads none."""
     for name, store in recipe.used_stores.items():
-        manifest = store_directory(recipe, directory, name) / "manifest.json"
+        manifest = RunDirectory(directory).store(recipe, name) / MANIFEST
         files = read_store_manifest(manifest).files if manifest.is_file() else {}
         if not store.reads_values and name != recipe.self_consistency.store:
             files = {GROUPS_FILE: files.get(GROUPS_FILE, "")}
@@ -136,7 +136,7 @@ def _stores(recipe: Recipe) -> dict[str, Any]:
     """The anchors, with what is in a store of their own in the place of where it lies."""
     anchors = {}
     for name, anchor in recipe.objective.anchors.items():
-        manifest = anchor.store / "manifest.json" if anchor.store else None
+        manifest = anchor.store / MANIFEST if anchor.store else None
         held = sha256(manifest) if manifest and manifest.is_file() else ""
         said = anchor.model_dump(mode="json", exclude={"store"}).items()
         used = {key: value for key, value in said if _ADDED_TO_ANCHORS.get(key, ...) != value}

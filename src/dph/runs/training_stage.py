@@ -1,6 +1,7 @@
 """The training stage of a run: from the pool, or from all problems, to a checkpoint."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,19 +10,19 @@ from transformers import PreTrainedModel
 from dph.errors import CheckpointError, PoolError
 from dph.model.adapter import has_adapter, without_adapter
 from dph.model.sampler.graded import GradedSampler
+from dph.recipe import EvaluationSettings
 from dph.records import Problem
+from dph.runs.directory import RunDirectory, best_place, is_made, note_beginning
 from dph.runs.during_training import (
     compares_with_initial,
     evaluations,
     is_measured,
 )
-from dph.runs.layout import latest_checkpoint, note_beginning, pool_directory
 from dph.runs.pool_need import needs_pool, reads_base_counts
 from dph.runs.presample.base_counts import BaseCounts, read_base_counts
 from dph.runs.presample.diagnosis import require_usable
 from dph.runs.presample.pool import Pool, load_pool, require_fit
 from dph.runs.progress import ProgressDisplay
-from dph.runs.result_model import ended
 from dph.runs.store_stage import require_made, stored_samples
 from dph.runs.train.checkpoints import read_progress
 from dph.runs.train.loop import Actors, Trained, train
@@ -47,12 +48,26 @@ def train_stage(
         VerifierError: the verifier broke; the steps before are saved.
     """
     recipe, digest = bench.recipe, digest or training_digest(bench, directory)
-    checkpoint = latest_checkpoint(directory / "checkpoints")
+    checkpoint = RunDirectory(directory).newest_checkpoint
     done = steps_done(bench, directory, digest)
     if checkpoint is not None and done == recipe.train.steps and is_measured(recipe, directory):
-        return ended(Trained(checkpoint=checkpoint, step=done, stopped=False), recipe.evaluate)
+        return _ended(Trained(checkpoint=checkpoint, step=done, stopped=False), recipe.evaluate)
     trained = _train(bench, directory, progress, checkpoint=checkpoint, digest=digest)
-    return ended(trained, recipe.evaluate)
+    return _ended(trained, recipe.evaluate)
+
+
+def _ended(trained: Trained, settings: EvaluationSettings) -> Trained:
+    """Training with the checkpoint that is its result; where it was stopped, the newest."""
+    if trained.stopped or settings.result == "newest":
+        return trained
+    best = best_place(trained.checkpoint.parent, score=settings.keep_best)
+    if best is None:
+        raise CheckpointError(
+            f"evaluate.result = 'best', but no checkpoint in {trained.checkpoint.parent} was "
+            f"measured by {settings.keep_best!r}: nothing of its sets could be graded, or all were "
+            "measured by another score; set evaluate.result = 'newest'"
+        )
+    return replace(trained, checkpoint=best)
 
 
 def _train(
@@ -134,13 +149,13 @@ def steps_done(bench: Workbench, directory: Path, digest: str) -> int:
         CheckpointError: it is a run with other settings, with more steps, or with another version
             of the verifier that was not accepted.
     """
-    recipe, checkpoint = bench.recipe, latest_checkpoint(directory / "checkpoints")
+    recipe, checkpoint = bench.recipe, RunDirectory(directory).newest_checkpoint
     if checkpoint is None:
         return 0
     try:
         done = read_progress(checkpoint, digest=digest).step
     except CheckpointError as error:
-        changed = what_changed(directory / "recipe.toml", recipe)
+        changed = what_changed(RunDirectory(directory).recipe_file, recipe)
         raise CheckpointError(f"{error} {changed}".rstrip()) from error
     if done > recipe.train.steps:
         raise CheckpointError(
@@ -169,8 +184,8 @@ def _fitting_pool(
 ) -> Pool | None:
     if not needs_pool(bench.recipe):
         return None
-    path = pool_directory(bench.recipe, directory)
-    if not (path / "manifest.json").exists():
+    path = RunDirectory(directory).pool(bench.recipe)
+    if not is_made(path):
         raise PoolError(f"there is no pool in {path}; run `dph presample` first")
     pool = load_pool(path)
     expected = bench.source(policy, draw)
@@ -192,7 +207,7 @@ def _fitting_pool(
 def _base_counts(bench: Workbench, directory: Path, pool: Pool | None) -> BaseCounts | None:
     if pool is None or not reads_base_counts(bench.recipe):
         return None
-    return read_base_counts(pool_directory(bench.recipe, directory), pool.manifest)
+    return read_base_counts(RunDirectory(directory).pool(bench.recipe), pool.manifest)
 
 
 def _problems(bench: Workbench, pool: Pool | None) -> Sequence[Problem]:

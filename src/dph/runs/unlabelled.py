@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dph.records import Problem
 from dph.runs.comparers import comparer
-from dph.runs.layout import store_directory
+from dph.runs.directory import MANIFEST, RunDirectory
 from dph.runs.presample.manifest import Source
 from dph.runs.presample.stores.manifest import read_store_manifest
 from dph.runs.presample.stores.prompts import file_prompts, only_rows, with_new_words
@@ -39,8 +39,8 @@ def self_consistency(
         yield None
         return
     if settings.store is not None:
-        path = store_directory(bench.recipe, directory, settings.store)
-        manifest = read_store_manifest(path / "manifest.json")
+        path = RunDirectory(directory).store(bench.recipe, settings.store)
+        manifest = read_store_manifest(path / MANIFEST)
         require_store_policy(path, manifest, source, initial=initial)
     problems, consensus = _prompts(bench, directory)
     agreement = settings.agreement
@@ -64,7 +64,7 @@ def _prompts(
     settings, known = bench.recipe.self_consistency, known_problems(bench)
     if settings.store is None:
         return file_prompts("self_consistency", settings, known), None
-    path = store_directory(bench.recipe, directory, settings.store)
+    path = RunDirectory(directory).store(bench.recipe, settings.store)
     values = stored_values(path)
     groups = stored_groups(path)
     consensus = {

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dph._base.files import only_writer
 from dph.errors import CheckpointError, PoolError
-from dph.runs.layout import latest_checkpoint
+from dph.runs.directory import RunDirectory
 from dph.runs.presample.manifest import Source
 from dph.runs.train.checkpoints import current_verifier, read_verifiers, record_verifier
 from dph.runs.workbench import Workbench
@@ -68,7 +68,7 @@ def _change(verifier: Verifier, was: str) -> str:
 
 def _versions_of_run(directory: Path, verifier: Verifier) -> set[str]:
     """The versions that a run went through, if the last of them is the verifier of now."""
-    checkpoint = latest_checkpoint(directory / "checkpoints")
+    checkpoint = RunDirectory(directory).newest_checkpoint
     history = read_verifiers(checkpoint) if checkpoint is not None else ()
     last = current_verifier(history)
     if last is None or (last.name, last.version) != (verifier.name, verifier.version):

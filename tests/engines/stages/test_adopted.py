@@ -9,7 +9,7 @@ import torch
 from dph.engines.stages.stage import adopt
 from dph.errors import CheckpointError
 from dph.model.loading import load_model
-from dph.runs.layout import latest_checkpoint
+from dph.runs.directory import latest_checkpoint
 from dph.runs.train.checkpoints import read_progress, read_verifiers
 from engines.stages.recipes import make_recipe
 from tiny_models import build_model, build_tokenizer

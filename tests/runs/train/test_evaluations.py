@@ -9,10 +9,10 @@ import torch
 from dph.errors import CheckpointError, VerifierError
 from dph.model.sampler.torch.sampler import TorchSampler
 from dph.recipe import resolve_recipe
+from dph.runs.directory import latest_checkpoint
 from dph.runs.evaluate.evaluate import EvaluationSet
 from dph.runs.evaluate.pass_at_k import pass_at_k
 from dph.runs.evaluate.progress_file import measured_steps, read_progress_file, rows_of_step
-from dph.runs.layout import latest_checkpoint
 from dph.runs.train import evaluations, loop
 from dph.runs.train.evaluations import Evaluations, InitialPolicy
 from dph.runs.train.loop import train

@@ -6,7 +6,7 @@ import pytest
 
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
 from dph.runs.train.collect import Group
-from dph.runs.train.kept_samples import DIRECTORY, KeptSamples
+from dph.runs.train.kept_samples import KeptSamples
 
 PROBLEMS = [Problem(problem_id=f"q{i}", prompt=f"ask {i}", answer={"answer": i}) for i in range(6)]
 
@@ -54,7 +54,7 @@ def make_kept(tmp_path):
 
 
 def rows_of(tmp_path, step):
-    return pq.read_table(tmp_path / DIRECTORY / f"step_{step:06d}.parquet").to_pylist()
+    return pq.read_table(tmp_path / "training_samples" / f"step_{step:06d}.parquet").to_pylist()
 
 
 def test_a_row_holds_the_problem_the_answer_and_its_verdict(make_kept, tmp_path):
@@ -105,13 +105,13 @@ def test_going_on_removes_the_steps_of_a_run_that_was_killed(make_kept, tmp_path
     kept = make_kept("all")
     for step in (1, 2, 3):
         kept.write(GROUPS, step)
-    (tmp_path / DIRECTORY / "mine.parquet").write_bytes(b"x")
+    (tmp_path / "training_samples" / "mine.parquet").write_bytes(b"x")
     again = make_kept("all", step=2)
-    names = sorted(path.name for path in (tmp_path / DIRECTORY).iterdir())
+    names = sorted(path.name for path in (tmp_path / "training_samples").iterdir())
     assert names == ["mine.parquet", "step_000001.parquet", "step_000002.parquet"]
-    before = (tmp_path / DIRECTORY / "step_000002.parquet").read_bytes()
+    before = (tmp_path / "training_samples" / "step_000002.parquet").read_bytes()
     again.write(GROUPS, 2)
-    assert (tmp_path / DIRECTORY / "step_000002.parquet").read_bytes() == before
+    assert (tmp_path / "training_samples" / "step_000002.parquet").read_bytes() == before
 
 
 def test_the_oldest_steps_go_when_the_room_is_used_up_and_it_is_said_once(
@@ -119,12 +119,12 @@ def test_the_oldest_steps_go_when_the_room_is_used_up_and_it_is_said_once(
 ):
     kept = make_kept("all")
     kept.write(GROUPS, 1)
-    size = (tmp_path / DIRECTORY / "step_000001.parquet").stat().st_size
+    size = (tmp_path / "training_samples" / "step_000001.parquet").stat().st_size
     kept._limit = int(2.5 * size)
     with caplog.at_level(logging.WARNING):
         for step in range(2, 7):
             kept.write(GROUPS, step)
-    names = sorted(path.name for path in (tmp_path / DIRECTORY).iterdir())
+    names = sorted(path.name for path in (tmp_path / "training_samples").iterdir())
     assert names == ["step_000005.parquet", "step_000006.parquet"]
     assert [record.message.split(" are removed")[0] for record in caplog.records] == [
         "answers of step 1 and later ones"

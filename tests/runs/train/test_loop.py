@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from dph.errors import CheckpointError, PoolError, SettingsError, TrainingError, VerifierError
 from dph.recipe import resolve_recipe
 from dph.records import Completion, Outcome, Verdict
-from dph.runs.layout import latest_checkpoint
+from dph.runs.directory import latest_checkpoint
 from dph.runs.presample.base_counts import read_base_counts
 from dph.runs.presample.pool import RehearsalSample, load_pool
 from dph.runs.presample.presample import presample

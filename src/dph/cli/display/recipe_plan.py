@@ -11,7 +11,7 @@ from dph.recipe import Recipe, StoreSettings
 from dph.recipe.keys import NAMED_TABLES, term_parameters
 from dph.recipe.objective import AnchorSettings, PenaltySettings, TermSettings
 from dph.recipe.section import section_in
-from dph.runs.layout import pool_directory, run_directory, store_directory
+from dph.runs.directory import RunDirectory
 
 # The keys of a recipe: value, default and meaning.
 
@@ -133,19 +133,19 @@ def stages(recipe: Recipe) -> list[str]:
 
 
 def _presampling(recipe: Recipe) -> str:
-    settings, directory = recipe.presample, run_directory(recipe, None)
+    settings = recipe.presample
     return (
         f"pre-sample: {settings.samples} samples a problem and a final one, near-perfect from "
-        f"{settings.threshold} correct; pool in {pool_directory(recipe, directory)}"
+        f"{settings.threshold} correct; pool in {RunDirectory.of(recipe, None).pool(recipe)}"
     )
 
 
 def _store(recipe: Recipe, name: str) -> str:
-    store, directory = recipe.stores[name], run_directory(recipe, None)
+    store = recipe.stores[name]
     prompts = f"{'novel ' * store.novel}{store.prompts} prompts"
     return (
         f"store {name}: {store.answers} answers to each of the {prompts}{_tilt(store)}; in "
-        f"{store_directory(recipe, directory, name)}"
+        f"{RunDirectory.of(recipe, None).store(recipe, name)}"
     )
 
 

@@ -9,7 +9,7 @@ import torch
 from dph.engines.stages import trl_stage, verl_stage
 from dph.engines.stages.stage import is_installed, longest_prompt
 from dph.engines.stages.trl_stage import trl_arguments
-from dph.engines.stages.verl_stage import PROBLEMS
+from dph.runs.directory import PROBLEMS_FILE
 from dph.runs.workbench import Workbench
 
 
@@ -47,7 +47,7 @@ def _of_trl(bench: Workbench, directory: Path, *, python: str) -> str:
 def _of_verl(bench: Workbench, directory: Path, *, python: str) -> str:
     verl_stage.require_possible(bench)
     run = verl_stage.run_of(bench, directory)
-    problems = run.place / PROBLEMS
+    problems = run.place / PROBLEMS_FILE
     plain = shlex.quote(str(problems.with_suffix(".jsonl")))
     convert = f"dph convert --to verl --input {plain} --out {shlex.quote(str(problems))}"
     parts = [f"# the problems of {bench.recipe.data.train}, of any format, as {plain}\n{convert}"]

@@ -20,7 +20,7 @@ from dph.engines.stages.engine_log import Logged, LogReader, StepLog
 from dph.errors import CheckpointError, DataError, SettingsError, TrainingError
 from dph.recipe import Recipe
 from dph.records import Problem
-from dph.runs.layout import latest_checkpoint, pool_directory
+from dph.runs.directory import RunDirectory, checkpoint_of
 from dph.runs.pool_need import needs_pool
 from dph.runs.presample.diagnosis import require_usable
 from dph.runs.presample.pool import load_pool
@@ -121,8 +121,8 @@ def adopt(bench: Workbench, directory: Path, model: Path, *, step: int, digest: 
     There is no optimizer in it, the engine's own checkpoints have that, and no pickled arguments.
     """
     train, verifier = bench.recipe.train, bench.verifier
-    checkpoints = make_directory(directory / "checkpoints")
-    path = checkpoints / f"step_{step:06d}"
+    checkpoints = make_directory(RunDirectory(directory).checkpoints)
+    path = checkpoint_of(checkpoints, step)
     with atomic_path(path) as temporary:
         shutil.copytree(model, temporary, ignore=shutil.ignore_patterns("*.bin", "README.md"))
         _say_the_dtype(temporary)
@@ -189,7 +189,7 @@ def problems_to_explore(bench: Workbench, directory: Path) -> Sequence[Problem]:
     recipe = bench.recipe
     if not needs_pool(recipe):
         return bench.problems
-    path = pool_directory(recipe, directory)
+    path = RunDirectory(directory).pool(recipe)
     pool = load_pool(path)
     explores = recipe.train.problems == "exploration"
     require_usable(
@@ -246,7 +246,7 @@ def already_trained(
         CheckpointError: the directory, or the engine's own ``place``, holds another run.
     """
     done = steps_done(bench, directory, digest)
-    newest = latest_checkpoint(directory / "checkpoints")
+    newest = RunDirectory(directory).newest_checkpoint
     if newest is not None and done == bench.recipe.train.steps:
         return Trained(checkpoint=newest, step=done, stopped=False)
     require_made(bench, directory)
@@ -279,7 +279,7 @@ def following(
             advance(done, "")
             yield StepLog(
                 reader=LogReader(log),
-                metrics=MetricsLog(directory / "metrics.jsonl", step=done),
+                metrics=MetricsLog(RunDirectory(directory).metrics, step=done),
                 trackers=trackers,
                 convert=convert,
                 updates=updates,

@@ -23,7 +23,7 @@ from dph.engines.stages.stage import (
 from dph.errors import SettingsError
 from dph.recipe import Recipe
 from dph.recipe.recipe import require_engine_can
-from dph.runs.layout import note_beginning, pool_directory, store_directory
+from dph.runs.directory import RunDirectory, note_beginning
 from dph.runs.progress import ProgressDisplay
 from dph.runs.train.preparation import Trained
 from dph.runs.training_digest import training_digest
@@ -34,7 +34,7 @@ from dph.runs.workbench import Workbench
 # A step of a recipe is a rollout; TRL counts optimizer steps, ``minibatches x epochs`` of them to
 # a rollout. Its rows are dealt out to processes, and each process's to micro-steps.
 
-ENGINE_DIRECTORY = "trl"
+ENGINE = "trl"
 """Under the run's directory: TRL's own checkpoints, its log, and what its process printed."""
 
 
@@ -61,7 +61,7 @@ def trl_arguments(
     batches = batches_of(recipe, longest_prompt=longest_prompt)
     updates = updates_per_step(recipe)
     return {
-        "output_dir": str(directory / ENGINE_DIRECTORY),
+        "output_dir": str(RunDirectory(directory).engine(ENGINE)),
         "seed": recipe.seed,
         "use_cpu": not cuda,
         "bf16": recipe.model.dtype == "bfloat16",
@@ -130,7 +130,7 @@ def _objective(recipe: Recipe, directory: Path) -> dict[str, Any]:
     rehearsal = _of_a_minibatch(wanted, recipe, "train.rehearsal_per_step") if shared else wanted
     return {
         "objective": table,
-        "pool": str(pool_directory(recipe, directory)) if objective.rehearses_pool else "",
+        "pool": str(RunDirectory(directory).pool(recipe)) if objective.rehearses_pool else "",
         "rehearsal_per_step": rehearsal,
         "stores": _stores(recipe, directory),
     }
@@ -151,7 +151,7 @@ def _stores(recipe: Recipe, directory: Path) -> Mapping[str, Any]:
     named = {a.distributions for a in recipe.objective.active_anchors.values()}
     return {
         name: {
-            "place": str(store_directory(recipe, directory, name)),
+            "place": str(RunDirectory(directory).store(recipe, name)),
             "tilt": store.tilt,
             "values": store.values,
             "targets": store.targets,
@@ -218,7 +218,7 @@ def train_stage(
         TrainingError: TRL's process failed.
     """
     recipe, digest = bench.recipe, digest or training_digest(bench, directory)
-    steps, place = recipe.train.steps, directory / ENGINE_DIRECTORY
+    steps, place = recipe.train.steps, RunDirectory(directory).engine(ENGINE)
     trained = already_trained(bench, directory, place=place, digest=digest)
     if trained is not None:
         return trained

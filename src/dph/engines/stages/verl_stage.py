@@ -22,7 +22,7 @@ from dph.engines.stages.stage import (
 from dph.errors import SettingsError, TrainingError
 from dph.recipe import Recipe
 from dph.recipe.recipe import require_engine_can
-from dph.runs.layout import note_beginning, pool_directory, store_directory
+from dph.runs.directory import CHECKPOINTS, PROBLEMS_FILE, RunDirectory, is_made, note_beginning
 from dph.runs.pool_need import needs_pool
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presampling_stage import presample_stage as own_presample_stage
@@ -74,9 +74,6 @@ def hydra_value(value: Any) -> str:
     return f"'{quoted}{end[0] if end else ''}'"
 
 
-ENGINE_DIRECTORY = "verl"
-"""Under the run's directory: problems as parquet, verl's checkpoints and what it printed."""
-PROBLEMS, CHECKPOINTS = "problems.parquet", "checkpoints"
 DTYPES = {"float32": "fp32", "bfloat16": "bf16"}
 _STATE = ("model", "optimizer", "extra")
 _ACTOR, _REF = "actor_rollout_ref.actor", "actor_rollout_ref.ref"
@@ -98,8 +95,8 @@ class VerlRun:
 
     @property
     def place(self) -> Path:
-        """Where verl's files lie."""
-        return self.directory.absolute() / ENGINE_DIRECTORY
+        """Verl's files: problems as parquet, its checkpoints and its output."""
+        return RunDirectory(self.directory.absolute()).engine("verl")
 
 
 def presample_overrides(run: VerlRun) -> list[str]:
@@ -130,7 +127,7 @@ def train_overrides(run: VerlRun) -> list[str]:
     own = {
         **_shared(run),
         "dph.seed": recipe.seed,
-        "dph.objective": run.directory.absolute() / "recipe.toml",
+        "dph.objective": RunDirectory(run.directory.absolute()).recipe_file,
         "dph.rehearsal_per_step": train.rehearsal_per_step,
         "dph.problems": train.problems,
         **_stores(run),
@@ -183,7 +180,7 @@ def require_cluster(recipe: Recipe) -> None:
 def _shared(run: VerlRun) -> dict[str, Any]:
     """What pre-sampling and training are told alike."""
     recipe, data, sampling = run.recipe, run.recipe.data, run.recipe.sampling
-    problems = run.place / PROBLEMS
+    problems = run.place / PROBLEMS_FILE
     return {
         "data.train_files": problems,
         "data.val_files": problems,
@@ -209,7 +206,7 @@ def _shared(run: VerlRun) -> dict[str, Any]:
         "trainer.val_before_train": False,
         "trainer.test_freq": -1,
         "hydra.run.dir": run.place / "hydra",
-        "dph.pool": pool_directory(recipe, run.directory).absolute(),
+        "dph.pool": RunDirectory(run.directory).pool(recipe).absolute(),
         "dph.verifier": data.verifier,
         "dph.verifier_workers": data.verifier_workers,
         "dph.verifier_timeout": data.verifier_timeout,
@@ -258,7 +255,7 @@ def _stores(run: VerlRun) -> dict[str, Any]:
     named = {anchor.distributions for anchor in anchors}
     return {
         f"dph.stores.{name}": {
-            "place": store_directory(run.recipe, run.directory, name).absolute(),
+            "place": RunDirectory(run.directory).store(run.recipe, name).absolute(),
             "tilt": store.tilt,
             "values": store.values,
             "targets": store.targets,
@@ -379,8 +376,7 @@ def run_of(bench: Workbench, directory: Path) -> VerlRun:
 
 def pool_is_missing(bench: Workbench, directory: Path) -> bool:
     """Whether the recipe reads a pool that has not been made."""
-    place = pool_directory(bench.recipe, directory)
-    return needs_pool(bench.recipe) and not (place / "manifest.json").exists()
+    return needs_pool(bench.recipe) and not is_made(RunDirectory(directory).pool(bench.recipe))
 
 
 def commands(run: VerlRun, *, pool: bool, python: str = sys.executable) -> list[Command]:
@@ -421,4 +417,4 @@ def _write_problems(bench: Workbench, run: VerlRun) -> None:
     """The training problems as verl's parquet, from whatever file and columns they came."""
     plain = make_directory(run.place) / "problems.jsonl"
     save_problems(plain, [bench.asked(problem) for problem in bench.problems])
-    problems_to_verl(plain, run.place / PROBLEMS)
+    problems_to_verl(plain, run.place / PROBLEMS_FILE)

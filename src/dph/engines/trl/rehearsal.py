@@ -21,6 +21,7 @@ from dph.loss.objectives import (
 from dph.model.forward.logprobs import completion_scores
 from dph.recipe import ObjectiveSettings
 from dph.recipe.engine_stores import EngineStore
+from dph.runs.directory import MANIFEST
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presample.pool import load_pool
 from dph.runs.presample.stores.manifest import StoreManifest, read_store_manifest
@@ -170,7 +171,7 @@ def _open(source: Path | EngineStore) -> OpenStore:
         return OpenStore(directory=source, manifest=pool.manifest, samples=pool.rehearsal)
     return OpenStore(
         directory=source.place,
-        manifest=read_store_manifest(source.place / "manifest.json"),
+        manifest=read_store_manifest(source.place / MANIFEST),
         samples=load_store(
             source.place, tilt=source.tilt, values=source.values, targets=source.targets
         ),

@@ -29,6 +29,7 @@ from dph.model.policies import load_policy
 from dph.model.prompts import stop_token_ids
 from dph.recipe import load_recipe
 from dph.records import Outcome, Verdict
+from dph.runs.directory import RunDirectory
 from dph.runs.train.optimizer import make_optimizer, make_schedule
 from dph.runs.workbench import Workbench, open_workbench
 
@@ -39,7 +40,7 @@ def train(directory: Path) -> None:
     Raises:
         DphError: as ``DPHTrainer`` does.
     """
-    recipe = load_recipe(directory / "recipe.toml")
+    recipe = load_recipe(RunDirectory(directory).recipe_file)
     with open_workbench(recipe) as bench:
         trainer = make_trainer(bench, directory)
         output = Path(trainer.args.output_dir)

@@ -16,6 +16,7 @@ from dph.loss.objectives import make_objective
 from dph.model.fingerprint import tokenizer_fingerprint
 from dph.recipe.engine_stores import EngineStore
 from dph.records import Problem
+from dph.runs.directory import MANIFEST
 from dph.runs.presample.diagnosis import require_usable
 from dph.runs.presample.manifest import Manifest, read_manifest
 from dph.runs.presample.pool import RehearsalSample, require_same_policy, require_whole
@@ -61,7 +62,7 @@ def open_stored(path: Path) -> tuple[Manifest, StoredAnswers]:
     Raises:
         PoolError: there is no pool, or a file is not the one that was written.
     """
-    manifest = read_manifest(path / "manifest.json")
+    manifest = read_manifest(path / MANIFEST)
     require_whole(path, manifest)
     return manifest, StoredAnswers(pq.read_table(path / "rehearsal.parquet", schema=REHEARSAL))
 
@@ -138,7 +139,7 @@ def _distributions(
 ) -> Sequence[StoredRow]:
     require_store_of(
         store.place,
-        read_store_manifest(store.place / "manifest.json"),
+        read_store_manifest(store.place / MANIFEST),
         tokenizer_fingerprint=tokenizer_fingerprint(tokenizer),
         temperature=float(config.actor_rollout_ref.rollout.temperature),
         dtype=precision(config),

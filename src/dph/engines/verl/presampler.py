@@ -25,6 +25,7 @@ from dph.model.loading import load_model, load_tokenizer
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.graded import Rollout
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
+from dph.runs.directory import MANIFEST, is_made
 from dph.runs.presample.manifest import FORMAT, Manifest, Source, read_manifest
 from dph.runs.presample.pool import only_pool_writer, require_free, require_source, require_whole
 from dph.runs.presample.presample import presample
@@ -238,9 +239,9 @@ def _verdict(extra_fields: Any) -> Verdict:
 
 def _found(path: Path, source: Source) -> Manifest | None:
     """The manifest of a finished pool of the same samples, which is whole."""
-    if not (path / "manifest.json").exists():
+    if not is_made(path):
         return None
-    found = read_manifest(path / "manifest.json")
+    found = read_manifest(path / MANIFEST)
     require_source(path, found, source)
     require_whole(path, found)
     return found

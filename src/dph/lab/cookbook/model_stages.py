@@ -18,9 +18,8 @@ from dph.lab.quickstart.stages import QuickstartStage, method_stages, stage_runn
 from dph.lab.worlds.sql.second_edition import sql_settings
 from dph.model.fingerprint import directory_fingerprint
 from dph.recipe import Recipe
+from dph.runs.directory import EvaluationDirectory, RunDirectory
 from dph.runs.evaluation_stage import evaluate_stage
-from dph.runs.layout import EVALUATION
-from dph.runs.result_model import result_model
 from dph.runs.workbench import open_workbench
 
 BASE_POLICY = "base"
@@ -88,7 +87,7 @@ def rl_stage(kitchen: Kitchen) -> Digests:
     made = {}
     for recipe in recipes:
         run = _rl(kitchen) / recipe.name
-        if (newest := result_model(run, recipe.evaluate)) is not None:
+        if (newest := RunDirectory(run).result(recipe.evaluate)) is not None:
             made[f"{recipe.name} weights"] = directory_fingerprint(newest)
         made[recipe.name] = _measured(run)
     return made
@@ -110,7 +109,8 @@ def evaluations(kitchen: Kitchen) -> dict[str, dict[str, Any]]:
     last = (kitchen.cookbook.sft or {})["stages"][-1]["name"]
     shown = {"pretrained": "base", BASE_POLICY: last}
     names = [*models_before_rl(kitchen), *(run_name(method) for method in rl.methods)]
-    return {shown.get(name, name): read_json(_rl(kitchen) / name / EVALUATION) for name in names}
+    places = {name: EvaluationDirectory(_rl(kitchen) / name) for name in names}
+    return {shown.get(name, name): read_json(at.evaluation) for name, at in places.items()}
 
 
 def check_methods(rl: RLSettings) -> None:
@@ -175,4 +175,4 @@ def _rl(kitchen: Kitchen) -> Path:
 
 def _measured(directory: Path) -> str:
     """A digest of what was measured; the evaluation also names the model's directory."""
-    return digest(read_json(directory / EVALUATION)["sets"])
+    return digest(read_json(EvaluationDirectory(directory).evaluation)["sets"])

@@ -21,7 +21,7 @@ from dph.lab.quickstart.stages import TOTAL, StageClock, clock_of, stage_runner,
 from dph.lab.worlds import WorldKind, newest_edition, world_kind
 from dph.recipe import Recipe
 from dph.results.charts.tables import cost_document
-from dph.runs.layout import EVALUATION
+from dph.runs.directory import EvaluationDirectory, RunDirectory
 from dph.runs.progress import ProgressDisplay
 from dph.runs.stage_costs import run_cost
 
@@ -69,8 +69,8 @@ def quickstart(
     summary = {
         "schema": SCHEMA,
         "seed": seed,
-        "base": _sets(directory / "base"),
-        "methods": {label: _sets(directory / r.name) for label, r in recipes.items()},
+        "base": _sets(RunDirectory(directory).base),
+        "methods": {label: _sets(RunDirectory(directory / r.name)) for label, r in recipes.items()},
         "cost": {
             label: cost_document(run_cost(directory / r.name, r)) for label, r in recipes.items()
         },
@@ -80,8 +80,8 @@ def quickstart(
     return summary
 
 
-def _sets(run: Path) -> dict[str, Any]:
-    return {"sets": read_json(run / EVALUATION)["sets"]}
+def _sets(run: EvaluationDirectory) -> dict[str, Any]:
+    return {"sets": read_json(run.evaluation)["sets"]}
 
 
 def _prepared(

@@ -17,11 +17,11 @@ from dph._processes.jobs.processes import Job
 from dph.errors import DataError, TrainingError
 from dph.lab.quickstart.recipes import THREADS
 from dph.recipe import Recipe, recipe_toml, resolve_recipe
+from dph.runs.directory import RunDirectory
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.pool_need import needs_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import ProgressDisplay, ShownProgress, ToldProgress
-from dph.runs.result_model import result_model
 from dph.runs.run import trained_policy
 from dph.runs.store_stage import shared_store_stage
 from dph.runs.workbench import open_workbench
@@ -119,7 +119,7 @@ def presample(recipe: Recipe, directory: Path, progress: ProgressDisplay) -> Non
 def evaluate_base(recipe: Recipe, directory: Path, progress: ProgressDisplay) -> None:
     """The base model's evaluation, which every method's is compared with."""
     with open_workbench(recipe) as bench, clock_of(directory).stage("evaluate base"):
-        evaluate_stage(bench, directory / "base", progress, model=bench.initial)
+        evaluate_stage(bench, RunDirectory(directory).base.path, progress, model=bench.initial)
 
 
 def train_method(recipe: Recipe, directory: Path, progress: ProgressDisplay) -> None:
@@ -142,10 +142,10 @@ def train_method(recipe: Recipe, directory: Path, progress: ProgressDisplay) -> 
 def evaluate_method(recipe: Recipe, directory: Path, progress: ProgressDisplay) -> None:
     """The evaluation of what training ended with."""
     run = directory / recipe.name
-    trained = result_model(run, recipe.evaluate)
+    trained = RunDirectory(run).result(recipe.evaluate)
     assert trained is not None
     with open_workbench(recipe) as bench, clock_of(directory).stage(f"evaluate {recipe.name}"):
-        evaluate_stage(bench, run, progress, model=trained, base=directory / "base")
+        evaluate_stage(bench, run, progress, model=trained, base=RunDirectory(directory).base.path)
 
 
 STAGES: Mapping[str, Callable[[Recipe, Path, ProgressDisplay], None]] = {

@@ -20,9 +20,9 @@ from dph.lab.study.sites import RunRequest, made_sizes, own_recipe, world_recipe
 from dph.lab.worlds import WorldKind, world_kind
 from dph.model.fingerprint import directory_fingerprint
 from dph.recipe import Recipe, StoreSettings, recipe_digest
+from dph.runs.directory import MANIFEST, RunDirectory
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.interpolation import interpolated
-from dph.runs.layout import CONSOLIDATION, store_directory
 from dph.runs.presample.stores.manifest import read_store_manifest
 from dph.runs.presample.stores.vote import store_vote
 from dph.runs.presampling_stage import presample_stage
@@ -60,8 +60,8 @@ def consolidated_answers(recipe: Recipe, run: Path) -> int:
     """How many answers the trained policy drew for what followed RL."""
     if not recipe.consolidation.active:
         return 0
-    store = store_directory(recipe, run / CONSOLIDATION, str(recipe.consolidation.store))
-    return read_store_manifest(store / "manifest.json").counts.answers
+    store = RunDirectory(run).consolidation.store(recipe, str(recipe.consolidation.store))
+    return read_store_manifest(store / MANIFEST).counts.answers
 
 
 def votes(recipe: Recipe, run: Path) -> Iterator[Score]:
@@ -69,10 +69,10 @@ def votes(recipe: Recipe, run: Path) -> Iterator[Score]:
 
     Nothing where no prompt of a store has a label to tell.
     """
-    places = {name: store_directory(recipe, run, name) for name in recipe.used_stores}
+    places = {name: RunDirectory(run).store(recipe, name) for name in recipe.used_stores}
     if recipe.consolidation.active:
         own = str(recipe.consolidation.store)
-        places[own] = store_directory(recipe, run / CONSOLIDATION, own)
+        places[own] = RunDirectory(run).consolidation.store(recipe, own)
     for name, place in places.items():
         store = recipe.stores[name]
         found = store_vote(place, values=store.values) if store.compares else None
@@ -178,7 +178,7 @@ def _prepare(work: _Work) -> None:
     recipe = work.recipe(asked, name=BASE, pool="pool")
     with open_workbench(recipe) as bench, clock.stage("evaluate"):
         document = evaluate_stage(
-            bench, work.directory / "base", Silent(), model=Path(recipe.model.path)
+            bench, RunDirectory(work.directory).base.path, Silent(), model=Path(recipe.model.path)
         )
         initial = bench.initial
     _require_same_base(work, directory_fingerprint(initial))
@@ -227,7 +227,7 @@ def _run(work: _Work) -> None:
             place = directory / f"evaluation_{payload['interpolate']:g}"
         with clock.stage("evaluate"):
             document = evaluate_stage(
-                bench, place, Silent(), model=model, base=work.directory / "base"
+                bench, place, Silent(), model=model, base=RunDirectory(work.directory).base.path
             )
         _write_row(
             work,

@@ -9,11 +9,11 @@ from dph.errors import DataError
 from dph.recipe import Recipe
 from dph.records import Problem
 from dph.results.diagnosis.changes import ProblemChange, problem_changes, smallest_rates
+from dph.runs.directory import CONSOLIDATION, METRICS, RECIPE
 from dph.runs.evaluate.evaluated_runs import require_evaluated
 from dph.runs.evaluate.samples_file import comparable_scores, read_samples
 from dph.runs.evaluate.scores import SetScores
 from dph.runs.found_runs import find_base, run_recipe
-from dph.runs.layout import CONSOLIDATION, METRICS, RECIPE
 from dph.runs.train.metrics_file import read_metrics
 from dph.tasks.problems import load_problems
 

@@ -16,12 +16,12 @@ from dph.results.charts.vocabulary import BASE, OVER_PROBLEMS, OVER_SEEDS, curve
 from dph.results.diagnosis.style_counts import set_style_counts
 from dph.results.figure.run_groups import Family, RunGroup, base_families, group_runs
 from dph.results.over_seeds import aggregate_sets
+from dph.runs.directory import SAMPLES
 from dph.runs.evaluate.intervals import bootstrap
 from dph.runs.evaluate.retention import RETENTION_K, second_draw, solved_by
 from dph.runs.evaluate.samples_file import comparable_scores, read_samples
 from dph.runs.evaluate.scores import SetScores, set_summary
 from dph.runs.found_runs import FoundRun, find_runs
-from dph.runs.layout import SAMPLES
 
 # A set's summary with an interval for every number of it: also of styles, kept and gained.
 

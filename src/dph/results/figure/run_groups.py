@@ -20,9 +20,9 @@ from dph.results.charts.palette import Look, looks_by_method
 from dph.results.charts.vocabulary import BASE, run_labels
 from dph.results.over_seeds import aggregate_sets
 from dph.results.report.comparison_view import settings_without_seeds
+from dph.runs.directory import PROGRESS_FILE, SAMPLES
 from dph.runs.evaluate.pass_at_k import require_k_fits
 from dph.runs.evaluate.progress_file import (
-    PROGRESS_FILE,
     measured_steps,
     read_progress_file,
     rows_of_step,
@@ -30,7 +30,6 @@ from dph.runs.evaluate.progress_file import (
 )
 from dph.runs.evaluate.samples_file import samples_digest
 from dph.runs.found_runs import FoundRun, find_runs
-from dph.runs.layout import SAMPLES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,10 +17,9 @@ from dph.recipe.hub_names import PLACES, hub_file, is_model_id
 from dph.recipe.keys import pattern_of
 from dph.results.charts.tables import INTERVAL_NOTE, cost_document, cost_words, markdown_table
 from dph.results.charts.vocabulary import method_label, set_label
+from dph.runs.directory import EVALUATION, MANIFEST, RECIPE, RunDirectory
 from dph.runs.found_runs import find_base
-from dph.runs.layout import EVALUATION, RECIPE, pool_directory, store_directory
 from dph.runs.presample.manifest import Manifest, read_manifest
-from dph.runs.result_model import result_model
 from dph.runs.stage_costs import run_cost
 
 # What a run's directory says about its result.
@@ -53,13 +52,13 @@ def read_finished_run(directory: Path) -> FinishedRun:
         DataError: an ``evaluation.json`` is damaged, or is not of the run's result.
     """
     recipe = load_recipe(directory / RECIPE)
-    checkpoint = result_model(directory, recipe.evaluate)
+    checkpoint = RunDirectory(directory).result(recipe.evaluate)
     if checkpoint is None:
         raise CheckpointError(f"there is no checkpoint in {directory}: train it first")
-    manifest = pool_directory(recipe, directory) / "manifest.json"
+    manifest = RunDirectory(directory).pool(recipe) / MANIFEST
     made = {"pool": manifest} if recipe.needs_pool else {}
     for name in recipe.used_stores:
-        made[f"store {name}"] = store_directory(recipe, directory, name) / "manifest.json"
+        made[f"store {name}"] = RunDirectory(directory).store(recipe, name) / MANIFEST
     base = find_base(directory)
     return FinishedRun(
         directory=directory,

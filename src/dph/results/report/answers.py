@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from dph.errors import SettingsError
 from dph.records import Outcome, Problem
-from dph.runs.evaluate.samples_file import TOKENS_FILE, read_token_details
+from dph.runs.directory import TOKENS_FILE
+from dph.runs.evaluate.samples_file import read_token_details
 from dph.tasks.problems import prompt_text
 
 # The tokens of answers that have them (``evaluate.token_details``), as the page colours them.

@@ -15,18 +15,24 @@ from dph.results.charts.palette import Look, looks_by_method
 from dph.results.charts.vocabulary import BASE, curve_ks, method_label, run_labels, table_ks
 from dph.results.diagnosis import diagnose, diagnosis_document
 from dph.results.report.answers import Tokens, token_rows
+from dph.runs.directory import (
+    CONSOLIDATION,
+    EVALUATION,
+    METRICS,
+    PROBLEMS_FILE,
+    PROGRESS_FILE,
+    SAMPLES,
+)
 from dph.runs.evaluate.comparison import ComparisonRow, compare
 from dph.runs.evaluate.progress_file import (
-    PROGRESS_FILE,
     read_progress_file,
     rows_of_step,
     step_metrics_of,
     step_summary,
 )
 from dph.runs.evaluate.samples_file import comparable_scores, read_samples, samples_digest
-from dph.runs.evaluate.scores import PROBLEMS_FILE, SetScores, read_kept_problems
+from dph.runs.evaluate.scores import SetScores, read_kept_problems
 from dph.runs.found_runs import FoundRun, find_runs
-from dph.runs.layout import CONSOLIDATION, EVALUATION, METRICS, SAMPLES
 from dph.runs.train.metrics_file import read_metrics
 from dph.tasks.problems import load_problems
 

@@ -9,7 +9,7 @@ from dph._base.files import read_json
 from dph.errors import DataError
 from dph.recipe import Recipe
 from dph.results.report.report_data import ReportRun
-from dph.runs.layout import CONSOLIDATION, read_software, store_directory
+from dph.runs.directory import RunDirectory, read_software
 from dph.runs.presample.stores.manifest import StoreCounts, read_store_manifest
 from dph.runs.stage_costs import RunCost, run_cost
 
@@ -43,10 +43,10 @@ def store_facts(runs: Sequence[ReportRun]) -> list[StoreFacts]:
 def _manifests(run: ReportRun) -> Iterator[tuple[str, Path]]:
     if run.recipe is None:
         return
-    used = {name: store_directory(run.recipe, run.path, name) for name in run.recipe.used_stores}
+    used = {name: RunDirectory(run.path).store(run.recipe, name) for name in run.recipe.used_stores}
     if run.recipe.consolidation.active:
         after = str(run.recipe.consolidation.store)
-        used[after] = store_directory(run.recipe, run.path / CONSOLIDATION, after)
+        used[after] = RunDirectory(run.path).consolidation.store(run.recipe, after)
     for name, directory in used.items():
         yield name, directory / "manifest.json"
 
@@ -124,7 +124,7 @@ def _leaves(table: Mapping[str, Any], above: str) -> list[tuple[str, str]]:
 
 def _verifiers(run: ReportRun) -> str:
     """Who gave the rewards, by name and version; of the newest checkpoint."""
-    newest = max((run.path / "checkpoints").glob("step_*/trainer.json"), default=None)
+    newest = max(RunDirectory(run.path).checkpoints.glob("step_*/trainer.json"), default=None)
     if newest is None:
         return "" if run.recipe is None else str(run.recipe.data.verifier)
     trainer = read_json(newest)

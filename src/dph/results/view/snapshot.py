@@ -17,11 +17,17 @@ from dph.errors import DataError
 from dph.results.report.report_data import ReportData, ReportRun, read_set_problems, report_runs
 from dph.results.view.haystack import Texts
 from dph.results.view.set_index import AnswerCounts, SetIndex, count_answers
-from dph.runs.evaluate.progress_file import PROGRESS_FILE
-from dph.runs.evaluate.samples_file import TOKENS_FILE
-from dph.runs.evaluate.scores import PROBLEMS_FILE
+from dph.runs.directory import (
+    CONSOLIDATION,
+    EVALUATION,
+    METRICS,
+    PROBLEMS_FILE,
+    PROGRESS_FILE,
+    RECIPE,
+    SAMPLES,
+    TOKENS_FILE,
+)
 from dph.runs.found_runs import base_places, find_runs, runs_at
-from dph.runs.layout import CONSOLIDATION, EVALUATION, METRICS, RECIPE, SAMPLES
 
 # What the files of runs are like now: another name as soon as one of them changed.
 

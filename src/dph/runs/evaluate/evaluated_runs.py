@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from dph.errors import DataError
 from dph.records import Outcome, Problem
+from dph.runs.directory import EvaluationDirectory
 from dph.runs.evaluate.comparison import ChangedProblem, ComparisonRow, changed_problems
 from dph.runs.evaluate.comparison import compare as compare_scores
 from dph.runs.evaluate.retention import Retention, effective_styles, retention
@@ -232,7 +233,7 @@ def require_evaluated(run: Path) -> Path:
     """
     if run.is_file():
         return run
-    path = run / "samples.parquet"
+    path = EvaluationDirectory(run).samples
     if not path.is_file():
         raise DataError(f"{run} was not evaluated: there is no {path}; run `dph evaluate`")
     return path

@@ -133,7 +133,6 @@ def _token_mean(rows: pa.Table, column: str) -> float | None:
     return float(np.average(known[column].to_numpy(), weights=weights))
 
 
-PROGRESS_FILE = "progress.parquet"
 SCHEMA = 1
 
 _DIVERGENCES = (

@@ -23,7 +23,6 @@ from dph.runs.evaluate.scores import SetScores
 
 # ``tokens.parquet``, read back. Apart from what writes it, so that reading loads no torch.
 
-TOKENS_FILE = "tokens.parquet"
 SCHEMA = 1
 VERSION = b"dph.schema"
 

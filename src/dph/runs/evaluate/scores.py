@@ -140,7 +140,6 @@ def _retention(scores: SetScores, base: SetScores | None, k: int) -> Retention:
 #
 # Once a problem, not once an answer. A row is found by (set, problem_id).
 
-PROBLEMS_FILE = "problems.parquet"
 PROBLEMS_SCHEMA = 1
 PROBLEMS = pa.schema([(n, pa.string()) for n in ("set", "problem_id", "prompt", "answer")])
 _DIGEST, _VERSION = b"dph.digest", b"dph.schema"

@@ -11,6 +11,7 @@ from dph.recipe.objective import TermSettings
 from dph.recipe.store_use import require_files
 from dph.recipe.stores import PromptFileSettings
 from dph.records import Problem
+from dph.runs.directory import MANIFEST
 from dph.runs.preflight.data import Findings, NamedProblems
 from dph.runs.presample.manifest import read_manifest
 from dph.runs.presample.stores.manifest import read_store_manifest
@@ -103,7 +104,7 @@ def _named(recipe: Recipe, key: str, problems: Sequence[Problem]) -> NamedProble
 
 
 def _check_place(key: str, store: StoreSettings, findings: Findings) -> None:
-    manifest = store.place / "manifest.json" if store.place else None
+    manifest = store.place / MANIFEST if store.place else None
     if manifest is not None and manifest.exists():
         try:
             read_store_manifest(manifest)
@@ -161,7 +162,7 @@ def _check_store(key: str, store: Path, findings: Findings) -> None:
         findings.notes.append(f"{key} is not there: {store}")
         return
     try:
-        held = read_manifest(store / "manifest.json").counts.rehearsal
+        held = read_manifest(store / MANIFEST).counts.rehearsal
     except DphError as error:
         findings.errors.append(f"{key}: {error}")
         return

@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from dph._base.files import atomic_path, make_directory, sha256, write_json
 from dph.errors import DataError, PoolError
 from dph.records import Problem
+from dph.runs.directory import MANIFEST, is_made
 from dph.runs.presample.diagnosis import Ungradable
 from dph.runs.presample.manifest import (
     FORMAT,
@@ -157,7 +158,7 @@ def write_pool(
             counts=counts,
             files={name: sha256(directory / name) for name in (*tables, SAMPLES)},
         )
-        write_json(directory / "manifest.json", manifest.model_dump(mode="json"))
+        write_json(directory / MANIFEST, manifest.model_dump(mode="json"))
     return manifest
 
 
@@ -168,7 +169,7 @@ def require_free(path: Path) -> None:
         PoolError: ``path`` is a file, or a directory with files but without a manifest.
     """
     if path.is_dir():
-        if not (path / "manifest.json").exists() and any(path.iterdir()):
+        if not is_made(path) and any(path.iterdir()):
             raise PoolError(
                 f"{path} holds files but no pool (there is no manifest.json): a pool needs a new "
                 "or an empty directory (presample.pool)"
@@ -184,7 +185,7 @@ def load_pool(path: str | Path) -> Pool:
         PoolError: a file is missing or is not the one that was written.
     """
     path = Path(path)
-    manifest = read_manifest(path / "manifest.json")
+    manifest = read_manifest(path / MANIFEST)
     require_whole(path, manifest)
     exploration = pq.read_table(path / "exploration.parquet", schema=EXPLORATION).to_pylist()
     rehearsal = pq.read_table(path / "rehearsal.parquet", schema=REHEARSAL).to_pylist()

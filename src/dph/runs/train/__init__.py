@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dph.runs.layout import latest_checkpoint
+    from dph.runs.directory import latest_checkpoint
     from dph.runs.train.loop import Actors, Trained, train
     from dph.runs.train.updating import UpdateReport, update
 
@@ -27,7 +27,7 @@ __getattr__, __dir__ = lazy_names(
         "Actors": "dph.runs.train.loop",
         "Trained": "dph.runs.train.loop",
         "UpdateReport": "dph.runs.train.updating",
-        "latest_checkpoint": "dph.runs.layout",
+        "latest_checkpoint": "dph.runs.directory",
         "train": "dph.runs.train.loop",
         "update": "dph.runs.train.updating",
     },

@@ -26,8 +26,15 @@ from dph._base.files import atomic_path, make_directory, read_json, write_json
 from dph.errors import CheckpointError, DataError, TrainingError, VerifierError
 from dph.model.adapter import save_policy
 from dph.recipe import Recipe
-from dph.runs.layout import checkpoints_in_order, latest_checkpoint, step_of
-from dph.runs.train.best_checkpoint import BestCheckpoint, read_best, write_best
+from dph.runs.directory import (
+    BestCheckpoint,
+    checkpoint_of,
+    checkpoints_in_order,
+    latest_checkpoint,
+    read_best,
+    step_of,
+    write_best,
+)
 from dph.runs.train.optimizer import load_optimizer, save_optimizer
 from dph.runs.train.order import Position
 from dph.runs.train.preparation import Actors
@@ -75,7 +82,7 @@ def save_checkpoint(
     Raises:
         TrainingError: the disk is full.
     """
-    path = make_directory(directory) / f"step_{progress.step:06d}"
+    path = checkpoint_of(make_directory(directory), progress.step)
     try:
         with atomic_path(path) as temporary:
             temporary.mkdir()

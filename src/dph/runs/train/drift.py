@@ -15,7 +15,6 @@ from dph.runs.train.loss_batch import TrainingForward
 
 # Answers of the initial policy, drawn once and kept: where later policies are compared with it.
 
-INITIAL_FILE = "progress_initial.parquet"
 SCHEMA = 1
 _COLUMNS = pa.schema(
     [

@@ -25,10 +25,10 @@ from dph.model.sampler.base import Sampler
 from dph.model.sampler.graded import DrawnAnswers
 from dph.recipe import EvaluationSettings
 from dph.records import GradedCompletion
+from dph.runs.directory import RunDirectory
 from dph.runs.evaluate.evaluate import EvaluationSet
 from dph.runs.evaluate.progress_file import (
     PROGRESS,
-    PROGRESS_FILE,
     BaseDistance,
     best_score,
     measured_steps,
@@ -42,7 +42,6 @@ from dph.runs.evaluate.progress_file import (
     write_progress_file,
 )
 from dph.runs.train.drift import (
-    INITIAL_FILE,
     Answers,
     drift,
     read_initial_answers,
@@ -115,7 +114,8 @@ class Evaluations(Closing):
         initial: InitialPolicy | None = None,
         shown: int = 0,
     ) -> None:
-        self._path, self._stored_path = directory / PROGRESS_FILE, directory / INITIAL_FILE
+        run = RunDirectory(directory)
+        self._path, self._stored_path = run.progress, run.initial_progress
         self._sets, self._settings, self._digest = tuple(sets), settings, digest
         self._initial, self._shown = initial, shown
         self._ids = {s.name: [p.problem_id for p in s.problems] for s in sets}

@@ -19,6 +19,7 @@ from dph._base.files import atomic_path, make_directory
 from dph._base.randomness import generator
 from dph.model.sampler.graded_table import GRADED
 from dph.records import GradedCompletion, Problem
+from dph.runs.directory import RunDirectory
 from dph.runs.evaluate.samples_file import GREEDY_INDEX, samples_table
 from dph.runs.train.collect import Group
 from dph.tasks.problems import problem_columns, prompt_text
@@ -144,7 +145,6 @@ def _cut(text: str) -> str:
 
 logger = logging.getLogger(__name__)
 
-DIRECTORY = "training_samples"
 SCHEMA = 1
 _NAME = re.compile(r"step_(\d{6,})\.parquet")
 _ANSWER = [GRADED.field(name) for name in ("outcome", "reward", "reason", "style")]
@@ -187,7 +187,8 @@ class KeptSamples:
         labelled: Sequence[Problem],
         unlabelled: Sequence[Problem],
     ) -> None:
-        self._directory, self._keep, self._seed = directory / DIRECTORY, keep, seed
+        self._directory = RunDirectory(directory).training_samples
+        self._keep, self._seed = keep, seed
         self._limit, self._told = megabytes * 10**6, False
         self._problems: dict[bool, Mapping[str, Problem]] = {
             True: {p.problem_id: p for p in labelled},

@@ -22,6 +22,7 @@ from dph.loss.objectives import make_objective
 from dph.model.sampler.graded import GradedSampler
 from dph.recipe import Recipe
 from dph.records import Problem
+from dph.runs.directory import RunDirectory
 from dph.runs.presample.base_counts import BaseCounts
 from dph.runs.train.checkpoints import Progress, RunCheckpoints
 from dph.runs.train.collect import Collected, Group, collect, uniform_outcomes
@@ -89,7 +90,7 @@ def train(
     run = _Run(recipe, directory, actors, problems, stored, digest, base)
     trackers = open_trackers(recipe.track, recipe, directory)
     with contextlib.closing(trackers), only_writer(directory), asked_to_stop() as stop:
-        log = MetricsLog(directory / "metrics.jsonl", step=run.progress.step)
+        log = MetricsLog(RunDirectory(directory).metrics, step=run.progress.step)
         on_start(run.progress.step)
         run.go_on(log, trackers)
         while run.progress.step < recipe.train.steps and not stop():
@@ -133,7 +134,7 @@ class _Run:
         self.forward = training_forward(recipe, actors, self.objective)
         self.optimizer = make_optimizer(actors.policy, recipe.train, seed=recipe.seed)
         self.checkpoints = RunCheckpoints(
-            directory / "checkpoints",
+            RunDirectory(directory).checkpoints,
             recipe,
             actors,
             self.optimizer,

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from dph._base.files import atomic_path, make_directory, sha256, write_json
 from dph.errors import PoolError
+from dph.runs.directory import MANIFEST, is_made
 from dph.runs.presample.manifest import Source, first_difference, policy_fields, require_files_whole
 from dph.runs.presample.stores.groups import (
     GROUPS,
@@ -74,7 +75,7 @@ def write_store(
             counts=StoreCounts(bytes_per_token=round(size / about["tokens"], 2), **about),
             files={name: sha256(directory / name) for name in names},
         )
-        write_json(directory / "manifest.json", manifest.model_dump(mode="json"))
+        write_json(directory / MANIFEST, manifest.model_dump(mode="json"))
     return manifest
 
 
@@ -98,7 +99,7 @@ def load_store(
             its tail, or the store does not hold the values that are needed, or no answer of them.
     """
     path = Path(path)
-    manifest = read_store_manifest(path / "manifest.json")
+    manifest = read_store_manifest(path / MANIFEST)
     require_whole_store(path, manifest)
     groups = stored_groups(path)
     require_whole_distributions(groups)
@@ -198,7 +199,7 @@ def require_free_place(path: Path, name: str) -> None:
         PoolError: ``path`` is a file, a pool, or a directory with files but without a manifest.
     """
     if path.is_dir():
-        if not (path / "manifest.json").exists() and any(path.iterdir()):
+        if not is_made(path) and any(path.iterdir()):
             raise PoolError(
                 f"{path} holds files but no store (there is no manifest.json): a store needs a new "
                 f"or an empty directory (stores.{name}.place)"

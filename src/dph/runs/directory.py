@@ -1,0 +1,285 @@
+"""The places of a run: the one module that knows where everything of it lies. Loads no torch.
+
+<run>/recipe.toml  software.json                      what trained it
+      pool/  stores/<name>/                           unless the recipe names other places
+      checkpoints/step_000040/  checkpoints/best.json
+      metrics.jsonl  progress.parquet  training_samples/   what was measured and drawn meanwhile
+      trl/ or verl/                                   files of another engine that trains
+      evaluation.json  samples.parquet                of the newest checkpoint
+      problems.parquet  tokens.parquet                beside every samples.parquet
+      base/evaluation.json  base/samples.parquet      of the initial policy
+      models/<name>/                                  the evaluation of any other model
+      interpolated/0.5/                               a model between the two, and its evaluation
+      consolidation/                                  a run of its own that follows RL
+      forecast.json                                   of a run that `dph consolidate` made
+"""
+
+import platform
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from dph._base.files import read_json, write_json
+from dph.errors import CheckpointError, DataError
+from dph.recipe import EvaluationSettings, Recipe, save_recipe
+
+RECIPE, METRICS, PROGRESS_FILE = "recipe.toml", "metrics.jsonl", "progress.parquet"
+EVALUATION, SAMPLES = "evaluation.json", "samples.parquet"
+PROBLEMS_FILE, TOKENS_FILE = "problems.parquet", "tokens.parquet"
+BASE, CONSOLIDATION, CHECKPOINTS = "base", "consolidation", "checkpoints"
+MANIFEST = "manifest.json"
+"""Written last into a pool or a store: it is whole where this file is."""
+
+
+def is_made(place: Path) -> bool:
+    """Whether the pool or the store in ``place`` is finished."""
+    return (place / MANIFEST).exists()
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationDirectory:
+    """The place of the evaluation of one model."""
+
+    path: Path
+
+    @property
+    def evaluation(self) -> Path:
+        """The scores."""
+        return self.path / EVALUATION
+
+    @property
+    def samples(self) -> Path:
+        """The graded answers."""
+        return self.path / SAMPLES
+
+    @property
+    def problems(self) -> Path:
+        """The problems that were asked."""
+        return self.path / PROBLEMS_FILE
+
+    @property
+    def tokens(self) -> Path:
+        """The tokens of some answers, where ``evaluate.token_details`` asks for them."""
+        return self.path / TOKENS_FILE
+
+
+@dataclass(frozen=True, slots=True)
+class RunDirectory(EvaluationDirectory):
+    """The place of a run, which is that of its result's evaluation too."""
+
+    @classmethod
+    def of(cls, recipe: Recipe, out: Path | None) -> "RunDirectory":
+        """``out``, or ``runs/<name>`` under the working directory."""
+        return cls(out if out is not None else Path("runs") / recipe.name)
+
+    @property
+    def recipe_file(self) -> Path:
+        """The recipe, once training has begun."""
+        return self.path / RECIPE
+
+    @property
+    def software(self) -> Path:
+        """Versions, and the step from which on they trained: one object for each change."""
+        return self.path / "software.json"
+
+    @property
+    def metrics(self) -> Path:
+        """A line for each step."""
+        return self.path / METRICS
+
+    @property
+    def progress(self) -> Path:
+        """The evaluations during training."""
+        return self.path / PROGRESS_FILE
+
+    @property
+    def initial_progress(self) -> Path:
+        """The answers of the initial policy that evaluations during training compare with."""
+        return self.path / "progress_initial.parquet"
+
+    @property
+    def training_samples(self) -> Path:
+        """The answers that were kept of each step."""
+        return self.path / "training_samples"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The directory of all checkpoints."""
+        return self.path / CHECKPOINTS
+
+    @property
+    def newest_checkpoint(self) -> Path | None:
+        """The checkpoint with the most steps, or None."""
+        return latest_checkpoint(self.checkpoints)
+
+    @property
+    def base(self) -> EvaluationDirectory:
+        """The initial policy's evaluation."""
+        return EvaluationDirectory(self.path / BASE)
+
+    @property
+    def models(self) -> Path:
+        """The directory above evaluations of models that are not the run's."""
+        return self.path / "models"
+
+    @property
+    def consolidation(self) -> "RunDirectory":
+        """The run that follows RL."""
+        return RunDirectory(self.path / CONSOLIDATION)
+
+    @property
+    def forecast(self) -> Path:
+        """What a small consolidation took."""
+        return self.path / "forecast.json"
+
+    def interpolated(self, weight: str) -> EvaluationDirectory:
+        """A model between the initial policy and the result, with its evaluation."""
+        return EvaluationDirectory(self.path / "interpolated" / weight)
+
+    def engine(self, name: str) -> Path:
+        """The files of another engine, ``trl`` or ``verl``."""
+        return self.path / name
+
+    def pool(self, recipe: Recipe) -> Path:
+        """The recipe's pool, or ``pool/`` in the run directory."""
+        return recipe.presample.pool or self.path / "pool"
+
+    def store(self, recipe: Recipe, name: str) -> Path:
+        """Where the named store lies: its ``place``, or ``stores/<name>`` in the run directory."""
+        return recipe.stores[name].place or self.path / "stores" / name
+
+    def result(self, settings: EvaluationSettings) -> Path | None:
+        """The checkpoint that the run ends with; None where there is none yet.
+
+        That of its consolidation where there is one, else RL's: the newest, or with
+        ``evaluate.result = "best"`` the best of those that were measured, once one is.
+
+        Raises:
+            CheckpointError: the file that says which is the best is damaged.
+        """
+        after = self.consolidation.newest_checkpoint
+        if after is not None or settings.result == "newest":
+            return after or self.newest_checkpoint
+        return best_place(self.checkpoints, score=settings.keep_best) or self.newest_checkpoint
+
+
+# The checkpoints in a directory, without reading one.
+
+_NAME = re.compile(r"step_(\d{6,})")
+
+
+def latest_checkpoint(directory: Path) -> Path | None:
+    """The checkpoint with the most steps, or None."""
+    return next(reversed(checkpoints_in_order(directory)), None)
+
+
+def checkpoints_in_order(directory: Path) -> list[Path]:
+    """The checkpoints, those of fewer steps first."""
+    found = [path for path in directory.glob("step_*") if _NAME.fullmatch(path.name)]
+    return sorted(found, key=step_of)
+
+
+def checkpoint_of(directory: Path, step: int) -> Path:
+    """The place of the checkpoint after ``step`` steps."""
+    return directory / f"step_{step:06d}"
+
+
+def step_of(model: Path) -> int:
+    """After how many steps a checkpoint was saved, by its name; 0 for any other model."""
+    found = _NAME.fullmatch(model.name)
+    return int(found[1]) if found else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BestCheckpoint:
+    """The step of a checkpoint, and the score (``evaluate.keep_best``) that it had there."""
+
+    step: int
+    score: str
+    value: float
+
+
+_BEST_SCHEMA = 1
+
+
+def read_best(directory: Path, *, score: str | None) -> BestCheckpoint | None:
+    """The best checkpoint of those in ``directory`` by ``score``; None where none is known.
+
+    One that was the best by another score is none.
+
+    Raises:
+        CheckpointError: ``best.json`` is damaged.
+    """
+    path = _best_file(directory)
+    if score is None or not path.exists():
+        return None
+    try:
+        content = dict(read_json(path))
+        content.pop("schema")
+        best = BestCheckpoint(**content)
+    except (DataError, KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} is damaged: {error}; remove it to go on") from error
+    there = checkpoint_of(directory, best.step).is_dir()
+    return best if best.score == score and there else None
+
+
+def best_place(directory: Path, *, score: str | None) -> Path | None:
+    """The best checkpoint itself.
+
+    Raises:
+        CheckpointError: as of ``read_best``.
+    """
+    best = read_best(directory, score=score)
+    return None if best is None else checkpoint_of(directory, best.step)
+
+
+def write_best(directory: Path, best: BestCheckpoint) -> None:
+    """Name the best checkpoint."""
+    write_json(_best_file(directory), {"schema": _BEST_SCHEMA, **asdict(best)})
+
+
+def _best_file(directory: Path) -> Path:
+    return directory / "best.json"
+
+
+# What a run's directory says once training has begun: its recipe, and the software that trains.
+
+
+def note_beginning(recipe: Recipe, directory: Path, *, done: int) -> None:
+    """Write ``recipe.toml``, and what trains the steps after ``done`` into ``software.json``.
+
+    Raises:
+        DataError: ``software.json`` is damaged.
+    """
+    run = RunDirectory(directory)
+    save_recipe(recipe, run.recipe_file)
+    now = {"dph": version("dph-rl"), "python": platform.python_version(), **_packages(recipe)}
+    # What trained steps that a kill took back is not what trained this run.
+    before = [row for row in read_software(directory) if row["first_step"] <= done]
+    if not before or before[-1] != {"first_step": before[-1]["first_step"], **now}:
+        write_json(run.software, [*before, {"first_step": done + 1, **now}])
+
+
+def read_software(directory: Path) -> list[dict[str, Any]]:
+    """The objects of ``software.json``, the first first; none of an older run.
+
+    Raises:
+        DataError: it is damaged.
+    """
+    path = RunDirectory(directory).software
+    if not path.exists():
+        return []
+    rows = read_json(path)
+    if not isinstance(rows, list) or not all(
+        isinstance(row, dict) and isinstance(row.get("first_step"), int) for row in rows
+    ):
+        raise DataError(f"{path} is damaged: it should be a list of objects with a first_step")
+    return rows
+
+
+def _packages(recipe: Recipe) -> Mapping[str, str]:
+    engine = () if recipe.train.engine == "own" else (recipe.train.engine,)
+    return {name: version(name) for name in ("torch", "transformers", *engine)}

@@ -1,0 +1,124 @@
+"""The places of a run, its best checkpoint, and the software that trained it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dph.errors import CheckpointError, DataError
+from dph.recipe import EvaluationSettings, load_recipe
+from dph.runs import directory as directories
+from dph.runs.directory import (
+    BestCheckpoint,
+    RunDirectory,
+    checkpoint_of,
+    note_beginning,
+    read_best,
+    read_software,
+    step_of,
+    write_best,
+)
+
+BEST = BestCheckpoint(step=20, score="pass_at_8", value=0.25)
+
+
+@pytest.fixture
+def note(make_recipe, tmp_path, monkeypatch):
+    recipe = make_recipe("grpo")
+
+    def note(dph, done):
+        monkeypatch.setattr(
+            directories, "version", lambda name: dph if name == "dph-rl" else f"of {name}"
+        )
+        note_beginning(recipe, tmp_path, done=done)
+        return [(row["first_step"], row["dph"]) for row in read_software(tmp_path)]
+
+    return note
+
+
+def test_versions_are_noted_from_the_first_step_on(note, tmp_path):
+    assert note("1", 0) == [(1, "1")]
+    (row,) = read_software(tmp_path)
+    assert (row["torch"], row["transformers"]) == ("of torch", "of transformers")
+    assert load_recipe(tmp_path / "recipe.toml").method == "grpo"
+
+
+def test_the_same_software_is_noted_once_and_another_from_where_it_goes_on(note):
+    assert note("1", 0) == note("1", 10) == [(1, "1")]
+    assert note("2", 10) == [(1, "1"), (11, "2")]
+    assert note("2", 20) == [(1, "1"), (11, "2")]
+
+
+def test_what_trained_steps_that_were_lost_is_forgotten(note):
+    note("1", 0)
+    note("2", 10)
+    assert note("3", 10) == [(1, "1"), (11, "3")]
+    assert note("3", 0) == [(1, "3")]
+
+
+def test_another_engine_names_itself(make_recipe, tmp_path, monkeypatch):
+    monkeypatch.setattr(directories, "version", lambda name: f"of {name}")
+    recipe = make_recipe("grpo")
+    train = recipe.train.model_copy(update={"engine": "trl"})
+    note_beginning(recipe.model_copy(update={"train": train}), tmp_path, done=0)
+    assert read_software(tmp_path)[0]["trl"] == "of trl"
+
+
+@pytest.mark.parametrize("damaged", [{}, [1], [{"dph": "1"}]])
+def test_a_damaged_file_is_refused_by_name(damaged, tmp_path):
+    (tmp_path / "software.json").write_text(json.dumps(damaged))
+    with pytest.raises(DataError, match=r"software\.json is damaged"):
+        read_software(tmp_path)
+
+
+def test_the_best_is_known_while_its_checkpoint_is_there_and_the_score_is_the_same(tmp_path):
+    assert read_best(tmp_path, score="pass_at_8") is None
+    write_best(tmp_path, BEST)
+    assert read_best(tmp_path, score="pass_at_8") is None
+    (tmp_path / "step_000020").mkdir()
+    assert read_best(tmp_path, score="pass_at_8") == BEST
+    assert read_best(tmp_path, score="greedy") is None
+    assert read_best(tmp_path, score=None) is None
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"schema": 1}', '{"schema": 1, "step": 3, "x": 1}'])
+def test_a_damaged_file_is_named(tmp_path, content):
+    (tmp_path / "best.json").write_text(content)
+    with pytest.raises(CheckpointError, match=r"best\.json is damaged"):
+        read_best(tmp_path, score="mean")
+
+
+def test_where_things_lie(make_recipe, tmp_path):
+    recipe = make_recipe(presample={"pool": tmp_path / "shared"})
+    assert RunDirectory.of(recipe, None).path == Path("runs/run")
+    assert RunDirectory.of(recipe, tmp_path).path == tmp_path
+    assert RunDirectory(tmp_path).pool(recipe) == tmp_path / "shared"
+    assert RunDirectory(tmp_path).pool(make_recipe()) == tmp_path / "pool"
+
+
+def test_a_run_ends_with_its_consolidation_or_the_newest_or_the_best_checkpoint(tmp_path):
+    run = RunDirectory(tmp_path)
+    best = EvaluationSettings(result="best", keep_best="pass_at_8", every=10)
+    assert run.result(best) is None
+    for step in (20, 1000000):
+        checkpoint_of(run.checkpoints, step).mkdir(parents=True)
+    assert run.result(EvaluationSettings()) == tmp_path / "checkpoints" / "step_1000000"
+    assert run.result(best) == tmp_path / "checkpoints" / "step_1000000"  # none was measured yet
+    write_best(run.checkpoints, BEST)
+    assert run.result(best) == tmp_path / "checkpoints" / "step_000020"
+    after = checkpoint_of(run.consolidation.checkpoints, 7)
+    after.mkdir(parents=True)
+    assert run.result(best) == after == tmp_path / "consolidation/checkpoints/step_000007"
+
+
+def test_the_step_of_a_checkpoint_is_in_its_name_and_that_of_another_model_is_0():
+    assert step_of(Path("run/checkpoints/step_000040")) == 40
+    assert step_of(Path("models/Qwen2.5")) == step_of(Path("step_4")) == 0
+
+
+def test_knowing_where_things_lie_loads_no_torch():
+    code = "import sys, dph.runs.directory; print({'torch', 'pyarrow'} & set(sys.modules))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "set()"
