@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 from marked_blocks import write_block
 
 from dph._base.files import read_json
-from dph.results.charts.vocabulary import BASE, method_label, set_label
 from dph.results.over_seeds import prediction_interval
+from dph.results.vocabulary import BASE, method_label, set_label
 
 SETS = ("in_domain", "cross_domain")
 LABELS = {BASE: BASE, "grpo": "GRPO", "dph_f": "DPH-F", "dph_broad": "DPH-broad"}

@@ -63,7 +63,7 @@ def push(
 def _finished(place: Path) -> "FinishedRun":
     """The run, and a word where its card cannot set it beside what it began with."""
     from dph.results.publish.card import read_finished_run
-    from dph.runs.found_runs import the_run
+    from dph.results.read.found_runs import the_run
 
     run = read_finished_run(the_run(place))
     if run.why_alone:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dph.records import Problem
-from dph.results.diagnosis.run_files import Levels
+from dph.results.diagnosis.levels import Levels
 from dph.results.diagnosis.sentences import set_sentences
 from dph.results.diagnosis.set_diagnosis import SetQuestions, diagnose_set, name_features
 from results.diagnosis.models import Model, a_model, samples_of, scores_of

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dph.results.diagnosis.changes import Change
-from dph.results.diagnosis.run_files import Levels
+from dph.results.diagnosis.levels import Levels
 from dph.results.diagnosis.set_diagnosis import SetQuestions, diagnose_set, name_features
 from results.diagnosis.models import a_model, samples_of, scores_of
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from dph._base.files import read_json
 from dph.errors import DataError
 from dph.results.charts.tables import cost_words
-from dph.results.charts.vocabulary import (
+from dph.results.vocabulary import (
     BASE,
     chosen_ks,
     method_label,

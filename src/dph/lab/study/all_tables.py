@@ -18,8 +18,8 @@ from dph.lab.study.tables import (
     titles,
 )
 from dph.results.charts.text_table import TextTable
-from dph.results.charts.vocabulary import set_label
 from dph.results.over_seeds import SeedMean
+from dph.results.vocabulary import set_label
 
 # What methods kept, what they gained, and what became of skills that no method trained.
 #

@@ -25,13 +25,13 @@ from dph.results.charts.panels import (
     panel_grid,
     title,
 )
-from dph.results.charts.vocabulary import (
+from dph.results.over_seeds import seed_summary
+from dph.results.vocabulary import (
     method_label,
     metric_axis,
     metric_title,
     set_label,
 )
-from dph.results.over_seeds import seed_summary
 
 OTHERS = "other methods"
 _GREY = Look("#BDBDBD", "o")

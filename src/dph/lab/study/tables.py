@@ -9,8 +9,8 @@ from dph.lab.study.results import Results, RuleComparison, compared
 from dph.lab.study.rule_lock import RuleLock
 from dph.lab.study.settings import BASE, ComparisonSettings, Study
 from dph.results.charts.text_table import TextTable, marked
-from dph.results.charts.vocabulary import set_label
 from dph.results.over_seeds import SeedMean
+from dph.results.vocabulary import set_label
 
 UNKNOWN = "-"
 _TIES = {

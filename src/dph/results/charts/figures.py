@@ -13,7 +13,7 @@ from dph._base.files import atomic_path
 from dph.errors import DataError
 from dph.results.charts.palette import Look, looks, require_picture
 from dph.results.charts.panels import Models, draw_pass_at_k, draw_shares, draw_training, title
-from dph.results.charts.vocabulary import BASE, method_label, models_of, set_title
+from dph.results.vocabulary import BASE, method_label, models_of, set_title
 
 # A picture as a file: one look for all of them, and the same bytes for the same figure.
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from dph.errors import SettingsError
-from dph.results.charts.vocabulary import BASE
+from dph.results.vocabulary import BASE
 
 # Looks: a colour and a marker.
 

@@ -10,7 +10,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from dph.results.charts.palette import MOST_STYLES, Look, band_opacity, fills
-from dph.results.charts.vocabulary import (
+from dph.results.vocabulary import (
     BASE,
     K_AXIS,
     STEP_AXIS,

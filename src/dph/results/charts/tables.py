@@ -16,7 +16,7 @@ from dph.results.charts.cells import (
     set_cells,
     set_header,
 )
-from dph.results.charts.vocabulary import chosen_ks, method_label, models_of, set_label
+from dph.results.vocabulary import chosen_ks, method_label, models_of, set_label
 from dph.runs.evaluate.comparison import ComparisonRow
 from dph.runs.stage_costs import RunCost
 

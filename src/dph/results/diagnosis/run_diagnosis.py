@@ -9,16 +9,8 @@ import pyarrow as pa
 
 from dph.errors import DataError, SettingsError
 from dph.records import Problem
+from dph.results.diagnosis.levels import FDR, Levels, change_levels, list_level, question_level
 from dph.results.diagnosis.log_findings import Finding, log_findings
-from dph.results.diagnosis.run_files import (
-    FDR,
-    Levels,
-    RunFiles,
-    change_levels,
-    find_run_files,
-    list_level,
-    question_level,
-)
 from dph.results.diagnosis.set_diagnosis import (
     Evaluated,
     SetDiagnosis,
@@ -28,9 +20,10 @@ from dph.results.diagnosis.set_diagnosis import (
 )
 from dph.results.diagnosis.style_counts import DIED, paired_style_counts, smallest_rate
 from dph.results.diagnosis.totals import set_totals
+from dph.results.read.run_results import RunResults
 from dph.runs.evaluate.evaluated_runs import default_ks
 from dph.runs.evaluate.intervals import RESAMPLES
-from dph.runs.evaluate.samples_file import comparable_scores, read_samples
+from dph.runs.evaluate.samples_file import comparable_scores
 from dph.runs.evaluate.scores import SetScores
 
 Scores = Mapping[str, SetScores]
@@ -42,7 +35,7 @@ class Diagnosis:
 
     ``fdr`` bounds it as a whole: of two draws of one model it names anything at all with a chance
     of at most ``fdr``. ``levels`` is what each question's lists got of it
-    (``dph.results.diagnosis.run_files``).
+    (``dph.results.diagnosis.levels``).
 
     ``left_out`` are problems whose gold answer could not be graded, by set. ``notes`` say what
     could not be told, and why.
@@ -89,11 +82,12 @@ def diagnose(
     """
     if not 0 < fdr < 1:
         raise SettingsError(f"a false discovery rate lies between 0 and 1, got {fdr}")
-    files = find_run_files(Path(run), None if against is None else Path(against))
-    places = {"run": files.samples, "baseline": files.baseline_samples}
-    tables = {name: read_samples(path, texts=False) for name, path in places.items()}
+    results = RunResults(Path(run))
+    baseline = results.baseline(None if against is None else Path(against))
+    sides = {"run": results, "baseline": baseline}
+    tables = {name: of.answers(texts=False) for name, of in sides.items()}
     scores = comparable_scores(tables)
-    names, notes = _common_sets(files, scores["run"], scores["baseline"], sets)
+    names, notes = _common_sets(sides, scores, sets)
     chosen = {label: {name: of[name] for name in names} for label, of in scores.items()}
     pairs = {
         name: ((tables["run"], scores["run"][name]), (tables["baseline"], scores["baseline"][name]))
@@ -102,18 +96,20 @@ def diagnose(
     levels = _levels(pairs, question_level(fdr))
     wanted = ks or default_ks(chosen)
     asked = SetQuestions(ks=wanted, levels=levels, died=died, seed=seed, resamples=resamples)
-    problems = {n: _problems(files, n, pair[0][1].problem_ids, notes) for n, pair in pairs.items()}
+    problems = {
+        n: _problems(results, n, pair[0][1].problem_ids, notes) for n, pair in pairs.items()
+    }
     found = {n: diagnose_set(n, *pair, problems[n], asked) for n, pair in pairs.items()}
     levels = replace(levels, features=_features_level(found, question_level(fdr)))
     shown = list(dict.fromkeys(sets or names))
     return Diagnosis(
-        run=str(files.run),
-        baseline=str(files.baseline),
+        run=str(results.path),
+        baseline=str(baseline.path),
         fdr=fdr,
         levels=levels,
         died=died,
         sets={name: name_features(found[name], levels.features) for name in shown},
-        log=tuple(_log(files, notes)),
+        log=tuple(_log(results, notes)),
         left_out=_left_out(tables, {name: chosen["run"][name] for name in shown}),
         notes=tuple(notes),
     )
@@ -124,15 +120,13 @@ def _features_level(found: Mapping[str, SetDiagnosis], level: float) -> float:
     return list_level(smallest, level)
 
 
-def _log(files: RunFiles, notes: list[str]) -> list[Finding]:
+def _log(results: RunResults, notes: list[str]) -> list[Finding]:
     """What the run's log says; notes of what it does not cover."""
-    rows = files.log()
+    rows, later = results.log(), len(results.log_after_rl())
     if not rows:
-        notes.append(f"{files.run} has no metrics.jsonl, so nothing is said about training")
-    if files.consolidation_steps():
-        notes.append(
-            f"{files.consolidation_steps()} updates followed RL (consolidation); the log is of RL"
-        )
+        notes.append(f"{results.path} has no metrics.jsonl, so nothing is said about training")
+    if later:
+        notes.append(f"{later} updates followed RL (consolidation); the log is of RL")
     return log_findings(rows)
 
 
@@ -157,31 +151,33 @@ def _levels(pairs: Mapping[str, tuple[Evaluated, Evaluated]], level: float) -> L
 
 
 def _common_sets(
-    files: RunFiles, run: Scores, baseline: Scores, wanted: Collection[str]
+    sides: Mapping[str, RunResults], scores: Mapping[str, Scores], wanted: Collection[str]
 ) -> tuple[list[str], list[str]]:
     """The sets of both, those ``wanted`` among them, and a note of those of only one of the two."""
-    for label, place, of in (("run", files.run, run), ("baseline", files.baseline, baseline)):
+    for label, of in scores.items():
         for name in wanted:
             if name not in of:
+                place = sides[label].path
                 raise DataError(
                     f"the {label} {place} was evaluated on {', '.join(of)}, not on {name!r}"
                 )
+    run, baseline = scores["run"], scores["baseline"]
     both = [name for name in run if name in baseline]
     if not both:
         raise DataError(
-            f"{files.run} was evaluated on {', '.join(run)} and {files.baseline} on "
-            f"{', '.join(baseline)}: there is no set to compare them on"
+            f"{sides['run'].path} was evaluated on {', '.join(run)} and "
+            f"{sides['baseline'].path} on {', '.join(baseline)}: there is no set to compare them on"
         )
     one = [] if wanted else [name for name in (*run, *baseline) if name not in both]
     return both, [f"the set {name!r} was evaluated for one of the two only" for name in one]
 
 
 def _problems(
-    files: RunFiles, set_name: str, problem_ids: Sequence[str], notes: list[str]
+    results: RunResults, set_name: str, problem_ids: Sequence[str], notes: list[str]
 ) -> list[Problem] | None:
     """The problems of a set in its order; None with a note where they cannot be had."""
     try:
-        found = files.problems(set_name)
+        found = results.problems(set_name)
     except DataError as error:
         notes.append(f"features of {set_name!r}: only the baseline's accuracy, because {error}")
         return None

@@ -11,8 +11,8 @@ from jaxtyping import Bool
 from dph.records import Problem
 from dph.results.diagnosis.changes import Change, ProblemChange, could_be_lost, problem_changes
 from dph.results.diagnosis.decomposition import PassAtKParts, pass_at_k_parts
+from dph.results.diagnosis.levels import Levels
 from dph.results.diagnosis.problem_features import LostFeature, over_represented, problem_features
-from dph.results.diagnosis.run_files import Levels
 from dph.results.diagnosis.style_counts import (
     DIED,
     StyleChange,

@@ -27,7 +27,8 @@ from dph.results.charts.panels import (
     title,
     wrapped,
 )
-from dph.results.charts.vocabulary import (
+from dph.results.figure.models import MeasuredRuns, Model, Models, read_models, read_progress
+from dph.results.vocabulary import (
     OVER_PROBLEMS,
     OVER_SEEDS,
     chosen_ks,
@@ -35,8 +36,6 @@ from dph.results.charts.vocabulary import (
     set_title,
     value_of,
 )
-from dph.results.figure.models import Model, Models, read_models
-from dph.results.figure.run_groups import MeasuredRuns, read_progress
 from dph.runs.evaluate.pass_at_k import require_k_fits
 from dph.runs.evaluate.retention import RETENTION_K
 

@@ -12,9 +12,9 @@ from typing import Any
 from dph.errors import DataError, SettingsError
 from dph.results.charts.cells import TableNumber, percent_number, set_header, set_numbers
 from dph.results.charts.text_table import Cell, TextTable
-from dph.results.charts.vocabulary import chosen_ks, interval_of, method_label, set_label, value_of
 from dph.results.figure.figures import FigureRequest, strengths_on
 from dph.results.figure.models import Models
+from dph.results.vocabulary import chosen_ks, interval_of, method_label, set_label, value_of
 from dph.runs.evaluate.retention import RETENTION_K
 
 _UNITS = "In per cent, styles as their effective number"

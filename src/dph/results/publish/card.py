@@ -10,15 +10,15 @@ import tomli_w
 from huggingface_hub import ModelCardData
 
 from dph import __version__
-from dph._base.files import read_json, sha256, write_text
+from dph._base.files import sha256, write_text
 from dph.errors import CheckpointError, DataError
 from dph.recipe import Recipe, load_recipe, recipe_toml
 from dph.recipe.hub_names import PLACES, hub_file, is_model_id
 from dph.recipe.keys import pattern_of
 from dph.results.charts.tables import INTERVAL_NOTE, cost_document, cost_words, markdown_table
-from dph.results.charts.vocabulary import method_label, set_label
-from dph.runs.directory import EVALUATION, MANIFEST, RECIPE, RunDirectory
-from dph.runs.found_runs import find_base
+from dph.results.read.run_results import RunResults
+from dph.results.vocabulary import method_label, set_label
+from dph.runs.directory import MANIFEST, RunDirectory
 from dph.runs.presample.manifest import Manifest, read_manifest
 from dph.runs.stage_costs import run_cost
 
@@ -27,19 +27,26 @@ from dph.runs.stage_costs import run_cost
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRun:
-    """A run that has a checkpoint, and what was measured of it."""
+    """A run that has a checkpoint: what its card says of it."""
 
-    directory: Path
+    results: RunResults
     recipe: Recipe
     checkpoint: Path
     base: Mapping[str, Any] | None
     """``evaluation.json`` of the initial policy; None where ``why_alone`` says why."""
-    why_alone: str | None
-    evaluation: Mapping[str, Any] | None
-    """``evaluation.json`` of the checkpoint."""
     pool: Manifest | None
     hashes: Mapping[str, str]
     """SHA-256 of the manifests of the pool and of the stores, by name."""
+
+    @property
+    def directory(self) -> Path:
+        """The run's."""
+        return self.results.path
+
+    @property
+    def why_alone(self) -> str | None:
+        """Why the evaluation of its initial policy is not known."""
+        return self.results.initial.why_none or None
 
 
 def read_finished_run(directory: Path) -> FinishedRun:
@@ -51,44 +58,30 @@ def read_finished_run(directory: Path) -> FinishedRun:
         PoolError: its pool's manifest is damaged.
         DataError: an ``evaluation.json`` is damaged, or is not of the run's result.
     """
-    recipe = load_recipe(directory / RECIPE)
-    checkpoint = RunDirectory(directory).result(recipe.evaluate)
+    results, place = RunResults(directory), RunDirectory(directory)
+    recipe = load_recipe(place.recipe_file)
+    checkpoint = place.result(recipe.evaluate)
     if checkpoint is None:
         raise CheckpointError(f"there is no checkpoint in {directory}: train it first")
-    manifest = RunDirectory(directory).pool(recipe) / MANIFEST
+    measured = results.evaluation
+    if measured is not None and Path(measured["model"]).name != checkpoint.name:
+        raise DataError(
+            f"{place.evaluation} is of {Path(measured['model']).name}, but the run ended with "
+            f"{checkpoint.name}: run `dph evaluate` first"
+        )
+    manifest = place.pool(recipe) / MANIFEST
     made = {"pool": manifest} if recipe.needs_pool else {}
     for name in recipe.used_stores:
-        made[f"store {name}"] = RunDirectory(directory).store(recipe, name) / MANIFEST
-    base = find_base(directory)
+        made[f"store {name}"] = place.store(recipe, name) / MANIFEST
+    base = results.initial.results
     return FinishedRun(
-        directory=directory,
+        results=results,
         recipe=recipe,
         checkpoint=checkpoint,
-        base=None if base.directory is None else _document(base.directory / EVALUATION),
-        why_alone=base.why_none or None,
-        evaluation=_of(checkpoint, directory / EVALUATION),
+        base=None if base is None else base.evaluation,
         pool=read_manifest(manifest) if recipe.needs_pool and manifest.is_file() else None,
         hashes={name: sha256(path) for name, path in made.items() if path.is_file()},
     )
-
-
-def _of(checkpoint: Path, path: Path) -> Mapping[str, Any] | None:
-    document = _document(path)
-    if document is not None and Path(document["model"]).name != checkpoint.name:
-        raise DataError(
-            f"{path} is of {Path(document['model']).name}, but the run ended with "
-            f"{checkpoint.name}: run `dph evaluate` first"
-        )
-    return document
-
-
-def _document(path: Path) -> Mapping[str, Any] | None:
-    if not path.is_file():
-        return None
-    content = read_json(path)
-    if not isinstance(content, dict) or not {"model", "samples", "sets"} <= content.keys():
-        raise DataError(f"{path} is no evaluation: it lacks model, samples or sets")
-    return content
 
 
 # A recipe that may leave the machine: without the directories that things lie in.
@@ -179,14 +172,15 @@ def _initial(recipe: Recipe) -> str:
 
 
 def _measured(run: FinishedRun) -> Iterator[str]:
-    if run.evaluation is None:
+    measured = run.results.evaluation
+    if measured is None:
         yield "Not measured."
         return
-    summary = {"base": run.base, "methods": {run.recipe.method: run.evaluation}}
-    yield f"{run.evaluation['samples']} samples a problem, {INTERVAL_NOTE}."
-    for name, measured in run.evaluation["sets"].items():
-        ks = sorted(map(int, measured["pass_at_k"]))
-        yield f"### {set_label(name)}: {measured['problems']} problems"
+    summary = {"base": run.base, "methods": {run.recipe.method: measured}}
+    yield f"{measured['samples']} samples a problem, {INTERVAL_NOTE}."
+    for name, of_set in measured["sets"].items():
+        ks = sorted(map(int, of_set["pass_at_k"]))
+        yield f"### {set_label(name)}: {of_set['problems']} problems"
         yield markdown_table(summary, set_name=name, ks=ks).strip()
 
 

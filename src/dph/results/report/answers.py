@@ -7,12 +7,11 @@ neighbouring problems, which the page reads one by one. docs/report.md has the c
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import takewhile
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from dph.errors import SettingsError
 from dph.records import Outcome, Problem
-from dph.runs.directory import TOKENS_FILE
+from dph.results.read.run_results import RunResults
 from dph.runs.evaluate.samples_file import read_token_details
 from dph.tasks.problems import prompt_text
 
@@ -23,7 +22,7 @@ Tokens = Mapping[tuple[str, str, int], Mapping[str, list[Any]]]
 _DIGITS = 3
 
 
-def token_rows(run: Path) -> Tokens:
+def token_rows(run: RunResults) -> Tokens:
     """Text, log-prob, entropy and log-ratio to the initial policy of each token, in nats.
 
     Empty where the run kept none.
@@ -31,11 +30,11 @@ def token_rows(run: Path) -> Tokens:
     Raises:
         DataError: the file is damaged or of a later version.
     """
-    if not (run / TOKENS_FILE).is_file():
+    if not run.place.tokens.is_file():
         return {}
     return {
         (row["set"], row["problem_id"], row["sample_index"]): token_detail(row)
-        for row in read_token_details(run / TOKENS_FILE).to_pylist()
+        for row in read_token_details(run.place.tokens).to_pylist()
     }
 
 

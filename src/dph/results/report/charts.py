@@ -6,10 +6,10 @@ from math import isfinite
 from typing import Any
 
 from dph.results.charts.palette import Look, band_opacity
-from dph.results.charts.vocabulary import K_AXIS, STEP_AXIS, log_titles, set_title, table_ks
 from dph.results.report.chart import ROWS, Chart, finished, run_colour, run_dash, run_shape
 from dph.results.report.front_chart import front_chart
 from dph.results.report.report_data import ReportData, ReportRun
+from dph.results.vocabulary import K_AXIS, STEP_AXIS, log_titles, set_title, table_ks
 from dph.runs.evaluate.comparison import ComparisonRow
 
 # Lines over steps or over k, one a run, with a band where there are intervals.

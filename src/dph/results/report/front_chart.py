@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dph.results.charts.palette import Look
-from dph.results.charts.vocabulary import metric_title, set_title
 from dph.results.report.chart import ROWS, Chart, finished, run_colour, run_shape
+from dph.results.vocabulary import metric_title, set_title
 from dph.runs.evaluate.comparison import ComparisonRow
 
 WIDTH, HEIGHT = 290, 190

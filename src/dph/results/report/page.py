@@ -18,7 +18,6 @@ from dph._base.files import write_text
 from dph.errors import SettingsError
 from dph.results.charts.cells import duration, percent
 from dph.results.charts.palette import on_dark
-from dph.results.charts.vocabulary import method_label, set_label
 from dph.results.report.answer_blocks import answer_blocks, packed
 from dph.results.report.answers import Limits
 from dph.results.report.chart import marked
@@ -26,6 +25,7 @@ from dph.results.report.charts import report_charts
 from dph.results.report.comparison_view import seed_groups, set_tables
 from dph.results.report.report_data import ReportData, ReportRun
 from dph.results.report.run_facts import differing_settings, run_facts, store_facts
+from dph.results.vocabulary import method_label, set_label
 
 # A diagnosis as the template shows it, out of the document of ``dph diagnose``.
 

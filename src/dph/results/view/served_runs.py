@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from dph._processes.jobs.processes import Fresh, Job
 from dph.errors import DphError
 from dph.results.report.charts import set_charts, training_charts
 from dph.results.report.page import page_html, page_styles
-from dph.results.report.report_data import changes_of, log_after_rl, read_report, training_log
+from dph.results.report.report_data import changes_of, read_report
 from dph.results.view.snapshot import LOGS, Snapshot, answers_state, read_snapshot, state_of
 
 # Comparison and diagnosis of the runs, in a process of its own: they take long and much memory.
@@ -228,13 +228,6 @@ class ServedRuns:
     def _read_logs(self) -> None:
         """The training charts anew; the state is taken first, so that nothing is missed."""
         logs = self._logs_state()
-        runs = [
-            run
-            if run.is_base
-            else replace(
-                run, log=training_log(run.path, run.recipe), after_rl=log_after_rl(run.path)
-            )
-            for run in self.snapshot.runs
-        ]
+        runs = [run.with_logs() for run in self.snapshot.runs]
         self._training = [chart.document() for chart in training_charts(runs)]
         self.logs = logs

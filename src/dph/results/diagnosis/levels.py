@@ -1,21 +1,13 @@
-"""What a diagnosis reads: two evaluations, the problems of their sets, and the log of training."""
+"""The level of each list of a diagnosis, and with it the verdict on every problem of a run."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from dph.errors import DataError
-from dph.recipe import Recipe
-from dph.records import Problem
 from dph.results.diagnosis.changes import ProblemChange, problem_changes, smallest_rates
-from dph.runs.directory import CONSOLIDATION, METRICS, RECIPE
-from dph.runs.evaluate.evaluated_runs import require_evaluated
-from dph.runs.evaluate.samples_file import comparable_scores, read_samples
+from dph.results.read.run_results import RunResults
+from dph.runs.evaluate.samples_file import comparable_scores
 from dph.runs.evaluate.scores import SetScores
-from dph.runs.found_runs import find_base, run_recipe
-from dph.runs.train.metrics_file import read_metrics
-from dph.tasks.problems import load_problems
 
 # One level for a whole diagnosis, shared by its questions and its sets.
 #
@@ -71,72 +63,6 @@ def list_level(smallest: Sequence[float], level: float) -> float:
     return level * (selected[-1] if selected else 1) / len(ordered)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFiles:
-    """A run and what it is compared with, as they lie on disk; ``recipe`` where a run has one."""
-
-    run: Path
-    baseline: Path
-    recipe: Recipe | None
-
-    @property
-    def samples(self) -> Path:
-        """The run's graded samples."""
-        return require_evaluated(self.run)
-
-    @property
-    def baseline_samples(self) -> Path:
-        """The baseline's graded samples."""
-        return require_evaluated(self.baseline)
-
-    def log(self) -> list[dict[str, Any]]:
-        """The rows of the run's ``metrics.jsonl``; none where nothing was trained here.
-
-        Raises:
-            DataError: a line is damaged.
-        """
-        return read_metrics(self.run / METRICS) if self.run.is_dir() else []
-
-    def consolidation_steps(self) -> int:
-        """Updates that followed RL, of which the run's log says nothing."""
-        return len(read_metrics(self.run / CONSOLIDATION / METRICS))
-
-    def problems(self, set_name: str) -> Mapping[str, Problem]:
-        """The problems of a set by id.
-
-        Raises:
-            DataError: there is no recipe that names the set, or its file cannot be read.
-        """
-        if self.recipe is None:
-            raise DataError(f"there is no {RECIPE} in or above {self.run}")
-        if set_name not in self.recipe.data.sets:
-            raise DataError(f"the recipe of {self.run} names no set {set_name!r}")
-        path = self.recipe.data.sets[set_name].path
-        return {problem.problem_id: problem for problem in load_problems(path)}
-
-
-def find_run_files(run: Path, against: Path | None) -> RunFiles:
-    """Where the evaluations of ``run`` and of what it is compared with lie.
-
-    ``against`` is a directory with a samples.parquet or that file itself. None takes the evaluation
-    of the initial policy (``dph.runs.found_runs``).
-
-    Raises:
-        DataError: the run or the other was not evaluated, both are the same, or no baseline was
-        found. SettingsError: the run's recipe is not valid.
-    """
-    samples = require_evaluated(run)
-    baseline = against
-    if baseline is None:
-        base = find_base(run)
-        if base.directory is None:
-            raise DataError(f"{base.why_none}; --against names another to compare with")
-        baseline = base.directory
-    if require_evaluated(baseline).resolve() == samples.resolve():
-        raise DataError(f"{run} is compared with itself: both are {samples}")
-    return RunFiles(run=run, baseline=baseline, recipe=run_recipe(run))
-
-
 # The verdict on every problem of an evaluated run: the same wherever a problem is called lost.
 
 
@@ -163,11 +89,9 @@ def problem_verdicts(
     Raises:
         DataError: something was not evaluated, or not on the same problems.
     """
-    files = find_run_files(run, against)
-    places = {"run": files.samples, "baseline": files.baseline_samples}
-    scores = comparable_scores(
-        {label: read_samples(path, texts=False) for label, path in places.items()}
-    )
+    results = RunResults(run)
+    sides = {"run": results, "baseline": results.baseline(against)}
+    scores = comparable_scores({name: of.answers(texts=False) for name, of in sides.items()})
     pairs = {
         name: (mine, scores["baseline"][name])
         for name, mine in scores["run"].items()
