@@ -7,12 +7,11 @@ from pathlib import Path
 from dph.errors import DataError, DphError, SettingsError
 from dph.recipe import load_recipe
 from dph.records import Outcome, Problem
-from dph.results.diagnosis.changes import Change
-from dph.results.diagnosis.levels import problem_verdicts
+from dph.results.diagnosis.changes import Change, problem_verdicts
 from dph.results.read.run_results import RunResults
 from dph.runs.directory import RunDirectory
 from dph.runs.evaluate.evaluated_runs import (
-    Counted,
+    CorrectCount,
     Key,
     ShownProblem,
     counted,
@@ -101,7 +100,7 @@ def _changed(run: Path, change: Change, keys: Sequence[Key]) -> list[Key]:
     return sorted(found, key=lambda key: min(verdicts[key].p_lost, verdicts[key].p_gained))
 
 
-def _base(run: Path, *, required: bool) -> Mapping[Key, Counted]:
+def _base(run: Path, *, required: bool) -> Mapping[Key, CorrectCount]:
     base = RunResults(run).initial
     if base.results is None and not required:
         return {}

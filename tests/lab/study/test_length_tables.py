@@ -4,12 +4,12 @@ from statistics import fmean
 
 import pytest
 
-from dph.lab.study.all_tables import all_tables
 from dph.lab.study.outputs import make_report
 from dph.lab.study.planner import Planner
 from dph.lab.study.rule_lock import current_lock, default_places
 from dph.lab.study.runner import Runner
 from dph.lab.study.settings import load_study
+from dph.lab.study.tables import all_tables
 from dph.runs.progress import Silent
 from small_study import STUDY, InstantJobs
 

@@ -6,18 +6,20 @@ from statistics import fmean, stdev
 import pyarrow.parquet as pq
 import pytest
 
-from dph.lab.study.all_tables import all_tables, power_table, tried_tables
 from dph.lab.study.outputs import COLUMNS, make_report, report_document, write_outputs
 from dph.lab.study.planner import Planner
 from dph.lab.study.results import POWER_SEEDS
 from dph.lab.study.rule_lock import RuleLock, current_lock
 from dph.lab.study.settings import load_study, with_settings
 from dph.lab.study.tables import (
+    all_tables,
     choices_table,
     comparisons_table,
     differences_table,
+    power_table,
     scores_table,
     study_tables,
+    tried_tables,
 )
 from dph.results.over_seeds import t_quantile
 from small_study import RULE

@@ -4,7 +4,7 @@ import itertools
 import random
 
 from dph.results.charts.palette import looks
-from dph.results.report.front_chart import front_chart, label_box, label_places
+from dph.results.report.charts import front_chart, label_box, label_places
 from dph.runs.evaluate.comparison import ComparisonRow
 
 

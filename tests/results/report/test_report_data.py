@@ -9,10 +9,9 @@ from dph.errors import DataError, SettingsError
 from dph.results.charts.palette import Look, looks
 from dph.results.report import read_report
 from dph.results.report.charts import report_charts, training_charts
-from dph.results.report.comparison_view import seed_groups, set_tables
 from dph.results.report.page import page_html
+from dph.results.report.page_tables import differing_settings, run_facts, seed_groups, set_tables
 from dph.results.report.report_data import changes_of
-from dph.results.report.run_facts import differing_settings, run_facts
 from report_runs import LOST, SAMPLES, SETS, make_runs
 
 LOOK = Look("#0072B2", "o")

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dph._base.files import atomic_file, make_directory, write_json, write_text
-from dph.lab.study.all_tables import all_tables
 from dph.lab.study.costs import write_costs
 from dph.lab.study.pictures import StudyPictures
 from dph.lab.study.places import Places
@@ -16,7 +15,7 @@ from dph.lab.study.results import Results, compared
 from dph.lab.study.rows import COLUMNS, OF_RUN, OF_SCORE, SCHEMA, RunRow, row_path
 from dph.lab.study.rule_lock import RuleLock, choices_document, write_lock
 from dph.lab.study.settings import Study
-from dph.lab.study.tables import Report
+from dph.lab.study.tables import Report, all_tables
 from dph.results.charts.text_table import FORMATS
 
 # ``study.parquet``: every score of every finished run. The rows of a study: it goes on from them.

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from dph.errors import DataError
 from dph.results.charts.cells import TableNumber
 
-# Text that a model wrote, made safe to print: what would steer a terminal is spelled out.
+# Text that a model wrote, made safe to show: what would steer a terminal or a page is spelled out.
 
 _KEPT = {"\n", "\t"}
 _STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -28,10 +28,21 @@ def visible(text: str) -> str:
     return "".join(map(_spelled, text))
 
 
+def with_code_points(text: str) -> str:
+    r"""The same for a page, whose own script does it too (browser/text.js).
+
+    >>> with_code_points("a\x1bb\u202ec")
+    'a⟨U+001B⟩b⟨U+202E⟩c'
+    """
+    return "".join(f"⟨U+{ord(one):04X}⟩" if _steers(one) else one for one in text)
+
+
 def _spelled(character: str) -> str:
-    if character in _KEPT or unicodedata.category(character) not in _STEERING:
-        return character
-    return character.encode("unicode_escape").decode("ascii")
+    return character.encode("unicode_escape").decode("ascii") if _steers(character) else character
+
+
+def _steers(character: str) -> bool:
+    return character not in _KEPT and unicodedata.category(character) in _STEERING
 
 
 def one_line(text: str, *, widest: int = 60) -> str:

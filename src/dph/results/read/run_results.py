@@ -20,11 +20,14 @@ from dph.runs.evaluate.progress_file import (
     step_metrics_of,
     step_summary,
 )
-from dph.runs.evaluate.samples_file import read_samples, samples_digest
+from dph.runs.evaluate.samples_file import read_samples, read_token_details, samples_digest
 from dph.runs.evaluate.scores import read_evaluation, read_kept_problems
 from dph.runs.train.metrics_file import read_metrics
 from dph.tasks.problems import load_problems
 
+Tokens = Mapping[tuple[str, str, int], Mapping[str, list[Any]]]
+"""Of answers that have them (``evaluate.token_details``), by set, problem and sample index."""
+_DIGITS = 3
 _ABOVE = 2
 """How far above an evaluation its run lies at most: models/<name>/ and interpolated/<x>/."""
 
@@ -81,6 +84,21 @@ class RunResults:
             DataError: it was not evaluated, or the file is damaged.
         """
         return read_samples(self.samples, texts=texts)
+
+    def tokens(self) -> Tokens:
+        """Text, log-prob, entropy and log-ratio to the initial policy of each token, in nats.
+
+        Empty where the run kept none.
+
+        Raises:
+            DataError: the file is damaged or of a later version.
+        """
+        if not self.place.tokens.is_file():
+            return {}
+        return {
+            (row["set"], row["problem_id"], row["sample_index"]): token_detail(row)
+            for row in read_token_details(self.place.tokens).to_pylist()
+        }
 
     @property
     def identity(self) -> str:
@@ -259,6 +277,19 @@ def is_model(recorded: str, model: ModelSettings) -> bool:
         )
     said = [part for part in path.parts if part != ".."]
     return bool(said) and list(wanted.parts[-len(said) :]) == said
+
+
+def token_detail(row: Mapping[str, Any]) -> Mapping[str, list[Any]]:
+    """A row of ``tokens.parquet`` as pages show it."""
+    return {
+        "pieces": row["pieces"],
+        "logprob": [round(value, _DIGITS) for value in row["logprobs"]],
+        "entropy": [round(value, _DIGITS) for value in row["entropy"]],
+        "ratio": [
+            round(mine - theirs, _DIGITS)
+            for mine, theirs in zip(row["logprobs"], row["ref_logprobs"], strict=True)
+        ],
+    }
 
 
 # The problems of the sets that runs were evaluated on: prompts and gold answers.

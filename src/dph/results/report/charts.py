@@ -1,16 +1,107 @@
 """Every chart of a report, in the order of the page."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dph.results.charts.palette import Look, band_opacity
-from dph.results.report.chart import ROWS, Chart, finished, run_colour, run_dash, run_shape
-from dph.results.report.front_chart import front_chart
 from dph.results.report.report_data import ReportData, ReportRun
-from dph.results.vocabulary import K_AXIS, STEP_AXIS, log_titles, set_title, table_ks
+from dph.results.vocabulary import K_AXIS, STEP_AXIS, log_titles, metric_title, set_title, table_ks
 from dph.runs.evaluate.comparison import ComparisonRow
+
+if TYPE_CHECKING:
+    import altair as alt
+
+
+# A chart of the page: a Vega-Lite specification and the columns that it draws.
+#
+# Runs are drawn in the page's own colours (``--r0`` ...: one for light, one for dark) and filtered
+# by the parameter ``shown``, which the page sets when a run is switched on or off. Texts (labels,
+# names of sets) are data or titles, never field names or expressions.
+
+ROWS = "rows"
+"""The name of the data in every specification."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """``columns`` hold equally many values; ``section`` is the part of the page it belongs to."""
+
+    section: str
+    title: str
+    caption: str
+    spec: Mapping[str, Any]
+    columns: Mapping[str, Sequence[Any]]
+
+    def document(self) -> dict[str, Any]:
+        """For the page's index."""
+        return {
+            "section": self.section,
+            "title": self.title,
+            "caption": self.caption,
+            "spec": self.spec,
+            "columns": self.columns,
+        }
+
+
+def _by_run(keys: Iterable[str], drawn: Sequence[Any]) -> dict[str, Any]:
+    """A channel that tells the runs apart, without a legend: the page's own switches are one."""
+    import altair as alt  # noqa: PLC0415 - slow, and an extra
+
+    return {"legend": None, "scale": alt.Scale(domain=list(keys), range=list(drawn))}
+
+
+def run_colour(keys: Sequence[str]) -> "alt.Color":
+    """The colours of the runs."""
+    import altair as alt  # noqa: PLC0415 - slow, and an extra
+
+    return alt.Color("run:N", **_by_run(keys, [f"var(--{key})" for key in keys]))
+
+
+def run_shape(looks: Mapping[str, Look]) -> "alt.Shape":
+    """The runs' markers, those of every picture."""
+    import altair as alt  # noqa: PLC0415 - slow, and an extra
+
+    return alt.Shape("run:N", **_by_run(looks, [look.shape for look in looks.values()]))
+
+
+def run_dash(looks: Mapping[str, Look], width: float) -> "alt.StrokeDash":
+    """The dashes of the runs' lines of a width in pixels; most are solid."""
+    import altair as alt  # noqa: PLC0415 - slow, and an extra
+
+    dashes = [[width * part for part in look.dash] or [1, 0] for look in looks.values()]
+    return alt.StrokeDash("run:N", **_by_run(looks, dashes))
+
+
+def finished(chart: "alt.LayerChart", keys: Iterable[str], *, height: int) -> dict[str, Any]:
+    """The specification, as wide as its place in the page."""
+    import altair as alt  # noqa: PLC0415 - slow, and an extra
+
+    shown = alt.param(name="shown", value=list(keys))
+    whole = chart.add_params(shown).transform_filter("indexof(shown, datum.run) >= 0")
+    spec: dict[str, Any] = (
+        whole.properties(width="container", height=height)
+        .configure(background="transparent", font="inherit")
+        .configure_view(stroke=None)
+        .configure_axis(
+            labelColor="currentColor",
+            titleColor="currentColor",
+            tickColor="currentColor",
+            domainColor="currentColor",
+            gridColor="currentColor",
+            gridOpacity=0.1,
+            domainOpacity=0.4,
+            tickOpacity=0.4,
+            labelFontSize=11,
+            titleFontSize=11,
+            titleFontWeight="normal",
+        )
+        .to_dict()
+    )
+    return spec
+
 
 # Lines over steps or over k, one a run, with a band where there are intervals.
 
@@ -229,3 +320,175 @@ def _k_of(row: ComparisonRow) -> int:
     """The k of Pass@k; 0 of other metrics."""
     start, _, k = row.metric.rpartition("pass_at_")
     return int(k) if not start and k.isdigit() else 0
+
+
+# Greedy against Pass@k: what a run is good at against what it still can do.
+
+
+FRONT_WIDTH, FRONT_HEIGHT = 290, 190
+"""Pixels inside the axes on a phone, the narrowest that names are laid out for."""
+LETTER, LINE = 6.3, 13
+"""A name's width for each of its letters, and its height, in pixels."""
+_ASIDE = 7
+_MOST_LEVELS = 40
+
+
+def front_chart(
+    set_name: str,
+    rows: Sequence[ComparisonRow],
+    k: int,
+    labels: Mapping[str, str],
+    looks: Mapping[str, Look],
+) -> Chart | None:
+    """A point a run with its 95% intervals; None where there are no greedy answers."""
+    import altair as alt  # noqa: PLC0415 - slow, and an extra
+
+    found = {(row.metric, row.run): row for row in rows}
+    keys = [run for run in labels if ("greedy", run) in found]
+    if not keys:
+        return None
+    columns = _columns(found, keys, k, labels)
+    axis = alt.Axis(format=".2~%", tickCount=5, labelExpr="datum.value > 1.0001 ? '' : datum.label")
+    x_ends, y_ends = (_domain(columns[f"{name}_lo"], columns[f"{name}_hi"]) for name in "xy")
+    x_scale = alt.Scale(domain=list(x_ends), nice=False)
+    y_scale = alt.Scale(domain=list(y_ends), nice=False)
+    x_title, y_title = metric_title("greedy"), metric_title(f"pass_at_{k}")
+    x = alt.X("x:Q", title=x_title, axis=axis, scale=x_scale)
+    y = alt.Y("y:Q", title=y_title, axis=axis, scale=y_scale)
+    colour, shape = run_colour(keys), run_shape({key: looks[key] for key in keys})
+    base = alt.Chart(alt.NamedData(ROWS))
+    wide = base.mark_rule(opacity=0.45).encode(
+        x=alt.X("x_lo:Q", title=x_title, scale=x_scale), x2="x_hi:Q", y=y, color=colour
+    )
+    high = base.mark_rule(opacity=0.45).encode(
+        x=x, y=alt.Y("y_lo:Q", title=y_title, scale=y_scale), y2="y_hi:Q", color=colour
+    )
+    point = base.mark_point(filled=True, size=70, opacity=1).encode(
+        x=x,
+        y=y,
+        color=colour,
+        shape=shape,
+        tooltip=[
+            alt.Tooltip("label:N"),
+            alt.Tooltip("x:Q", title=x_title, format=".1%"),
+            alt.Tooltip("y:Q", title=y_title, format=".1%"),
+        ],
+    )
+    inside = zip(
+        _inside(columns["x"], x_ends, FRONT_WIDTH),
+        _inside(columns["y"], y_ends, FRONT_HEIGHT),
+        strict=True,
+    )
+    places = label_places(list(inside), [len(label) for label in columns["label"]])
+    columns["place"] = [f"{side} {level}" for side, level in places]
+    names = _names(base.encode(x=x, y=y), places)
+    return Chart(
+        section="front",
+        title=set_title(set_name),
+        caption="",
+        spec=finished(alt.layer(wide, high, point, *names), keys, height=220),
+        columns=columns,
+    )
+
+
+def _domain(lows: Sequence[float], highs: Sequence[float]) -> tuple[float, float]:
+    """A little more than the intervals take, and never so little that noise looks large."""
+    low, high = min(lows), max(highs)
+    room = max(0.08 * (high - low), 0.01)
+    return low - room, high + room
+
+
+def _inside(values: Sequence[float], ends: tuple[float, float], pixels: float) -> list[float]:
+    """Where values of an axis between ``ends`` lie on it, in pixels."""
+    return [pixels * (value - ends[0]) / (ends[1] - ends[0]) for value in values]
+
+
+Box = tuple[float, float, float, float]
+
+
+def label_places(
+    points: Sequence[tuple[float, float]], letters: Sequence[int]
+) -> list[tuple[str, int]]:
+    """The side of each point that its name stands on, and by how many lines it is raised.
+
+    ``points`` are pixels from the lower left corner. No name lies on another or on a point, as far
+    as ``_MOST_LEVELS`` lines go.
+
+    >>> label_places([(50, 90), (50, 90), (280, 20)], [5, 5, 5])
+    [('right', 0), ('left', 0), ('left', 0)]
+    """
+    marks = [(x - 4, y - 4, x + 4, y + 4) for x, y in points]
+    taken: list[Box] = []
+    places = []
+    for point, count in zip(points, letters, strict=True):
+        place = next(
+            (one for one in _candidates() if _is_free(label_box(point, count, *one), marks, taken)),
+            ("right", 0),
+        )
+        taken.append(label_box(point, count, *place))
+        places.append(place)
+    return places
+
+
+def label_box(point: tuple[float, float], letters: int, side: str, level: int) -> Box:
+    """Left, lower, right and upper edge of a name."""
+    x, y = point
+    left = x + _ASIDE if side == "right" else x - _ASIDE - LETTER * letters
+    lower = y + 6 + LINE * level
+    return left, lower, left + LETTER * letters, lower + LINE - 1
+
+
+def _candidates() -> Iterator[tuple[str, int]]:
+    """Near the point first: above it, below it, and so on outwards."""
+    for distance in range(_MOST_LEVELS):
+        for level in dict.fromkeys((distance, -distance - 1)):
+            yield from (("right", level), ("left", level))
+
+
+def _is_free(box: Box, marks: Sequence[Box], taken: Sequence[Box]) -> bool:
+    inside = (
+        box[0] >= -_ASIDE
+        and box[2] <= FRONT_WIDTH
+        and box[1] >= -LINE
+        and box[3] <= FRONT_HEIGHT + LINE
+    )
+    return inside and not any(_overlap(box, other) for other in (*marks, *taken))
+
+
+def _overlap(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def _columns(
+    found: Mapping[tuple[str, str], ComparisonRow],
+    keys: list[str],
+    k: int,
+    labels: Mapping[str, str],
+) -> dict[str, list[Any]]:
+    pairs = [(found["greedy", key], found[f"pass_at_{k}", key]) for key in keys]
+    return {
+        "run": keys,
+        "label": [labels[key] for key in keys],
+        "x": [greedy.value for greedy, _ in pairs],
+        "x_lo": [greedy.lo for greedy, _ in pairs],
+        "x_hi": [greedy.hi for greedy, _ in pairs],
+        "y": [of_k.value for _, of_k in pairs],
+        "y_lo": [of_k.lo for _, of_k in pairs],
+        "y_hi": [of_k.hi for _, of_k in pairs],
+    }
+
+
+def _names(base: Any, places: Sequence[tuple[str, int]]) -> list[Any]:
+    """The runs' labels beside their points, none of them on another."""
+    return [
+        base.transform_filter(f"datum.place == '{side} {level}'")
+        .mark_text(
+            align="left" if side == "right" else "right",
+            dx=_ASIDE if side == "right" else -_ASIDE,
+            dy=-8 - LINE * level,
+            fontSize=11,
+            fill="currentColor",
+        )
+        .encode(text="label:N")
+        for side, level in dict.fromkeys(places)
+    ]

@@ -18,13 +18,17 @@ from dph._base.files import write_text
 from dph.errors import SettingsError
 from dph.results.charts.cells import duration, percent
 from dph.results.charts.palette import on_dark
-from dph.results.report.answer_blocks import answer_blocks, packed
-from dph.results.report.answers import Limits
-from dph.results.report.chart import marked
+from dph.results.charts.text_table import with_code_points
+from dph.results.report.answers import Limits, answer_blocks, packed
 from dph.results.report.charts import report_charts
-from dph.results.report.comparison_view import seed_groups, set_tables
+from dph.results.report.page_tables import (
+    differing_settings,
+    run_facts,
+    seed_groups,
+    set_tables,
+    store_facts,
+)
 from dph.results.report.report_data import ReportData, ReportRun
-from dph.results.report.run_facts import differing_settings, run_facts, store_facts
 from dph.results.vocabulary import method_label, set_label
 
 # A diagnosis as the template shows it, out of the document of ``dph diagnose``.
@@ -181,7 +185,9 @@ def page_script(names: Sequence[str]) -> str:
 
 def run_index(runs: Sequence[ReportRun]) -> list[dict[str, Any]]:
     """The runs as the page's scripts know them."""
-    return [{"key": run.key, "label": marked(run.label), "base": run.is_base} for run in runs]
+    return [
+        {"key": run.key, "label": with_code_points(run.label), "base": run.is_base} for run in runs
+    ]
 
 
 def _environment() -> Environment:
@@ -204,7 +210,11 @@ def _environment() -> Environment:
 
 def _shown(value: Any) -> Any:
     """Names of files, styles and databases are others' text; scripts and styles are ours."""
-    return marked(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return (
+        with_code_points(value)
+        if isinstance(value, str) and not isinstance(value, Markup)
+        else value
+    )
 
 
 def _own(name: str) -> str:
@@ -227,7 +237,7 @@ def _colours(runs: Sequence[ReportRun]) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class ReportFile:
     """The file, its size, and what of it is code (scripts and styles), in bytes."""
 
     path: Path
@@ -243,7 +253,7 @@ def write_report(
     limits: Limits | None = None,
     title: str = "dph report",
     made: datetime | None = None,
-) -> Written:
+) -> ReportFile:
     """Write the report of ``data``; the file appears whole.
 
     ``made`` is the time that the page gives [default: now].
@@ -271,7 +281,7 @@ def write_report(
     )
     write_text(path, html)
     code = sum(len(text.encode()) for text in (*scripts, *styles))
-    return Written(path=path, size=path.stat().st_size, code=code, answers=blocks.answers)
+    return ReportFile(path=path, size=path.stat().st_size, code=code, answers=blocks.answers)
 
 
 def _index(data: ReportData, answers: dict[str, Any]) -> dict[str, Any]:

@@ -13,8 +13,7 @@ from dph.records import Problem
 from dph.results.charts.palette import Look, looks_by_method
 from dph.results.diagnosis import diagnose, diagnosis_document
 from dph.results.read.found_runs import find_runs
-from dph.results.read.run_results import RunResults, read_set_problems
-from dph.results.report.answers import Tokens, token_rows
+from dph.results.read.run_results import RunResults, Tokens, read_set_problems
 from dph.results.vocabulary import BASE, curve_ks, method_label, run_labels, table_ks
 from dph.runs.evaluate.comparison import ComparisonRow, compare
 from dph.runs.evaluate.samples_file import comparable_scores
@@ -214,7 +213,7 @@ def report_runs(
             scores={},
             log=[],
             after_rl=[],
-            tokens={} if table is None or "text" not in table.column_names else token_rows(run),
+            tokens={} if table is None or "text" not in table.column_names else run.tokens(),
         ).with_logs()
         for run in [*bases, *others]
     ]

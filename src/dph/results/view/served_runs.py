@@ -29,7 +29,7 @@ _ENTRY = "dph.results.view.served_runs:analyse"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Analysed:
+class AnalysisResult:
     """The page with its tables, the charts of sets, and what became of problems by set and run."""
 
     html: str
@@ -70,7 +70,7 @@ class Analysis:
         self._jobs = CoreJobs(1, lambda _: log, entry=_ENTRY, start_by=Fresh)
         self._jobs.start(Job(id="analysis", payload={**payload, "out": str(out)}))
 
-    def result(self) -> Analysed | str | None:
+    def result(self) -> AnalysisResult | str | None:
         """What was found, or why nothing could be; None as long as it takes."""
         ended = self._jobs.poll()
         if ended is None:
@@ -78,7 +78,7 @@ class Analysis:
         if ended.error:
             return ended.error
         html = (self._out / "page.html").read_text(encoding="utf-8")
-        return Analysed(html=html, **read_json(self._out / "analysis.json"))
+        return AnalysisResult(html=html, **read_json(self._out / "analysis.json"))
 
     def close(self) -> None:
         """End it."""
@@ -215,7 +215,7 @@ class ServedRuns:
             "answers": self.snapshot.answers,
         }
 
-    def _take_in(self, found: Analysed | str) -> None:
+    def _take_in(self, found: AnalysisResult | str) -> None:
         if isinstance(found, str):
             self._not_compared = f"the runs could not be compared: {found}"
             logger.warning("%s", self._not_compared)

@@ -1,4 +1,4 @@
-"""What was run: models, seeds, steps, what training cost, and the settings that differ."""
+"""The comparison as rows of cells, for the template."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,10 +8,150 @@ from typing import Any
 from dph._base.files import read_json
 from dph.errors import DataError
 from dph.recipe import Recipe
-from dph.results.report.report_data import ReportRun
+from dph.results.charts.cells import UNKNOWN, count, percent
+from dph.results.over_seeds import aggregate_sets
+from dph.results.read.run_groups import group_runs
+from dph.results.report.report_data import ReportData, ReportRun
+from dph.results.vocabulary import set_label, table_ks
 from dph.runs.directory import RunDirectory, read_software
+from dph.runs.evaluate.comparison import ComparisonRow
 from dph.runs.presample.stores.manifest import StoreCounts, read_store_manifest
 from dph.runs.stage_costs import RunCost, run_cost
+
+# Runs that differ in their seed alone, as one: means with intervals that speak of another seed.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedGroup:
+    """Runs of one recipe with several seeds; ``sets`` is evaluation.json's, ``ci95`` over seeds."""
+
+    labels: Sequence[str]
+    method: str
+    sets: Mapping[str, Any]
+
+
+def seed_groups(data: ReportData) -> list[SeedGroup]:
+    """The groups of two runs and more; t-intervals (``dph.results.over_seeds``).
+
+    Raises:
+        DataError: such runs were evaluated on other sets or with other k.
+    """
+    labels = {run.results: run.label for run in data.runs if run.recipe and run.evaluation}
+    return [
+        SeedGroup(
+            labels=[labels[run] for run in group.runs],
+            method=group.method or "",
+            sets=aggregate_sets([run.evaluation["sets"] for run in group.runs if run.evaluation]),
+        )
+        for group in group_runs(list(labels))
+        if len(group.runs) > 1
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A value with its interval, and the difference to the first run where there is one.
+
+    ``direction`` is 1 or -1 where the difference's 95% interval does not hold 0, else 0.
+    """
+
+    value: str
+    interval: str = ""
+    difference: str = ""
+    difference_interval: str = ""
+    direction: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A run's cells, in the order of the table's titles."""
+
+    key: str
+    label: str
+    cells: Sequence[Cell]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetTable:
+    """The comparison on one set; ``against`` is the label of what differences are to."""
+
+    name: str
+    problems: int
+    samples: int
+    against: str
+    titles: Sequence[str]
+    lines: Sequence[Line]
+
+
+def set_tables(data: ReportData) -> list[SetTable]:
+    """A table for each set."""
+    return [_set_table(data, name, rows) for name, rows in data.comparison.items()]
+
+
+def _set_table(data: ReportData, name: str, rows: Sequence[ComparisonRow]) -> SetTable:
+    found = {(row.metric, row.run): row for row in rows}
+    keys = list(dict.fromkeys(row.run for row in rows))
+    scores = {key: data.run(key).scores[name] for key in keys}
+    samples = min(of_run.samples for of_run in scores.values())
+    metrics = {"greedy": "greedy", "mean": f"mean@{samples}"}
+    metrics |= {f"pass_at_{k}": f"Pass@{k}" for k in table_ks(samples)}
+    shown = {metric: title for metric, title in metrics.items() if (metric, keys[0]) in found}
+    lines = [
+        Line(
+            key=key,
+            label=data.run(key).label,
+            cells=[*(_cell(found[m, key]) for m in shown), *_evaluated(data, key, name)],
+        )
+        for key in keys
+    ]
+    return SetTable(
+        name=set_label(name),
+        problems=len(scores[keys[0]].problem_ids),
+        samples=samples,
+        against=data.run(keys[0]).label,
+        titles=[*shown.values(), "styles", "keep", "explore", "cut off"],
+        lines=lines,
+    )
+
+
+def _cell(row: ComparisonRow) -> Cell:
+    interval = f"{100 * row.lo:.1f} to {100 * row.hi:.1f}"
+    apart = row.difference
+    if apart is None:
+        return Cell(value=percent(row.value), interval=interval)
+    return Cell(
+        value=percent(row.value),
+        interval=interval,
+        difference=_signed(apart.mean),
+        difference_interval=f"{_signed(apart.lo)} to {_signed(apart.hi)}",
+        direction=(apart.lo > 0) - (apart.hi < 0),
+    )
+
+
+def _evaluated(data: ReportData, key: str, name: str) -> list[Cell]:
+    """Effective styles, keep and explore (with what the base scores itself), share cut off."""
+    summary: Mapping[str, Any] = (data.run(key).evaluation or {}).get("sets", {}).get(name, {})
+    return [
+        Cell(value=count(summary.get("effective_styles"))),
+        *(_with_null(summary, metric) for metric in ("keep", "explore")),
+        Cell(value=percent(summary.get("cut_off"))),
+    ]
+
+
+def _with_null(summary: Mapping[str, Any], metric: str) -> Cell:
+    value, null = summary.get(metric), summary.get(f"{metric}_null")
+    if value is None:
+        return Cell(value=UNKNOWN)
+    return Cell(value=percent(value), interval="" if null is None else f"null {percent(null)}")
+
+
+def _signed(value: float) -> str:
+    """Percentage points with their sign; a minus sign as wide as a plus."""
+    return f"{round(100 * value, 1) + 0.0:+.1f}".replace("-", "\N{MINUS SIGN}")
+
+
+# What was run: models, seeds, steps, what training cost, and the settings that differ.
+
 
 # What was stored of each run's models: how far answers agree, and how often on a wrong result.
 
