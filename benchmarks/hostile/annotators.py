@@ -90,8 +90,7 @@ def _statement(answer: str) -> str:
 
 
 def _cell(found: SeedMean) -> str:
-    half = "" if found.half is None else f" ± {100 * found.half:.1f}"
-    return f"{100 * found.mean:.1f}{half}"
+    return str(found.times(100))
 
 
 if __name__ == "__main__":

@@ -69,6 +69,19 @@ class SeedMean:
     half: float | None
     seeds: int
 
+    def __str__(self) -> str:
+        """The mean and half of its interval, as tables have it.
+
+        >>> str(SeedMean(54.23, 5.1, 10)), str(SeedMean(54.23, None, 1))
+        ('54.2 ± 5.1', '54.2')
+        """
+        return f"{self.mean:.1f}" if self.half is None else f"{self.mean:.1f} ± {self.half:.1f}"
+
+    def times(self, factor: float) -> "SeedMean":
+        """The same in another unit; 100 makes per cent of fractions."""
+        half = None if self.half is None else factor * self.half
+        return SeedMean(factor * self.mean, half, self.seeds)
+
     def interval(self, bounds: tuple[float, float] = (-inf, inf)) -> tuple[float, float] | None:
         """The interval, cut to the bounds; None with fewer than two seeds."""
         if self.half is None:

@@ -2,7 +2,7 @@
 
 import resource
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from dph.lab.cookbook.model_stages import evaluations
 from dph.lab.cookbook.settings import SETS, Cookbook
 from dph.lab.cookbook.stages import STAGES, Digests, Kitchen
 from dph.results.charts.cells import percent
+from dph.results.charts.text_table import markdown_rows
 from dph.runs.progress import ProgressDisplay
 
 # report.md of a cookbook: what came in and stayed, what was dropped, what was measured.
@@ -187,14 +188,8 @@ def _digest_rows(digests: Mapping[str, Digests]) -> Iterator[Sequence[Any]]:
             yield stage, name, f"`{value[:16]}`"
 
 
-def _table(header: Sequence[str], rows: Any) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines)
-
-
-def _cell(value: Any) -> str:
-    """A cell; names of files may hold anything."""
-    return str(value).replace("|", "\\|").replace("\n", " ")
+def _table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    return markdown_rows(header, rows, left=len(header))
 
 
 def _megabytes(size: int) -> str:

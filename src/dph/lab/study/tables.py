@@ -248,9 +248,7 @@ def estimate_cell(estimate: SeedMean | None, metric: str) -> str:
     """A mean with its interval: in per cent, but for styles."""
     if estimate is None:
         return UNKNOWN
-    scale = 1 if metric == "styles" else 100
-    text = f"{scale * estimate.mean:.1f}"
-    return text if estimate.half is None else f"{text} ± {scale * estimate.half:.1f}"
+    return str(estimate.times(1 if metric == "styles" else 100))
 
 
 def points(mean: float, half: float | None, metric: str) -> str:

@@ -16,6 +16,7 @@ from dph.results.charts.cells import (
     set_cells,
     set_header,
 )
+from dph.results.charts.text_table import markdown_rows
 from dph.results.vocabulary import chosen_ks, method_label, models_of, set_label
 from dph.runs.evaluate.comparison import ComparisonRow
 from dph.runs.stage_costs import RunCost
@@ -148,8 +149,7 @@ def markdown_table(
         ]
         for name, sets in models.items()
     ]
-    rule = ["---", *("---:" for _ in header[1:])]
-    return "\n".join("| " + " | ".join(line) + " |" for line in (header, rule, *rows)) + "\n"
+    return markdown_rows(header, rows) + "\n"
 
 
 def _set_of(sets: Mapping[str, Any], set_name: str, model: str) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 import csv
 import io
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -119,11 +119,25 @@ def marked(text: str) -> str:
 
 def markdown(table: TextTable) -> str:
     """A table of GitHub's markdown, with its note below."""
-    rule = ["---"] * table.left + ["---:"] * (len(table.columns) - table.left)
-    lines = (table.columns, rule, *table.rows)
-    cells = [[_markdown_cell(str(cell)) for cell in line] for line in lines]
-    body = "\n".join("| " + " | ".join(line) + " |" for line in cells)
+    body = markdown_rows(table.columns, table.rows, left=table.left)
     return f"**{table.title}**\n\n{body}\n\n{table.note}\n"
+
+
+def markdown_rows(
+    columns: Sequence[object], rows: Iterable[Sequence[object]], *, left: int = 1
+) -> str:
+    r"""A header and rows as a table of GitHub's markdown; all but ``left`` columns are numbers.
+
+    >>> print(markdown_rows(["method", "greedy"], [["a|b", 1.5]]))
+    | method | greedy |
+    | --- | ---: |
+    | a\|b | 1.5 |
+    """
+    rule = ["---"] * left + ["---:"] * (len(columns) - left)
+    return "\n".join(
+        f"| {' | '.join(_markdown_cell(str(cell)) for cell in line)} |"
+        for line in (columns, rule, *rows)
+    )
 
 
 def comma_separated(table: TextTable) -> str:
@@ -193,7 +207,7 @@ def _csv_cells(cell: Cell, *, wide: bool) -> list[str]:
 
 
 def _markdown_cell(cell: str) -> str:
-    return cell.replace("|", r"\|")
+    return cell.replace("|", r"\|").replace("\n", " ")
 
 
 def _latex_row(cells: Sequence[Cell]) -> str:
