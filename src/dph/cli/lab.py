@@ -167,7 +167,7 @@ def _table(summary: dict[str, Any]) -> str:
 
 
 def _took(summary: dict[str, Any]) -> str:
-    from dph.results.charts.cells import duration
+    from dph.results.charts.text_table import duration
 
     return duration(summary["seconds"]["total"])
 

@@ -119,16 +119,6 @@ def chosen_ks(pass_at_k: Mapping[str, Any], ks: Sequence[int] | None = None) -> 
     return [k for k in wanted if k in pass_at_k] or [max(pass_at_k, key=int)]
 
 
-def curve_ks(samples: int) -> list[int]:
-    """The k of a Pass@k curve: powers of two, and all samples.
-
-    >>> curve_ks(16), curve_ks(10)
-    ([1, 2, 4, 8, 16], [1, 2, 4, 8, 10])
-    """
-    powers = [2**i for i in range(samples.bit_length())]
-    return sorted({*powers, samples})
-
-
 def table_ks(samples: int) -> list[int]:
     """The k that a table shows: the usual ones that fit, else all samples.
 
@@ -136,6 +126,16 @@ def table_ks(samples: int) -> list[int]:
     ([8, 16], [3])
     """
     return [k for k in (8, 16, 32, 64, 128) if k <= samples] or [samples]
+
+
+def shown_ks(samples: int) -> list[int]:
+    """The k of a curve and of a table beside it: powers of two, and all samples.
+
+    >>> shown_ks(16), shown_ks(10)
+    ([1, 2, 4, 8, 16], [1, 2, 4, 8, 10])
+    """
+    powers = [2**i for i in range(samples.bit_length())]
+    return sorted({*powers, samples, *table_ks(samples)})
 
 
 # One number of a set's summary (evaluation.json, or one that was made of several seeds).

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dph.cli.display.output import table_text, wrapped
-from dph.results.charts.cells import percent, points
-from dph.results.charts.text_table import one_line
+from dph.results.charts.text_table import one_line, percent, points
 from dph.results.diagnosis.changes import Change, ProblemChange
 from dph.results.diagnosis.run_diagnosis import PARTS, Diagnosis, SetDiagnosis
 from dph.results.diagnosis.sentences import set_sentences

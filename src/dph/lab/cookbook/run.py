@@ -17,8 +17,7 @@ from dph.corpus.tasks import Workers
 from dph.lab.cookbook.model_stages import evaluations
 from dph.lab.cookbook.settings import SETS, Cookbook
 from dph.lab.cookbook.stages import STAGES, Digests, Kitchen
-from dph.results.charts.cells import percent
-from dph.results.charts.text_table import markdown_rows
+from dph.results.charts.text_table import markdown_rows, percent
 from dph.runs.progress import ProgressDisplay
 
 # report.md of a cookbook: what came in and stayed, what was dropped, what was measured.

@@ -52,7 +52,10 @@ def read_over_seeds(world: str, path: Path = FILE) -> OverSeeds | None:
         return None
     methods = {
         label: {
-            name: {metric: SeedMean(*values, found["seeds"]) for metric, values in of_set.items()}
+            name: {
+                metric: SeedMean(mean, half, found["seeds"])
+                for metric, (mean, half) in of_set.items()
+            }
             for name, of_set in sets.items()
         }
         for label, sets in found["methods"].items()

@@ -7,16 +7,16 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from dph.errors import DataError
-from dph.results.charts.cells import (
+from dph.results.charts.text_table import (
     count,
     duration,
     knows_cut_off,
+    markdown_rows,
     percent,
     points,
     set_cells,
     set_header,
 )
-from dph.results.charts.text_table import markdown_rows
 from dph.results.vocabulary import chosen_ks, method_label, models_of, set_label
 from dph.runs.evaluate.comparison import ComparisonRow
 from dph.runs.stage_costs import RunCost

@@ -17,7 +17,7 @@ from dph.results.over_seeds import aggregate_sets
 from dph.results.read.found_runs import find_runs
 from dph.results.read.run_groups import Family, RunGroup, base_families, group_runs
 from dph.results.read.run_results import RunResults
-from dph.results.vocabulary import BASE, OVER_PROBLEMS, OVER_SEEDS, curve_ks, table_ks
+from dph.results.vocabulary import BASE, OVER_PROBLEMS, OVER_SEEDS, shown_ks
 from dph.runs.directory import PROGRESS_FILE
 from dph.runs.evaluate.intervals import bootstrap
 from dph.runs.evaluate.pass_at_k import require_k_fits
@@ -50,7 +50,7 @@ def full_summary(
         DataError: the base was scored on other problems.
         SettingsError: retention_k is below 1.
     """
-    ks = sorted({*curve_ks(scores.samples), *table_ks(scores.samples)})
+    ks = shown_ks(scores.samples)
     summary = set_summary(scores, ks=ks, seed=seed, base=base, retention_k=retention_k)
     if scores.shares:
         summary["ci95"]["effective_styles"] = list(_styles_interval(table, set_name, scores, seed))

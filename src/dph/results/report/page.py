@@ -16,9 +16,8 @@ from markupsafe import Markup
 
 from dph._base.files import write_text
 from dph.errors import SettingsError
-from dph.results.charts.cells import duration, percent
 from dph.results.charts.palette import on_dark
-from dph.results.charts.text_table import with_code_points
+from dph.results.charts.text_table import duration, percent, with_code_points
 from dph.results.report.answers import Limits, answer_blocks, packed
 from dph.results.report.charts import report_charts
 from dph.results.report.page_tables import (
@@ -37,58 +36,15 @@ MOST_PROBLEMS = 10
 MOST_FEATURES = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetView:
-    """What was found on one set. ``lost`` and ``gained`` are the clearest first; ``of`` all."""
-
-    name: str
-    found: Mapping[str, Any]
-    lost: Sequence[Mapping[str, Any]]
-    gained: Sequence[Mapping[str, Any]]
-    features: Sequence[Mapping[str, Any]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiagnosisView:
-    """The diagnosis of one run."""
-
-    key: str
-    label: str
-    baseline: str
-    document: Mapping[str, Any]
-    sets: Sequence[SetView]
-
-
-def diagnosis_views(data: ReportData) -> list[DiagnosisView]:
-    """The diagnoses of a report, in the order of its runs."""
-    labels = {run.key: run.label for run in data.runs}
-    return [
-        DiagnosisView(
-            key=run.key,
-            label=run.label,
-            baseline=labels.get(run.baseline or "", document["baseline"]),
-            document=document,
-            sets=[_set_view(name, found) for name, found in document["sets"].items()],
-        )
-        for run in data.runs
-        if (document := data.diagnoses.get(run.key)) is not None
-    ]
-
-
-def _set_view(name: str, found: Mapping[str, Any]) -> SetView:
-    features = [one for i, one in enumerate(found["features"]) if one["named"] or i < MOST_FEATURES]
-    return SetView(
-        name=name,
-        found=found,
-        lost=_clearest(found["problems"], "lost"),
-        gained=_clearest(found["problems"], "gained"),
-        features=features,
-    )
-
-
-def _clearest(problems: Sequence[Mapping[str, Any]], change: str) -> list[Mapping[str, Any]]:
+def clearest(problems: Sequence[Mapping[str, Any]], change: str) -> list[Mapping[str, Any]]:
+    """The lost or gained problems that chance explains least."""
     named = [one for one in problems if one["change"] == change]
     return sorted(named, key=lambda one: float(one[f"p_{change}"]))[:MOST_PROBLEMS]
+
+
+def shown_features(features: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Those that are named, and the first."""
+    return [one for i, one in enumerate(features) if one["named"] or i < MOST_FEATURES]
 
 
 # Vega, Vega-Lite and Vega-Embed as one script, out of vl-convert: nothing is fetched.
@@ -164,7 +120,7 @@ def page_html(data: ReportData, *, title: str, made: datetime | None = None, **p
             settings=differing_settings(data.runs),
             tables=set_tables(data),
             groups=seed_groups(data),
-            diagnoses=diagnosis_views(data),
+            diagnoses=data.diagnoses,
             notes=data.notes,
             made=(made or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC"),
             version=version("dph-rl"),
@@ -200,6 +156,8 @@ def _environment() -> Environment:
         finalize=_shown,
     )
     environment.filters |= {
+        "clearest": clearest,
+        "shown_features": shown_features,
         "percent": percent,
         "set_label": set_label,
         "method_label": method_label,

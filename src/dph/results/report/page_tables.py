@@ -7,12 +7,12 @@ from typing import Any
 
 from dph._base.files import read_json
 from dph.errors import DataError
-from dph.recipe import Recipe
-from dph.results.charts.cells import UNKNOWN, count, percent
+from dph.recipe.keys import flat
+from dph.results.charts.text_table import UNKNOWN, count, percent
 from dph.results.over_seeds import aggregate_sets
 from dph.results.read.run_groups import group_runs
 from dph.results.report.report_data import ReportData, ReportRun
-from dph.results.vocabulary import set_label, table_ks
+from dph.results.vocabulary import metric_title, set_label, table_ks
 from dph.runs.directory import RunDirectory, read_software
 from dph.runs.evaluate.comparison import ComparisonRow
 from dph.runs.presample.stores.manifest import StoreCounts, read_store_manifest
@@ -94,7 +94,7 @@ def _set_table(data: ReportData, name: str, rows: Sequence[ComparisonRow]) -> Se
     scores = {key: data.run(key).scores[name] for key in keys}
     samples = min(of_run.samples for of_run in scores.values())
     metrics = {"greedy": "greedy", "mean": f"mean@{samples}"}
-    metrics |= {f"pass_at_{k}": f"Pass@{k}" for k in table_ks(samples)}
+    metrics |= {f"pass_at_{k}": metric_title(f"pass_at_{k}") for k in table_ks(samples)}
     shown = {metric: title for metric, title in metrics.items() if (metric, keys[0]) in found}
     lines = [
         Line(
@@ -238,28 +238,18 @@ def _place(path: Path) -> str:
 
 def differing_settings(runs: Sequence[ReportRun]) -> dict[str, dict[str, str]]:
     """Each setting that is not the same in all runs with a recipe: key, then run, then value."""
-    flat = {run.key: _flat(run.recipe) for run in runs if run.recipe is not None}
-    keys = list(dict.fromkeys(key for settings in flat.values() for key in settings))
-    values = {key: {run: of.get(key, "not set") for run, of in flat.items()} for key in keys}
+    tables = {
+        run.key: dict(flat(run.recipe.model_dump(mode="json", exclude_none=True)))
+        for run in runs
+        if run.recipe is not None
+    }
+    keys = dict.fromkeys(key for settings in tables.values() for key in settings)
+    values = {k: {run: str(of.get(k, "not set")) for run, of in tables.items()} for k in keys}
     return {
         key: of_runs
         for key, of_runs in values.items()
         if len(set(of_runs.values())) > 1 and key not in _NOT_SHOWN
     }
-
-
-def _flat(recipe: Recipe) -> dict[str, str]:
-    return dict(_leaves(recipe.model_dump(mode="json", exclude_none=True), ""))
-
-
-def _leaves(table: Mapping[str, Any], above: str) -> list[tuple[str, str]]:
-    found = []
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            found += _leaves(value, f"{above}{key}.")
-        else:
-            found.append((f"{above}{key}", str(value)))
-    return found
 
 
 def _verifiers(run: ReportRun) -> str:

@@ -14,7 +14,7 @@ from dph.results.charts.palette import Look, looks_by_method
 from dph.results.diagnosis import diagnose, diagnosis_document
 from dph.results.read.found_runs import find_runs
 from dph.results.read.run_results import RunResults, Tokens, read_set_problems
-from dph.results.vocabulary import BASE, curve_ks, method_label, run_labels, table_ks
+from dph.results.vocabulary import BASE, method_label, run_labels, shown_ks
 from dph.runs.evaluate.comparison import ComparisonRow, compare
 from dph.runs.evaluate.samples_file import comparable_scores
 from dph.runs.evaluate.scores import SetScores
@@ -36,18 +36,12 @@ def compare_sets(
     return {name: _compare_set(scores, name, seed) for name in names}
 
 
-def fewest_samples(scores: Sequence[SetScores]) -> int:
-    """Samples of a problem that every run has."""
-    return min(of_run.samples for of_run in scores)
-
-
 def _compare_set(
     scores: Mapping[str, Mapping[str, SetScores]], name: str, seed: int
 ) -> list[ComparisonRow]:
     runs = {run: {name: sets[name]} for run, sets in scores.items() if name in sets}
-    samples = fewest_samples([sets[name] for sets in runs.values()])
-    ks = sorted({*curve_ks(samples), *table_ks(samples)})
-    return compare(runs, None, ks, seed)
+    fewest = min(sets[name].samples for sets in runs.values())
+    return compare(runs, None, shown_ks(fewest), seed)
 
 
 # The diagnosis of every run that has something to be compared with.
