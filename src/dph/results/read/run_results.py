@@ -25,8 +25,8 @@ from dph.runs.evaluate.scores import read_evaluation, read_kept_problems
 from dph.runs.train.metrics_file import read_metrics
 from dph.tasks.problems import load_problems
 
-Tokens = Mapping[tuple[str, str, int], Mapping[str, list[Any]]]
-"""Of answers that have them (``evaluate.token_details``), by set, problem and sample index."""
+Tokens = Mapping[tuple[str, str], Mapping[int, Mapping[str, list[Any]]]]
+"""Of answers that have them (``evaluate.token_details``): by set and problem, by sample index."""
 _DIGITS = 3
 _ABOVE = 2
 """How far above an evaluation its run lies at most: models/<name>/ and interpolated/<x>/."""
@@ -93,12 +93,12 @@ class RunResults:
         Raises:
             DataError: the file is damaged or of a later version.
         """
-        if not self.place.tokens.is_file():
-            return {}
-        return {
-            (row["set"], row["problem_id"], row["sample_index"]): token_detail(row)
-            for row in read_token_details(self.place.tokens).to_pylist()
-        }
+        found: dict[tuple[str, str], dict[int, Mapping[str, list[Any]]]] = {}
+        if self.place.tokens.is_file():
+            for row in read_token_details(self.place.tokens).to_pylist():
+                of_problem = found.setdefault((row["set"], row["problem_id"]), {})
+                of_problem[row["sample_index"]] = token_detail(row)
+        return found
 
     @property
     def identity(self) -> str:

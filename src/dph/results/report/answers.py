@@ -100,6 +100,13 @@ class EqualAnswers(NamedTuple):
     finished: bool
     samples: list[int]
 
+    def document(self, details: Mapping[int, Any]) -> dict[str, Any]:
+        """For a page; the tokens are those of the first of its samples that ``details`` has."""
+        plain = self._asdict()
+        plain["cut"] = not plain.pop("finished")
+        known = (details[sample] for sample in self.samples if sample in details)
+        return {**plain, "detail": next(known, None)}
+
 
 def equal_answers(rows: Sequence[Row]) -> list[EqualAnswers]:
     """Equal answers as one, the most frequent first, of equals the one that came first."""
@@ -113,6 +120,13 @@ def equal_answers(rows: Sequence[Row]) -> list[EqualAnswers]:
 
 def _frequent_first(one: EqualAnswers) -> tuple[int, int]:
     return -sum(sample >= 0 for sample in one.samples), min(one.samples)
+
+
+def shown_problem(problem: Problem | None) -> dict[str, Any]:
+    """A problem for a page: its prompt, and the fields of its gold answer."""
+    if problem is None:
+        return {"prompt": None, "fields": {}}
+    return {"prompt": prompt_text(problem), "fields": dict(problem.answer)}
 
 
 class Words:
@@ -166,7 +180,7 @@ class PackedSet:
         piece = self._piece(0)
         for place, problem_id in enumerate(self._ids):
             piece.add(
-                self._problem(problem_id),
+                shown_problem(self._problems.get(problem_id)),
                 {
                     run: self._answers(run, problem_id, of_run.get(problem_id, ()))
                     for run, of_run in self._groups.items()
@@ -199,38 +213,19 @@ class PackedSet:
             columns["change"].append(changes.get(problem_id, ""))
         return columns
 
-    def _problem(self, problem_id: str) -> dict[str, Any]:
-        problem = self._problems.get(problem_id)
-        if problem is None:
-            return {"prompt": None, "fields": {}}
-        return {"prompt": prompt_text(problem), "fields": dict(problem.answer)}
-
     def _answers(self, run: str, problem_id: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
-        """Equal answers as one, the most frequent first, of equals the one that came first."""
+        """Different answers, outcomes and styles by number."""
         ranked = equal_answers(rows)
+        details = self._tokens.get(run, {}).get((self._name, problem_id), {})
         return [
             {
-                "text": one.text,
+                **one.document(details),
                 "outcome": self._outcomes.number(one.outcome),
-                "reason": one.reason,
                 "style": -1 if one.style is None else self._styles.number(one.style),
-                "reward": one.reward,
-                "tokens": one.tokens,
-                "cut": not one.finished,
-                "samples": one.samples,
-                "detail": self._detail(run, problem_id, one.samples),
                 "different": len(ranked),
             }
             for one in ranked[: self._limits.most]
         ]
-
-    def _detail(
-        self, run: str, problem_id: str, samples: Sequence[int]
-    ) -> Mapping[str, list[Any]] | None:
-        """The tokens of the first of the samples that has them."""
-        of_run = self._tokens.get(run, {})
-        keys = ((self._name, problem_id, sample) for sample in samples)
-        return next((of_run[key] for key in keys if key in of_run), None)
 
 
 class _Piece:

@@ -25,12 +25,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome
 from dph.results.read.run_results import token_detail
-from dph.results.report.answers import EqualAnswers, equal_answers, json_bytes
+from dph.results.report.answers import EqualAnswers, equal_answers, json_bytes, shown_problem
 from dph.results.report.page import SERVED_SCRIPTS, page_script, run_index, vega_script
 from dph.results.view.served_runs import ServedRuns
 from dph.results.view.set_index import MOST, SetIndex, number_of, query_of
 from dph.results.view.snapshot import Snapshot
-from dph.tasks.problems import prompt_text
 
 # What the browser asks for, as JSON. Names in an address are looked up in tables of what was read.
 #
@@ -93,7 +92,7 @@ def problem_document(served: ServedRuns, words: Words) -> dict[str, Any] | None:
     problem_id = of.ids[place]
     return {
         "listed": of.line(place),
-        "problem": _problem(of, problem_id),
+        "problem": shown_problem(of.problems.get(problem_id)),
         "runs": {key: _answers(snapshot, of, key, place, 0) for key in of.runs},
         "at": at,
         "of": len(around),
@@ -131,13 +130,6 @@ def _run_of(snapshot: Snapshot, words: Words) -> tuple[SetIndex, str, int] | Non
     return of, key, of.place[problem_id]
 
 
-def _problem(of: SetIndex, problem_id: str) -> dict[str, Any]:
-    problem = of.problems.get(problem_id)
-    if problem is None:
-        return {"prompt": None, "fields": {}}
-    return {"prompt": prompt_text(problem), "fields": dict(problem.answer)}
-
-
 def _rows(snapshot: Snapshot, of: SetIndex, key: str, place: int) -> list[Mapping[str, Any]]:
     run = of.runs[key]
     at = int(run.at[place])
@@ -154,19 +146,8 @@ def _answers(snapshot: Snapshot, of: SetIndex, key: str, place: int, first: int)
 
 
 def _answer(one: EqualAnswers, details: Mapping[int, Any]) -> dict[str, Any]:
-    detail = next((details[sample] for sample in one.samples if sample in details), None)
-    return {
-        "text": one.text[:LONGEST],
-        "length": len(one.text),
-        "outcome": one.outcome,
-        "reason": one.reason[:LONGEST],
-        "style": one.style,
-        "reward": one.reward,
-        "tokens": one.tokens,
-        "cut": not one.finished,
-        "samples": one.samples,
-        "detail": detail,
-    }
+    shortened = {"text": one.text[:LONGEST], "reason": one.reason[:LONGEST]}
+    return {**one.document(details), **shortened, "length": len(one.text)}
 
 
 def _details(snapshot: Snapshot, key: str, name: str, problem_id: str) -> dict[int, Any]:
