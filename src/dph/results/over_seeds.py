@@ -160,6 +160,12 @@ class PairedDifference:
     p_value: float | None
     seeds: int
 
+    def error_at(self, seeds: int) -> float | None:
+        """The standard error that the mean over so many seeds would have."""
+        if self.standard_error is None:
+            return None
+        return self.standard_error * sqrt(self.seeds) / sqrt(seeds)
+
 
 def paired_t(
     a: Sequence[float], b: Sequence[float], alternative: Alternative = "two-sided"

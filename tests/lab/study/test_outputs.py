@@ -8,10 +8,10 @@ import pytest
 
 from dph.lab.study.outputs import COLUMNS, make_report, report_document, write_outputs
 from dph.lab.study.planner import Planner
-from dph.lab.study.results import POWER_SEEDS
 from dph.lab.study.rule_lock import RuleLock, current_lock
 from dph.lab.study.settings import load_study, with_settings
 from dph.lab.study.tables import (
+    POWER_SEEDS,
     all_tables,
     choices_table,
     comparisons_table,

@@ -2,16 +2,20 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
 from statistics import fmean
 from typing import NamedTuple
 
 from dph.lab.study.plan import DEVELOPMENT, REPORT, Plan, known_value, set_names
 from dph.lab.study.rows import RunRow, require_one_base
 from dph.lab.study.settings import BASE, ComparisonSettings, RuleSettings
-from dph.results.over_seeds import PairedDifference, SeedMean, holm, mean_over_seeds, paired_t
-
-POWER_SEEDS = (4, 10)
+from dph.results.over_seeds import (
+    Alternative,
+    PairedDifference,
+    SeedMean,
+    holm,
+    mean_over_seeds,
+    paired_t,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,26 +26,6 @@ class RuleComparison:
     comparison: ComparisonSettings
     difference: PairedDifference
     adjusted: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Power:
-    """How well a world tells ``label`` from the base model: standard errors by number of seeds.
-
-    ``deviation`` is that of the paired differences between seeds.
-    """
-
-    world: str
-    label: str
-    set: str
-    metric: str
-    mean: float
-    deviation: float
-    seeds: int
-
-    def standard_error(self, seeds: int) -> float:
-        """Of the mean difference over so many seeds."""
-        return self.deviation / sqrt(seeds)
 
 
 class GridPlace(NamedTuple):
@@ -122,16 +106,20 @@ class Results:
         values = list(self.values(world, label, metric, sets).values())
         return mean_over_seeds(values) if values else None
 
-    def difference(self, world: str, comparison: ComparisonSettings) -> PairedDifference | None:
-        """A - b on the seeds that both have; None where there are none."""
-        a, b = (
-            self.values(world, label, comparison.metric, comparison.sets)
-            for label in (comparison.a, comparison.b)
-        )
+    def difference(
+        self,
+        world: str,
+        labels: tuple[str, str],
+        metric: str,
+        sets: Sequence[str],
+        alternative: Alternative = "two-sided",
+    ) -> PairedDifference | None:
+        """The first label minus the second on the seeds that both have; None without any."""
+        a, b = (self.values(world, label, metric, sets) for label in labels)
         seeds = sorted(a.keys() & b.keys())
         if not seeds:
             return None
-        return paired_t([a[s] for s in seeds], [b[s] for s in seeds], comparison.alternative)
+        return paired_t([a[s] for s in seeds], [b[s] for s in seeds], alternative)
 
 
 def mean_of(rows: Sequence[RunRow], metric: str, sets: Sequence[str]) -> float | None:
@@ -150,30 +138,12 @@ def compared(results: Results, rule: RuleSettings) -> list[RuleComparison]:
     return [replace(c, adjusted=by_place.get(id(c))) for c in found]
 
 
-def power(
-    results: Results, world: str, label: str, columns: Sequence[tuple[str, str]]
-) -> Iterator[Power]:
-    """The spread of ``label`` - base between seeds, of each set and metric of which it is known."""
-    for of, metric in columns:
-        asked = ComparisonSettings(a=label, b=BASE, metric=metric, set=of)
-        found = results.difference(world, asked)
-        if found is None or found.standard_error is None:
-            continue
-        yield Power(
-            world=world,
-            label=label,
-            set=of,
-            metric=metric,
-            mean=found.mean,
-            deviation=found.standard_error * sqrt(found.seeds),
-            seeds=found.seeds,
-        )
-
-
 def _comparisons(results: Results, rule: RuleSettings) -> Iterator[RuleComparison]:
-    for comparison in rule.compare:
+    for one in rule.compare:
         for world in results.worlds:
-            if comparison.world in (None, world):
-                difference = results.difference(world, comparison)
-                if difference is not None:
-                    yield RuleComparison(world=world, comparison=comparison, difference=difference)
+            if one.world in (None, world):
+                found = results.difference(
+                    world, (one.a, one.b), one.metric, one.sets, one.alternative
+                )
+                if found is not None:
+                    yield RuleComparison(world=world, comparison=one, difference=found)

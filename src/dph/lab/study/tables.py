@@ -5,23 +5,15 @@ from dataclasses import dataclass, replace
 
 from dph.lab.study.candidates import Candidate
 from dph.lab.study.plan import Plan
-from dph.lab.study.results import (
-    POWER_SEEDS,
-    Power,
-    Results,
-    RuleComparison,
-    compared,
-    mean_of,
-    power,
-)
+from dph.lab.study.results import Results, RuleComparison, compared, mean_of
 from dph.lab.study.rows import RunRow
 from dph.lab.study.rule_lock import RuleLock
-from dph.lab.study.settings import BASE, ComparisonSettings, Study
-from dph.results.charts.text_table import TextTable, marked
-from dph.results.over_seeds import SeedMean
+from dph.lab.study.settings import BASE, Study
+from dph.results.charts.text_table import UNKNOWN, TextTable, marked
+from dph.results.over_seeds import PairedDifference, SeedMean
 from dph.results.vocabulary import set_label
 
-UNKNOWN = "-"
+POWER_SEEDS = (4, 10)
 _TIES = {
     "stronger": "the larger strength, the smaller weight, the smaller rate",
     "weaker": "the smaller strength, the larger weight, the larger rate",
@@ -68,6 +60,16 @@ class Report:
     def note(self, text: str) -> str:
         """A table's note: what it shows, and the rule."""
         return f"{text} {self.lock.note[0].upper()}{self.lock.note[1:]}."
+
+
+def all_tables(report: Report) -> Iterator[TextTable]:
+    """Those of which something is known, in the order in which they are printed and written."""
+    yield from study_tables(report)
+    yield from length_tables(report)
+    if (found := power_table(report)).rows:
+        yield found
+    yield from forgetting_tables(report)
+    yield from tried_tables(report)
 
 
 def study_tables(report: Report) -> Iterator[TextTable]:
@@ -179,17 +181,12 @@ def differences_table(
     report: Report, world: str, against: str, labels: Sequence[str] | None = None
 ) -> TextTable:
     """Every method (or those of ``labels``) minus one, paired by seed."""
-    columns, rows = report.columns(world), []
-    for label in report.results.labels(world) if labels is None else labels:
-        if label == against:
-            continue
-        cells = []
-        for of, metric in columns:
-            asked = ComparisonSettings(a=label, b=against, metric=metric, set=of)
-            found = report.results.difference(world, asked)
-            half = None if found is None or found.hi is None else found.hi - found.mean
-            cells.append(UNKNOWN if found is None else points(found.mean, half, metric))
-        rows.append((label, *cells))
+    columns, difference = report.columns(world), report.results.difference
+    rows = [
+        (label, *(points(difference(world, (label, against), m, [of]), m) for of, m in columns))
+        for label in (report.results.labels(world) if labels is None else labels)
+        if label != against
+    ]
     return TextTable(
         name=f"differences-{world}-{_file_name(against)}",
         title=f"Minus {against} of the same seed, on {world}",
@@ -204,7 +201,6 @@ def comparisons_table(report: Report, tested: Sequence[RuleComparison]) -> TextT
     rows = []
     for found in tested:
         asked, difference = found.comparison, found.difference
-        half = None if difference.hi is None else difference.hi - difference.mean
         adjusted = _p_value(found.adjusted)
         significant = found.adjusted is not None and found.adjusted <= _LEVEL
         rows.append(
@@ -213,7 +209,7 @@ def comparisons_table(report: Report, tested: Sequence[RuleComparison]) -> TextT
                 f"{asked.a} - {asked.b}",
                 f"{asked.metric}, {' and '.join(map(set_label, asked.sets))}",
                 asked.alternative,
-                points(difference.mean, half, asked.metric),
+                points(difference, asked.metric),
                 _p_value(difference.p_value),
                 marked(adjusted) if significant else adjusted,
                 str(difference.seeds),
@@ -251,11 +247,15 @@ def estimate_cell(estimate: SeedMean | None, metric: str) -> str:
     return str(estimate.times(1 if metric == "styles" else 100))
 
 
-def points(mean: float, half: float | None, metric: str) -> str:
+def points(found: PairedDifference | None, metric: str, *, interval: bool = True) -> str:
     """A difference with its interval: in percentage points, but for styles."""
+    if found is None:
+        return UNKNOWN
     scale = 1 if metric == "styles" else 100
-    text = f"{round(scale * mean, 1) + 0.0:+.1f}"
-    return text if half is None else f"{text} ± {scale * half:.1f}"
+    text = f"{round(scale * found.mean, 1) + 0.0:+.1f}"
+    if found.hi is None or not interval:
+        return text
+    return f"{text} ± {scale * (found.hi - found.mean):.1f}"
 
 
 def _p_value(p: float | None) -> str:
@@ -287,9 +287,6 @@ def metric_column(name: str) -> str:
 
 def _file_name(label: str) -> str:
     return "".join(c if c.isalnum() or c in "._-" else "_" for c in label)
-
-
-# Every table of a study, in the order in which they are printed and written.
 
 
 # What methods kept, what they gained, and what became of skills that no method trained.
@@ -421,11 +418,13 @@ def _is_like(row: RunRow, usual: RunRow) -> bool:
 
 def power_table(report: Report) -> TextTable:
     """The distance in standard errors at 4 and at 10 seeds, at each length of the reference."""
-    rows: list[tuple[str, ...]] = []
-    for world in report.results.worlds:
-        columns = [(of, metric) for of, metric in report.columns(world) if metric != "styles"]
-        for label in (report.reference, *references_of_other_lengths(report, world)):
-            rows += map(_row, power(report.results, world, label, columns))
+    rows = [
+        row
+        for world in report.results.worlds
+        for label in (report.reference, *references_of_other_lengths(report, world))
+        for of, metric in report.columns(world)
+        if metric != "styles" and (row := _power_row(report, world, label, of, metric))
+    ]
     at = [f"SE at {seeds}" for seeds in POWER_SEEDS]
     over = [f"differences in SE at {seeds}" for seeds in POWER_SEEDS]
     return TextTable(
@@ -441,26 +440,21 @@ def power_table(report: Report) -> TextTable:
     )
 
 
-def _row(found: Power) -> tuple[str, ...]:
-    errors = [found.standard_error(seeds) for seeds in POWER_SEEDS]
+def _power_row(
+    report: Report, world: str, label: str, of: str, metric: str
+) -> tuple[str, ...] | None:
+    found = report.results.difference(world, (label, BASE), metric, [of])
+    if found is None or found.standard_error is None:
+        return None
+    one, *errors = [found.error_at(seeds) or 0.0 for seeds in (1, *POWER_SEEDS)]
     return (
-        found.world,
-        found.label,
-        set_label(found.set),
-        metric_column(found.metric),
-        points(found.mean, None, found.metric),
-        f"{100 * found.deviation:.1f}",
+        world,
+        label,
+        set_label(of),
+        metric_column(metric),
+        points(found, metric, interval=False),
+        f"{100 * one:.1f}",
         *(f"{100 * error:.2f}" for error in errors),
         *(f"{abs(found.mean) / error:.1f}" if error > 0 else UNKNOWN for error in errors),
         str(found.seeds),
     )
-
-
-def all_tables(report: Report) -> Iterator[TextTable]:
-    """Those of which something is known."""
-    yield from study_tables(report)
-    yield from length_tables(report)
-    if (found := power_table(report)).rows:
-        yield found
-    yield from forgetting_tables(report)
-    yield from tried_tables(report)
