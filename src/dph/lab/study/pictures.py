@@ -27,6 +27,7 @@ from dph.results.charts.panels import (
 )
 from dph.results.over_seeds import seed_summary
 from dph.results.vocabulary import (
+    PLAIN,
     method_label,
     metric_axis,
     metric_title,
@@ -35,7 +36,6 @@ from dph.results.vocabulary import (
 
 OTHERS = "other methods"
 _GREY = Look("#BDBDBD", "o")
-_PLAIN = ("greedy", "mean", "keep", "explore", "effective_styles")
 Panel = Callable[[Axes, str, str], None]
 """Draws what a world (second) shows on a set (third)."""
 
@@ -51,12 +51,12 @@ def study_metric(metric: str) -> str:
 
 def summary_over_seeds(report: Report, world: str, label: str, of: str) -> dict[str, Any]:
     """Means over the report seeds, with intervals over seeds, in the form of evaluation.json."""
-    metrics = (*_PLAIN, *(f"pass_at_{k}" for k in report.results.ks(world)))
+    metrics = (*PLAIN, *(f"pass_at_{k}" for k in report.results.ks(world)))
     values = {
         metric: list(report.results.values(world, label, study_metric(metric), [of]).values())
         for metric in metrics
     }
-    return seed_summary({m: found for m, found in values.items() if found or m in _PLAIN})
+    return seed_summary({m: found for m, found in values.items() if found or m in PLAIN})
 
 
 @dataclass(frozen=True, kw_only=True)
