@@ -296,9 +296,6 @@ def _change(before: int, after: int, lost: bool, gained: bool) -> Change:
     return Change.UNDECIDED if before or after else Change.UNSOLVED
 
 
-# The level of each list of a diagnosis, and with it the verdict on every problem of a run.
-
-
 # One level for a whole diagnosis, shared by its questions and its sets.
 #
 # A diagnosis asks five questions of every set: which problems were lost, which gained, which

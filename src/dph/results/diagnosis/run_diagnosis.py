@@ -43,8 +43,7 @@ from dph.runs.evaluate.scores import SetScores
 
 # The diagnosis of one set: problems, totals, styles, Pass@k and features.
 
-
-Evaluated = tuple[pa.Table, SetScores]
+EvaluatedSet = tuple[pa.Table, SetScores]
 PARTS = ("total", "styles_died", "certainty", "moved")
 
 
@@ -115,8 +114,8 @@ class SetQuestions:
 
 def diagnose_set(
     name: str,
-    run: Evaluated,
-    baseline: Evaluated,
+    run: EvaluatedSet,
+    baseline: EvaluatedSet,
     problems: Sequence[Problem] | None,
     asked: SetQuestions,
 ) -> SetDiagnosis:
@@ -321,7 +320,7 @@ def _log(results: RunResults, notes: list[str]) -> list[Finding]:
     return log_findings(rows)
 
 
-def _levels(pairs: Mapping[str, tuple[Evaluated, Evaluated]], level: float) -> Levels:
+def _levels(pairs: Mapping[str, tuple[EvaluatedSet, EvaluatedSet]], level: float) -> Levels:
     """The level of each question's lists; features are not looked at yet."""
     styles, totals = [], []
     lost, gained = change_levels(

@@ -282,9 +282,6 @@ _COLUMNS = (
 )
 
 
-# The packed blocks of a report: an index of all sets, and pieces of problems with answers.
-
-
 # Data inside a page: JSON, compressed, in letters that HTML leaves alone.
 
 

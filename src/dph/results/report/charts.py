@@ -465,17 +465,12 @@ def _columns(
     k: int,
     labels: Mapping[str, str],
 ) -> dict[str, list[Any]]:
-    pairs = [(found["greedy", key], found[f"pass_at_{k}", key]) for key in keys]
-    return {
-        "run": keys,
-        "label": [labels[key] for key in keys],
-        "x": [greedy.value for greedy, _ in pairs],
-        "x_lo": [greedy.lo for greedy, _ in pairs],
-        "x_hi": [greedy.hi for greedy, _ in pairs],
-        "y": [of_k.value for _, of_k in pairs],
-        "y_lo": [of_k.lo for _, of_k in pairs],
-        "y_hi": [of_k.hi for _, of_k in pairs],
-    }
+    columns: dict[str, list[Any]] = {"run": keys, "label": [labels[key] for key in keys]}
+    for axis, metric in (("x", "greedy"), ("y", f"pass_at_{k}")):
+        rows = [found[metric, key] for key in keys]
+        columns[axis] = [row.value for row in rows]
+        columns |= {f"{axis}_lo": [row.lo for row in rows], f"{axis}_hi": [row.hi for row in rows]}
+    return columns
 
 
 def _names(base: Any, places: Sequence[tuple[str, int]]) -> list[Any]:

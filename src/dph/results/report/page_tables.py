@@ -1,4 +1,4 @@
-"""The comparison as rows of cells, for the template."""
+"""The tables of a page, for the template: the comparison, seeds, and what was run and stored."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -150,9 +150,6 @@ def _signed(value: float) -> str:
     return f"{round(100 * value, 1) + 0.0:+.1f}".replace("-", "\N{MINUS SIGN}")
 
 
-# What was run: models, seeds, steps, what training cost, and the settings that differ.
-
-
 # What was stored of each run's models: how far answers agree, and how often on a wrong result.
 
 
@@ -190,6 +187,8 @@ def _manifests(run: ReportRun) -> Iterator[tuple[str, Path]]:
     for name, directory in used.items():
         yield name, directory / "manifest.json"
 
+
+# What was run: models, seeds, steps, what training cost, and the settings that differ.
 
 _NOT_SHOWN = frozenset({"name", "method", "seed", "notes"})
 """Columns of their own, or names of places."""

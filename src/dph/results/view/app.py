@@ -1,4 +1,4 @@
-"""The addresses of the server: a fixed table, and no part of an address is ever a path on disk."""
+"""The addresses of the server and what they answer; no part of one is ever a path on disk."""
 
 import contextlib
 import errno
@@ -31,10 +31,8 @@ from dph.results.view.served_runs import ServedRuns
 from dph.results.view.set_index import MOST, SetIndex, number_of, query_of
 from dph.results.view.snapshot import Snapshot
 
-# What the browser asks for, as JSON. Names in an address are looked up in tables of what was read.
-#
-# None: there is no such thing.
-
+# The documents, as JSON. Names in an address are looked up in tables of what was read; None: there
+# is no such thing.
 
 Words = Mapping[str, str]
 
