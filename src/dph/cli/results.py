@@ -9,7 +9,7 @@ import typer
 from dph.cli.options import JsonOption, SetNamesOption
 
 if TYPE_CHECKING:
-    from dph.results.publish.card import FinishedRun
+    from dph.results.publish import FinishedRun
 
 
 # ``dph card`` and ``dph push``: a run's model card, and its checkpoint on the Hub.
@@ -62,7 +62,7 @@ def push(
 
 def _finished(place: Path) -> "FinishedRun":
     """The run, and a word where its card cannot set it beside what it began with."""
-    from dph.results.publish.card import read_finished_run
+    from dph.results.publish import read_finished_run
     from dph.results.read.found_runs import the_run
 
     run = read_finished_run(the_run(place))
