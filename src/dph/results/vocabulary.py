@@ -231,9 +231,6 @@ _TRAINING: Mapping[str, tuple[str, str]] = {
 }
 """Metrics of metrics.jsonl: title and unit. Weights, single terms and outcomes follow by name."""
 _MEASURED: Mapping[str, tuple[str, str]] = {
-    "greedy": ("Greedy", "%"),
-    "mean": ("Mean reward of samples", "%"),
-    "effective_styles": ("Effective styles", ""),
     "cut_off": ("Cut off", "%"),
     "entropy": ("Entropy", "nats a token"),
     "reverse_kl": ("KL(policy || initial), own answers", "nats a token"),
@@ -268,8 +265,9 @@ def _others(names: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 def _measured(metric: str) -> tuple[str, str] | None:
     """Title and unit of what was measured while a run trained; None: not drawn."""
-    if metric.startswith("pass_at_"):
-        return metric_title(metric), "%"
+    if metric in ("greedy", "mean", "effective_styles") or metric.startswith("pass_at_"):
+        title = metric_title(metric)
+        return title[:1].upper() + title[1:], "" if metric == "effective_styles" else "%"
     if metric.startswith("style_"):
         return f"Style {metric.removeprefix('style_')}", "%"
     return _MEASURED.get(metric)

@@ -24,7 +24,7 @@ def find_runs(places: Sequence[Path]) -> list[RunResults]:
         seen.add(path.resolve())
     found = [RunResults(path) for path in paths]
     for run in found:
-        run.compared  # noqa: B018 - so that what is wrong with any is said before all are read
+        run.why_alone  # noqa: B018 - so that what is wrong with any is said before all are read
     return found
 
 

@@ -190,7 +190,7 @@ class RunResults:
         return [self._as_given(place) for place in (home / BASE, home.parent / BASE)]
 
     @cached_property
-    def compared(self) -> "InitialPolicy":
+    def _compared(self) -> "InitialPolicy":
         """The initial policy, where the answers of both are there to be compared."""
         if not self.is_evaluated:
             return InitialPolicy(why_none=f"{self.path}: not evaluated")
@@ -203,12 +203,12 @@ class RunResults:
     @property
     def base(self) -> "RunResults | None":
         """What it is compared with; None where ``why_alone`` says why."""
-        return self.compared.results
+        return self._compared.results
 
     @property
     def why_alone(self) -> str | None:
         """Why there is nothing to compare it with."""
-        return self.compared.why_none or None
+        return self._compared.why_none or None
 
     def baseline(self, against: Path | None = None) -> "RunResults":
         """The evaluation ``against``, a directory or a samples file; None: the initial policy's.
