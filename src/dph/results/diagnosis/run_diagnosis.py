@@ -274,10 +274,9 @@ def diagnose(
         raise SettingsError(f"a false discovery rate lies between 0 and 1, got {fdr}")
     results = RunResults(Path(run))
     baseline = results.baseline(None if against is None else Path(against))
-    sides = {"run": results, "baseline": baseline}
-    tables = {name: of.answers(texts=False) for name, of in sides.items()}
+    tables = {"run": results.answers(texts=False), "baseline": baseline.answers(texts=False)}
     scores = comparable_scores(tables)
-    names, notes = _common_sets(sides, scores, sets)
+    names, notes = _common_sets({"run": results, "baseline": baseline}, scores, sets)
     chosen = {label: {name: of[name] for name in names} for label, of in scores.items()}
     pairs = {
         name: ((tables["run"], scores["run"][name]), (tables["baseline"], scores["baseline"][name]))

@@ -159,7 +159,7 @@ class RunResults:
     # a cookbook or a study share the one beside them; what lies in a run has that of the run.
 
     @cached_property
-    def initial(self) -> "InitialPolicy":
+    def initial(self) -> "InitialEvaluation":
         """The evaluation of what it began with.
 
         It has to be of the model that the recipe names; without a recipe any is taken.
@@ -171,17 +171,17 @@ class RunResults:
         recipe, others = self.recipe, []
         for found in map(RunResults, self.base_places):
             if found.path.resolve() == self.path.resolve():
-                return InitialPolicy(why_none=f"{self.path} is an initial policy's evaluation")
+                return InitialEvaluation(why_none=f"{self.path} is an initial policy's evaluation")
             if found.evaluation is None:
                 continue
             model = str(found.evaluation["model"])
             if recipe is None or is_model(model, recipe.model):
-                return InitialPolicy(results=found)
+                return InitialEvaluation(results=found)
             others.append(f"{found.path} is of {model}")
         wanted = "" if recipe is None else f" {recipe.model.path}"
         places = " or ".join(map(str, self.base_places))
         why = f"{self.path}: there is no evaluation of the initial policy{wanted} in {places}"
-        return InitialPolicy(why_none="; ".join([why, *others]))
+        return InitialEvaluation(why_none="; ".join([why, *others]))
 
     @property
     def base_places(self) -> list[Path]:
@@ -190,14 +190,14 @@ class RunResults:
         return [self._as_given(place) for place in (home / BASE, home.parent / BASE)]
 
     @cached_property
-    def _compared(self) -> "InitialPolicy":
+    def _compared(self) -> "InitialEvaluation":
         """The initial policy, where the answers of both are there to be compared."""
         if not self.is_evaluated:
-            return InitialPolicy(why_none=f"{self.path}: not evaluated")
+            return InitialEvaluation(why_none=f"{self.path}: not evaluated")
         base = self.initial.results
         if base is not None and not base.is_evaluated:
             why = f"{self.path}: there is no {base.place.samples} to compare it with"
-            return InitialPolicy(why_none=why)
+            return InitialEvaluation(why_none=why)
         return self.initial
 
     @property
@@ -242,7 +242,7 @@ class RunResults:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InitialPolicy:
+class InitialEvaluation:
     """The evaluation of an initial policy; None where there is none, and why."""
 
     results: RunResults | None = None
