@@ -26,7 +26,7 @@ from marked_blocks import write_block
 
 from dph._base.files import read_json, write_text
 from dph.corpus.shards import digest
-from dph.results.charts.aggregate import prediction_interval, t_interval
+from dph.results.over_seeds import mean_over_seeds, prediction_interval
 
 ROOT = Path(__file__).parents[1]
 ROWS = ROOT / "benchmarks/cookbook/runs.jsonl"
@@ -229,8 +229,8 @@ def _range(values: Sequence[float]) -> str:
 
 
 def _mean(values: Sequence[float], sign: str = "") -> str:
-    half = t_interval(values)[1] - fmean(values)
-    return f"{fmean(values):{sign}.1f} ± {half:.1f}"
+    found = mean_over_seeds(values)
+    return f"{found.mean:{sign}.1f} ± {found.half or 0.0:.1f}"
 
 
 def _head(names: Sequence[str]) -> list[str]:

@@ -22,7 +22,7 @@ from marked_blocks import write_block
 from dph._base.files import read_json
 from dph.lab.worlds.countdown.puzzles import Puzzle, solutions
 from dph.lab.worlds.countdown.world import build_world
-from dph.results.charts.palette import method_label
+from dph.results.vocabulary import method_label
 
 SEEDS = (0, 1, 2, 3, 4)
 SETS = ("in_domain", "cross_domain")

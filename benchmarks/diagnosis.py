@@ -12,9 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dph.results.diagnosis.changes import Change, problem_changes, smallest_rates
+from dph.results.diagnosis.changes import (
+    Change,
+    list_level,
+    problem_changes,
+    question_level,
+    smallest_rates,
+)
 from dph.results.diagnosis.decomposition import between, pass_at_k_parts, shapley_values
-from dph.results.diagnosis.run_files import list_level, question_level
 from dph.results.diagnosis.style_counts import StyleCounts, style_changes
 from dph.results.diagnosis.totals import set_totals
 from dph.runs.evaluate.pass_at_k import pass_at_k_curve

@@ -14,14 +14,14 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 from marked_blocks import write_block
 
 from dph._base.files import write_text
-from dph.results.charts.aggregate import aggregate_summaries, t_quantile
 from dph.results.charts.figures import quickstart_figure
+from dph.results.over_seeds import aggregate_summaries, mean_over_seeds
 from dph.runs.train.tracking import read_metrics
 
 METHODS = (
@@ -131,8 +131,8 @@ def _cost(out: Path, labels: Sequence[str], seeds: Sequence[int]) -> str:
 
 
 def _cell(values: Sequence[float], sign: str = "") -> str:
-    half = t_quantile(0.975, len(values) - 1) * stdev(values) / len(values) ** 0.5
-    return f"{fmean(values):{sign}.1f} ± {half:.1f}"
+    found = mean_over_seeds(values)
+    return f"{found.mean:{sign}.1f} ± {found.half or 0.0:.1f}"
 
 
 def _head(columns: Sequence[str]) -> list[str]:

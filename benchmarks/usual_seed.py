@@ -3,7 +3,7 @@
     python benchmarks/usual_seed.py QUICKSTART RESULTS [--write docs/quickstart-world.md]
 
 QUICKSTART is the directory of a quickstart, RESULTS that of the study. A further seed lies within
-the interval with a chance of 95% if scores are normal (dph.results.charts.aggregate).
+the interval with a chance of 95% if scores are normal (dph.results.over_seeds).
 """
 
 import argparse
@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 from marked_blocks import write_block
 
 from dph._base.files import read_json
-from dph.results.charts.aggregate import prediction_interval
-from dph.results.charts.palette import BASE, method_label, set_label
+from dph.results.over_seeds import prediction_interval
+from dph.results.vocabulary import BASE, method_label, set_label
 
 SETS = ("in_domain", "cross_domain")
 LABELS = {BASE: BASE, "grpo": "GRPO", "dph_f": "DPH-F", "dph_broad": "DPH-broad"}

@@ -13,13 +13,13 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.marked_blocks import write_block
-from dph.lab.study.results import SeedMean, mean_over_seeds
 from dph.lab.worlds.correlations import CORRELATIONS
 from dph.lab.worlds.sql.databases import Database
 from dph.lab.worlds.sql.hostile_edition import hostile
 from dph.lab.worlds.sql.question_sets import NOTHING, draw_any_questions, gold_sql
 from dph.lab.worlds.sql.questions import Question
 from dph.lab.worlds.sql.world import SQLWorld, design_world
+from dph.results.over_seeds import SeedMean, mean_over_seeds
 from dph.runs.presample.stores.values import Valued, distinct_agreement, valued
 from dph.runs.presample.stores.vote import Vote, vote
 
@@ -90,8 +90,7 @@ def _statement(answer: str) -> str:
 
 
 def _cell(found: SeedMean) -> str:
-    half = "" if found.half is None else f" ± {100 * found.half:.1f}"
-    return f"{100 * found.mean:.1f}{half}"
+    return str(found.times(100))
 
 
 if __name__ == "__main__":

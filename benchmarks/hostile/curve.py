@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dph.lab.study.results import Results, SeedMean, mean_over_seeds
+from dph.lab.study.results import Results
 from dph.lab.study.rows import OF_VOTES
 from dph.lab.study.settings import Study
 from dph.lab.worlds.correlations import CORRELATIONS
-from dph.results.charts.cells import TableNumber, percent_number
 from dph.results.charts.panels import panel_grid, title
-from dph.results.charts.text_table import TextTable
+from dph.results.charts.text_table import TableNumber, TextTable, percent_number
+from dph.results.over_seeds import SeedMean, mean_over_seeds
 
 STORE = "stores.after"
 """Of the answers that consolidation learns from."""

@@ -9,7 +9,7 @@ from benchmarks.natural_world.forms import FORMS
 from benchmarks.natural_world.sets import EVALUATED
 from dph._base.files import read_json, write_text
 from dph.lab.worlds.world import MANIFEST
-from dph.results.charts.palette import method_label
+from dph.results.vocabulary import method_label
 from dph.runs.directory import EVALUATION
 
 START, END = "<!-- natural: begin -->", "<!-- natural: end -->"

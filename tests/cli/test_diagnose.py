@@ -72,7 +72,7 @@ def test_its_name_before_set_overrode_settings_everywhere_is_told(dph, runs):
 
 def test_the_baseline_is_found_in_the_run(dph, runs, tmp_path):
     run, base = runs
-    base.joinpath("evaluation.json").write_text('{"model": "m"}')
+    base.joinpath("evaluation.json").write_text('{"model": "m", "samples": 4, "sets": {}}')
     assert f"{run} against {tmp_path / 'base'}" in dph("diagnose", run)[1]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dph.model.hub import resolve_names
 from dph.recipe import load_recipe
-from dph.runs.found_runs import find_base
+from dph.results.read.run_results import RunResults
 from hub_fixtures import *  # noqa: F403
 
 SHORT = ("--set", "method=grpo", "--set", "train.steps=2", "--set", "evaluate.samples=4")
@@ -133,7 +133,7 @@ def test_names_on_the_hub_online_and_then_offline_give_the_weights_of_local_file
     assert weights(tmp_path / "online") == weights(tmp_path / "local")
     assert weights(tmp_path / "offline") == weights(tmp_path / "local")
     for name in ("local", "online", "offline"):  # models of the Hub lie in a cache
-        assert find_base(tmp_path / name).directory == tmp_path / name / "base"
+        assert RunResults(tmp_path / name).initial.results.path == tmp_path / name / "base"
 
 
 def test_a_directory_called_as_a_model_is_told_where_it_is_taken(dph, example, tmp_path):

@@ -69,7 +69,7 @@ def run(make_run):
         answers("q2", W, W, W),
         answers("q3", W, C, W),
     )
-    (made / "base" / "evaluation.json").write_text('{"model": "base"}')
+    (made / "base" / "evaluation.json").write_text('{"model": "base", "samples": 4, "sets": {}}')
     return made
 
 
@@ -100,7 +100,7 @@ def long_run(make_run):
         answers("q2", *[W] * 12),
         answers("q3", C, *[W] * 11),
     )
-    (made / "base" / "evaluation.json").write_text('{"model": "base"}')
+    (made / "base" / "evaluation.json").write_text('{"model": "base", "samples": 4, "sets": {}}')
     return made
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from dph.errors import PoolError
-from dph.results.report.run_facts import store_facts
+from dph.results.report.page_tables import store_facts
 from runs import test_store_stage as stage
 
 store_recipe, make_stores = stage.store_recipe, stage.make_stores

@@ -125,7 +125,7 @@ def diagnose(
     from dph.cli.display.diagnosis import diagnosis_text
     from dph.cli.display.output import terminal_width
     from dph.results.diagnosis import diagnose as diagnose_run
-    from dph.runs.found_runs import holds_runs
+    from dph.results.read.found_runs import holds_runs
 
     sets = renamed_set(older_set, set_names, now="--set-name") or ()
 
@@ -149,7 +149,7 @@ def _of_each(
 ) -> tuple[list["Diagnosis"], list[str]]:
     """The diagnoses of the runs in a directory, and why others have none."""
     from dph.errors import DataError
-    from dph.runs.found_runs import runs_at
+    from dph.results.read.found_runs import runs_at
 
     found, notes = [], []
     for path in runs_at([place]):
@@ -217,10 +217,10 @@ def compare(
     """
     from dph.cli.display.comparison import comparison_json, comparison_text
     from dph.cli.display.output import json_text
-    from dph.results.charts.palette import run_labels
+    from dph.results.read.found_runs import compared_runs
+    from dph.results.vocabulary import run_labels
     from dph.runs.evaluate.comparison import compare as compare_scores
     from dph.runs.evaluate.evaluated_runs import default_ks, read_runs, runs_on_sets
-    from dph.runs.found_runs import compared_runs
 
     found = compared_runs(runs)
     scores = read_runs(found.runs, set_names or ())

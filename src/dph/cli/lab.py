@@ -172,7 +172,7 @@ def _table(summary: dict[str, Any]) -> str:
 
 
 def _took(summary: dict[str, Any]) -> str:
-    from dph.results.charts.cells import duration
+    from dph.results.charts.text_table import duration
 
     return duration(summary["seconds"]["total"])
 
@@ -277,7 +277,7 @@ def study(
     if status:
         typer.echo(said_status(report, plan, before, rows))
     if table is not None or not status:
-        typer.echo(said_tables(report, rows, table))
+        typer.echo(said_tables(report, table))
     if not status:
         typer.echo(f"scores: {places.parquet}\ntables: {places.tables}\nfigures: {places.figures}")
 

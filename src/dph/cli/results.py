@@ -9,7 +9,7 @@ import typer
 from dph.cli.options import JsonOption, SetNamesOption
 
 if TYPE_CHECKING:
-    from dph.results.publish.card import FinishedRun
+    from dph.results.publish import FinishedRun
 
 
 # ``dph card`` and ``dph push``: a run's model card, and its checkpoint on the Hub.
@@ -65,8 +65,8 @@ def push(
 
 def _finished(place: Path) -> "FinishedRun":
     """The run, and a word where its card cannot set it beside what it began with."""
-    from dph.results.publish.card import read_finished_run
-    from dph.runs.found_runs import the_run
+    from dph.results.publish import read_finished_run
+    from dph.results.read.found_runs import the_run
 
     run = read_finished_run(the_run(place))
     if run.why_alone:
@@ -219,7 +219,7 @@ def figure(
     intervals over seeds.
     """
     from dph.cli.display.output import json_text
-    from dph.results.charts.picture_file import require_picture
+    from dph.results.charts.palette import require_picture
 
     require_picture(out)
     require_out_file(out)

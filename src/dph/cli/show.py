@@ -78,8 +78,8 @@ def show(
     from dph.cli.display.output import json_text
     from dph.cli.display.shown_problems import Shown, print_shown, shown_json
     from dph.cli.shown_choice import ProblemChoice, chosen_problems
-    from dph.results.charts.palette import run_labels
-    from dph.runs.found_runs import the_run
+    from dph.results.read.found_runs import the_run
+    from dph.results.vocabulary import run_labels
 
     runs = [the_run(place) for place in (run, other) if place is not None]
     choice = ProblemChoice(

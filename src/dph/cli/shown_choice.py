@@ -7,22 +7,19 @@ from pathlib import Path
 from dph.errors import DataError, DphError, SettingsError
 from dph.recipe import load_recipe
 from dph.records import Outcome, Problem
-from dph.results.diagnosis.changes import Change
-from dph.results.diagnosis.run_files import problem_verdicts
+from dph.results.diagnosis.changes import Change, problem_verdicts
+from dph.results.read.run_results import RunResults
 from dph.runs.directory import RunDirectory
 from dph.runs.evaluate.evaluated_runs import (
-    Counted,
+    CorrectCount,
     Key,
     ShownProblem,
     counted,
-    require_evaluated,
     require_problem,
     shown_problems,
     with_outcome,
 )
-from dph.runs.evaluate.samples_file import read_samples
 from dph.runs.evaluate.scores import read_kept_problems
-from dph.runs.found_runs import find_base
 from dph.tasks.problems import load_problems
 
 
@@ -78,7 +75,7 @@ def chosen_problems(runs: Sequence[Path], choice: ProblemChoice, *, limit: int) 
     Raises:
         DataError: a run or the base was not evaluated, or there is no such problem or set.
     """
-    tables = [read_samples(require_evaluated(run)) for run in runs]
+    tables = [RunResults(run).answers() for run in runs]
     scores = counted(tables[0])
     base = _base(runs[0], required=choice.change is not None)
     keys = _of_set(list(scores), choice.set_name)
@@ -103,11 +100,11 @@ def _changed(run: Path, change: Change, keys: Sequence[Key]) -> list[Key]:
     return sorted(found, key=lambda key: min(verdicts[key].p_lost, verdicts[key].p_gained))
 
 
-def _base(run: Path, *, required: bool) -> Mapping[Key, Counted]:
-    base = find_base(run)
-    if base.directory is None and not required:
+def _base(run: Path, *, required: bool) -> Mapping[Key, CorrectCount]:
+    base = RunResults(run).initial
+    if base.results is None and not required:
         return {}
-    return counted(read_samples(require_evaluated(base.required())))
+    return counted(base.required().answers())
 
 
 def _of_set(keys: Sequence[Key], name: str | None) -> list[Key]:

@@ -141,13 +141,12 @@ def _to_inspect(run: Path, source: Path | None, out: Path | None, *, as_json: bo
     from dph.cli.display.progress import open_progress
     from dph.cli.request import require_writable
     from dph.results.inspect import write_inspect_logs
-    from dph.runs.evaluate.evaluated_runs import require_evaluated
-    from dph.runs.evaluate.samples_file import read_samples
+    from dph.results.read.run_results import RunResults
 
     if source is not None:
         raise typer.BadParameter(f"--to inspect takes a run, not --input {source}")
     directory = out or run / "inspect"
-    answers = read_samples(require_evaluated(run)).num_rows
+    answers = RunResults(run).answers(texts=False).num_rows
     require_writable(directory)
     with open_progress().task("convert", answers, "answers") as advance:
         logs, notes = write_inspect_logs(run, directory, on_progress=lambda n: advance(n, ""))

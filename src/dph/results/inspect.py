@@ -16,14 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dph import __version__
-from dph._base.files import atomic_path, make_directory, read_json
+from dph._base.files import atomic_path, make_directory
 from dph.errors import DataError
-from dph.recipe import Recipe, load_recipe, recipe_digest
+from dph.recipe import Recipe, recipe_digest
 from dph.records import Outcome, Problem
-from dph.results.report.report_data import read_set_problems
-from dph.runs.directory import EVALUATION, RECIPE, SAMPLES
-from dph.runs.evaluate.evaluated_runs import require_evaluated
-from dph.runs.evaluate.samples_file import GREEDY_INDEX, read_samples, samples_digest
+from dph.results.read.run_results import RunResults, read_set_problems
+from dph.runs.evaluate.samples_file import GREEDY_INDEX, samples_digest
 from dph.tasks.verl import GROUND_TRUTH_FIELDS
 
 # The JSON documents that a log of Inspect is made of (its log format, version 2).
@@ -226,12 +224,14 @@ def write_inspect_logs(
         DataError: the run was not evaluated, a file is damaged, or ``out`` is a file.
         SettingsError: the run's recipe is not valid.
     """
-    table = read_samples(require_evaluated(run))
-    recipe = load_recipe(run / RECIPE) if (run / RECIPE).is_file() else None
-    problems, notes = read_set_problems({run: recipe})
+    results = RunResults(run)
+    table = results.answers()
+    # An initial policy in a run was not trained by the run's recipe.
+    recipe = results.recipe if results.place.recipe_file.is_file() else None
+    problems, notes = read_set_problems({results: recipe})
     if out.exists() and not out.is_dir():
         raise DataError(f"--out names the directory of the logs, {out} is a file")
-    summaries = _summaries(run)
+    summaries = (results.evaluation or {}).get("sets", {})
     logs = []
     for name in dict.fromkeys(table["set"].to_pylist()):
         of_set = table.filter(pc.field("set") == name)
@@ -240,7 +240,7 @@ def write_inspect_logs(
             if not chosen.num_rows:
                 continue
             path = out / f"{_file_name(name)}{'-greedy' if greedy else ''}.eval"
-            head = _head(run, recipe, name, chosen, summaries.get(name, {}), greedy=greedy)
+            head = _head(results, recipe, name, chosen, summaries.get(name, {}), greedy=greedy)
             make_directory(out)
             _write_log(path, head, chosen, problems.get(name, {}), on_progress)
             logs.append(InspectLog(set_name=name, path=path, answers=chosen.num_rows))
@@ -286,7 +286,7 @@ def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
 
 
 def _head(
-    run: Path,
+    run: RunResults,
     recipe: Recipe | None,
     set_name: str,
     table: pa.Table,
@@ -294,15 +294,14 @@ def _head(
     *,
     greedy: bool,
 ) -> LogHead:
-    samples = run / SAMPLES
-    written = datetime.fromtimestamp(int(samples.stat().st_mtime), UTC)
+    written = datetime.fromtimestamp(int(run.samples.stat().st_mtime), UTC)
     metrics, ci95 = _metrics(summary, greedy=greedy)
     return LogHead(
         task=f"{set_name} (greedy)" if greedy else set_name,
-        run=str(run),
-        model=f"dph/{run.absolute().name}",
+        run=str(run.path),
+        model=f"dph/{run.path.absolute().name}",
         when=written.isoformat(),
-        digest=samples_digest(samples) or str(run.absolute()),
+        digest=samples_digest(run.samples) or str(run.path.absolute()),
         epochs=1 if greedy else max(table["sample_index"].to_pylist()) + 1,
         sample_ids=tuple(dict.fromkeys(table["problem_id"].to_pylist())),
         metrics=metrics,
@@ -338,13 +337,6 @@ def _generation(recipe: Recipe | None, *, greedy: bool) -> dict[str, Any]:
         "temperature": recipe.evaluate.temperature,
         "top_p": recipe.evaluate.top_p,
     }
-
-
-def _summaries(run: Path) -> Mapping[str, Any]:
-    if not (run / EVALUATION).is_file():
-        return {}
-    found: Mapping[str, Any] = read_json(run / EVALUATION)["sets"]
-    return found
 
 
 def _file_name(set_name: str) -> str:

@@ -8,7 +8,7 @@ from statistics import fmean
 import pytest
 
 from dph._base.files import write_json
-from dph.results.charts.aggregate import t_interval
+from dph.results.over_seeds import t_interval
 
 ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.skipif(

@@ -7,11 +7,11 @@ import pytest
 from dph.errors import DataError
 from dph.lab.quickstart.closing_words import (
     FILE,
-    MeanOverSeeds,
     OverSeeds,
     closing_words,
     read_over_seeds,
 )
+from dph.results.over_seeds import SeedMean
 from results.charts.synthetic import make_summary
 
 ROOT = Path(__file__).parents[3]
@@ -52,7 +52,7 @@ def test_the_table_over_seeds_is_told_beside_it_and_what_it_lacks():
     table = OverSeeds(
         page="docs/x.md",
         seeds=4,
-        methods={"grpo": {"in_domain": {"greedy": MeanOverSeeds(70.0, 5.0)}}},
+        methods={"grpo": {"in_domain": {"greedy": SeedMean(70.0, 5.0, 4)}}},
     )
     lines = closing_words(summary(["grpo", "dph_f"]), table)
     at = lines.index("Over 4 seeds (docs/x.md), mean ± half of the 95% interval:")

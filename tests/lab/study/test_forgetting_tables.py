@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from dph.lab.study.all_tables import forgetting_tables
 from dph.lab.study.outputs import make_report
 from dph.lab.study.rows import Score
 from dph.lab.study.rule_lock import current_lock
+from dph.lab.study.tables import forgetting_tables
 
 
 def with_more(row, *more):

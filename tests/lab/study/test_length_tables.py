@@ -4,12 +4,12 @@ from statistics import fmean
 
 import pytest
 
-from dph.lab.study.all_tables import all_tables
 from dph.lab.study.outputs import make_report
 from dph.lab.study.planner import Planner
 from dph.lab.study.rule_lock import current_lock, default_places
 from dph.lab.study.runner import Runner
 from dph.lab.study.settings import load_study
+from dph.lab.study.tables import all_tables
 from dph.runs.progress import Silent
 from small_study import STUDY, InstantJobs
 
@@ -37,7 +37,7 @@ def tables(write):
         rows = Runner(planner, places, InstantJobs()).run(Silent())
         lock = current_lock(study, places, rows)
         report = make_report(study, planner.plan(rows), rows, lock)
-        return report, {table.name: table for table in all_tables(report, rows)}
+        return report, {table.name: table for table in all_tables(report)}
 
     return of
 

@@ -6,20 +6,22 @@ from statistics import fmean, stdev
 import pyarrow.parquet as pq
 import pytest
 
-from dph.lab.study.all_tables import all_tables, power_table, tried_tables
 from dph.lab.study.outputs import COLUMNS, make_report, report_document, write_outputs
 from dph.lab.study.planner import Planner
-from dph.lab.study.results import POWER_SEEDS
 from dph.lab.study.rule_lock import RuleLock, current_lock
 from dph.lab.study.settings import load_study, with_settings
 from dph.lab.study.tables import (
+    POWER_SEEDS,
+    all_tables,
     choices_table,
     comparisons_table,
     differences_table,
+    power_table,
     scores_table,
     study_tables,
+    tried_tables,
 )
-from dph.results.charts.aggregate import t_quantile
+from dph.results.over_seeds import t_quantile
 from small_study import RULE
 
 
@@ -70,8 +72,8 @@ def test_written_again_from_rows_in_another_order_all_bytes_are_the_same(report,
     }
 
 
-def test_every_table_names_the_rule(report, finished):
-    tables = list(all_tables(report, finished[2]))
+def test_every_table_names_the_rule(report):
+    tables = list(all_tables(report))
     assert {table.name for table in tables} == {
         "choices",
         "scores-sql-1",
@@ -107,7 +109,7 @@ TRIED = [("dph_f", "0.3"), ("dph_f", "1"), ("rkl", "0.1")]
 
 def test_what_was_tried_is_the_mean_over_development_seeds_by_hand(report, finished):
     rows = finished[2]
-    (table,) = tried_tables(report, rows)
+    (table,) = tried_tables(report)
     found = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
     assert [(row["method"], row["strength"], row["learning rate"]) for row in found] == [
         ("GRPO", "-", "0.0002"),

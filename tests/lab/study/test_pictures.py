@@ -2,15 +2,9 @@
 
 import pytest
 
-from dph.lab.study.fronts import (
-    OTHERS,
-    draw_dots,
-    draw_strengths,
-    legend_label,
-    looks_of,
-    summary_over_seeds,
-)
+from dph._base.files import make_directory
 from dph.lab.study.outputs import make_report
+from dph.lab.study.pictures import OTHERS, StudyPictures, summary_over_seeds
 from dph.lab.study.rule_lock import current_lock
 from dph.lab.study.settings import with_settings
 from dph.results.charts.palette import looks
@@ -39,10 +33,11 @@ def test_a_curve_is_the_means_over_report_seeds_with_the_bands_of_their_interval
 def test_methods_that_are_not_shown_are_grey_and_share_one_entry_of_the_legend(report_of):
     report = report_of(shown=("GRPO",))
     assert report.shown("sql-1") == ("base", "GRPO")
-    chosen = looks_of(report)
+    pictures = StudyPictures(report=report)
+    chosen = pictures.looks
     assert chosen["GRPO"] == looks(["grpo"])["grpo"]
     assert chosen["dph_f"] == chosen["rkl"] != chosen["base"]
-    assert [legend_label(report, "sql-1", x) for x in ("GRPO", "dph_f", "rkl")] == [
+    assert [pictures.legend_label("sql-1", x) for x in ("GRPO", "dph_f", "rkl")] == [
         "GRPO",
         OTHERS,
         OTHERS,
@@ -50,15 +45,16 @@ def test_methods_that_are_not_shown_are_grey_and_share_one_entry_of_the_legend(r
 
 
 def test_without_shown_every_method_has_its_own_look(report_of):
-    chosen = looks_of(report_of())
+    chosen = StudyPictures(report=report_of()).looks
     assert len(set(chosen.values())) == len(chosen) == 4
 
 
-def test_no_picture_of_styles_where_no_run_has_any(report_of, tmp_path):
-    assert draw_dots(report_of(), tmp_path) == []
-    assert not list(tmp_path.glob("*.png"))
-
-
-def test_no_picture_of_strengths_before_anything_was_tried(report_of, finished, tmp_path):
-    assert draw_strengths(report_of(shown=("GRPO",)), finished[2], tmp_path) is None
-    assert draw_strengths(report_of(), finished[2], tmp_path) == tmp_path / "strengths.png"
+def test_there_are_pictures_of_what_is_known_alone(report_of, tmp_path):
+    names = ["fronts_greedy.png", "fronts_mean.png", "pass_at_k.png"]
+    written = StudyPictures(report=report_of(shown=("GRPO",))).write(
+        make_directory(tmp_path / "shown")
+    )
+    assert [path.name for path in written] == names  # no run has styles, GRPO has no strength
+    written = StudyPictures(report=report_of()).write(make_directory(tmp_path / "all"))
+    assert [path.name for path in written] == [*names, "strengths.png"]
+    assert all(path.is_file() for path in written)

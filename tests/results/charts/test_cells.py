@@ -1,4 +1,4 @@
-from dph.results.charts.cells import duration
+from dph.results.charts.text_table import duration
 
 
 def test_durations_are_readable():

@@ -1,6 +1,6 @@
 import pytest
 
-from dph.results.charts.text_table import one_line, shortened, visible
+from dph.results.charts.text_table import one_line, shortened, visible, with_code_points
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,12 @@ def test_new_lines_and_tabs_stay_visible_as_they_are_and_nothing_else_steers():
 def test_what_was_left_out_is_counted():
     assert shortened("x" * 12, characters=10) == "x" * 10 + " ... (2 more characters)"
     assert shortened("x" * 10, characters=10) == "x" * 10
+
+
+def test_characters_that_nobody_sees_are_written_out():
+    assert with_code_points("a\u202eb\u200b\x07") == "a⟨U+202E⟩b⟨U+200B⟩⟨U+0007⟩"
+
+
+def test_what_can_be_seen_stays():
+    text = "SELECT 'Zürich', 名 FROM t\n\tWHERE x > 1 🙂"
+    assert with_code_points(text) == text

@@ -4,8 +4,8 @@ import io
 import pytest
 
 from dph.errors import DataError
-from dph.results.charts.cells import TableNumber
 from dph.results.charts.text_table import (
+    TableNumber,
     TextTable,
     comma_separated,
     latex,

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dph.results.diagnosis.run_files import QUESTIONS, list_level, question_level
+from dph.results.diagnosis.changes import QUESTIONS, list_level, question_level
 
 
 def test_the_questions_share_the_whole():

@@ -53,7 +53,7 @@ def measure(run, method, seed=0):
 
 def drawn(kind, runs, **options):
     with style.context("default"):
-        return KINDS[kind].make(FigureRequest(places=[runs], **options)).draw()
+        return KINDS[kind](FigureRequest(places=[runs], **options)).draw()
 
 
 @pytest.mark.parametrize("suffix", ["pdf", "svg", "png"])

@@ -11,7 +11,7 @@ from finished_runs import evaluation_of, make_run
 def test_a_run_says_its_newest_checkpoint_and_both_evaluations(finished):
     run = read_finished_run(finished)
     assert run.checkpoint.name == "step_000002"
-    assert (run.base["model"], run.evaluation["model"]) == ("base", str(run.checkpoint))
+    assert (run.base["model"], run.results.evaluation["model"]) == ("base", str(run.checkpoint))
     assert run.pool is None
     assert run.hashes == {}
 

@@ -1,7 +1,6 @@
 import tomllib
 
-from dph.results.publish import read_finished_run
-from dph.results.publish.card import shared_recipe
+from dph.results.publish import read_finished_run, shared_recipe
 
 
 def test_paths_lose_their_directories_and_names_on_the_hub_stay(finished):

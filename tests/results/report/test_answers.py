@@ -80,7 +80,7 @@ def test_pieces_follow_each_other_and_leave_no_problem_out(monkeypatch):
 
 
 def test_tokens_are_those_of_the_first_answer_that_has_them():
-    tokens = {"r0": {("dev", "p0", 2): {"pieces": ["b"], "logprob": [-1.0]}}}
+    tokens = {"r0": {("dev", "p0"): {2: {"pieces": ["b"], "logprob": [-1.0]}}}}
     detail = next(packed_set(tokens=tokens).pieces())["runs"]["r0"]["detail"]
     assert detail == [{"pieces": ["b"], "logprob": [-1.0]}, None, None, None, None, None]
 

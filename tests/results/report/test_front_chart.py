@@ -4,7 +4,7 @@ import itertools
 import random
 
 from dph.results.charts.palette import looks
-from dph.results.report.front_chart import front_chart, label_box, label_places
+from dph.results.report.charts import front_chart, label_box, label_places
 from dph.runs.evaluate.comparison import ComparisonRow
 
 
@@ -37,8 +37,7 @@ def test_runs_are_told_apart_by_the_palettes_markers():
         for name in names
         for metric in ("greedy", "pass_at_8")
     ]
-    markers = {name: look.marker for name, look in looks(names).items()}
-    chart = front_chart("dev", rows, 8, {name: name for name in names}, markers)
+    chart = front_chart("dev", rows, 8, {name: name for name in names}, looks(names))
     shapes = next(
         layer["encoding"]["shape"]["scale"]
         for layer in chart.spec["layer"]

@@ -1,4 +1,4 @@
-from dph.results.report.answer_blocks import packed, unpacked
+from dph.results.report.answers import packed, unpacked
 
 
 def test_what_is_packed_comes_back_and_the_letters_mean_nothing_to_html():

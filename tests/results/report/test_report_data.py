@@ -6,14 +6,15 @@ from types import SimpleNamespace
 import pytest
 
 from dph.errors import DataError, SettingsError
-from dph.results.charts.palette import looks
+from dph.results.charts.palette import Look, looks
 from dph.results.report import read_report
 from dph.results.report.charts import report_charts, training_charts
-from dph.results.report.comparison_view import seed_groups, set_tables
 from dph.results.report.page import page_html
+from dph.results.report.page_tables import differing_settings, run_facts, seed_groups, set_tables
 from dph.results.report.report_data import changes_of
-from dph.results.report.run_facts import differing_settings, run_facts
 from report_runs import LOST, SAMPLES, SETS, make_runs
+
+LOOK = Look("#0072B2", "o")
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +98,7 @@ def test_a_chart_draws_no_metric_that_is_always_zero_or_not_there(report):
 
 def test_an_outcome_that_a_step_does_not_name_did_not_occur_in_it():
     rows = [{"step": 1, "outcome_invalid": 0.25}, {"step": 2}, {"step": 3, "outcome_invalid": None}]
-    chart = training_charts([SimpleNamespace(key="r1", log=rows, after_rl=[])])[0]
+    chart = training_charts([SimpleNamespace(key="r1", log=rows, after_rl=[], look=LOOK)])[0]
     assert chart.title == "Answers: invalid"
     assert chart.columns["x"] == [1, 2]
     assert chart.columns["value"] == [0.25, 0.0]
@@ -105,7 +106,7 @@ def test_an_outcome_that_a_step_does_not_name_did_not_occur_in_it():
 
 def test_a_long_log_is_shown_in_means_and_says_so():
     rows = [{"step": step, "reward": step % 2} for step in range(1, 1001)]
-    chart = training_charts([SimpleNamespace(key="r1", log=rows, after_rl=[])])[0]
+    chart = training_charts([SimpleNamespace(key="r1", log=rows, after_rl=[], look=LOOK)])[0]
     assert chart.caption == "means over 3 steps"
     assert len(chart.columns["x"]) == 334
     assert chart.columns["value"][0] == pytest.approx(2 / 3)
@@ -115,7 +116,7 @@ def test_what_was_measured_while_training_has_bands():
     row = {"step": 5, "eval/dev/pass_at_8": 0.5, "eval/dev/pass_at_8_lo": 0.4}
     row |= {"eval/seconds_sampling": 1.5}  # of the evaluation, and of no set
     rows = [row | {"eval/dev/pass_at_8_hi": 0.6}]
-    chart = training_charts([SimpleNamespace(key="r1", log=rows, after_rl=[])])
+    chart = training_charts([SimpleNamespace(key="r1", log=rows, after_rl=[], look=LOOK)])
     assert [one.title for one in chart] == ["Pass@8, dev"]
     assert (chart[0].columns["lo"], chart[0].columns["hi"]) == ([0.4], [0.6])
 

@@ -1,6 +1,6 @@
 import pytest
 
-from dph.results.view.documents import LONGEST
+from dph.results.view.app import LONGEST
 from live_server import request
 from report_runs import HOSTILE, HOSTILE_ID, LOST, SETS
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dph.cli.display.output import table_text
-from dph.results.charts.cells import count, percent, points
-from dph.results.charts.palette import set_label
 from dph.results.charts.tables import differences_table
+from dph.results.charts.text_table import count, percent, points
+from dph.results.vocabulary import set_label
 from dph.runs.evaluate.comparison import ChangedProblem, ComparisonRow
 from dph.runs.evaluate.evaluated_runs import RunOnSet
 from dph.runs.evaluate.rewards_file import Estimate, MetricRow, RewardsSummary

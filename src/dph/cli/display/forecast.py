@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dph.results.charts.cells import UNKNOWN, duration, percent, points
+from dph.results.charts.text_table import UNKNOWN, duration, percent, points
 
 if TYPE_CHECKING:
     from rich.table import Table

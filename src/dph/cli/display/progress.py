@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
-from dph.results.charts.cells import duration
+from dph.results.charts.text_table import duration
 from dph.runs.progress import Advance, ProgressDisplay
 
 if TYPE_CHECKING:

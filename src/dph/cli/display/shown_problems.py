@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dph.results.charts.text_table import shortened, visible
-from dph.runs.evaluate.evaluated_runs import AnswerGroup, Counted, ShownProblem
+from dph.runs.evaluate.evaluated_runs import AnswerGroup, CorrectCount, ShownProblem
 from dph.tasks.problems import prompt_text
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _scores(problem: ShownProblem, shown: Shown) -> str:
     return "correct: " + ", ".join(f"{label} {_count(score)}" for label, score in said)
 
 
-def _count(score: Counted) -> str:
+def _count(score: CorrectCount) -> str:
     if not score.samples:
         return "not evaluated"
     right = "?" if score.correct is None else score.correct
@@ -238,5 +238,5 @@ def _problem_json(problem: ShownProblem, shown: Shown, paths: Sequence[str]) -> 
     }
 
 
-def _score_json(score: Counted) -> Mapping[str, int | None]:
+def _score_json(score: CorrectCount) -> Mapping[str, int | None]:
     return {"correct": score.correct, "samples": score.samples}

@@ -7,11 +7,10 @@ from typing import Any
 from dph.errors import SettingsError
 from dph.lab.quickstart.closing_words import closing_words, read_over_seeds
 from dph.lab.quickstart.recipes import run_name
-from dph.lab.study.all_tables import all_tables
 from dph.lab.study.costs import Outlook
 from dph.lab.study.plan import DEVELOPMENT, REPORT, Plan
 from dph.lab.study.rows import RunRow
-from dph.lab.study.tables import Report, choices_table
+from dph.lab.study.tables import Report, all_tables, choices_table
 from dph.lab.worlds import newest_edition
 from dph.results.charts.text_table import FORMATS, markdown
 from dph.results.report import read_report, write_report
@@ -61,9 +60,9 @@ def said_status(report: Report, asked: Plan, outlook: Outlook, rows: Mapping[str
     return "\n".join(lines) + "\n\n" + markdown(choices_table(report))
 
 
-def said_tables(report: Report, rows: Mapping[str, RunRow], wanted: str | None) -> str:
+def said_tables(report: Report, wanted: str | None) -> str:
     """Every table in a format; without one, what most people look for, as markdown."""
-    tables = list(all_tables(report, rows))
+    tables = list(all_tables(report))
     if wanted is None:
         shown = [t for t in tables if t.name == "comparisons" or t.name.startswith("scores-")]
         return "\n".join(map(markdown, shown))

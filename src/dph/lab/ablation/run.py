@@ -24,7 +24,8 @@ from dph.lab.ablation.kneser_ney import KneserNey, transformer_bits
 from dph.lab.ablation.settings import NGRAM, AblationSettings
 from dph.lab.ablation.texts import Heldout, heldout_sequences, learnt_sequences, shared_tokenizer
 from dph.model.fingerprint import tokenizer_fingerprint
-from dph.results.charts.aggregate import t_interval
+from dph.results.charts.text_table import markdown_rows
+from dph.results.over_seeds import t_interval
 from dph.runs.progress import ProgressDisplay
 
 # The four arms of an ablation: the same raw text, as it is, deduplicated, filtered, and both.
@@ -173,8 +174,7 @@ def table(result: Mapping[str, Any]) -> str:
         for name in models:
             row += _cells(arm, result["models"][name][arm])
         rows.append(row)
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return markdown_rows(header, rows, left=len(header))
 
 
 def _cells(arm: str, found: Mapping[str, Any]) -> list[str]:

@@ -19,6 +19,7 @@ from dph.lab.worlds.sql.second_edition import sql_settings
 from dph.model.fingerprint import directory_fingerprint
 from dph.recipe import Recipe
 from dph.runs.directory import EvaluationDirectory, RunDirectory
+from dph.runs.evaluate.scores import read_evaluation
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.plan import open_plan
 
@@ -110,7 +111,7 @@ def evaluations(kitchen: Kitchen) -> dict[str, dict[str, Any]]:
     shown = {"pretrained": "base", BASE_POLICY: last}
     names = [*models_before_rl(kitchen), *(run_name(method) for method in rl.methods)]
     places = {name: EvaluationDirectory(_rl(kitchen) / name) for name in names}
-    return {shown.get(name, name): read_json(at.evaluation) for name, at in places.items()}
+    return {shown.get(name, name): read_evaluation(at.evaluation) for name, at in places.items()}
 
 
 def check_methods(rl: RLSettings) -> None:
@@ -175,4 +176,4 @@ def _rl(kitchen: Kitchen) -> Path:
 
 def _measured(directory: Path) -> str:
     """A digest of what was measured; the evaluation also names the model's directory."""
-    return digest(read_json(EvaluationDirectory(directory).evaluation)["sets"])
+    return digest(read_evaluation(EvaluationDirectory(directory).evaluation)["sets"])

@@ -2,7 +2,7 @@
 
 import resource
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,12 @@ from dph._base.provenance import versions
 from dph.corpus import open_corpus
 from dph.corpus.shards import Corpus
 from dph.corpus.tasks import Workers
-from dph.lab.cookbook.model_stages import evaluations
+from dph.lab.cookbook.model_stages import check_methods, evaluations
 from dph.lab.cookbook.settings import SETS, Cookbook
 from dph.lab.cookbook.stages import STAGES, Digests, Kitchen
-from dph.results.charts.cells import percent
+from dph.results.charts.text_table import markdown_rows, percent
+from dph.results.vocabulary import interval_of, value_of
 from dph.runs.progress import ProgressDisplay
-
-# report.md of a cookbook: what came in and stayed, what was dropped, what was measured.
 
 # scores.json of a cookbook: what was measured of every model, and by what it was computed.
 
@@ -52,6 +51,8 @@ def computed_by() -> str:
     """The versions that decide numbers, and the kernels of this processor."""
     return versions(torch.backends.cpu.get_cpu_capability())
 
+
+# report.md of a cookbook: what came in and stayed, what was dropped, what was measured.
 
 _REASONS, _LANGUAGES, _EXAMPLES = 12, 6, 2
 
@@ -145,16 +146,14 @@ def _ablation(kitchen: Kitchen) -> Iterator[str]:
 def _models(kitchen: Kitchen) -> Iterator[str]:
     if kitchen.cookbook.rl is None:
         return
-    from dph.lab.cookbook.model_stages import evaluations  # noqa: PLC0415  # loads torch
-
     found = evaluations(kitchen)
     for set_name in SETS:
         summaries = {name: document["sets"][set_name] for name, document in found.items()}
         first = next(iter(summaries.values()))
-        ks = sorted(first["pass_at_k"], key=int)
+        metrics = ("greedy", *(f"pass_at_{k}" for k in sorted(first["pass_at_k"], key=int)))
         rows = [
-            (name, *(percent(one, interval) for one, interval in _scores(summary, ks)))
-            for name, summary in summaries.items()
+            (name, *(percent(value_of(of, m), interval_of(of, m)) for m in metrics))
+            for name, of in summaries.items()
         ]
         yield f"## Pass@k on {set_name}"
         yield (
@@ -162,16 +161,7 @@ def _models(kitchen: Kitchen) -> Iterator[str]:
             "in per cent with 95% intervals over problems. They are those of one seed and one "
             f"processor ({computed_by()}): another trains other models, which score otherwise."
         )
-        yield _table(("model", "greedy", *(f"pass@{k}" for k in ks)), rows)
-
-
-def _scores(
-    summary: Mapping[str, Any], ks: Sequence[str]
-) -> Iterator[tuple[float, Sequence[float] | None]]:
-    """Greedy and Pass@k, each with its interval."""
-    intervals = summary["ci95"]
-    yield summary["greedy"], intervals.get("greedy")
-    yield from ((summary["pass_at_k"][k], intervals.get(f"pass_at_{k}")) for k in ks)
+        yield _table(("model", *(m.replace("pass_at_", "pass@") for m in metrics)), rows)
 
 
 def _cost_rows(costs: Mapping[str, Mapping[str, float]]) -> Iterator[Sequence[Any]]:
@@ -187,14 +177,8 @@ def _digest_rows(digests: Mapping[str, Digests]) -> Iterator[Sequence[Any]]:
             yield stage, name, f"`{value[:16]}`"
 
 
-def _table(header: Sequence[str], rows: Any) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines)
-
-
-def _cell(value: Any) -> str:
-    """A cell; names of files may hold anything."""
-    return str(value).replace("|", "\\|").replace("\n", " ")
+def _table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    return markdown_rows(header, rows, left=len(header))
 
 
 def _megabytes(size: int) -> str:
@@ -275,8 +259,6 @@ def run_cookbook(
         shards_by=shards_by or workers,
     )
     if cookbook.rl is not None:
-        from dph.lab.cookbook.model_stages import check_methods  # noqa: PLC0415  # loads torch
-
         check_methods(cookbook.rl)
     made: dict[str, Any] = {}
     with only_writer(make_directory(directory)):

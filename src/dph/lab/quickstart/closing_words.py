@@ -3,13 +3,20 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from dph._base.files import read_json
 from dph.errors import DataError
-from dph.results.charts.aggregate import metric_title, value_of
-from dph.results.charts.palette import BASE, chosen_ks, method_label, set_label
 from dph.results.charts.tables import cost_words
+from dph.results.over_seeds import SeedMean
+from dph.results.vocabulary import (
+    BASE,
+    chosen_ks,
+    method_label,
+    metric_title,
+    set_label,
+    value_of,
+)
 
 # What tables over seeds say of the quickstart's worlds: ``over_seeds.json`` beside this file.
 #
@@ -19,24 +26,16 @@ SCHEMA = 1
 FILE = Path(__file__).with_name("over_seeds.json")
 
 
-class MeanOverSeeds(NamedTuple):
-    """A mean over seeds and half of its 95% t-interval: per cent, or a number of styles."""
-
-    mean: float
-    half: float
-
-    def __str__(self) -> str:
-        """As the table has it."""
-        return f"{self.mean:.1f} ± {self.half:.1f}"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverSeeds:
-    """A world's table: ``methods`` by label, set and metric (greedy, pass@16, styles)."""
+    """A world's table: ``methods`` by label, set and metric (greedy, pass@16, styles).
+
+    In per cent, styles as their number.
+    """
 
     page: str
     seeds: int
-    methods: Mapping[str, Mapping[str, Mapping[str, MeanOverSeeds]]]
+    methods: Mapping[str, Mapping[str, Mapping[str, SeedMean]]]
 
 
 def read_over_seeds(world: str, path: Path = FILE) -> OverSeeds | None:
@@ -53,7 +52,10 @@ def read_over_seeds(world: str, path: Path = FILE) -> OverSeeds | None:
         return None
     methods = {
         label: {
-            name: {metric: MeanOverSeeds(*values) for metric, values in of_set.items()}
+            name: {
+                metric: SeedMean(mean, half, found["seeds"])
+                for metric, (mean, half) in of_set.items()
+            }
             for name, of_set in sets.items()
         }
         for label, sets in found["methods"].items()

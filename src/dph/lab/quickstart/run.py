@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from dph._base.files import make_directory, read_json, write_json
+from dph._base.files import make_directory, write_json
 from dph.errors import SettingsError
 from dph.lab.quickstart.recipes import (
     THREADS,
@@ -22,6 +22,7 @@ from dph.lab.worlds import WorldKind, newest_edition, world_kind
 from dph.recipe import Recipe
 from dph.results.charts.tables import cost_document
 from dph.runs.directory import EvaluationDirectory, RunDirectory
+from dph.runs.evaluate.scores import read_evaluation
 from dph.runs.progress import ProgressDisplay
 from dph.runs.stage_costs import run_cost
 
@@ -81,7 +82,7 @@ def quickstart(
 
 
 def _sets(run: EvaluationDirectory) -> dict[str, Any]:
-    return {"sets": read_json(run.evaluation)["sets"]}
+    return {"sets": read_evaluation(run.evaluation)["sets"]}
 
 
 def _prepared(

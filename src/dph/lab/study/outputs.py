@@ -7,16 +7,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dph._base.files import atomic_file, make_directory, write_json, write_text
-from dph.lab.study.all_tables import all_tables
 from dph.lab.study.costs import write_costs
-from dph.lab.study.fronts import draw_curves, draw_dots, draw_fronts, draw_strengths
+from dph.lab.study.pictures import StudyPictures
 from dph.lab.study.places import Places
 from dph.lab.study.plan import Choice, Plan
 from dph.lab.study.results import Results, compared
 from dph.lab.study.rows import COLUMNS, OF_RUN, OF_SCORE, SCHEMA, RunRow, row_path
 from dph.lab.study.rule_lock import RuleLock, choices_document, write_lock
 from dph.lab.study.settings import Study
-from dph.lab.study.tables import Report
+from dph.lab.study.tables import Report, all_tables
 from dph.results.charts.text_table import FORMATS
 
 # ``study.parquet``: every score of every finished run. The rows of a study: it goes on from them.
@@ -74,15 +73,11 @@ def write_outputs(report: Report, places: Places, rows: Mapping[str, RunRow]) ->
     write_costs(places.all_costs, places, rows)
     write_json(places.report, report_document(report, rows))
     make_directory(places.tables)
-    for table in all_tables(report, rows):
+    for table in all_tables(report):
         for suffix, write in FORMATS.values():
             write_text(places.tables / f"{table.name}.{suffix}", write(table))
     if report.results.worlds:
-        figures = make_directory(places.figures)
-        draw_fronts(report, rows, figures)
-        draw_curves(report, figures)
-        draw_dots(report, figures)
-        draw_strengths(report, rows, figures)
+        StudyPictures(report=report).write(make_directory(places.figures))
 
 
 def _reported(report: Report) -> dict[tuple[str, str], Choice]:

@@ -116,23 +116,13 @@ def require_one_base(rows: Iterable[RunRow]) -> None:
 def scores_of(document: Mapping[str, Any]) -> Iterator[Score]:
     """The scores of an evaluation.json, set by set."""
     for name, summary in document["sets"].items():
-
-        def score(
-            metric: str,
-            value: float | None,
-            k: int | None = None,
-            of: str = name,
-            problems: int = summary["problems"],
-        ) -> Score:
-            return Score(set=of, metric=metric, k=k, value=value, problems=problems)
-
-        yield score("greedy", summary["greedy"])
-        yield score("mean", summary["mean"])
-        for k, value in summary["pass_at_k"].items():
-            yield score("pass_at_k", value, int(k))
-        yield score("styles", summary["effective_styles"])
-        for metric in ("keep", "explore", "cut_off"):
-            yield score(metric, summary.get(metric))
+        found: list[tuple[str, int | None, float | None]]
+        found = [("greedy", None, summary["greedy"]), ("mean", None, summary["mean"])]
+        found += [("pass_at_k", int(k), value) for k, value in summary["pass_at_k"].items()]
+        found += [("styles", None, summary["effective_styles"])]
+        found += [(metric, None, summary.get(metric)) for metric in ("keep", "explore", "cut_off")]
+        for metric, k, value in found:
+            yield Score(set=name, metric=metric, k=k, value=value, problems=summary["problems"])
 
 
 def _read(path: Path) -> RunRow:

@@ -5,12 +5,15 @@ from dataclasses import dataclass, replace
 
 from dph.lab.study.candidates import Candidate
 from dph.lab.study.plan import Plan
-from dph.lab.study.results import Results, RuleComparison, SeedMean, compared
+from dph.lab.study.results import Results, RuleComparison, compared, mean_of
+from dph.lab.study.rows import RunRow
 from dph.lab.study.rule_lock import RuleLock
-from dph.lab.study.settings import BASE, ComparisonSettings, Study
-from dph.results.charts.text_table import TextTable, marked
+from dph.lab.study.settings import BASE, Study
+from dph.results.charts.text_table import UNKNOWN, TextTable, marked
+from dph.results.over_seeds import PairedDifference, SeedMean
+from dph.results.vocabulary import set_label
 
-UNKNOWN = "-"
+POWER_SEEDS = (4, 10)
 _TIES = {
     "stronger": "the larger strength, the smaller weight, the smaller rate",
     "weaker": "the smaller strength, the larger weight, the larger rate",
@@ -57,6 +60,16 @@ class Report:
     def note(self, text: str) -> str:
         """A table's note: what it shows, and the rule."""
         return f"{text} {self.lock.note[0].upper()}{self.lock.note[1:]}."
+
+
+def all_tables(report: Report) -> Iterator[TextTable]:
+    """Those of which something is known, in the order in which they are printed and written."""
+    yield from study_tables(report)
+    yield from length_tables(report)
+    if (found := power_table(report)).rows:
+        yield found
+    yield from forgetting_tables(report)
+    yield from tried_tables(report)
 
 
 def study_tables(report: Report) -> Iterator[TextTable]:
@@ -124,15 +137,11 @@ def short_table(report: Report, world: str) -> TextTable:
 
 
 def _scores(report: Report, world: str, labels: Sequence[str]) -> TextTable:
-    results, columns = report.results, report.columns(world)
-    rows = []
-    for label in labels:
-        cells = [
-            estimate_cell(results.estimate(world, label, metric, [of]), metric)
-            for of, metric in columns
-        ]
-        seeds = str(results.seeds(world, label))
-        rows.append((label, *cells, _drawn(report, world, label), seeds))
+    columns = report.columns(world)
+    rows = [
+        (*row, _drawn(report, world, row[0]), str(report.results.seeds(world, row[0])))
+        for row in score_rows(report, world, labels, columns)
+    ]
     return TextTable(
         name=f"scores-{world}",
         title=f"Scores on {world}",
@@ -172,17 +181,12 @@ def differences_table(
     report: Report, world: str, against: str, labels: Sequence[str] | None = None
 ) -> TextTable:
     """Every method (or those of ``labels``) minus one, paired by seed."""
-    columns, rows = report.columns(world), []
-    for label in report.results.labels(world) if labels is None else labels:
-        if label == against:
-            continue
-        cells = []
-        for of, metric in columns:
-            asked = ComparisonSettings(a=label, b=against, metric=metric, set=of)
-            found = report.results.difference(world, asked)
-            half = None if found is None or found.hi is None else found.hi - found.mean
-            cells.append(UNKNOWN if found is None else points(found.mean, half, metric))
-        rows.append((label, *cells))
+    columns, difference = report.columns(world), report.results.difference
+    rows = [
+        (label, *(points(difference(world, (label, against), m, [of]), m) for of, m in columns))
+        for label in (report.results.labels(world) if labels is None else labels)
+        if label != against
+    ]
     return TextTable(
         name=f"differences-{world}-{_file_name(against)}",
         title=f"Minus {against} of the same seed, on {world}",
@@ -197,16 +201,15 @@ def comparisons_table(report: Report, tested: Sequence[RuleComparison]) -> TextT
     rows = []
     for found in tested:
         asked, difference = found.comparison, found.difference
-        half = None if difference.hi is None else difference.hi - difference.mean
         adjusted = _p_value(found.adjusted)
         significant = found.adjusted is not None and found.adjusted <= _LEVEL
         rows.append(
             (
                 found.world,
                 f"{asked.a} - {asked.b}",
-                f"{asked.metric}, {' and '.join(map(set_title, asked.sets))}",
+                f"{asked.metric}, {' and '.join(map(set_label, asked.sets))}",
                 asked.alternative,
-                points(difference.mean, half, asked.metric),
+                points(difference, asked.metric),
                 _p_value(difference.p_value),
                 marked(adjusted) if significant else adjusted,
                 str(difference.seeds),
@@ -226,20 +229,33 @@ def comparisons_table(report: Report, tested: Sequence[RuleComparison]) -> TextT
     )
 
 
+def score_rows(
+    report: Report, world: str, labels: Sequence[str], columns: Sequence[tuple[str, str]]
+) -> tuple[tuple[str, ...], ...]:
+    """The means of each label over the report seeds: its name, and a cell for each column."""
+    estimate = report.results.estimate
+    return tuple(
+        (label, *(estimate_cell(estimate(world, label, m, [of]), m) for of, m in columns))
+        for label in labels
+    )
+
+
 def estimate_cell(estimate: SeedMean | None, metric: str) -> str:
     """A mean with its interval: in per cent, but for styles."""
     if estimate is None:
         return UNKNOWN
-    scale = 1 if metric == "styles" else 100
-    text = f"{scale * estimate.mean:.1f}"
-    return text if estimate.half is None else f"{text} ± {scale * estimate.half:.1f}"
+    return str(estimate.times(1 if metric == "styles" else 100))
 
 
-def points(mean: float, half: float | None, metric: str) -> str:
+def points(found: PairedDifference | None, metric: str, *, interval: bool = True) -> str:
     """A difference with its interval: in percentage points, but for styles."""
+    if found is None:
+        return UNKNOWN
     scale = 1 if metric == "styles" else 100
-    text = f"{round(scale * mean, 1) + 0.0:+.1f}"
-    return text if half is None else f"{text} ± {scale * half:.1f}"
+    text = f"{round(scale * found.mean, 1) + 0.0:+.1f}"
+    if found.hi is None or not interval:
+        return text
+    return f"{text} ± {scale * (found.hi - found.mean):.1f}"
 
 
 def _p_value(p: float | None) -> str:
@@ -261,18 +277,184 @@ def _drawn(report: Report, world: str, label: str) -> str:
 
 def titles(columns: Sequence[tuple[str, str]]) -> list[str]:
     """Set and metric in the head of each column."""
-    return [f"{set_title(of)}: {metric_title(metric)}" for of, metric in columns]
+    return [f"{set_label(of)}: {metric_column(metric)}" for of, metric in columns]
 
 
-def set_title(name: str) -> str:
-    """A set in the head of a column."""
-    return name.replace("_", " ")
-
-
-def metric_title(name: str) -> str:
+def metric_column(name: str) -> str:
     """A metric in the head of a column."""
     return "mean@1" if name == "mean" else name
 
 
 def _file_name(label: str) -> str:
     return "".join(c if c.isalnum() or c in "._-" else "_" for c in label)
+
+
+# What methods kept, what they gained, and what became of skills that no method trained.
+#
+# The paper's Table 2 (other tasks) and its rates of what was kept and gained, on a study's
+# worlds.
+
+
+def forgetting_tables(report: Report) -> Iterator[TextTable]:
+    """Those of which something is known, for each world."""
+    for world in report.results.worlds:
+        if any(
+            report.results.estimate(world, label, "keep", [of])
+            for label in report.results.labels(world)
+            for of in report.sets(world)
+        ):
+            yield retention_table(report, world)
+        if set(report.results.sets(world)) - set(report.sets(world)):
+            yield elsewhere_table(report, world)
+
+
+def retention_table(report: Report, world: str) -> TextTable:
+    """The shares of problems that were kept and gained against the base model."""
+    columns = [(of, metric) for of in report.sets(world) for metric in ("keep", "explore")]
+    return TextTable(
+        name=f"retention-{world}",
+        title=f"Kept and gained on {world}",
+        columns=("method", *titles(columns)),
+        rows=score_rows(report, world, report.results.labels(world), columns),
+        note=report.note(
+            "In per cent, with 95% t-intervals over report seeds. keep: of the problems that the "
+            "base model mastered, those that the method masters; explore: of those that it never "
+            "solved, those that the method solves. The base model's row compares two draws of it."
+        ),
+    )
+
+
+def elsewhere_table(report: Report, world: str) -> TextTable:
+    """Scores on the sets that the rule does not choose by: what no method was trained on."""
+    main = report.sets(world)
+    others = [of for of in report.results.sets(world) if of not in main]
+    metrics = [metric for metric in report.metrics(world) if metric != "styles"]
+    columns = [(of, metric) for of in others for metric in metrics]
+    return TextTable(
+        name=f"elsewhere-{world}",
+        title=f"What RL never trained, on {world}",
+        columns=("method", *titles(columns)),
+        rows=score_rows(report, world, report.results.labels(world), columns),
+        note=report.note("In per cent, with 95% t-intervals over report seeds."),
+    )
+
+
+# What was tried of each method, score by score, on the development seeds.
+
+_GRID = ("strength", "weight", "learning rate")
+
+
+def tried_tables(report: Report) -> Iterator[TextTable]:
+    """A table for each world: means over the development seeds, a row for each candidate."""
+    for world in report.results.worlds:
+        columns = report.columns(world)
+        found = [
+            (label, *map(_place, key), *(_cell(runs, metric, of) for of, metric in columns))
+            for label in report.study.labels
+            for key, runs in report.results.tried(world, label).items()
+        ]
+        if found:
+            yield TextTable(
+                name=f"tried-{world}",
+                title=f"What was tried on {world}, on development seeds",
+                columns=("method", *_GRID, *titles(columns)),
+                rows=tuple(found),
+                note=report.note("Means in per cent, styles as their effective number."),
+            )
+
+
+def _place(value: float) -> str:
+    return number_cell(value or None)  # what has no grid is 0
+
+
+def _cell(rows: Sequence[RunRow], metric: str, of: str) -> str:
+    mean = mean_of(rows, metric, [of])
+    return estimate_cell(None if mean is None else SeedMean(mean, None, len(rows)), metric)
+
+
+# Methods that trained longer or shorter than the reference, beside one like it of that length.
+
+
+def length_tables(report: Report) -> Iterator[TextTable]:
+    """A table for each world and length that the reference was trained for too."""
+    for world in report.results.worlds:
+        for like, as_long in references_of_other_lengths(report, world).items():
+            if len(as_long) > 1:
+                yield differences_table(report, world, like, as_long)
+
+
+def references_of_other_lengths(report: Report, world: str) -> dict[str, list[str]]:
+    """What differs from the reference in its length alone, the shortest first.
+
+    Each with all labels of its length, itself among them.
+    """
+    labels = [label for label in report.results.labels(world) if label != BASE]
+    methods = {label: _a_row(report, world, label) for label in labels}
+    usual = methods.get(report.reference)
+    if usual is None:
+        return {}
+    found = {}
+    for steps in sorted({row.steps for row in methods.values()} - {usual.steps}):
+        as_long = [label for label in labels if methods[label].steps == steps]
+        like = [label for label in as_long if _is_like(methods[label], usual)]
+        if like:
+            found[like[0]] = as_long
+    return found
+
+
+def _a_row(report: Report, world: str, label: str) -> RunRow:
+    """Any of a method's finished runs: all have its settings."""
+    return next(iter(report.results.rows(world, label).values()))
+
+
+def _is_like(row: RunRow, usual: RunRow) -> bool:
+    """Whether a run differs from the reference's in its length alone."""
+    settings = ("method", "strength", "learning_rate", "interpolate")
+    return all(getattr(row, name) == getattr(usual, name) for name in settings)
+
+
+# What a study's worlds can decide: how far its reference is from the base model.
+
+
+def power_table(report: Report) -> TextTable:
+    """The distance in standard errors at 4 and at 10 seeds, at each length of the reference."""
+    rows = [
+        row
+        for world in report.results.worlds
+        for label in (report.reference, *references_of_other_lengths(report, world))
+        for of, metric in report.columns(world)
+        if metric != "styles" and (row := _power_row(report, world, label, of, metric))
+    ]
+    at = [f"SE at {seeds}" for seeds in POWER_SEEDS]
+    over = [f"differences in SE at {seeds}" for seeds in POWER_SEEDS]
+    return TextTable(
+        name="power",
+        title=f"What the worlds can decide: {report.reference} minus base",
+        columns=("world", "method", "set", "of", "points", "SD between seeds", *at, *over, "seeds"),
+        rows=tuple(rows),
+        note=report.note(
+            "Percentage points, paired by report seed; SE: standard error of the mean difference "
+            "over so many seeds."
+        ),
+        left=4,
+    )
+
+
+def _power_row(
+    report: Report, world: str, label: str, of: str, metric: str
+) -> tuple[str, ...] | None:
+    found = report.results.difference(world, (label, BASE), metric, [of])
+    if found is None or found.standard_error is None:
+        return None
+    one, *errors = [found.error_at(seeds) or 0.0 for seeds in (1, *POWER_SEEDS)]
+    return (
+        world,
+        label,
+        set_label(of),
+        metric_column(metric),
+        points(found, metric, interval=False),
+        f"{100 * one:.1f}",
+        *(f"{100 * error:.2f}" for error in errors),
+        *(f"{abs(found.mean) / error:.1f}" if error > 0 else UNKNOWN for error in errors),
+        str(found.seeds),
+    )

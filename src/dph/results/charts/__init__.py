@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dph.results.charts.aggregate import aggregate_summaries
     from dph.results.charts.figures import draw_quickstart
     from dph.results.charts.tables import (
         comparison_table,
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
         evaluation_table,
         markdown_table,
     )
+    from dph.results.over_seeds import aggregate_summaries
 
 __all__ = [
     "aggregate_summaries",
@@ -26,7 +26,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "aggregate_summaries": "dph.results.charts.aggregate",
+        "aggregate_summaries": "dph.results.over_seeds",
         "comparison_table": "dph.results.charts.tables",
         "differences_table": "dph.results.charts.tables",
         "draw_quickstart": "dph.results.charts.figures",

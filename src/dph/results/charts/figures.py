@@ -11,9 +11,9 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from dph._base.files import atomic_path
 from dph.errors import DataError
-from dph.results.charts.palette import BASE, Look, looks, method_label, models_of, set_label
+from dph.results.charts.palette import Look, looks, require_picture
 from dph.results.charts.panels import Models, draw_pass_at_k, draw_shares, draw_training, title
-from dph.results.charts.picture_file import require_picture
+from dph.results.vocabulary import BASE, method_label, models_of, set_title
 
 # A picture as a file: one look for all of them, and the same bytes for the same figure.
 
@@ -140,7 +140,7 @@ def _pass_title(models: Models, set_name: str) -> tuple[str, str]:
     k = max(models[BASE]["pass_at_k"], key=int)
     ends = {n: round(100 * m["pass_at_k"][k]) for n, m in models.items() if k in m["pass_at_k"]}
     base = ends.pop(BASE)
-    start, bands = f"{set_label(set_name).capitalize()}: Pass@{k}", "bands: 95% intervals"
+    start, bands = f"{set_title(set_name)}: Pass@{k}", "bands: 95% intervals"
     if not ends:
         return f"{start} {base}%", bands
     low, high = min(ends.values()), max(ends.values())

@@ -1,4 +1,4 @@
-"""One colour and one marker for each method, one fill for each style, in every picture.
+"""One look for each method, one fill for each style, in every picture and on the dark page.
 
 Methods: Okabe and Ito (2008), Color Universal Design, with two more from Tol's muted scheme.
 Fills: Tol's light scheme (2021, SRON/EPS/TN/09-002), made for black text on top.
@@ -6,83 +6,43 @@ Fills: Tol's light scheme (2021, SRON/EPS/TN/09-002), made for black text on top
 
 import colorsys
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from dph.recipe.methods import METHOD_ROWS
+from dph.errors import SettingsError
+from dph.results.vocabulary import BASE
 
-# What methods and metrics are called in tables and pictures.
+# Looks: a colour and a marker.
 
-BASE = "base"
-
-_LABELS: Mapping[str, str] = MappingProxyType(
-    {BASE: "Base model", **{name: row.label for name, row in METHOD_ROWS.items()}}
+_STAR = (
+    "M0,-1.6L0.36,-0.494L1.522,-0.494L0.58,0.189L0.941,1.294L0,0.611L-0.941,1.294"
+    "L-0.58,0.189L-1.522,-0.494L-0.36,-0.494Z"
 )
-_USUAL_KS = ("8", "16")
-
-
-def method_label(name: str) -> str:
-    """The name of a method as people write it; what follows a known name stays.
-
-    >>> method_label("dph_f"), method_label("rkl_0.3"), method_label("mine")
-    ('DPH-F', 'RKL 0.3', 'mine')
-    """
-    for known in sorted(_LABELS, key=len, reverse=True):  # alpha_dpg is no alpha
-        rest = name.removeprefix(known)
-        if name.startswith(known) and (not rest or not rest[0].isalnum()):
-            return f"{_LABELS[known]} {rest.lstrip('_-@ =')}".strip()
-    return name
-
-
-def set_label(name: str) -> str:
-    """The name of a set with spaces.
-
-    >>> set_label("cross_domain")
-    'cross domain'
-    """
-    return name.replace("_", " ")
-
-
-def models_of(summary: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The ``sets`` of the base model, where there is one, and of every method, by name."""
-    methods = {name: method["sets"] for name, method in summary["methods"].items()}
-    return {BASE: summary["base"]["sets"], **methods} if summary["base"] else methods
-
-
-def chosen_ks(pass_at_k: Mapping[str, Any], ks: Sequence[int] | None = None) -> list[str]:
-    """The k to show: those asked for, else 8 and 16 if they are there, else the largest."""
-    wanted = _USUAL_KS if ks is None else [str(k) for k in ks]
-    return [k for k in wanted if k in pass_at_k] or [max(pass_at_k, key=int)]
-
-
-# What runs are called in a table: as much of their paths as tells them apart.
-
-
-def run_labels(runs: Sequence[Path]) -> dict[str, str]:
-    """The shortest end of each path that no other path has, by the path as it was given.
-
-    >>> run_labels([Path("/runs/a/x"), Path("/runs/b/x"), Path("/runs/c")])
-    {'/runs/a/x': 'a/x', '/runs/b/x': 'b/x', '/runs/c': 'c'}
-    """
-    parts = {str(run): run.absolute().parts for run in runs}
-    return {
-        run: _shortest(mine, [other for name, other in parts.items() if name != run])
-        for run, mine in parts.items()
-    }
-
-
-def _shortest(mine: tuple[str, ...], others: Sequence[tuple[str, ...]]) -> str:
-    for count in range(1, len(mine)):
-        end = mine[-count:]
-        if all(other[-count:] != end for other in others):
-            return "/".join(end)
-    return str(Path(*mine))
+_SHAPES = {
+    "": "M-1.1,0A1.1,1.1,0,1,1,1.1,0A1.1,1.1,0,1,1,-1.1,0M-0.6,0A0.6,0.6,0,1,0,0.6,0"
+    "A0.6,0.6,0,1,0,-0.6,0Z",
+    "o": "circle",
+    "s": "square",
+    "D": "diamond",
+    "^": "triangle-up",
+    "v": "triangle-down",
+    "<": "triangle-left",
+    ">": "triangle-right",
+    "P": "cross",
+    "*": _STAR,
+    "X": "M-1.1,-0.7L-0.7,-1.1L0,-0.4L0.7,-1.1L1.1,-0.7L0.4,0L1.1,0.7L0.7,1.1L0,0.4L-0.7,1.1"
+    "L-1.1,0.7L-0.4,0Z",
+    "p": "M0,-1.2L1.141,-0.371L0.705,0.971L-0.705,0.971L-1.141,-0.371Z",
+    "h": "M0,-1.2L1.039,-0.6L1.039,0.6L0,1.2L-1.039,0.6L-1.039,-0.6Z",
+}
+"""Markers of matplotlib as Vega draws them."""
+_FEW = 5
 
 
 class Look(NamedTuple):
-    """How the line of a method is drawn."""
+    """How a method is drawn; one without a marker is a dashed line, and a ring where a point is."""
 
     colour: str
     marker: str
@@ -90,6 +50,25 @@ class Look(NamedTuple):
     def size(self, points: float) -> float:
         """The marker's size where others have ``points``: a star fills less of its square."""
         return 1.6 * points if self.marker == "*" else points
+
+    @property
+    def shape(self) -> str:
+        """The marker as Vega draws it."""
+        return _SHAPES[self.marker]
+
+    @property
+    def dash(self) -> tuple[int, ...]:
+        """Lengths of the line's dashes and gaps in widths of the line; empty: it has none."""
+        return () if self.marker else (4, 2)
+
+
+def band_opacity(models: int) -> float:
+    """How strong the bands of so many models are drawn: many would pile up.
+
+    >>> band_opacity(5), band_opacity(6)
+    (0.12, 0.06)
+    """
+    return 0.12 if models <= _FEW else 0.06
 
 
 _FIXED: Mapping[str, Look] = MappingProxyType(
@@ -157,3 +136,73 @@ def fills(styles: Iterable[str]) -> dict[str, str]:
     named = [style for style in styles if style != "other"]
     chosen = {style: _FILLS[i % len(_FILLS)] for i, style in enumerate(named)}
     return chosen | {"other": _OTHER}
+
+
+# The palette's colours on a dark page: the same hue, light enough to be seen.
+
+DARK = "#15171b"
+"""The page's dark background (browser/style.css)."""
+_ENOUGH = 3.0
+"""Contrast of lines and marks against what is behind them (WCAG 2.2, criterion 1.4.11)."""
+
+
+def on_dark(colour: str) -> str:
+    """``colour`` mixed with as little white as it takes to be seen; greys are turned round.
+
+    >>> on_dark("#E69F00"), on_dark("#4D4D4D")
+    ('#E69F00', '#b2b2b2')
+    """
+    if len(set(_parts(colour))) == 1:
+        return "#" + f"{255 - _parts(colour)[0]:02x}" * 3
+    for mixed in _towards_white(colour):
+        if contrast(mixed, DARK) >= _ENOUGH:
+            return mixed
+    return "#ffffff"
+
+
+def contrast(one: str, other: str) -> float:
+    """Contrast ratio of two colours, 1 to 21 (WCAG 2.2, relative luminance).
+
+    >>> round(contrast("#ffffff", "#000000"), 6)
+    21.0
+    """
+    bright, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def _towards_white(colour: str) -> Iterator[str]:
+    yield colour
+    for percent in range(1, 100):
+        parts = (round(part + (255 - part) * percent / 100) for part in _parts(colour))
+        yield "#" + "".join(f"{part:02x}" for part in parts)
+
+
+def _parts(colour: str) -> tuple[int, ...]:
+    return tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))
+
+
+def _luminance(colour: str) -> float:
+    red, green, blue = (_linear(part / 255) for part in _parts(colour))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _linear(part: float) -> float:
+    return part / 12.92 if part <= 0.04045 else float(((part + 0.055) / 1.055) ** 2.4)
+
+
+# The kinds of pictures that are written; whoever asks loads nothing that draws.
+
+KINDS = ("png", "svg", "pdf")
+"""The suffixes, without their dot."""
+
+
+def require_picture(path: Path) -> str:
+    """The kind of picture that the suffix of ``path`` names.
+
+    Raises:
+        SettingsError: it is not of ``KINDS``.
+    """
+    kind = path.suffix.removeprefix(".")
+    if kind not in KINDS:
+        raise SettingsError(f"a picture is a .png, .svg or .pdf file, got {path.name!r}")
+    return kind

@@ -9,8 +9,18 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
-from dph.results.charts.aggregate import error_bars, interval_of, metric_title, value_of
-from dph.results.charts.palette import BASE, MOST_STYLES, Look, fills, method_label
+from dph.results.charts.palette import MOST_STYLES, Look, band_opacity, fills
+from dph.results.vocabulary import (
+    BASE,
+    K_AXIS,
+    STEP_AXIS,
+    STRENGTH_AXIS,
+    error_bars,
+    interval_of,
+    method_label,
+    metric_axis,
+    value_of,
+)
 
 # A figure with panels in rows and one legend for all of them.
 
@@ -72,8 +82,6 @@ INK = "#222222"
 FAINT = "#6B6B6B"
 _LABELLED_SHARE = 0.08
 """A segment narrower than this has no room for its number."""
-_FEW = 5
-"""Up to so many models the bands can be strong; more would pile up."""
 
 Models = Mapping[str, Mapping[str, Any]]
 """The summary of one set for each model, the base model first."""
@@ -181,7 +189,7 @@ def draw_pass_at_k(ax: Axes, models: Models, looks: Mapping[str, Look]) -> None:
     ax.xaxis.set_major_locator(FixedLocator(ks))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(lambda k, _: f"{k:.0f}")
-    ax.set(xlabel="k (samples a problem)", ylabel="Pass@k (%)")
+    ax.set(xlabel=K_AXIS, ylabel=metric_axis("pass_at_k"))
     ax.set_ylim(top=min(ax.get_ylim()[1], 100.8))
     light_grid(ax)
 
@@ -195,14 +203,14 @@ def draw_training(
     """Effective styles over the training steps, with the base model as a level line."""
     highest = base or 1.0
     if base is not None:
-        ax.axhline(base, color=looks[BASE].colour, linestyle=(0, (4, 2)), linewidth=1.6)
+        ax.axhline(base, color=looks[BASE].colour, linestyle=(0, looks[BASE].dash), linewidth=1.6)
     for name, rows in metrics.items():
         known = [row for row in rows if row.get("effective_styles") is not None]
         steps = [row["step"] for row in known]
         values = [float(row["effective_styles"]) for row in known]
         highest = max([highest, *values])
         line(ax, steps, values, name, looks[name], markevery=max(1, len(steps) // 6))
-    ax.set(xlabel="training step", ylabel="effective styles", ylim=(0.8, 1.06 * highest))
+    ax.set(xlabel=STEP_AXIS, ylabel=metric_axis("effective_styles"), ylim=(0.8, 1.06 * highest))
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     ax.margins(x=0.02)
     light_grid(ax)
@@ -211,11 +219,11 @@ def draw_training(
 def line(
     ax: Axes, x: Sequence[float], y: Sequence[float], name: str, look: Look, markevery: int = 1
 ) -> None:
-    """A model's line with its markers; the base model's is dashed."""
-    is_base = name == BASE
+    """A model's line with its markers, or dashed without."""
+    dashed = bool(look.dash)
     ax.plot(
         x, y, color=look.colour, label=method_label(name), linewidth=1.8,
-        linestyle=(0, (4, 2)) if is_base else "-", zorder=2.5 if is_base else 3,
+        linestyle=(0, look.dash) if dashed else "-", zorder=2.5 if dashed else 3,
         marker=look.marker or None, markersize=look.size(5), markeredgecolor="white",
         markeredgewidth=0.7, markevery=markevery, solid_capstyle="round",
     )  # fmt: skip
@@ -229,7 +237,7 @@ def band(
     ax.fill_between(
         list(known), [100 * low for low, _ in known.values()],
         [100 * high for _, high in known.values()],
-        color=look.colour, alpha=0.12 if models <= _FEW else 0.06, linewidth=0,
+        color=look.colour, alpha=band_opacity(models), linewidth=0,
     )  # fmt: skip
 
 
@@ -280,6 +288,38 @@ def draw_dots(ax: Axes, models: Models, metrics: Sequence[str], looks: Mapping[s
     light_grid(ax)
 
 
+# One metric against another: what is right at the first try, and with many.
+
+
+def draw_point(
+    ax: Axes,
+    model: Mapping[str, Any],
+    metrics: tuple[str, str],
+    look: Look,
+    *,
+    label: str,
+    faint: bool = False,
+) -> None:
+    """A dot in per cent with its intervals, a ring where the look has no marker.
+
+    ``faint`` is small and without intervals. Nothing is drawn where a metric is not known.
+    """
+    x, y = (value_of(model, metric) for metric in metrics)
+    if x is None or y is None:
+        return
+    ring = not look.marker
+    bars = [[[100 * end[0]] for end in error_bars(model, metric)] for metric in metrics]
+    ax.errorbar(
+        100 * x, 100 * y, color=look.colour, label=label, linestyle="none",
+        xerr=None if faint else bars[0], yerr=None if faint else bars[1],
+        marker=look.marker or "o", markersize=look.size(4 if faint else 7),
+        markerfacecolor="white" if ring else look.colour,
+        markeredgecolor=look.colour if ring else "white",
+        markeredgewidth=1.6 if ring else 0.7, elinewidth=0.8, capsize=0,
+        zorder=2.5 if faint else 3,
+    )  # fmt: skip
+
+
 # A score over the steps of training, with bands (the paper's Figure 5).
 
 Progress = Mapping[str, Mapping[int, Mapping[str, Any]]]
@@ -292,7 +332,7 @@ def draw_progress(ax: Axes, runs: Progress, metric: str, looks: Mapping[str, Loo
         known = {s: v for s, of in steps.items() if (v := value_of(of, metric)) is not None}
         line(ax, list(known), [100 * value for value in known.values()], name, looks[name])
         band(ax, {s: interval_of(steps[s], metric) for s in known}, looks[name], len(runs))
-    ax.set(xlabel="training step", ylabel=f"{metric_title(metric)} (%)")
+    ax.set(xlabel=STEP_AXIS, ylabel=metric_axis(metric))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.margins(x=0.02)
     light_grid(ax)
@@ -332,7 +372,7 @@ def draw_strengths(
     if base is not None:
         _draw_level(ax, base, metrics, looks[BASE].colour)
     _set_scale(ax, sorted({strength for points in methods.values() for strength in points}))
-    ax.set(xlabel="strength", ylabel="per cent")
+    ax.set(xlabel=STRENGTH_AXIS, ylabel="per cent")
     light_grid(ax)
 
 

@@ -7,16 +7,17 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from dph.errors import DataError
-from dph.results.charts.cells import (
+from dph.results.charts.text_table import (
     count,
     duration,
     knows_cut_off,
+    markdown_rows,
     percent,
     points,
     set_cells,
     set_header,
 )
-from dph.results.charts.palette import chosen_ks, method_label, models_of, set_label
+from dph.results.vocabulary import chosen_ks, method_label, models_of, set_label
 from dph.runs.evaluate.comparison import ComparisonRow
 from dph.runs.stage_costs import RunCost
 
@@ -148,8 +149,7 @@ def markdown_table(
         ]
         for name, sets in models.items()
     ]
-    rule = ["---", *("---:" for _ in header[1:])]
-    return "\n".join("| " + " | ".join(line) + " |" for line in (header, rule, *rows)) + "\n"
+    return markdown_rows(header, rows) + "\n"
 
 
 def _set_of(sets: Mapping[str, Any], set_name: str, model: str) -> Mapping[str, Any]:

@@ -1,16 +1,126 @@
-"""A table of texts and numbers, as markdown, CSV or LaTeX."""
+"""Numbers and texts as people read them, and tables of them as markdown, CSV or LaTeX."""
 
 import csv
 import io
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from dph.errors import DataError
-from dph.results.charts.cells import TableNumber
 
-# Text that a model wrote, made safe to print: what would steer a terminal is spelled out.
+UNKNOWN = "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableNumber:
+    """A number and its interval in the unit that a table shows; None: it is not known.
+
+    >>> str(TableNumber(value=69.32, low=61.0, high=70.04)), str(TableNumber(value=None))
+    ('69.3 [61.0, 70.0]', '-')
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return UNKNOWN
+        if self.low is None or self.high is None:
+            return f"{self.value:.1f}"
+        return f"{self.value:.1f} [{self.low:.1f}, {self.high:.1f}]"
+
+
+def percent_number(value: float | None, interval: Sequence[float] | None = None) -> TableNumber:
+    """A fraction as a number of per cent."""
+    return _number(None if value is None else 100 * value, interval and [100 * x for x in interval])
+
+
+def percent(value: float | None, interval: Sequence[float] | None = None) -> str:
+    """A fraction in per cent, with its interval where there is one.
+
+    >>> percent(0.693), percent(0.693, [0.61, 0.7]), percent(None)
+    ('69.3', '69.3 [61.0, 70.0]', '-')
+    """
+    return str(percent_number(value, interval))
+
+
+def count(value: float | None, interval: Sequence[float] | None = None) -> str:
+    """A number with one decimal, with its interval where there is one.
+
+    >>> count(4.321), count(4.321, [4.0, 4.5])
+    ('4.3', '4.3 [4.0, 4.5]')
+    """
+    return str(_number(value, interval))
+
+
+def points(value: float, interval: Sequence[float]) -> str:
+    """A difference of fractions in percentage points, always with its sign.
+
+    >>> points(0.021, [-0.01, 0.05]), points(-0.0001, [-0.001, 0.0])
+    ('+2.1 [-1.0, +5.0]', '+0.0 [-0.1, +0.0]')
+    """
+    middle, lo, hi = (f"{round(100 * x, 1) + 0.0:+.1f}" for x in (value, *interval))
+    return f"{middle} [{lo}, {hi}]"
+
+
+def duration(seconds: float) -> str:
+    """A duration for people.
+
+    >>> duration(4.2), duration(200), duration(7300)
+    ('4.2 s', '3 min 20 s', '2 h 1 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def set_cells(
+    summary: Mapping[str, Any], ks: Sequence[str], *, intervals: bool, cut_off: bool = False
+) -> list[str]:
+    """greedy, mean, Pass@k for each k, effective styles, and if asked for the share cut off."""
+    return [*map(str, set_numbers(summary, ks, intervals=intervals, cut_off=cut_off))]
+
+
+def set_numbers(
+    summary: Mapping[str, Any], ks: Sequence[str], *, intervals: bool, cut_off: bool = False
+) -> list[TableNumber]:
+    """The numbers of ``set_cells``: fractions in per cent."""
+    ci = summary["ci95"] if intervals else {}
+    return [
+        percent_number(summary["greedy"], ci.get("greedy")),
+        percent_number(summary["mean"], ci.get("mean")),
+        *(percent_number(summary["pass_at_k"].get(k), ci.get(f"pass_at_{k}")) for k in ks),
+        _number(summary["effective_styles"], ci.get("effective_styles")),
+        *([percent_number(summary.get("cut_off"))] if cut_off else []),
+    ]
+
+
+def set_header(ks: Sequence[str], *, cut_off: bool = False) -> list[str]:
+    """The names of the columns of ``set_cells``."""
+    last = ["cut off"] if cut_off else []
+    return ["greedy", "mean", *(f"pass@{k}" for k in ks), "styles", *last]
+
+
+def knows_cut_off(models: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> bool:
+    """Whether a model's sets say how many answers were cut off; older files do not."""
+    return any(
+        summary.get("cut_off") is not None for sets in models.values() for summary in sets.values()
+    )
+
+
+def _number(value: float | None, interval: Sequence[float] | None) -> TableNumber:
+    if interval is None:
+        return TableNumber(value=value)
+    return TableNumber(value=value, low=interval[0], high=interval[1])
+
+
+# Text that a model wrote, made safe to show: what would steer a terminal or a page is spelled out.
 
 _KEPT = {"\n", "\t"}
 _STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -28,10 +138,21 @@ def visible(text: str) -> str:
     return "".join(map(_spelled, text))
 
 
+def with_code_points(text: str) -> str:
+    r"""The same for a page, whose own script does it too (browser/text.js).
+
+    >>> with_code_points("a\x1bb\u202ec")
+    'a⟨U+001B⟩b⟨U+202E⟩c'
+    """
+    return "".join(f"⟨U+{ord(one):04X}⟩" if _steers(one) else one for one in text)
+
+
 def _spelled(character: str) -> str:
-    if character in _KEPT or unicodedata.category(character) not in _STEERING:
-        return character
-    return character.encode("unicode_escape").decode("ascii")
+    return character.encode("unicode_escape").decode("ascii") if _steers(character) else character
+
+
+def _steers(character: str) -> bool:
+    return character not in _KEPT and unicodedata.category(character) in _STEERING
 
 
 def one_line(text: str, *, widest: int = 60) -> str:
@@ -108,11 +229,25 @@ def marked(text: str) -> str:
 
 def markdown(table: TextTable) -> str:
     """A table of GitHub's markdown, with its note below."""
-    rule = ["---"] * table.left + ["---:"] * (len(table.columns) - table.left)
-    lines = (table.columns, rule, *table.rows)
-    cells = [[_markdown_cell(str(cell)) for cell in line] for line in lines]
-    body = "\n".join("| " + " | ".join(line) + " |" for line in cells)
+    body = markdown_rows(table.columns, table.rows, left=table.left)
     return f"**{table.title}**\n\n{body}\n\n{table.note}\n"
+
+
+def markdown_rows(
+    columns: Sequence[object], rows: Iterable[Sequence[object]], *, left: int = 1
+) -> str:
+    r"""A header and rows as a table of GitHub's markdown; all but ``left`` columns are numbers.
+
+    >>> print(markdown_rows(["method", "greedy"], [["a|b", 1.5]]))
+    | method | greedy |
+    | --- | ---: |
+    | a\|b | 1.5 |
+    """
+    rule = ["---"] * left + ["---:"] * (len(columns) - left)
+    return "\n".join(
+        f"| {' | '.join(_markdown_cell(str(cell)) for cell in line)} |"
+        for line in (columns, rule, *rows)
+    )
 
 
 def comma_separated(table: TextTable) -> str:
@@ -182,7 +317,7 @@ def _csv_cells(cell: Cell, *, wide: bool) -> list[str]:
 
 
 def _markdown_cell(cell: str) -> str:
-    return cell.replace("|", r"\|")
+    return cell.replace("|", r"\|").replace("\n", " ")
 
 
 def _latex_row(cells: Sequence[Cell]) -> str:

@@ -7,8 +7,7 @@ from typing import Any
 from dph.results.diagnosis.changes import Change, ProblemChange
 from dph.results.diagnosis.log_findings import Finding
 from dph.results.diagnosis.problem_features import LostFeature
-from dph.results.diagnosis.run_diagnosis import Diagnosis
-from dph.results.diagnosis.set_diagnosis import PARTS, PassAtKChange, SetDiagnosis
+from dph.results.diagnosis.run_diagnosis import PARTS, Diagnosis, PassAtKChange, SetDiagnosis
 from dph.results.diagnosis.totals import Total
 from dph.runs.evaluate.intervals import Difference
 

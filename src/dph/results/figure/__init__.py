@@ -6,8 +6,7 @@ from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.results.figure.figures import FigureRequest, PendingFigure, save_paper_figure
-    from dph.results.figure.models import Model, Models, read_models
-    from dph.results.figure.run_groups import MeasuredRuns, read_progress
+    from dph.results.figure.models import MeasuredRuns, Model, Models, read_models, read_progress
     from dph.results.figure.tables import paper_table
 
 __all__ = [
@@ -27,12 +26,12 @@ __getattr__, __dir__ = lazy_names(
     {
         "FigureRequest": "dph.results.figure.figures",
         "PendingFigure": "dph.results.figure.figures",
-        "MeasuredRuns": "dph.results.figure.run_groups",
+        "MeasuredRuns": "dph.results.figure.models",
         "Model": "dph.results.figure.models",
         "Models": "dph.results.figure.models",
         "paper_table": "dph.results.figure.tables",
         "read_models": "dph.results.figure.models",
-        "read_progress": "dph.results.figure.run_groups",
+        "read_progress": "dph.results.figure.models",
         "save_paper_figure": "dph.results.figure.figures",
     },
 )

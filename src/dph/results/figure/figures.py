@@ -13,9 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dph.errors import DataError, SettingsError
-from dph.results.charts.aggregate import metric_title, value_of
 from dph.results.charts.figures import save_figure
-from dph.results.charts.palette import chosen_ks, set_label
+from dph.results.charts.palette import require_picture
 from dph.results.charts.panels import (
     Draw,
     draw_dots,
@@ -28,9 +27,15 @@ from dph.results.charts.panels import (
     title,
     wrapped,
 )
-from dph.results.charts.picture_file import require_picture
-from dph.results.figure.models import Model, Models, read_models
-from dph.results.figure.run_groups import MeasuredRuns, read_progress
+from dph.results.figure.models import MeasuredRuns, Model, Models, read_models, read_progress
+from dph.results.vocabulary import (
+    OVER_PROBLEMS,
+    OVER_SEEDS,
+    chosen_ks,
+    metric_title,
+    set_title,
+    value_of,
+)
 from dph.runs.evaluate.pass_at_k import require_k_fits
 from dph.runs.evaluate.retention import RETENTION_K
 
@@ -107,16 +112,6 @@ class PendingFigure:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PaperFigure:
-    """A figure of the paper: its ``number`` there, and what k is (None: it has none)."""
-
-    number: str
-    shows: str
-    k: str | None
-    make: Callable[[FigureRequest], PendingFigure]
-
-
 def save_paper_figure(kind: str, asked: FigureRequest, path: Path) -> PendingFigure:
     """Draw a figure of ``KINDS`` into ``path`` (pdf, png or svg); the same runs, the same bytes.
 
@@ -127,9 +122,9 @@ def save_paper_figure(kind: str, asked: FigureRequest, path: Path) -> PendingFig
     require_picture(path)
     if kind not in KINDS:
         raise SettingsError(f"unknown figure {kind!r}; choose from {', '.join(KINDS)}")
-    if asked.k is not None and KINDS[kind].k is None:
+    if asked.k is not None and kind == _STYLES_KIND:
         raise SettingsError(f"-k has no meaning for {kind}")
-    drawing = KINDS[kind].make(asked)
+    drawing = KINDS[kind](asked)
     save_figure(path, drawing.draw)
     return drawing
 
@@ -146,7 +141,7 @@ def _styles(asked: FigureRequest) -> PendingFigure:
 
     def panel(ax: Axes, name: str) -> None:
         draw_shares(ax, known[name], colours)
-        title(ax, _capital(name), f"right: effective number of styles, {models.interval_note()}")
+        title(ax, set_title(name), f"right: effective number of styles, {models.interval_note()}")
 
     colours = style_fills(list(known.values()))
     height = _MARGIN + _BAR_HEIGHT * max(map(len, known.values()))
@@ -169,7 +164,7 @@ def _pass_at_k(asked: FigureRequest) -> PendingFigure:
             for model, summary in models.on(name).items()
         }
         draw_pass_at_k(ax, upto, chosen)
-        title(ax, _capital(name), f"bands: {models.interval_note()}")
+        title(ax, set_title(name), f"bands: {models.interval_note()}")
 
     return _panels(models, models.sets, panel)
 
@@ -189,7 +184,7 @@ def _retention(asked: FigureRequest) -> PendingFigure:
         draw_dots(ax, known[name], ("keep", "explore"), chosen)
         title(
             ax,
-            _capital(name),
+            set_title(name),
             f"kept (filled) and gained, of {k}; {models.interval_note()}",
         )
 
@@ -213,7 +208,7 @@ def _eta(asked: FigureRequest) -> PendingFigure:
         draw_strengths(ax, known[name], ("greedy", many), by_method, base=level)
         title(
             ax,
-            _capital(name),
+            set_title(name),
             f"greedy (solid), {metric_title(many)} (dashed); {models.interval_note()}",
         )
 
@@ -223,11 +218,11 @@ def _eta(asked: FigureRequest) -> PendingFigure:
 def _progress(asked: FigureRequest) -> PendingFigure:
     found = read_progress(asked.places, k=asked.k, seed=asked.seed, apart=asked.apart)
     sets = _chosen_sets(found, asked.sets)
-    note = "95% over seeds" if found.several else "95% over problems"
+    note = OVER_SEEDS if found.several else OVER_PROBLEMS
 
     def panel(ax: Axes, name: str) -> None:
         draw_progress(ax, found.on(name), f"pass_at_{found.k}", found.looks)
-        title(ax, _capital(name), f"while training; bands: {note}")
+        title(ax, set_title(name), f"while training; bands: {note}")
 
     rows = wrapped([lambda ax, name=name: panel(ax, name) for name in sets])  # type: ignore[misc]
     return PendingFigure(draw=lambda: panel_grid(rows), shown=tuple(found.runs), notes=found.notes)
@@ -265,30 +260,13 @@ def _require(known: Mapping[str, object], what: str) -> None:
         raise DataError(f"nothing to draw: no run has {what}")
 
 
-def _capital(set_name: str) -> str:
-    return set_label(set_name).capitalize()
-
-
-KINDS: Mapping[str, PaperFigure] = MappingProxyType(
+_STYLES_KIND = "styles"
+KINDS: Mapping[str, Callable[[FigureRequest], PendingFigure]] = MappingProxyType(
     {
-        "styles": PaperFigure(number="Figure 2", shows="styles of answering", k=None, make=_styles),
-        "pass-at-k": PaperFigure(
-            number="Figure 3", shows="Pass@k over k", k="the largest k", make=_pass_at_k
-        ),
-        "retention": PaperFigure(
-            number="Figure 4",
-            shows="what was kept and gained",
-            k="samples of a draw",
-            make=_retention,
-        ),
-        "eta": PaperFigure(
-            number="the ablation of eta",
-            shows="greedy and Pass@k over a method's strength",
-            k="k of Pass@k",
-            make=_eta,
-        ),
-        "progress": PaperFigure(
-            number="Figure 5", shows="Pass@8 while training", k="k of Pass@k", make=_progress
-        ),
+        _STYLES_KIND: _styles,  # Figure 2
+        "pass-at-k": _pass_at_k,  # Figure 3
+        "retention": _retention,  # Figure 4
+        "eta": _eta,  # the ablation of eta, Table 8
+        "progress": _progress,  # Figure 5
     }
 )

@@ -1,7 +1,7 @@
 """Methods and the policies that they began with, read from run directories for a figure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -11,17 +11,20 @@ import pyarrow as pa
 from jaxtyping import Float, Int
 
 from dph.errors import DataError
-from dph.results.charts.aggregate import aggregate_sets
-from dph.results.charts.palette import BASE, Look, looks_by_method
+from dph.results.charts.palette import Look, looks_by_method
 from dph.results.diagnosis.style_counts import set_style_counts
-from dph.results.figure.run_groups import Family, RunGroup, base_families, group_runs
-from dph.results.report.report_data import curve_ks, table_ks
-from dph.runs.directory import SAMPLES
+from dph.results.over_seeds import aggregate_sets
+from dph.results.read.found_runs import find_runs
+from dph.results.read.run_groups import Family, RunGroup, base_families, group_runs
+from dph.results.read.run_results import RunResults
+from dph.results.vocabulary import BASE, OVER_PROBLEMS, OVER_SEEDS, shown_ks
+from dph.runs.directory import PROGRESS_FILE
 from dph.runs.evaluate.intervals import bootstrap
+from dph.runs.evaluate.pass_at_k import require_k_fits
+from dph.runs.evaluate.progress_file import measured_steps, rows_of_step, step_summary
 from dph.runs.evaluate.retention import RETENTION_K, second_draw, solved_by
-from dph.runs.evaluate.samples_file import comparable_scores, read_samples
+from dph.runs.evaluate.samples_file import comparable_scores
 from dph.runs.evaluate.scores import SetScores, set_summary
-from dph.runs.found_runs import FoundRun, find_runs
 
 # A set's summary with an interval for every number of it: also of styles, kept and gained.
 
@@ -47,7 +50,7 @@ def full_summary(
         DataError: the base was scored on other problems.
         SettingsError: retention_k is below 1.
     """
-    ks = sorted({*curve_ks(scores.samples), *table_ks(scores.samples)})
+    ks = shown_ks(scores.samples)
     summary = set_summary(scores, ks=ks, seed=seed, base=base, retention_k=retention_k)
     if scores.shares:
         summary["ci95"]["effective_styles"] = list(_styles_interval(table, set_name, scores, seed))
@@ -151,8 +154,8 @@ class Models:
         """What the intervals are over."""
         several = {model.runs > 1 for model in self.models}
         if len(several) == 2:
-            return "95% over seeds where there are several, else over problems"
-        return "95% over seeds" if several == {True} else "95% over problems"
+            return f"{OVER_SEEDS} where there are several, else over problems"
+        return OVER_SEEDS if several == {True} else OVER_PROBLEMS
 
 
 def read_models(
@@ -179,12 +182,12 @@ def read_models(
     """
     found = find_runs(places)
     notes = [run.why_alone for run in found if run.why_alone]
-    evaluated = [run for run in found if (run.path / SAMPLES).is_file()]
+    evaluated = [run for run in found if run.is_evaluated]
     if not evaluated:
         raise DataError(f"no run was evaluated: {', '.join(notes)}")
     groups = group_runs(_without_bases(evaluated), apart=apart)
     families = base_families(groups, evaluated)
-    summaries: dict[Path, Sets] = {}
+    summaries: dict[RunResults, Sets] = {}
     for family in families:
         summaries |= _summaries(family, retention_k, seed)
     models = [*_bases(families, summaries), *(_model(group, summaries) for group in groups)]
@@ -195,50 +198,50 @@ def read_models(
     )
 
 
-def _without_bases(evaluated: Sequence[FoundRun]) -> list[FoundRun]:
+def _without_bases(evaluated: Sequence[RunResults]) -> list[RunResults]:
     """The runs that no other run began with; those come by themselves."""
-    bases = {run.base.resolve() for run in evaluated if run.base is not None}
+    bases = {run.base.path.resolve() for run in evaluated if run.base is not None}
     return [run for run in evaluated if run.path.resolve() not in bases]
 
 
-def _summaries(family: Family, retention_k: int, seed: int) -> dict[Path, Sets]:
+def _summaries(family: Family, retention_k: int, seed: int) -> dict[RunResults, Sets]:
     """The sets of every directory of a family. Problems that cannot be graded count for none."""
-    tables: dict[str, pa.Table] = {str(p): read_samples(p / SAMPLES) for p in family.directories}
+    tables = {str(run.path): run.answers() for run in family.all}
     scores = comparable_scores(tables)
-    base = {} if family.base is None else scores[str(family.base)]
+    base = {} if family.base is None else scores[str(family.base.path)]
     return {
-        path: {
+        run: {
             name: full_summary(
-                tables[str(path)], name, of_set, base.get(name),
+                tables[str(run.path)], name, of_set, base.get(name),
                 retention_k=retention_k, seed=seed,
             )
-            for name, of_set in scores[str(path)].items()
+            for name, of_set in scores[str(run.path)].items()
         }
-        for path in family.directories
+        for run in family.all
     }  # fmt: skip
 
 
-def _bases(families: Sequence[Family], summaries: Mapping[Path, Sets]) -> list[Model]:
-    by_name: dict[str, list[Path]] = {}
+def _bases(families: Sequence[Family], summaries: Mapping[RunResults, Sets]) -> list[Model]:
+    by_name: dict[str, list[RunResults]] = {}
     for family in families:
         if family.base is not None:
             by_name.setdefault(family.base_name, []).append(family.base)
     return [
         Model(
-            name=name, method=None, strength=None, runs=len(paths), is_base=True,
-            sets=_over_runs([summaries[path] for path in paths]),
+            name=name, method=None, strength=None, runs=len(runs), is_base=True,
+            sets=_over_runs([summaries[run] for run in runs]),
         )
-        for name, paths in by_name.items()
+        for name, runs in by_name.items()
     ]  # fmt: skip
 
 
-def _model(group: RunGroup, summaries: Mapping[Path, Sets]) -> Model:
+def _model(group: RunGroup, summaries: Mapping[RunResults, Sets]) -> Model:
     return Model(
         name=group.name,
         method=group.method,
         strength=group.strength,
         runs=len(group.runs),
-        sets=_over_runs([summaries[run.path] for run in group.runs]),
+        sets=_over_runs([summaries[run] for run in group.runs]),
         is_base=False,
     )
 
@@ -255,10 +258,7 @@ def _with_sets(models: Sequence[Model], wanted: Sequence[str]) -> Iterable[Model
     for model in models:
         chosen = {name: model.sets[name] for name in wanted or known if name in model.sets}
         if chosen:
-            yield Model(
-                name=model.name, method=model.method, strength=model.strength, runs=model.runs,
-                sets=chosen, is_base=model.is_base,
-            )  # fmt: skip
+            yield replace(model, sets=chosen)
 
 
 def _other_tasks(groups: Sequence[RunGroup]) -> frozenset[str]:
@@ -269,3 +269,87 @@ def _other_tasks(groups: Sequence[RunGroup]) -> frozenset[str]:
         for name, of_set in recipe.data.sets.items()
         if of_set.verifier not in (None, recipe.data.verifier)
     )
+
+
+# What runs measured while they trained, step by step, from their ``progress.parquet``.
+
+USUAL_K = 8
+"""The paper's Figure 5 shows Pass@8."""
+Steps = Mapping[int, Mapping[str, Mapping[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRuns:
+    """By run, and step, the summary of every set; ``notes`` name what measured nothing."""
+
+    runs: Mapping[str, Steps]
+    looks: Mapping[str, Look]
+    k: int
+    notes: tuple[str, ...]
+    several: bool
+    """Whether a line is the mean of several seeds."""
+
+    def on(self, set_name: str) -> dict[str, dict[int, Mapping[str, Any]]]:
+        """The steps at which the runs were measured on a set."""
+        found = {
+            name: {step: sets[set_name] for step, sets in steps.items() if set_name in sets}
+            for name, steps in self.runs.items()
+        }
+        return {name: steps for name, steps in found.items() if steps}
+
+    @property
+    def sets(self) -> list[str]:
+        """Every set, in the order they come up."""
+        return list(
+            dict.fromkeys(
+                name for steps in self.runs.values() for sets in steps.values() for name in sets
+            )
+        )
+
+
+def read_progress(
+    places: Sequence[Path], *, k: int | None = None, seed: int = 0, apart: bool = False
+) -> MeasuredRuns:
+    """Pass@k of the runs at ``places`` at every step that was measured.
+
+    Seeds of one run are one line, over the steps that all of them have. ``k`` None takes 8, or as
+    many samples as there are below that; ``seed`` is that of the bootstrap.
+
+    Raises:
+        DataError: no run measured anything, or a file is damaged.
+        SettingsError: a run has fewer than k samples, or a recipe is not valid.
+    """
+    found = find_runs(places)
+    tables = {run: run.progress() for run in found}
+    notes = [f"{r.path}: no {PROGRESS_FILE}" for r, table in tables.items() if not table.num_rows]
+    measured = [run for run in found if tables[run].num_rows]
+    if not measured:
+        raise DataError(
+            f"no run was measured while it trained (evaluate.every = 0): {'; '.join(notes)}"
+        )
+    samples = min(min(tables[run]["samples"].to_pylist()) for run in measured)
+    k = k or min(USUAL_K, samples)
+    require_k_fits(k, samples)
+    groups = group_runs(measured, apart=apart)
+    return MeasuredRuns(
+        runs={
+            group.name: _steps_over_runs([_steps(tables[run], k, seed) for run in group.runs])
+            for group in groups
+        },
+        looks=looks_by_method({group.name: group.method for group in groups}),
+        k=k,
+        notes=tuple(notes),
+        several=any(len(group.runs) > 1 for group in groups),
+    )
+
+
+def _steps(table: pa.Table, k: int, seed: int) -> Steps:
+    return {
+        step: step_summary(rows_of_step(table, step), ks=[k], seed=seed)
+        for step in measured_steps(table)
+    }
+
+
+def _steps_over_runs(runs: Sequence[Steps]) -> Steps:
+    common = sorted(set.intersection(*(set(steps) for steps in runs)))
+    return {step: _over_runs([steps[step] for steps in runs]) for step in common}

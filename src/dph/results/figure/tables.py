@@ -5,29 +5,24 @@ and 8 (the weight of the rehearsal term).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from dph.errors import DataError, SettingsError
-from dph.results.charts.aggregate import interval_of, value_of
-from dph.results.charts.cells import TableNumber, percent_number, set_header, set_numbers
-from dph.results.charts.palette import chosen_ks, method_label, set_label
-from dph.results.charts.text_table import Cell, TextTable
+from dph.results.charts.text_table import (
+    Cell,
+    TableNumber,
+    TextTable,
+    percent_number,
+    set_header,
+    set_numbers,
+)
 from dph.results.figure.figures import FigureRequest, strengths_on
 from dph.results.figure.models import Models
+from dph.results.vocabulary import chosen_ks, interval_of, method_label, set_label, value_of
 from dph.runs.evaluate.retention import RETENTION_K
 
 _UNITS = "In per cent, styles as their effective number"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableKind:
-    """A table: its ``number`` in the paper, what it ``shows``, and what makes it."""
-
-    number: str
-    shows: str
-    make: Callable[[FigureRequest, Sequence[int] | None], TextTable]
 
 
 def paper_table(kind: str, asked: FigureRequest, ks: Sequence[int] | None = None) -> TextTable:
@@ -39,7 +34,7 @@ def paper_table(kind: str, asked: FigureRequest, ks: Sequence[int] | None = None
     """
     if kind not in TABLE_KINDS:
         raise SettingsError(f"unknown table {kind!r}; choose from {', '.join(TABLE_KINDS)}")
-    return TABLE_KINDS[kind].make(asked, ks)
+    return TABLE_KINDS[kind](asked, ks)
 
 
 def _scores(asked: FigureRequest, ks: Sequence[int] | None) -> TextTable:
@@ -163,17 +158,13 @@ def _cell(summary: Mapping[str, Any] | None, metric: str) -> TableNumber:
     return percent_number(value_of(summary, metric), interval_of(summary, metric))
 
 
-TABLE_KINDS: Mapping[str, TableKind] = MappingProxyType(
-    {
-        "scores": TableKind(
-            number="Tables 1, 3 and 4", shows="greedy, mean@1, Pass@k and styles", make=_scores
-        ),
-        "elsewhere": TableKind(
-            number="Table 2", shows="the same on tasks that were not trained", make=_elsewhere
-        ),
-        "retention": TableKind(
-            number="the rates of Figure 4", shows="what was kept and gained", make=_retention
-        ),
-        "eta": TableKind(number="Table 8", shows="scores over a method's strength", make=_eta),
-    }
+TABLE_KINDS: Mapping[str, Callable[[FigureRequest, Sequence[int] | None], TextTable]] = (
+    MappingProxyType(
+        {
+            "scores": _scores,  # Tables 1, 3 and 4
+            "elsewhere": _elsewhere,  # Table 2
+            "retention": _retention,  # the rates of Figure 4
+            "eta": _eta,  # Table 8
+        }
+    )
 )

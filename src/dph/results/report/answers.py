@@ -4,53 +4,22 @@ An index holds what the list of problems is filtered and sorted by. The texts fo
 neighbouring problems, which the page reads one by one. docs/report.md has the columns.
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+import base64
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import takewhile
-from pathlib import Path
 from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from dph.errors import SettingsError
 from dph.records import Outcome, Problem
-from dph.runs.directory import TOKENS_FILE
-from dph.runs.evaluate.samples_file import read_token_details
+from dph.results.read.run_results import Tokens
+from dph.results.report.report_data import ReportData, ReportRun, changes_of, evaluated_sets
 from dph.tasks.problems import prompt_text
-
-# The tokens of answers that have them (``evaluate.token_details``), as the page colours them.
-
-Tokens = Mapping[tuple[str, str, int], Mapping[str, list[Any]]]
-"""By set, problem and sample index."""
-_DIGITS = 3
-
-
-def token_rows(run: Path) -> Tokens:
-    """Text, log-prob, entropy and log-ratio to the initial policy of each token, in nats.
-
-    Empty where the run kept none.
-
-    Raises:
-        DataError: the file is damaged or of a later version.
-    """
-    if not (run / TOKENS_FILE).is_file():
-        return {}
-    return {
-        (row["set"], row["problem_id"], row["sample_index"]): token_detail(row)
-        for row in read_token_details(run / TOKENS_FILE).to_pylist()
-    }
-
-
-def token_detail(row: Mapping[str, Any]) -> Mapping[str, list[Any]]:
-    """A row of ``tokens.parquet`` as pages show it."""
-    return {
-        "pieces": row["pieces"],
-        "logprob": [round(value, _DIGITS) for value in row["logprobs"]],
-        "entropy": [round(value, _DIGITS) for value in row["entropy"]],
-        "ratio": [
-            round(mine - theirs, _DIGITS)
-            for mine, theirs in zip(row["logprobs"], row["ref_logprobs"], strict=True)
-        ],
-    }
-
 
 # What a model was asked, as one line of a list.
 
@@ -131,6 +100,13 @@ class EqualAnswers(NamedTuple):
     finished: bool
     samples: list[int]
 
+    def document(self, details: Mapping[int, Any]) -> dict[str, Any]:
+        """For a page; the tokens are those of the first of its samples that ``details`` has."""
+        plain = self._asdict()
+        plain["cut"] = not plain.pop("finished")
+        known = (details[sample] for sample in self.samples if sample in details)
+        return {**plain, "detail": next(known, None)}
+
 
 def equal_answers(rows: Sequence[Row]) -> list[EqualAnswers]:
     """Equal answers as one, the most frequent first, of equals the one that came first."""
@@ -144,6 +120,13 @@ def equal_answers(rows: Sequence[Row]) -> list[EqualAnswers]:
 
 def _frequent_first(one: EqualAnswers) -> tuple[int, int]:
     return -sum(sample >= 0 for sample in one.samples), min(one.samples)
+
+
+def shown_problem(problem: Problem | None) -> dict[str, Any]:
+    """A problem for a page: its prompt, and the fields of its gold answer."""
+    if problem is None:
+        return {"prompt": None, "fields": {}}
+    return {"prompt": prompt_text(problem), "fields": dict(problem.answer)}
 
 
 class Words:
@@ -197,7 +180,7 @@ class PackedSet:
         piece = self._piece(0)
         for place, problem_id in enumerate(self._ids):
             piece.add(
-                self._problem(problem_id),
+                shown_problem(self._problems.get(problem_id)),
                 {
                     run: self._answers(run, problem_id, of_run.get(problem_id, ()))
                     for run, of_run in self._groups.items()
@@ -230,38 +213,19 @@ class PackedSet:
             columns["change"].append(changes.get(problem_id, ""))
         return columns
 
-    def _problem(self, problem_id: str) -> dict[str, Any]:
-        problem = self._problems.get(problem_id)
-        if problem is None:
-            return {"prompt": None, "fields": {}}
-        return {"prompt": prompt_text(problem), "fields": dict(problem.answer)}
-
     def _answers(self, run: str, problem_id: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
-        """Equal answers as one, the most frequent first, of equals the one that came first."""
+        """Different answers, outcomes and styles by number."""
         ranked = equal_answers(rows)
+        details = self._tokens.get(run, {}).get((self._name, problem_id), {})
         return [
             {
-                "text": one.text,
+                **one.document(details),
                 "outcome": self._outcomes.number(one.outcome),
-                "reason": one.reason,
                 "style": -1 if one.style is None else self._styles.number(one.style),
-                "reward": one.reward,
-                "tokens": one.tokens,
-                "cut": not one.finished,
-                "samples": one.samples,
-                "detail": self._detail(run, problem_id, one.samples),
                 "different": len(ranked),
             }
             for one in ranked[: self._limits.most]
         ]
-
-    def _detail(
-        self, run: str, problem_id: str, samples: Sequence[int]
-    ) -> Mapping[str, list[Any]] | None:
-        """The tokens of the first of the samples that has them."""
-        of_run = self._tokens.get(run, {})
-        keys = ((self._name, problem_id, sample) for sample in samples)
-        return next((of_run[key] for key in keys if key in of_run), None)
 
 
 class _Piece:
@@ -316,3 +280,103 @@ _COLUMNS = (
     *("text", "reason"),
     *("outcome", "style", "reward", "tokens", "cut", "samples", "detail"),
 )
+
+
+# Data inside a page: JSON, compressed, in letters that HTML leaves alone.
+
+
+def packed(value: Any) -> str:
+    """``value`` as JSON, gzip and base64; the same value gives the same letters.
+
+    No letter of it means anything to HTML, so what a model wrote cannot end the element that holds
+    it. NaN is refused.
+
+    >>> packed([1])[:8]
+    'H4sIAAAA'
+    """
+    encoded = gzip.compress(json_bytes(value), compresslevel=6, mtime=0)
+    return base64.b64encode(encoded).decode("ascii")
+
+
+def json_bytes(value: Any) -> bytes:
+    r"""``value`` as JSON without spaces, in UTF-8. NaN is refused.
+
+    >>> json_bytes(["\xe9", "\ud800"])
+    b'["\xc3\xa9","\\ud800"]'
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # A lone surrogate can come out of a tokenizer: JSON's own escape carries it.
+    return text.encode("utf-8", errors="backslashreplace")
+
+
+def unpacked(letters: str) -> Any:
+    """What ``packed`` was given.
+
+    >>> unpacked(packed({"a": [1, None]}))
+    {'a': [1, None]}
+    """
+    return json.loads(gzip.decompress(base64.b64decode(letters)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerBlocks:
+    """``index`` (JSON, not packed yet) and the letters of every piece, by the id of its element."""
+
+    index: dict[str, Any]
+    pieces: dict[str, str]
+    answers: int
+    """Answers of all runs, greedy ones among them."""
+
+
+def answer_blocks(data: ReportData, limits: Limits) -> AnswerBlocks:
+    """All problems of all sets with every run's answers."""
+    outcomes, styles = Words(list(Outcome)), Words()
+    sets: list[dict[str, Any]] = []
+    pieces: dict[str, str] = {}
+    for number, name in enumerate(data.sets):
+        packed_set = _packed_set(data, name, outcomes, styles, limits)
+        names = {f"answers-{number}-{i}": piece for i, piece in enumerate(packed_set.pieces())}
+        pieces |= {key: packed(piece) for key, piece in names.items()}
+        starts = [[key, piece["first"]] for key, piece in names.items()]
+        sets.append({**packed_set.index(), "pieces": starts})
+    index = {"sets": sets, "outcomes": outcomes.all(), "styles": styles.all()}
+    index["seen"] = seen_outcomes(run.samples for run in data.runs if run.samples is not None)
+    answers = sum(run.samples.num_rows for run in data.runs if run.samples is not None)
+    return AnswerBlocks(index=index, pieces=pieces, answers=answers)
+
+
+def seen_outcomes(tables: Iterable[pa.Table]) -> list[str]:
+    """The outcomes that some answer has, in the order of ``Outcome``."""
+    found = {name for table in tables for name in table["outcome"].unique().to_pylist()}
+    return [outcome.value for outcome in Outcome if outcome in found]
+
+
+def _packed_set(
+    data: ReportData, name: str, outcomes: Words, styles: Words, limits: Limits
+) -> PackedSet:
+    runs = [run for run in data.runs if name in evaluated_sets(run)]
+    groups = {run.key: _by_problem(run, name) for run in runs}
+    return PackedSet(
+        name,
+        list(dict.fromkeys(problem for of_run in groups.values() for problem in of_run)),
+        data.problems.get(name, {}),
+        groups,
+        changes={run.key: changes_of(data.diagnoses.get(run.key), name) for run in runs},
+        outcomes=outcomes,
+        styles=styles,
+        tokens={run.key: run.tokens for run in runs},
+        limits=limits,
+    )
+
+
+def _by_problem(run: ReportRun, name: str) -> dict[str, list[Row]]:
+    table = run.samples if run.samples is not None else pa.table({"set": []})
+    grouped: dict[str, list[Row]] = {}
+    for row in _rows(table.filter(pc.field("set") == name)):
+        grouped.setdefault(row["problem_id"], []).append(row)
+    return grouped
+
+
+def _rows(table: pa.Table) -> Iterator[Row]:
+    for batch in table.to_batches(max_chunksize=10_000):
+        yield from batch.to_pylist()

@@ -1,19 +1,111 @@
 """Every chart of a report, in the order of the page."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dph.results.charts.palette import set_label
-from dph.results.report.chart import ROWS, Chart, finished, run_colour
-from dph.results.report.front_chart import front_chart
-from dph.results.report.report_data import ReportData, ReportRun, table_ks
+from dph.results.charts.palette import Look, band_opacity
+from dph.results.report.report_data import ReportData, ReportRun
+from dph.results.vocabulary import K_AXIS, STEP_AXIS, log_titles, metric_title, set_title, table_ks
 from dph.runs.evaluate.comparison import ComparisonRow
+
+if TYPE_CHECKING:
+    import altair as alt
+
+
+# A chart of the page: a Vega-Lite specification and the columns that it draws.
+#
+# Runs are drawn in the page's own colours (``--r0`` ...: one for light, one for dark) and filtered
+# by the parameter ``shown``, which the page sets when a run is switched on or off. Texts (labels,
+# names of sets) are data or titles, never field names or expressions.
+
+ROWS = "rows"
+"""The name of the data in every specification."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """``columns`` hold equally many values; ``section`` is the part of the page it belongs to."""
+
+    section: str
+    title: str
+    caption: str
+    spec: Mapping[str, Any]
+    columns: Mapping[str, Sequence[Any]]
+
+    def document(self) -> dict[str, Any]:
+        """For the page's index."""
+        return {
+            "section": self.section,
+            "title": self.title,
+            "caption": self.caption,
+            "spec": self.spec,
+            "columns": self.columns,
+        }
+
+
+def _by_run(keys: Iterable[str], drawn: Sequence[Any]) -> dict[str, Any]:
+    """A channel that tells the runs apart, without a legend: the page's own switches are one."""
+    import altair as alt  # noqa: PLC0415 - slow, and an extra
+
+    return {"legend": None, "scale": alt.Scale(domain=list(keys), range=list(drawn))}
+
+
+def run_colour(keys: Sequence[str]) -> "alt.Color":
+    """The colours of the runs."""
+    import altair as alt  # noqa: PLC0415 - slow, and an extra
+
+    return alt.Color("run:N", **_by_run(keys, [f"var(--{key})" for key in keys]))
+
+
+def run_shape(looks: Mapping[str, Look]) -> "alt.Shape":
+    """The runs' markers, those of every picture."""
+    import altair as alt  # noqa: PLC0415 - slow, and an extra
+
+    return alt.Shape("run:N", **_by_run(looks, [look.shape for look in looks.values()]))
+
+
+def run_dash(looks: Mapping[str, Look], width: float) -> "alt.StrokeDash":
+    """The dashes of the runs' lines of a width in pixels; most are solid."""
+    import altair as alt  # noqa: PLC0415 - slow, and an extra
+
+    dashes = [[width * part for part in look.dash] or [1, 0] for look in looks.values()]
+    return alt.StrokeDash("run:N", **_by_run(looks, dashes))
+
+
+def finished(chart: "alt.LayerChart", keys: Iterable[str], *, height: int) -> dict[str, Any]:
+    """The specification, as wide as its place in the page."""
+    import altair as alt  # noqa: PLC0415 - slow, and an extra
+
+    shown = alt.param(name="shown", value=list(keys))
+    whole = chart.add_params(shown).transform_filter("indexof(shown, datum.run) >= 0")
+    spec: dict[str, Any] = (
+        whole.properties(width="container", height=height)
+        .configure(background="transparent", font="inherit")
+        .configure_view(stroke=None)
+        .configure_axis(
+            labelColor="currentColor",
+            titleColor="currentColor",
+            tickColor="currentColor",
+            domainColor="currentColor",
+            gridColor="currentColor",
+            gridOpacity=0.1,
+            domainOpacity=0.4,
+            tickOpacity=0.4,
+            labelFontSize=11,
+            titleFontSize=11,
+            titleFontWeight="normal",
+        )
+        .to_dict()
+    )
+    return spec
+
 
 # Lines over steps or over k, one a run, with a band where there are intervals.
 
-HEIGHT = 180
+HEIGHT, _LINE = 180, 1.75
 _FEW = 10
 """So many steps are points as well, so that a single one can be seen."""
 
@@ -22,7 +114,7 @@ def line_chart(
     section: str,
     title: str,
     columns: Mapping[str, Sequence[Any]],
-    keys: Sequence[str],
+    looks: Mapping[str, Look],
     *,
     x_title: str,
     unit: str,
@@ -35,7 +127,7 @@ def line_chart(
     """
     ticks = sorted(set(columns["x"]))
     spec = _spec(
-        tuple(keys),
+        tuple(looks.items()),
         x_title,
         percent=unit == "%",
         banded="lo" in columns,
@@ -53,7 +145,7 @@ def line_chart(
 
 @lru_cache(maxsize=64)
 def _spec(
-    keys: tuple[str, ...],
+    looks_of_keys: tuple[tuple[str, Look], ...],
     x_title: str,
     *,
     percent: bool,
@@ -64,6 +156,8 @@ def _spec(
     """Kept, because most charts share one, and those of a run that is going are made each step."""
     import altair as alt  # noqa: PLC0415 - slow, and an extra
 
+    looks = dict(looks_of_keys)
+    keys = list(looks)
     scale = alt.Scale(zero=False, nice=False) if ticks is None else alt.Scale(type="log", base=2)
     axis = alt.Axis(
         grid=False, format="d", **({"tickCount": 5} if ticks is None else {"values": list(ticks)})
@@ -77,16 +171,18 @@ def _spec(
         scale=alt.Scale(zero=False),
         axis=alt.Axis(format=".2~%" if percent else ".4~g", tickCount=5),
     )
-    line = base.mark_line(strokeWidth=1.75, interpolate="linear", strokeJoin="round").encode(
-        y=y, color=run_colour(keys)
+    line = base.mark_line(strokeWidth=_LINE, interpolate="linear", strokeJoin="round").encode(
+        y=y, color=run_colour(keys), strokeDash=run_dash(looks, _LINE)
     )
-    points = base.mark_point(filled=True, size=22).encode(y=y, color=run_colour(keys))
+    points = base.mark_point(filled=True, size=22).encode(
+        y=y, color=run_colour(keys), shape=run_shape(looks)
+    )
     near, rule = _near_rule(base, keys, x_title, ".1%" if percent else ".4~g")
     layers: list[Any] = [line, rule]
     if banded:
         layers.insert(
             0,
-            base.mark_area(opacity=0.15).encode(
+            base.mark_area(opacity=band_opacity(len(keys))).encode(
                 y=alt.Y("lo:Q", title=None), y2="hi:Q", color=run_colour(keys)
             ),
         )
@@ -120,41 +216,6 @@ def _near_rule(base: Any, keys: Sequence[str], x_title: str, exact: str) -> tupl
 MOST_POINTS = 400
 """Points of a line; a longer log is shown in means over neighbouring steps, and says so."""
 
-TRAINING: Mapping[str, tuple[str, str]] = {
-    "reward": ("Reward", ""),
-    "correct": ("Correct answers", "%"),
-    "effective_styles": ("Effective styles", ""),
-    "entropy": ("Entropy", "nats a token"),
-    "zero_variance": ("Groups without signal", "%"),
-    "kl_penalty": ("KL penalty", "nats a token"),
-    "divergence": ("Divergence on stored answers", "a token"),
-    "policy_loss": ("Surrogate", ""),
-    "clipped_low": ("Tokens clipped below", "%"),
-    "clipped_high": ("Tokens clipped above", "%"),
-    "completion_tokens": ("Length", "tokens"),
-    "unfinished": ("Cut off", "%"),
-    "grad_norm": ("Gradient norm", ""),
-    "sampler_gap": ("Sampler against trainer", "nats a token"),
-    "refills": ("Draws again", ""),
-    "ungradable": ("Groups that could not be graded", ""),
-    "unlabelled_reward": ("Reward without labels", ""),
-    "seconds": ("Time of a step", "s"),
-}
-"""Metrics of metrics.jsonl: title and unit. Weights, single terms and outcomes follow by name."""
-MEASURED: Mapping[str, tuple[str, str]] = {
-    "greedy": ("Greedy", "%"),
-    "mean": ("Mean reward of samples", "%"),
-    "effective_styles": ("Effective styles", ""),
-    "cut_off": ("Cut off", "%"),
-    "entropy": ("Entropy", "nats a token"),
-    "reverse_kl": ("KL(policy || initial), own answers", "nats a token"),
-    "forward_kl": ("KL(initial || policy), own answers", "nats a token"),
-    "stored_forward_kl": ("KL(initial || policy), stored answers", "nats a token"),
-    "stored_reverse_kl": ("KL(policy || initial), stored answers", "nats a token"),
-}
-"""What ``evaluate.every`` measures of each set, as ``eval/<set>/<metric>``."""
-_BY_NAME = {"eta_": "Weight of", "penalty_": "Penalty", "anchor_": "Anchor", "active_": "Active in"}
-
 
 def report_charts(data: ReportData) -> list[Chart]:
     """Pass@k, fronts and training; none of what no run has."""
@@ -164,17 +225,19 @@ def report_charts(data: ReportData) -> list[Chart]:
 def set_charts(data: ReportData) -> Iterator[Chart]:
     """Pass@k and fronts of every set."""
     labels = {run.key: run.label for run in data.runs}
-    markers = {run.key: run.look.marker for run in data.runs}
+    looks = {run.key: run.look for run in data.runs}
     for name, rows in data.comparison.items():
-        yield pass_at_k_chart(name, rows)
+        yield pass_at_k_chart(name, rows, looks)
     for name, rows in data.comparison.items():
         samples = max(_k_of(row) for row in rows)
-        chart = front_chart(name, rows, table_ks(samples)[-1], labels, markers)
+        chart = front_chart(name, rows, table_ks(samples)[-1], labels, looks)
         if chart is not None:
             yield chart
 
 
-def pass_at_k_chart(set_name: str, rows: Sequence[ComparisonRow]) -> Chart:
+def pass_at_k_chart(
+    set_name: str, rows: Sequence[ComparisonRow], looks: Mapping[str, Look]
+) -> Chart:
     """Pass@k of every run over k, with 95% bands."""
     curve = [row for row in rows if _k_of(row)]
     columns: dict[str, list[Any]] = {
@@ -184,52 +247,31 @@ def pass_at_k_chart(set_name: str, rows: Sequence[ComparisonRow]) -> Chart:
         "lo": [row.lo for row in curve],
         "hi": [row.hi for row in curve],
     }
-    keys = list(dict.fromkeys(columns["run"]))
+    shown = {key: looks[key] for key in columns["run"]}
     return line_chart(
-        "pass_at_k", set_label(set_name), columns, keys, x_title="k", unit="%", powers=True
+        "pass_at_k", set_title(set_name), columns, shown, x_title=K_AXIS, unit="%", powers=True
     )
 
 
 def training_charts(runs: Sequence[ReportRun]) -> list[Chart]:
     """A chart for each metric that a run's log has and that is not always 0; then of after RL."""
+    looks = {run.key: run.look for run in runs}
     return [
-        *_log_charts("training", {run.key: run.log for run in runs if run.log}),
-        *_log_charts("after_rl", {run.key: run.after_rl for run in runs if run.after_rl}),
+        *_log_charts("training", {run.key: run.log for run in runs if run.log}, looks),
+        *_log_charts("after_rl", {run.key: run.after_rl for run in runs if run.after_rl}, looks),
     ]
 
 
-def _log_charts(section: str, logs: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Chart]:
+def _log_charts(
+    section: str, logs: Mapping[str, Sequence[Mapping[str, Any]]], looks: Mapping[str, Look]
+) -> list[Chart]:
     names = list(dict.fromkeys(name for log in logs.values() for row in log for name in row))
+    shown = {key: looks[key] for key in logs}
     return [
         chart
-        for name, (title, unit) in {**TRAINING, **_others(names)}.items()
-        if (chart := _training_chart(section, name, (title, unit), logs)) is not None
+        for name, titled in log_titles(names).items()
+        if (chart := _training_chart(section, name, titled, logs, shown)) is not None
     ]
-
-
-def _others(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    found = {}
-    for name in names:
-        for start, title in _BY_NAME.items():
-            if name.startswith(start):
-                found[name] = (f"{title} {name.removeprefix(start).replace('_', ' ')}", "")
-        if name.startswith("eval/") and not name.endswith(("_lo", "_hi")):
-            set_name, of_a_set, metric = name.removeprefix("eval/").rpartition("/")
-            if of_a_set and (known := _measured(metric)) is not None:  # eval/seconds_* is of all
-                found[name] = (f"{known[0]}, {set_label(set_name)}", known[1])
-        if name.startswith("outcome_") and name not in ("outcome_correct", "outcome_wrong"):
-            title = f"Answers: {name.removeprefix('outcome_').replace('_', ' ')}"
-            found[name] = (title, "%")
-    return found
-
-
-def _measured(metric: str) -> tuple[str, str] | None:
-    """Title and unit of what was measured while a run trained; None: not drawn."""
-    if metric.startswith("pass_at_"):
-        return f"Pass@{metric.removeprefix('pass_at_')}", "%"
-    if metric.startswith("style_"):
-        return f"Style {metric.removeprefix('style_')}", "%"
-    return MEASURED.get(metric)
 
 
 def _training_chart(
@@ -237,6 +279,7 @@ def _training_chart(
     name: str,
     title_and_unit: tuple[str, str],
     logs: Mapping[str, Sequence[Mapping[str, Any]]],
+    looks: Mapping[str, Look],
 ) -> Chart | None:
     title, unit = title_and_unit
     banded = any(_is_number(row.get(f"{name}_lo")) for log in logs.values() for row in log)
@@ -258,9 +301,7 @@ def _training_chart(
     if not any(columns["value"]):
         return None
     caption = f"means over {thinned} steps" if thinned > 1 else ""
-    return line_chart(
-        section, title, columns, list(logs), x_title="step", unit=unit, caption=caption
-    )
+    return line_chart(section, title, columns, looks, x_title=STEP_AXIS, unit=unit, caption=caption)
 
 
 def _means(points: Sequence[tuple[float, ...]], width: int) -> Iterator[tuple[float, ...]]:
@@ -279,3 +320,170 @@ def _k_of(row: ComparisonRow) -> int:
     """The k of Pass@k; 0 of other metrics."""
     start, _, k = row.metric.rpartition("pass_at_")
     return int(k) if not start and k.isdigit() else 0
+
+
+# Greedy against Pass@k: what a run is good at against what it still can do.
+
+
+FRONT_WIDTH, FRONT_HEIGHT = 290, 190
+"""Pixels inside the axes on a phone, the narrowest that names are laid out for."""
+LETTER, LINE = 6.3, 13
+"""A name's width for each of its letters, and its height, in pixels."""
+_ASIDE = 7
+_MOST_LEVELS = 40
+
+
+def front_chart(
+    set_name: str,
+    rows: Sequence[ComparisonRow],
+    k: int,
+    labels: Mapping[str, str],
+    looks: Mapping[str, Look],
+) -> Chart | None:
+    """A point a run with its 95% intervals; None where there are no greedy answers."""
+    import altair as alt  # noqa: PLC0415 - slow, and an extra
+
+    found = {(row.metric, row.run): row for row in rows}
+    keys = [run for run in labels if ("greedy", run) in found]
+    if not keys:
+        return None
+    columns = _columns(found, keys, k, labels)
+    axis = alt.Axis(format=".2~%", tickCount=5, labelExpr="datum.value > 1.0001 ? '' : datum.label")
+    x_ends, y_ends = (_domain(columns[f"{name}_lo"], columns[f"{name}_hi"]) for name in "xy")
+    x_scale = alt.Scale(domain=list(x_ends), nice=False)
+    y_scale = alt.Scale(domain=list(y_ends), nice=False)
+    x_title, y_title = metric_title("greedy"), metric_title(f"pass_at_{k}")
+    x = alt.X("x:Q", title=x_title, axis=axis, scale=x_scale)
+    y = alt.Y("y:Q", title=y_title, axis=axis, scale=y_scale)
+    colour, shape = run_colour(keys), run_shape({key: looks[key] for key in keys})
+    base = alt.Chart(alt.NamedData(ROWS))
+    wide = base.mark_rule(opacity=0.45).encode(
+        x=alt.X("x_lo:Q", title=x_title, scale=x_scale), x2="x_hi:Q", y=y, color=colour
+    )
+    high = base.mark_rule(opacity=0.45).encode(
+        x=x, y=alt.Y("y_lo:Q", title=y_title, scale=y_scale), y2="y_hi:Q", color=colour
+    )
+    point = base.mark_point(filled=True, size=70, opacity=1).encode(
+        x=x,
+        y=y,
+        color=colour,
+        shape=shape,
+        tooltip=[
+            alt.Tooltip("label:N"),
+            alt.Tooltip("x:Q", title=x_title, format=".1%"),
+            alt.Tooltip("y:Q", title=y_title, format=".1%"),
+        ],
+    )
+    inside = zip(
+        _inside(columns["x"], x_ends, FRONT_WIDTH),
+        _inside(columns["y"], y_ends, FRONT_HEIGHT),
+        strict=True,
+    )
+    places = label_places(list(inside), [len(label) for label in columns["label"]])
+    columns["place"] = [f"{side} {level}" for side, level in places]
+    names = _names(base.encode(x=x, y=y), places)
+    return Chart(
+        section="front",
+        title=set_title(set_name),
+        caption="",
+        spec=finished(alt.layer(wide, high, point, *names), keys, height=220),
+        columns=columns,
+    )
+
+
+def _domain(lows: Sequence[float], highs: Sequence[float]) -> tuple[float, float]:
+    """A little more than the intervals take, and never so little that noise looks large."""
+    low, high = min(lows), max(highs)
+    room = max(0.08 * (high - low), 0.01)
+    return low - room, high + room
+
+
+def _inside(values: Sequence[float], ends: tuple[float, float], pixels: float) -> list[float]:
+    """Where values of an axis between ``ends`` lie on it, in pixels."""
+    return [pixels * (value - ends[0]) / (ends[1] - ends[0]) for value in values]
+
+
+Box = tuple[float, float, float, float]
+
+
+def label_places(
+    points: Sequence[tuple[float, float]], letters: Sequence[int]
+) -> list[tuple[str, int]]:
+    """The side of each point that its name stands on, and by how many lines it is raised.
+
+    ``points`` are pixels from the lower left corner. No name lies on another or on a point, as far
+    as ``_MOST_LEVELS`` lines go.
+
+    >>> label_places([(50, 90), (50, 90), (280, 20)], [5, 5, 5])
+    [('right', 0), ('left', 0), ('left', 0)]
+    """
+    marks = [(x - 4, y - 4, x + 4, y + 4) for x, y in points]
+    taken: list[Box] = []
+    places = []
+    for point, count in zip(points, letters, strict=True):
+        place = next(
+            (one for one in _candidates() if _is_free(label_box(point, count, *one), marks, taken)),
+            ("right", 0),
+        )
+        taken.append(label_box(point, count, *place))
+        places.append(place)
+    return places
+
+
+def label_box(point: tuple[float, float], letters: int, side: str, level: int) -> Box:
+    """Left, lower, right and upper edge of a name."""
+    x, y = point
+    left = x + _ASIDE if side == "right" else x - _ASIDE - LETTER * letters
+    lower = y + 6 + LINE * level
+    return left, lower, left + LETTER * letters, lower + LINE - 1
+
+
+def _candidates() -> Iterator[tuple[str, int]]:
+    """Near the point first: above it, below it, and so on outwards."""
+    for distance in range(_MOST_LEVELS):
+        for level in dict.fromkeys((distance, -distance - 1)):
+            yield from (("right", level), ("left", level))
+
+
+def _is_free(box: Box, marks: Sequence[Box], taken: Sequence[Box]) -> bool:
+    inside = (
+        box[0] >= -_ASIDE
+        and box[2] <= FRONT_WIDTH
+        and box[1] >= -LINE
+        and box[3] <= FRONT_HEIGHT + LINE
+    )
+    return inside and not any(_overlap(box, other) for other in (*marks, *taken))
+
+
+def _overlap(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def _columns(
+    found: Mapping[tuple[str, str], ComparisonRow],
+    keys: list[str],
+    k: int,
+    labels: Mapping[str, str],
+) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {"run": keys, "label": [labels[key] for key in keys]}
+    for axis, metric in (("x", "greedy"), ("y", f"pass_at_{k}")):
+        rows = [found[metric, key] for key in keys]
+        columns[axis] = [row.value for row in rows]
+        columns |= {f"{axis}_lo": [row.lo for row in rows], f"{axis}_hi": [row.hi for row in rows]}
+    return columns
+
+
+def _names(base: Any, places: Sequence[tuple[str, int]]) -> list[Any]:
+    """The runs' labels beside their points, none of them on another."""
+    return [
+        base.transform_filter(f"datum.place == '{side} {level}'")
+        .mark_text(
+            align="left" if side == "right" else "right",
+            dx=_ASIDE if side == "right" else -_ASIDE,
+            dy=-8 - LINE * level,
+            fontSize=11,
+            fill="currentColor",
+        )
+        .encode(text="label:N")
+        for side, level in dict.fromkeys(places)
+    ]

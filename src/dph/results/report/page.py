@@ -16,15 +16,19 @@ from markupsafe import Markup
 
 from dph._base.files import write_text
 from dph.errors import SettingsError
-from dph.results.charts.cells import duration, percent
-from dph.results.charts.palette import method_label, set_label
-from dph.results.report.answer_blocks import answer_blocks, packed
-from dph.results.report.answers import Limits
-from dph.results.report.chart import marked, on_dark
+from dph.results.charts.palette import on_dark
+from dph.results.charts.text_table import duration, percent, with_code_points
+from dph.results.report.answers import Limits, answer_blocks, packed
 from dph.results.report.charts import report_charts
-from dph.results.report.comparison_view import seed_groups, set_tables
+from dph.results.report.page_tables import (
+    differing_settings,
+    run_facts,
+    seed_groups,
+    set_tables,
+    store_facts,
+)
 from dph.results.report.report_data import ReportData, ReportRun
-from dph.results.report.run_facts import differing_settings, run_facts, store_facts
+from dph.results.vocabulary import method_label, set_label
 
 # A diagnosis as the template shows it, out of the document of ``dph diagnose``.
 
@@ -32,58 +36,15 @@ MOST_PROBLEMS = 10
 MOST_FEATURES = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetView:
-    """What was found on one set. ``lost`` and ``gained`` are the clearest first; ``of`` all."""
-
-    name: str
-    found: Mapping[str, Any]
-    lost: Sequence[Mapping[str, Any]]
-    gained: Sequence[Mapping[str, Any]]
-    features: Sequence[Mapping[str, Any]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiagnosisView:
-    """The diagnosis of one run."""
-
-    key: str
-    label: str
-    baseline: str
-    document: Mapping[str, Any]
-    sets: Sequence[SetView]
-
-
-def diagnosis_views(data: ReportData) -> list[DiagnosisView]:
-    """The diagnoses of a report, in the order of its runs."""
-    labels = {run.key: run.label for run in data.runs}
-    return [
-        DiagnosisView(
-            key=run.key,
-            label=run.label,
-            baseline=labels.get(run.baseline or "", document["baseline"]),
-            document=document,
-            sets=[_set_view(name, found) for name, found in document["sets"].items()],
-        )
-        for run in data.runs
-        if (document := data.diagnoses.get(run.key)) is not None
-    ]
-
-
-def _set_view(name: str, found: Mapping[str, Any]) -> SetView:
-    features = [one for i, one in enumerate(found["features"]) if one["named"] or i < MOST_FEATURES]
-    return SetView(
-        name=name,
-        found=found,
-        lost=_clearest(found["problems"], "lost"),
-        gained=_clearest(found["problems"], "gained"),
-        features=features,
-    )
-
-
-def _clearest(problems: Sequence[Mapping[str, Any]], change: str) -> list[Mapping[str, Any]]:
+def clearest(problems: Sequence[Mapping[str, Any]], change: str) -> list[Mapping[str, Any]]:
+    """The lost or gained problems that chance explains least."""
     named = [one for one in problems if one["change"] == change]
     return sorted(named, key=lambda one: float(one[f"p_{change}"]))[:MOST_PROBLEMS]
+
+
+def shown_features(features: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Those that are named, and the first."""
+    return [one for i, one in enumerate(features) if one["named"] or i < MOST_FEATURES]
 
 
 # Vega, Vega-Lite and Vega-Embed as one script, out of vl-convert: nothing is fetched.
@@ -159,7 +120,7 @@ def page_html(data: ReportData, *, title: str, made: datetime | None = None, **p
             settings=differing_settings(data.runs),
             tables=set_tables(data),
             groups=seed_groups(data),
-            diagnoses=diagnosis_views(data),
+            diagnoses=data.diagnoses,
             notes=data.notes,
             made=(made or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC"),
             version=version("dph-rl"),
@@ -180,7 +141,9 @@ def page_script(names: Sequence[str]) -> str:
 
 def run_index(runs: Sequence[ReportRun]) -> list[dict[str, Any]]:
     """The runs as the page's scripts know them."""
-    return [{"key": run.key, "label": marked(run.label), "base": run.is_base} for run in runs]
+    return [
+        {"key": run.key, "label": with_code_points(run.label), "base": run.is_base} for run in runs
+    ]
 
 
 def _environment() -> Environment:
@@ -193,6 +156,8 @@ def _environment() -> Environment:
         finalize=_shown,
     )
     environment.filters |= {
+        "clearest": clearest,
+        "shown_features": shown_features,
         "percent": percent,
         "set_label": set_label,
         "method_label": method_label,
@@ -203,7 +168,11 @@ def _environment() -> Environment:
 
 def _shown(value: Any) -> Any:
     """Names of files, styles and databases are others' text; scripts and styles are ours."""
-    return marked(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return (
+        with_code_points(value)
+        if isinstance(value, str) and not isinstance(value, Markup)
+        else value
+    )
 
 
 def _own(name: str) -> str:
@@ -226,7 +195,7 @@ def _colours(runs: Sequence[ReportRun]) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class ReportFile:
     """The file, its size, and what of it is code (scripts and styles), in bytes."""
 
     path: Path
@@ -242,7 +211,7 @@ def write_report(
     limits: Limits | None = None,
     title: str = "dph report",
     made: datetime | None = None,
-) -> Written:
+) -> ReportFile:
     """Write the report of ``data``; the file appears whole.
 
     ``made`` is the time that the page gives [default: now].
@@ -270,7 +239,7 @@ def write_report(
     )
     write_text(path, html)
     code = sum(len(text.encode()) for text in (*scripts, *styles))
-    return Written(path=path, size=path.stat().st_size, code=code, answers=blocks.answers)
+    return ReportFile(path=path, size=path.stat().st_size, code=code, answers=blocks.answers)
 
 
 def _index(data: ReportData, answers: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from dph._processes.jobs.processes import Fresh, Job
 from dph.errors import DphError
 from dph.results.report.charts import set_charts, training_charts
 from dph.results.report.page import page_html, page_styles
-from dph.results.report.report_data import changes_of, log_after_rl, read_report, training_log
+from dph.results.report.report_data import changes_of, read_report
 from dph.results.view.snapshot import LOGS, Snapshot, answers_state, read_snapshot, state_of
 
 # Comparison and diagnosis of the runs, in a process of its own: they take long and much memory.
@@ -29,7 +29,7 @@ _ENTRY = "dph.results.view.served_runs:analyse"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Analysed:
+class AnalysisResult:
     """The page with its tables, the charts of sets, and what became of problems by set and run."""
 
     html: str
@@ -70,7 +70,7 @@ class Analysis:
         self._jobs = CoreJobs(1, lambda _: log, entry=_ENTRY, start_by=Fresh)
         self._jobs.start(Job(id="analysis", payload={**payload, "out": str(out)}))
 
-    def result(self) -> Analysed | str | None:
+    def result(self) -> AnalysisResult | str | None:
         """What was found, or why nothing could be; None as long as it takes."""
         ended = self._jobs.poll()
         if ended is None:
@@ -78,7 +78,7 @@ class Analysis:
         if ended.error:
             return ended.error
         html = (self._out / "page.html").read_text(encoding="utf-8")
-        return Analysed(html=html, **read_json(self._out / "analysis.json"))
+        return AnalysisResult(html=html, **read_json(self._out / "analysis.json"))
 
     def close(self) -> None:
         """End it."""
@@ -215,7 +215,7 @@ class ServedRuns:
             "answers": self.snapshot.answers,
         }
 
-    def _take_in(self, found: Analysed | str) -> None:
+    def _take_in(self, found: AnalysisResult | str) -> None:
         if isinstance(found, str):
             self._not_compared = f"the runs could not be compared: {found}"
             logger.warning("%s", self._not_compared)
@@ -228,13 +228,6 @@ class ServedRuns:
     def _read_logs(self) -> None:
         """The training charts anew; the state is taken first, so that nothing is missed."""
         logs = self._logs_state()
-        runs = [
-            run
-            if run.is_base
-            else replace(
-                run, log=training_log(run.path, run.recipe), after_rl=log_after_rl(run.path)
-            )
-            for run in self.snapshot.runs
-        ]
+        runs = [run.with_logs() for run in self.snapshot.runs]
         self._training = [chart.document() for chart in training_charts(runs)]
         self.logs = logs

@@ -14,7 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dph.errors import DataError
-from dph.results.report.report_data import ReportData, ReportRun, read_set_problems, report_runs
+from dph.results.read.found_runs import find_runs, runs_at
+from dph.results.read.run_results import RunResults, read_set_problems
+from dph.results.report.report_data import ReportData, ReportRun, report_runs
 from dph.results.view.haystack import Texts
 from dph.results.view.set_index import AnswerCounts, SetIndex, count_answers
 from dph.runs.directory import (
@@ -27,7 +29,6 @@ from dph.runs.directory import (
     SAMPLES,
     TOKENS_FILE,
 )
-from dph.runs.found_runs import base_places, find_runs, runs_at
 
 # What the files of runs are like now: another name as soon as one of them changed.
 
@@ -145,7 +146,7 @@ def answers_state(places: Sequence[Path]) -> str:
     Raises:
         DataError: there is no run.
     """
-    around = [(run, *base_places(run)) for run in runs_at(places)]
+    around = [(run, *RunResults(run).base_places) for run in runs_at(places)]
     return state_of([path for paths in around for path in paths], ANSWERS)
 
 
@@ -159,8 +160,8 @@ def read_snapshot(places: Sequence[Path]) -> Snapshot:
     state = answers_state(places)  # before reading: what changes meanwhile is read again
     found = find_runs(places)
     runs = report_runs(found, lambda _: None)
-    files = {run.key: path for run in runs if (path := run.path / SAMPLES).is_file()}
-    problems, notes = read_set_problems({run.path: run.recipe for run in runs})
+    files = {run.key: run.results.samples for run in runs if run.results.is_evaluated}
+    problems, notes = read_set_problems({run.results: run.recipe for run in runs})
     samples = {key: OpenRowFile(path) for key, path in files.items()}
     counts = {key: count_answers(path) for key, path in files.items()}
     names = list(dict.fromkeys(name for of_run in counts.values() for name in of_run))
@@ -172,7 +173,7 @@ def read_snapshot(places: Sequence[Path]) -> Snapshot:
         sets=sets,
         samples=samples,
         tokens={
-            run.key: _tokens(path) for run in runs if (path := run.path / TOKENS_FILE).is_file()
+            run.key: _tokens(path) for run in runs if (path := run.results.place.tokens).is_file()
         },
         texts=Texts(sets, files),
         answers=sum(int(of.rows.sum()) for sets_of in counts.values() for of in sets_of.values()),

@@ -23,7 +23,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class CorrectCount:
     """Correct samples of a problem; None where its gold answer could not be graded."""
 
     correct: int | None
@@ -56,12 +56,12 @@ class ShownProblem:
     set_name: str
     problem_id: str
     problem: Problem | None
-    scores: tuple[Counted, ...]
-    base: Counted | None
+    scores: tuple[CorrectCount, ...]
+    base: CorrectCount | None
     answers: tuple[AnswerGroup, ...]
 
 
-def counted(table: pa.Table) -> dict[Key, Counted]:
+def counted(table: pa.Table) -> dict[Key, CorrectCount]:
     """The scores of every problem of a samples table, in the table's order."""
     sampled = table.filter(pc.field("sample_index") >= 0)
     flags = pa.table(
@@ -76,7 +76,7 @@ def counted(table: pa.Table) -> dict[Key, Counted]:
         [("correct", "sum"), ("correct", "count"), ("bad", "sum")]
     )
     return {
-        (row["set"], row["problem_id"]): Counted(
+        (row["set"], row["problem_id"]): CorrectCount(
             correct=None if row["bad_sum"] else row["correct_sum"], samples=row["correct_count"]
         )
         for row in grouped.to_pylist()
@@ -97,7 +97,7 @@ def shown_problems(
     tables: Sequence[pa.Table],
     problems: Mapping[Key, Problem],
     *,
-    base: Mapping[Key, Counted],
+    base: Mapping[Key, CorrectCount],
     outcome: Outcome | None = None,
 ) -> list[ShownProblem]:
     """The problems ``keys`` with the answers of one or two runs, grouped.
@@ -106,7 +106,7 @@ def shown_problems(
     """
     scores = [counted(_only(table, keys)) for table in tables]
     rows = [_rows(_only(table, keys)) for table in tables]
-    nothing = Counted(correct=0, samples=0)
+    nothing = CorrectCount(correct=0, samples=0)
     return [
         ShownProblem(
             set_name=key[0],

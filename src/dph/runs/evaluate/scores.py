@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from jaxtyping import Bool, Float, Int
 
-from dph._base.files import atomic_path
+from dph._base.files import atomic_path, read_json
 from dph.errors import DataError
 from dph.recipe import recipe_digest
 from dph.records import Problem
@@ -230,3 +230,17 @@ def evaluation_document(
             resamples=resamples,
         )
     return {"schema": SCHEMA, "model": model, "samples": samples, "sets": summaries}
+
+
+def read_evaluation(path: Path) -> dict[str, Any]:
+    """The content of an evaluation.json.
+
+    Raises:
+        DataError: it is missing or damaged.
+    """
+    content = read_json(path)
+    if not isinstance(content, dict) or not isinstance(content.get("model"), str):
+        raise DataError(f"{path} is no evaluation: it names no model")
+    if lacking := {"samples", "sets"} - content.keys():
+        raise DataError(f"{path} is no evaluation: it lacks {' and '.join(sorted(lacking))}")
+    return content

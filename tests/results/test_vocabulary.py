@@ -1,7 +1,7 @@
 import pytest
 
 from dph.recipe import METHODS
-from dph.results.charts.palette import chosen_ks, method_label
+from dph.results.vocabulary import chosen_ks, method_label
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,16 @@ import pytest
 
 from dph.errors import DataError
 from dph.recipe import ModelSettings, resolve_recipe, save_recipe
-from dph.runs.found_runs import base_places, find_base, is_model
+from dph.results.read.run_results import RunResults, is_model
 
 COMMIT = "a" * 40
 
 
 def evaluation(directory, model="m"):
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "evaluation.json").write_text(json.dumps({"model": str(model)}))
+    (directory / "evaluation.json").write_text(
+        json.dumps({"model": str(model), "samples": 1, "sets": {}})
+    )
     return directory
 
 
@@ -30,11 +32,11 @@ def model(tmp_path):
 
 def test_a_base_in_the_run_comes_before_the_one_that_runs_share(tmp_path, model):
     run = run_of(tmp_path / "grpo", model)
-    assert find_base(run).directory is None
+    assert RunResults(run).initial.results is None
     beside = evaluation(tmp_path / "base", model)
-    assert find_base(run).directory == beside
+    assert RunResults(run).initial.results.path == beside
     inside = evaluation(run / "base", model)
-    assert find_base(run).directory == inside
+    assert RunResults(run).initial.results.path == inside
 
 
 @pytest.mark.parametrize("place", ["interpolated/0.5", "models/other", "evaluation_0.5"])
@@ -42,16 +44,16 @@ def test_what_lies_in_a_run_has_the_base_of_the_run(tmp_path, model, place):
     run = run_of(tmp_path / "grpo", model)
     between = evaluation(run / place)
     beside = evaluation(tmp_path / "base", model)
-    assert find_base(between).directory == beside
+    assert RunResults(between).initial.results.path == beside
     inside = evaluation(run / "base", model)
-    assert find_base(between).directory == inside
+    assert RunResults(between).initial.results.path == inside
 
 
 def test_an_evaluation_of_another_model_is_named_and_not_taken(tmp_path, model):
     run = run_of(tmp_path / "grpo", model)
     other = evaluation(tmp_path / "base", tmp_path / "other")
-    found = find_base(run)
-    assert found.directory is None
+    found = RunResults(run).initial
+    assert found.results is None
     assert f"no evaluation of the initial policy {model} in" in found.why_none
     assert f"{other} is of {tmp_path / 'other'}" in found.why_none
     with pytest.raises(DataError, match="no evaluation of the initial policy"):
@@ -61,14 +63,14 @@ def test_an_evaluation_of_another_model_is_named_and_not_taken(tmp_path, model):
 def test_without_a_recipe_any_evaluation_is_taken(tmp_path):
     alone = evaluation(tmp_path / "alone")
     beside = evaluation(tmp_path / "base", "anything")
-    assert find_base(alone).directory == beside
+    assert RunResults(alone).initial.results.path == beside
 
 
 def test_a_base_has_none_of_its_own(tmp_path, model):
     run_of(tmp_path / "grpo", model)
     base = evaluation(tmp_path / "base", model)
-    found = find_base(base)
-    assert (found.directory, found.why_none) == (None, f"{base} is an initial policy's evaluation")
+    found = RunResults(base).initial
+    assert (found.results, found.why_none) == (None, f"{base} is an initial policy's evaluation")
 
 
 def test_a_quickstart_may_be_moved_and_looked_at_from_anywhere(tmp_path, model, monkeypatch):
@@ -79,20 +81,25 @@ def test_a_quickstart_may_be_moved_and_looked_at_from_anywhere(tmp_path, model, 
     run_of(quickstart / "grpo", quickstart / "base_model")
     evaluation(quickstart / "base", "quickstart/base_model")
     monkeypatch.chdir(tmp_path)
-    assert str(find_base(quickstart.relative_to(tmp_path) / "grpo").directory) == (
+    assert str(RunResults(quickstart.relative_to(tmp_path) / "grpo").initial.results.path) == (
         "here/quickstart/base"
     )
     quickstart.rename(tmp_path / "moved")
-    assert find_base(tmp_path / "moved" / "grpo").directory == tmp_path / "moved" / "base"
+    assert (
+        RunResults(tmp_path / "moved" / "grpo").initial.results.path == tmp_path / "moved" / "base"
+    )
 
 
 def test_places_are_as_the_run_was_given(tmp_path, monkeypatch):
     (tmp_path / "runs" / "grpo").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "runs")
     runs = tmp_path / "runs"
-    assert [*map(str, base_places(runs / "grpo"))] == [f"{runs}/grpo/base", f"{runs}/base"]
+    assert [*map(str, RunResults(runs / "grpo").base_places)] == [
+        f"{runs}/grpo/base",
+        f"{runs}/base",
+    ]
     monkeypatch.chdir(tmp_path)
-    assert [*map(str, base_places((runs / "grpo").relative_to(tmp_path)))] == [
+    assert [*map(str, RunResults((runs / "grpo").relative_to(tmp_path)).base_places)] == [
         "runs/grpo/base",
         "runs/base",
     ]
@@ -122,4 +129,4 @@ def test_what_is_no_evaluation_is_refused(tmp_path, model, content):
     run = run_of(tmp_path / "grpo", model)
     (evaluation(tmp_path / "base") / "evaluation.json").write_text(content)
     with pytest.raises(DataError, match=r"evaluation\.json is no evaluation"):
-        find_base(run)
+        RunResults(run).initial  # noqa: B018

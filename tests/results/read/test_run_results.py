@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dph.errors import DataError
-from dph.results.diagnosis.run_files import find_run_files
+from dph.results.read.run_results import RunResults
 from results.diagnosis.models import samples_of, save_evaluation
 
 RIGHT = np.array([[1, 0], [1, 1]], dtype=bool)
@@ -14,7 +14,9 @@ TABLE = samples_of(np.zeros((2, 2), int), RIGHT)
 def evaluation(directory, *, model=None):
     save_evaluation(directory, TABLE)
     if model is not None:
-        (directory / "evaluation.json").write_text(json.dumps({"model": str(model)}))
+        (directory / "evaluation.json").write_text(
+            json.dumps({"model": str(model), "samples": 2, "sets": {}})
+        )
     return directory
 
 
@@ -33,44 +35,45 @@ def test_another_to_compare_with_may_be_named_where_no_base_is_found(tmp_path):
     model = recipe(run)
     evaluation(tmp_path / "base", model=tmp_path / "other")
     with pytest.raises(DataError, match=r"no evaluation of the initial policy .*--against"):
-        find_run_files(run, None)
-    assert find_run_files(run, tmp_path / "base").baseline == tmp_path / "base"
+        RunResults(run).baseline()
+    assert RunResults(run).baseline(tmp_path / "base").path == tmp_path / "base"
     beside = evaluation(tmp_path / "base", model=model)
-    assert find_run_files(run, None).baseline == beside
+    assert RunResults(run).baseline().path == beside
 
 
 def test_a_samples_file_stands_for_its_evaluation(tmp_path):
     run, other = evaluation(tmp_path / "run"), evaluation(tmp_path / "other")
-    files = find_run_files(run, other / "samples.parquet")
-    assert files.baseline_samples == other / "samples.parquet"
-    assert files.samples == run / "samples.parquet"
-    assert files.log() == []
+    results = RunResults(run)
+    baseline = results.baseline(other / "samples.parquet")
+    assert baseline.samples == other / "samples.parquet"
+    assert results.samples == run / "samples.parquet"
+    assert results.log() == baseline.log() == []
 
 
 def test_the_recipe_of_another_models_evaluation_is_that_of_its_run(tmp_path):
     run = evaluation(tmp_path / "run")
     recipe(run)
     of_model = evaluation(run / "models" / "step_000040")
-    files = find_run_files(of_model, run)
-    assert set(files.problems("dev")) == {"p0000", "p0001"}
+    results = RunResults(of_model)
+    assert set(results.problems("dev")) == {"p0000", "p0001"}
     with pytest.raises(DataError, match="names no set 'test'"):
-        files.problems("test")
+        results.problems("test")
 
 
 def test_without_a_recipe_there_are_no_problems(tmp_path):
-    files = find_run_files(evaluation(tmp_path / "a" / "run"), evaluation(tmp_path / "other"))
+    results = RunResults(evaluation(tmp_path / "a" / "run"))
     with pytest.raises(DataError, match=r"no recipe\.toml"):
-        files.problems("dev")
+        results.problems("dev")
 
 
 def test_what_was_not_evaluated_and_what_is_the_same_is_refused(tmp_path):
     run = evaluation(tmp_path / "run")
     with pytest.raises(DataError, match="nothing was not evaluated"):
-        find_run_files(tmp_path / "nothing", run)
+        RunResults(tmp_path / "nothing").baseline(run)
     with pytest.raises(DataError, match="other was not evaluated"):
-        find_run_files(run, tmp_path / "other")
+        RunResults(run).baseline(tmp_path / "other")
     with pytest.raises(DataError, match="compared with itself"):
-        find_run_files(run, run / "samples.parquet")
+        RunResults(run).baseline(run / "samples.parquet")
 
 
 def test_updates_after_rl_are_counted(tmp_path):
@@ -78,6 +81,6 @@ def test_updates_after_rl_are_counted(tmp_path):
     (run / "metrics.jsonl").write_text('{"step": 1}\n{"step": 2}\n')
     (run / "consolidation").mkdir()
     (run / "consolidation" / "metrics.jsonl").write_text('{"step": 1}\n')
-    files = find_run_files(run, evaluation(tmp_path / "other"))
-    assert len(files.log()) == 2
-    assert files.consolidation_steps() == 1
+    results = RunResults(run)
+    assert len(results.log()) == 2
+    assert len(results.log_after_rl()) == 1

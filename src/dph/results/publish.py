@@ -1,45 +1,64 @@
-"""The model card of a run: what was trained from what, how, and what was measured."""
+"""A run made public: its model card, and the checkpoint that it ended with on the Hub."""
 
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import tomli_w
-from huggingface_hub import ModelCardData
+from huggingface_hub import (
+    CommitOperationAdd,
+    CommitOperationDelete,
+    HfApi,
+    ModelCardData,
+    constants,
+)
 
 from dph import __version__
-from dph._base.files import read_json, sha256, write_text
-from dph.errors import CheckpointError, DataError
+from dph._base.files import sha256, write_text
+from dph.errors import CheckpointError, DataError, ModelError, SettingsError
+from dph.model.hub_cache import bars_for_people, said_plainly
 from dph.recipe import Recipe, load_recipe, recipe_toml
 from dph.recipe.hub_names import PLACES, hub_file, is_model_id
 from dph.recipe.keys import pattern_of
-from dph.results.charts.palette import method_label, set_label
 from dph.results.charts.tables import INTERVAL_NOTE, cost_document, cost_words, markdown_table
-from dph.runs.directory import EVALUATION, MANIFEST, RECIPE, RunDirectory
-from dph.runs.found_runs import find_base
+from dph.results.read.run_results import RunResults
+from dph.results.vocabulary import method_label, set_label
+from dph.runs.directory import MANIFEST, RunDirectory
 from dph.runs.presample.manifest import Manifest, read_manifest
 from dph.runs.stage_costs import run_cost
+
+__all__ = ["FinishedRun", "model_card", "push", "read_finished_run", "write_card"]
 
 # What a run's directory says about its result.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRun:
-    """A run that has a checkpoint, and what was measured of it."""
+    """A run that has a checkpoint: what its card says of it."""
 
-    directory: Path
+    results: RunResults
     recipe: Recipe
     checkpoint: Path
     base: Mapping[str, Any] | None
     """``evaluation.json`` of the initial policy; None where ``why_alone`` says why."""
-    why_alone: str | None
-    evaluation: Mapping[str, Any] | None
-    """``evaluation.json`` of the checkpoint."""
     pool: Manifest | None
     hashes: Mapping[str, str]
     """SHA-256 of the manifests of the pool and of the stores, by name."""
+
+    @property
+    def directory(self) -> Path:
+        """The run's."""
+        return self.results.path
+
+    @property
+    def why_alone(self) -> str | None:
+        """Why the evaluation of its initial policy is not known."""
+        return self.results.initial.why_none or None
 
 
 def read_finished_run(directory: Path) -> FinishedRun:
@@ -51,44 +70,30 @@ def read_finished_run(directory: Path) -> FinishedRun:
         PoolError: its pool's manifest is damaged.
         DataError: an ``evaluation.json`` is damaged, or is not of the run's result.
     """
-    recipe = load_recipe(directory / RECIPE)
-    checkpoint = RunDirectory(directory).result(recipe.evaluate)
+    results, place = RunResults(directory), RunDirectory(directory)
+    recipe = load_recipe(place.recipe_file)
+    checkpoint = place.result(recipe.evaluate)
     if checkpoint is None:
         raise CheckpointError(f"there is no checkpoint in {directory}: train it first")
-    manifest = RunDirectory(directory).pool(recipe) / MANIFEST
+    measured = results.evaluation
+    if measured is not None and Path(measured["model"]).name != checkpoint.name:
+        raise DataError(
+            f"{place.evaluation} is of {Path(measured['model']).name}, but the run ended with "
+            f"{checkpoint.name}: run `dph evaluate` first"
+        )
+    manifest = place.pool(recipe) / MANIFEST
     made = {"pool": manifest} if recipe.needs_pool else {}
     for name in recipe.used_stores:
-        made[f"store {name}"] = RunDirectory(directory).store(recipe, name) / MANIFEST
-    base = find_base(directory)
+        made[f"store {name}"] = place.store(recipe, name) / MANIFEST
+    base = results.initial.results
     return FinishedRun(
-        directory=directory,
+        results=results,
         recipe=recipe,
         checkpoint=checkpoint,
-        base=None if base.directory is None else _document(base.directory / EVALUATION),
-        why_alone=base.why_none or None,
-        evaluation=_of(checkpoint, directory / EVALUATION),
+        base=None if base is None else base.evaluation,
         pool=read_manifest(manifest) if recipe.needs_pool and manifest.is_file() else None,
         hashes={name: sha256(path) for name, path in made.items() if path.is_file()},
     )
-
-
-def _of(checkpoint: Path, path: Path) -> Mapping[str, Any] | None:
-    document = _document(path)
-    if document is not None and Path(document["model"]).name != checkpoint.name:
-        raise DataError(
-            f"{path} is of {Path(document['model']).name}, but the run ended with "
-            f"{checkpoint.name}: run `dph evaluate` first"
-        )
-    return document
-
-
-def _document(path: Path) -> Mapping[str, Any] | None:
-    if not path.is_file():
-        return None
-    content = read_json(path)
-    if not isinstance(content, dict) or not {"model", "samples", "sets"} <= content.keys():
-        raise DataError(f"{path} is no evaluation: it lacks model, samples or sets")
-    return content
 
 
 # A recipe that may leave the machine: without the directories that things lie in.
@@ -179,14 +184,15 @@ def _initial(recipe: Recipe) -> str:
 
 
 def _measured(run: FinishedRun) -> Iterator[str]:
-    if run.evaluation is None:
+    measured = run.results.evaluation
+    if measured is None:
         yield "Not measured."
         return
-    summary = {"base": run.base, "methods": {run.recipe.method: run.evaluation}}
-    yield f"{run.evaluation['samples']} samples a problem, {INTERVAL_NOTE}."
-    for name, measured in run.evaluation["sets"].items():
-        ks = sorted(map(int, measured["pass_at_k"]))
-        yield f"### {set_label(name)}: {measured['problems']} problems"
+    summary = {"base": run.base, "methods": {run.recipe.method: measured}}
+    yield f"{measured['samples']} samples a problem, {INTERVAL_NOTE}."
+    for name, of_set in measured["sets"].items():
+        ks = sorted(map(int, of_set["pass_at_k"]))
+        yield f"### {set_label(name)}: {of_set['problems']} problems"
         yield markdown_table(summary, set_name=name, ks=ks).strip()
 
 
@@ -219,3 +225,89 @@ def _use(name: str) -> str:
         f'tokenizer = AutoTokenizer.from_pretrained("{name}")'
     )
     return f"## Use\n\n```python\n{code}\n```"
+
+
+# The upload: weights, tokenizer, card and recipe in one commit.
+
+_OF_TRAINING = {"optimizer.safetensors", "trainer.json", "recent.parquet"}
+"""What of a checkpoint only goes on with training."""
+_WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
+
+
+def push(run: FinishedRun, name: str, *, private: bool = False) -> str:
+    """Upload weights, tokenizer, card and recipe in one commit, and return its address.
+
+    The repository is made if need be, ``private`` then; weights that lay there under other names
+    are gone. An adapter is merged into the weights that it was trained on. A card in the run's
+    directory that somebody has made their own is uploaded as it is.
+    Nothing of the optimizer, of prompts or of answers is uploaded, and no path of this machine.
+
+    Raises:
+        SettingsError: ``name`` is not of the form org/name.
+        ModelError: the Hub cannot be reached, or does not allow it.
+    """
+    if not is_model_id(name):
+        raise SettingsError(f"a model on the Hub is called <owner>/<name>, got {name!r}")
+    api = HfApi(endpoint=constants.ENDPOINT)
+    with (
+        _model_files(run) as files,
+        said_plainly(f"push to {name}", ModelError),
+        _uploading(name),
+        bars_for_people(),
+    ):
+        content: dict[str, Path | bytes] = {**files, **_written(run, name)}
+        api.create_repo(name, private=private, exist_ok=True)
+        gone = [path for path in api.list_repo_files(name) if _is_weight(path, content)]
+        commit = api.create_commit(
+            name,
+            operations=[
+                *(CommitOperationDelete(path_in_repo=path) for path in gone),
+                *(
+                    CommitOperationAdd(path_in_repo=path, path_or_fileobj=data)
+                    for path, data in content.items()
+                ),
+            ],
+            commit_message=f"{run.recipe.name}: {run.recipe.method}, {run.checkpoint.name}",
+        )
+    return str(commit.commit_url)
+
+
+@contextmanager
+def _model_files(run: FinishedRun) -> Iterator[dict[str, Path]]:
+    """The files of the run's result by name; with an adapter those of the merged model."""
+    from dph.model.adapter import is_adapter  # noqa: PLC0415 - loads torch, which a card does not
+    from dph.runs.ends import ends_of  # noqa: PLC0415
+    from dph.runs.export import save_whole  # noqa: PLC0415
+
+    with TemporaryDirectory() as temporary:
+        directory = run.checkpoint
+        if is_adapter(directory):
+            directory = Path(temporary)
+            save_whole(ends_of(run.directory), directory)
+        yield {
+            path.name: path
+            for path in sorted(directory.iterdir())
+            if path.is_file() and path.name not in _OF_TRAINING
+        }
+
+
+@contextmanager
+def _uploading(name: str) -> Iterator[None]:
+    """A file that did not arrive is told by its name; nothing is committed then."""
+    try:
+        yield
+    except RuntimeError as error:  # huggingface_hub's own, around what went wrong
+        cause = str(error.__cause__ or "").strip().splitlines()
+        raise ModelError(f"push to {name}: {error} {cause[0] if cause else ''}".rstrip()) from error
+
+
+def _written(run: FinishedRun, name: str) -> dict[str, Path | bytes]:
+    own = run.directory / FILE
+    kept = own.is_file() and not is_ours(own)
+    card: Path | bytes = own if kept else model_card(run, name=name).encode()
+    return {FILE: card, "recipe.toml": shared_recipe(run.recipe).encode()}
+
+
+def _is_weight(path: str, content: dict[str, Path | bytes]) -> bool:
+    """Whether weights lie there that the new ones do not replace."""
+    return path not in content and any(fnmatch(path, pattern) for pattern in _WEIGHTS)

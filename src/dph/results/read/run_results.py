@@ -1,0 +1,366 @@
+"""What lies in a run directory, each part read when it is asked for. Loads no torch."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dph.errors import DataError
+from dph.recipe import ModelSettings, Recipe, load_recipe
+from dph.recipe.hub_names import is_model_id
+from dph.records import Problem
+from dph.runs.directory import BASE, PROBLEMS_FILE, RECIPE, RunDirectory
+from dph.runs.evaluate.evaluated_runs import require_evaluated
+from dph.runs.evaluate.progress_file import (
+    read_progress_file,
+    rows_of_step,
+    step_metrics_of,
+    step_summary,
+)
+from dph.runs.evaluate.samples_file import read_samples, read_token_details, samples_digest
+from dph.runs.evaluate.scores import read_evaluation, read_kept_problems
+from dph.runs.train.metrics_file import read_metrics
+from dph.tasks.problems import load_problems
+
+Tokens = Mapping[tuple[str, str], Mapping[int, Mapping[str, list[Any]]]]
+"""Of answers that have them (``evaluate.token_details``): by set and problem, by sample index."""
+_DIGITS = 3
+_ABOVE = 2
+"""How far above an evaluation its run lies at most: models/<name>/ and interpolated/<x>/."""
+
+
+@dataclass(frozen=True)
+class RunResults:
+    """A run, or the evaluation of any other model; a samples file stands for its evaluation."""
+
+    path: Path
+
+    @property
+    def place(self) -> RunDirectory:
+        """Where its files lie."""
+        return RunDirectory(self.path)
+
+    @cached_property
+    def recipe(self) -> Recipe | None:
+        """The recipe of the run, or of the run that the evaluation lies in.
+
+        Raises:
+            SettingsError: it is not valid.
+        """
+        home = self._home
+        return None if home is None else load_recipe(home / RECIPE)
+
+    @cached_property
+    def evaluation(self) -> Mapping[str, Any] | None:
+        """``evaluation.json``; None where there is none.
+
+        Raises:
+            DataError: it is damaged.
+        """
+        file = self.place.evaluation
+        return read_evaluation(file) if file.is_file() else None
+
+    @property
+    def is_evaluated(self) -> bool:
+        """Whether there are answers to compare."""
+        return self.place.samples.is_file()
+
+    @property
+    def samples(self) -> Path:
+        """The file of its graded answers.
+
+        Raises:
+            DataError: it was not evaluated.
+        """
+        return require_evaluated(self.path)
+
+    def answers(self, *, texts: bool = True) -> pa.Table:
+        """The graded answers; ``texts`` False leaves out what takes most of their size.
+
+        Raises:
+            DataError: it was not evaluated, or the file is damaged.
+        """
+        return read_samples(self.samples, texts=texts)
+
+    def tokens(self) -> Tokens:
+        """Text, log-prob, entropy and log-ratio to the initial policy of each token, in nats.
+
+        Empty where the run kept none.
+
+        Raises:
+            DataError: the file is damaged or of a later version.
+        """
+        found: dict[tuple[str, str], dict[int, Mapping[str, list[Any]]]] = {}
+        if self.place.tokens.is_file():
+            for row in read_token_details(self.place.tokens).to_pylist():
+                of_problem = found.setdefault((row["set"], row["problem_id"]), {})
+                of_problem[row["sample_index"]] = token_detail(row)
+        return found
+
+    @property
+    def identity(self) -> str:
+        """Equal for copies of one evaluation."""
+        return samples_digest(self.place.samples) or str(self.path.resolve())
+
+    def log(self) -> list[dict[str, Any]]:
+        """The rows of ``metrics.jsonl``; none where nothing was trained here.
+
+        Raises:
+            DataError: a line is damaged.
+        """
+        return read_metrics(self.place.metrics) if self.path.is_dir() else []
+
+    def log_after_rl(self) -> list[dict[str, Any]]:
+        """The rows of what followed RL, whose steps begin again at 1; none where nothing did.
+
+        Raises:
+            DataError: a line is damaged.
+        """
+        return read_metrics(self.place.consolidation.metrics)
+
+    def log_from_start(self) -> list[Mapping[str, Any]]:
+        """The log; before it a row of step 0, where the initial policy was measured.
+
+        Raises:
+            DataError: a file is damaged.
+        """
+        rows: list[Mapping[str, Any]] = [*self.log()]
+        initial = rows_of_step(self.progress(), 0)
+        if self.recipe is None or not rows or not initial.num_rows:
+            return rows
+        ks, seed = self.recipe.evaluate.during.k, self.recipe.evaluate.seed
+        summary = step_summary(initial, ks=ks, seed=self.recipe.seed if seed is None else seed)
+        return [{"step": 0, **step_metrics_of(summary)}, *rows]
+
+    def progress(self) -> pa.Table:
+        """The rows of ``progress.parquet``; none where nothing was measured during training.
+
+        Raises:
+            DataError: it is damaged.
+        """
+        return read_progress_file(self.place.progress)
+
+    def problems(self, set_name: str) -> Mapping[str, Problem]:
+        """The problems of a set of the recipe, by id.
+
+        Raises:
+            DataError: there is no recipe that names the set, or its file cannot be read.
+        """
+        if self.recipe is None:
+            raise DataError(f"there is no {RECIPE} in or above {self.path}")
+        if set_name not in self.recipe.data.sets:
+            raise DataError(f"the recipe of {self.path} names no set {set_name!r}")
+        return _by_id(self.recipe.data.sets[set_name].path)
+
+    # What it began with. A run of its own has that evaluation in ``base/``; runs of a quickstart,
+    # a cookbook or a study share the one beside them; what lies in a run has that of the run.
+
+    @cached_property
+    def initial(self) -> "InitialEvaluation":
+        """The evaluation of what it began with.
+
+        It has to be of the model that the recipe names; without a recipe any is taken.
+
+        Raises:
+            SettingsError: the recipe is not valid.
+            DataError: an evaluation.json is damaged.
+        """
+        recipe, others = self.recipe, []
+        for found in map(RunResults, self.base_places):
+            if found.path.resolve() == self.path.resolve():
+                return InitialEvaluation(why_none=f"{self.path} is an initial policy's evaluation")
+            if found.evaluation is None:
+                continue
+            model = str(found.evaluation["model"])
+            if recipe is None or is_model(model, recipe.model):
+                return InitialEvaluation(results=found)
+            others.append(f"{found.path} is of {model}")
+        wanted = "" if recipe is None else f" {recipe.model.path}"
+        places = " or ".join(map(str, self.base_places))
+        why = f"{self.path}: there is no evaluation of the initial policy{wanted} in {places}"
+        return InitialEvaluation(why_none="; ".join([why, *others]))
+
+    @property
+    def base_places(self) -> list[Path]:
+        """Where the evaluation of its initial policy may lie: in a run, and beside it."""
+        home = (self._home or self.path).absolute()
+        return [self._as_given(place) for place in (home / BASE, home.parent / BASE)]
+
+    @cached_property
+    def _compared(self) -> "InitialEvaluation":
+        """The initial policy, where the answers of both are there to be compared."""
+        if not self.is_evaluated:
+            return InitialEvaluation(why_none=f"{self.path}: not evaluated")
+        base = self.initial.results
+        if base is not None and not base.is_evaluated:
+            why = f"{self.path}: there is no {base.place.samples} to compare it with"
+            return InitialEvaluation(why_none=why)
+        return self.initial
+
+    @property
+    def base(self) -> "RunResults | None":
+        """What it is compared with; None where ``why_alone`` says why."""
+        return self._compared.results
+
+    @property
+    def why_alone(self) -> str | None:
+        """Why there is nothing to compare it with."""
+        return self._compared.why_none or None
+
+    def baseline(self, against: Path | None = None) -> "RunResults":
+        """The evaluation ``against``, a directory or a samples file; None: the initial policy's.
+
+        Raises:
+            DataError: one of the two was not evaluated, both are the same, or there is none.
+            SettingsError: the recipe is not valid.
+        """
+        samples = self.samples
+        if against is not None:
+            other = RunResults(against)
+        elif self.initial.results is not None:
+            other = self.initial.results
+        else:
+            raise DataError(f"{self.initial.why_none}; --against names another to compare with")
+        if other.samples.resolve() == samples.resolve():
+            raise DataError(f"{self.path} is compared with itself: both are {samples}")
+        return other
+
+    @cached_property
+    def _home(self) -> Path | None:
+        """The directory with the recipe of the run that an evaluation belongs to."""
+        above = [self.path, *self.path.absolute().parents[:_ABOVE]]
+        return next((directory for directory in above if (directory / RECIPE).is_file()), None)
+
+    def _as_given(self, place: Path) -> Path:
+        """Relative to the working directory where the run was."""
+        here = Path.cwd()
+        relative = not self.path.is_absolute() and here in place.parents
+        return place.relative_to(here) if relative else place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitialEvaluation:
+    """The evaluation of an initial policy; None where there is none, and why."""
+
+    results: RunResults | None = None
+    why_none: str = ""
+
+    def required(self) -> RunResults:
+        """The evaluation.
+
+        Raises:
+            DataError: there is none.
+        """
+        if self.results is None:
+            raise DataError(self.why_none)
+        return self.results
+
+
+def is_model(recorded: str, model: ModelSettings) -> bool:
+    """Whether a model that an evaluation names is that of a recipe.
+
+    A relative path started at a directory that nobody knows any more: it has to be the end of the
+    recipe's. A model of the Hub lies in a cache, under its name and commit.
+    """
+    path, wanted = Path(recorded), Path(model.path)
+    if path.resolve() == wanted.resolve():
+        return True
+    if path.is_absolute():
+        cached = (f"models--{model.path.replace('/', '--')}", "snapshots")
+        return (
+            is_model_id(model.path)
+            and path.parts[-3:-1] == cached
+            and model.revision in (None, path.name)
+        )
+    said = [part for part in path.parts if part != ".."]
+    return bool(said) and list(wanted.parts[-len(said) :]) == said
+
+
+def token_detail(row: Mapping[str, Any]) -> Mapping[str, list[Any]]:
+    """A row of ``tokens.parquet`` as pages show it."""
+    return {
+        "pieces": row["pieces"],
+        "logprob": [round(value, _DIGITS) for value in row["logprobs"]],
+        "entropy": [round(value, _DIGITS) for value in row["entropy"]],
+        "ratio": [
+            round(mine - theirs, _DIGITS)
+            for mine, theirs in zip(row["logprobs"], row["ref_logprobs"], strict=True)
+        ],
+    }
+
+
+# The problems of the sets that runs were evaluated on: prompts and gold answers.
+
+Problems = Mapping[str, Mapping[str, Problem]]
+"""By set and id."""
+
+
+def read_set_problems(
+    runs: Mapping[RunResults, Recipe | None],
+) -> tuple[Problems, list[str]]:
+    """The problems of every set, and what is not there.
+
+    They are those that lie beside a run's answers; of a run without them those that its recipe
+    names.
+
+    Raises:
+        DataError: a file is malformed, or two runs have other problems under one set's name.
+    """
+    sets: dict[str, Mapping[str, Problem]] = {}
+    origins: dict[str, Path] = {}
+    notes: dict[Path, str] = {}
+    read: dict[Path, Mapping[str, Problem]] = {}
+    for run, recipe in runs.items():
+        for name, path, problems in _of_run(run, recipe, read, notes):
+            first = sets.setdefault(name, problems)
+            _require_same(name, first, problems, origins.setdefault(name, path), path)
+    return sets, list(notes.values())
+
+
+def _of_run(
+    run: RunResults,
+    recipe: Recipe | None,
+    read: dict[Path, Mapping[str, Problem]],
+    notes: dict[Path, str],
+) -> list[tuple[str, Path, Mapping[str, Problem]]]:
+    """Sets with the file that their problems come from."""
+    kept: dict[str, dict[str, Problem]] = {}
+    for (name, problem_id), problem in read_kept_problems(run.place.problems).items():
+        kept.setdefault(name, {})[problem_id] = problem
+    found: list[tuple[str, Path, Mapping[str, Problem]]] = [
+        (name, run.path / PROBLEMS_FILE, problems) for name, problems in kept.items()
+    ]
+    for name, chosen in ({} if recipe is None else recipe.data.sets).items():
+        path = chosen.path.resolve()
+        if name in kept:
+            continue
+        if not path.is_file():
+            notes[path] = f"{path}, the problems of {name}, is not there: no prompts, no gold"
+            continue
+        if path not in read:
+            read[path] = _by_id(path)
+        found.append((name, path, read[path]))
+    return found
+
+
+def _by_id(path: Path) -> dict[str, Problem]:
+    return {problem.problem_id: problem for problem in load_problems(path)}
+
+
+def _require_same(
+    name: str,
+    first: Mapping[str, Problem],
+    other: Mapping[str, Problem],
+    first_path: Path,
+    other_path: Path,
+) -> None:
+    if first == other:
+        return
+    differing = next((i for i in [*first, *other] if first.get(i) != other.get(i)), "?")
+    raise DataError(
+        f"the runs have other problems in their sets {name!r}: {first_path} and {other_path} "
+        f"differ, for example in {differing!r}; make a report of each"
+    )

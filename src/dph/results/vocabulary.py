@@ -1,0 +1,244 @@
+"""The words of every table and picture: methods, sets, runs, metrics, axes, and the usual k.
+
+Pictures of matplotlib, charts of Vega and the study's use these, so that a thing has one name.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from dph.errors import SettingsError
+from dph.recipe.methods import METHOD_ROWS
+
+# Methods, sets and runs.
+
+BASE = "base"
+
+_LABELS: Mapping[str, str] = MappingProxyType(
+    {BASE: "Base model", **{name: row.label for name, row in METHOD_ROWS.items()}}
+)
+
+
+def method_label(name: str) -> str:
+    """The name of a method as people write it; what follows a known name stays.
+
+    >>> method_label("dph_f"), method_label("rkl_0.3"), method_label("mine")
+    ('DPH-F', 'RKL 0.3', 'mine')
+    """
+    for known in sorted(_LABELS, key=len, reverse=True):  # alpha_dpg is no alpha
+        rest = name.removeprefix(known)
+        if name.startswith(known) and (not rest or not rest[0].isalnum()):
+            return f"{_LABELS[known]} {rest.lstrip('_-@ =')}".strip()
+    return name
+
+
+def set_label(name: str) -> str:
+    """The name of a set with spaces.
+
+    >>> set_label("cross_domain")
+    'cross domain'
+    """
+    return name.replace("_", " ")
+
+
+def models_of(summary: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The ``sets`` of the base model, where there is one, and of every method, by name."""
+    methods = {name: method["sets"] for name, method in summary["methods"].items()}
+    return {BASE: summary["base"]["sets"], **methods} if summary["base"] else methods
+
+
+def set_title(name: str) -> str:
+    """The name of a set as the title of a panel.
+
+    >>> set_title("cross_domain")
+    'Cross domain'
+    """
+    label = set_label(name)
+    return label[:1].upper() + label[1:]
+
+
+def run_labels(runs: Sequence[Path]) -> dict[str, str]:
+    """The shortest end of each path that no other path has, by the path as it was given.
+
+    >>> run_labels([Path("/runs/a/x"), Path("/runs/b/x"), Path("/runs/c")])
+    {'/runs/a/x': 'a/x', '/runs/b/x': 'b/x', '/runs/c': 'c'}
+    """
+    parts = {str(run): run.absolute().parts for run in runs}
+    return {
+        run: _shortest(mine, [other for name, other in parts.items() if name != run])
+        for run, mine in parts.items()
+    }
+
+
+def _shortest(mine: tuple[str, ...], others: Sequence[tuple[str, ...]]) -> str:
+    for count in range(1, len(mine)):
+        end = mine[-count:]
+        if all(other[-count:] != end for other in others):
+            return "/".join(end)
+    return str(Path(*mine))
+
+
+# The k of Pass@k.
+
+_USUAL_KS = ("8", "16")
+
+
+def chosen_ks(pass_at_k: Mapping[str, Any], ks: Sequence[int] | None = None) -> list[str]:
+    """The k to show: those asked for, else 8 and 16 if they are there, else the largest."""
+    wanted = _USUAL_KS if ks is None else [str(k) for k in ks]
+    return [k for k in wanted if k in pass_at_k] or [max(pass_at_k, key=int)]
+
+
+def table_ks(samples: int) -> list[int]:
+    """The k that a table shows: the usual ones that fit, else all samples.
+
+    >>> table_ks(16), table_ks(3)
+    ([8, 16], [3])
+    """
+    return [k for k in (8, 16, 32, 64, 128) if k <= samples] or [samples]
+
+
+def shown_ks(samples: int) -> list[int]:
+    """The k of a curve and of a table beside it: powers of two, and all samples.
+
+    >>> shown_ks(16), shown_ks(10)
+    ([1, 2, 4, 8, 16], [1, 2, 4, 8, 10])
+    """
+    powers = [2**i for i in range(samples.bit_length())]
+    return sorted({*powers, samples, *table_ks(samples)})
+
+
+# One number of a set's summary (evaluation.json, or one that was made of several seeds).
+
+PLAIN = ("greedy", "mean", "keep", "explore", "effective_styles")
+_TITLES = {"mean": "mean@1", "effective_styles": "effective styles"}
+
+
+def value_of(summary: Mapping[str, Any], metric: str) -> float | None:
+    """The metric's value, a fraction (effective styles: their number); None if it is unknown.
+
+    Raises:
+        SettingsError: there is no such metric.
+
+    >>> value_of({"pass_at_k": {"8": 0.5}, "greedy": None}, "pass_at_8")
+    0.5
+    """
+    if metric in PLAIN:
+        found = summary.get(metric)
+    elif metric.startswith("pass_at_"):
+        found = summary["pass_at_k"].get(metric.removeprefix("pass_at_"))
+    else:
+        raise SettingsError(f"no metric {metric!r}; there is {', '.join(PLAIN)}, pass_at_<k>")
+    return None if found is None else float(found)
+
+
+def interval_of(summary: Mapping[str, Any], metric: str) -> tuple[float, float] | None:
+    """The 95% interval of the metric; None where the summary has none."""
+    found = summary["ci95"].get(metric)
+    return None if found is None else (float(found[0]), float(found[1]))
+
+
+def error_bars(summary: Mapping[str, Any], metric: str) -> tuple[list[float], list[float]]:
+    """The lengths of the interval below and above the value, for ``errorbar``; 0 without one.
+
+    >>> error_bars({"greedy": 0.5, "ci95": {"greedy": [0.25, 1.0]}}, "greedy")
+    ([0.25], [0.5])
+    """
+    value, interval = value_of(summary, metric), interval_of(summary, metric)
+    if value is None or interval is None:
+        return [0.0], [0.0]
+    return [max(0.0, value - interval[0])], [max(0.0, interval[1] - value)]
+
+
+def metric_title(metric: str) -> str:
+    """What people call a metric.
+
+    >>> metric_title("pass_at_8"), metric_title("mean")
+    ('Pass@8', 'mean@1')
+    """
+    if metric.startswith("pass_at_"):
+        return f"Pass@{metric.removeprefix('pass_at_')}"
+    return _TITLES.get(metric, metric)
+
+
+# Axes, and what is drawn around a value.
+
+K_AXIS, STEP_AXIS, STRENGTH_AXIS = "k (samples a problem)", "training step", "strength"
+OVER_PROBLEMS, OVER_SEEDS = "95% over problems", "95% over seeds"
+
+
+def metric_axis(metric: str) -> str:
+    """The title of an axis in per cent; a number of styles has no unit.
+
+    >>> metric_axis("pass_at_8"), metric_axis("effective_styles")
+    ('Pass@8 (%)', 'effective styles')
+    """
+    title = metric_title(metric)
+    return title if metric == "effective_styles" else f"{title} (%)"
+
+
+# Columns of metrics.jsonl as charts.
+
+_TRAINING: Mapping[str, tuple[str, str]] = {
+    "reward": ("Reward", ""),
+    "correct": ("Correct answers", "%"),
+    "effective_styles": ("Effective styles", ""),
+    "entropy": ("Entropy", "nats a token"),
+    "zero_variance": ("Groups without signal", "%"),
+    "kl_penalty": ("KL penalty", "nats a token"),
+    "divergence": ("Divergence on stored answers", "a token"),
+    "policy_loss": ("Surrogate", ""),
+    "clipped_low": ("Tokens clipped below", "%"),
+    "clipped_high": ("Tokens clipped above", "%"),
+    "completion_tokens": ("Length", "tokens"),
+    "unfinished": ("Cut off", "%"),
+    "grad_norm": ("Gradient norm", ""),
+    "sampler_gap": ("Sampler against trainer", "nats a token"),
+    "refills": ("Draws again", ""),
+    "ungradable": ("Groups that could not be graded", ""),
+    "unlabelled_reward": ("Reward without labels", ""),
+    "seconds": ("Time of a step", "s"),
+}
+"""Metrics of metrics.jsonl: title and unit. Weights, single terms and outcomes follow by name."""
+_MEASURED: Mapping[str, tuple[str, str]] = {
+    "cut_off": ("Cut off", "%"),
+    "entropy": ("Entropy", "nats a token"),
+    "reverse_kl": ("KL(policy || initial), own answers", "nats a token"),
+    "forward_kl": ("KL(initial || policy), own answers", "nats a token"),
+    "stored_forward_kl": ("KL(initial || policy), stored answers", "nats a token"),
+    "stored_reverse_kl": ("KL(policy || initial), stored answers", "nats a token"),
+}
+"""What ``evaluate.every`` measures of each set, as ``eval/<set>/<metric>``."""
+_BY_NAME = {"eta_": "Weight of", "penalty_": "Penalty", "anchor_": "Anchor", "active_": "Active in"}
+
+
+def log_titles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Title and unit of what a log's columns are drawn as, in the order of the page."""
+    return {**_TRAINING, **_others(names)}
+
+
+def _others(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    found = {}
+    for name in names:
+        for start, title in _BY_NAME.items():
+            if name.startswith(start):
+                found[name] = (f"{title} {name.removeprefix(start).replace('_', ' ')}", "")
+        if name.startswith("eval/") and not name.endswith(("_lo", "_hi")):
+            set_name, of_a_set, metric = name.removeprefix("eval/").rpartition("/")
+            if of_a_set and (known := _measured(metric)) is not None:  # eval/seconds_* is of all
+                found[name] = (f"{known[0]}, {set_label(set_name)}", known[1])
+        if name.startswith("outcome_") and name not in ("outcome_correct", "outcome_wrong"):
+            title = f"Answers: {name.removeprefix('outcome_').replace('_', ' ')}"
+            found[name] = (title, "%")
+    return found
+
+
+def _measured(metric: str) -> tuple[str, str] | None:
+    """Title and unit of what was measured while a run trained; None: not drawn."""
+    if metric in ("greedy", "mean", "effective_styles") or metric.startswith("pass_at_"):
+        title = metric_title(metric)
+        return title[:1].upper() + title[1:], "" if metric == "effective_styles" else "%"
+    if metric.startswith("style_"):
+        return f"Style {metric.removeprefix('style_')}", "%"
+    return _MEASURED.get(metric)

@@ -1,0 +1,246 @@
+import math
+from math import sqrt
+from random import Random
+from statistics import fmean, stdev
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+
+from dph.errors import DataError, SettingsError
+from dph.results.charts.tables import comparison_table
+from dph.results.over_seeds import (
+    aggregate_summaries,
+    holm,
+    paired_t,
+    prediction_interval,
+    t_interval,
+    t_quantile,
+)
+from results.charts.synthetic import make_summary
+
+
+@pytest.fixture
+def seeds():
+    return [make_summary(["grpo", "dph_f"], seed) for seed in range(3)]
+
+
+def test_three_seeds_give_their_mean_and_t_interval(seeds):
+    whole = aggregate_summaries(seeds)
+    assert whole["seeds"] == 3
+    grpo = whole["methods"]["grpo"]["sets"]["in_domain"]
+    values = [s["methods"]["grpo"]["sets"]["in_domain"]["pass_at_k"]["8"] for s in seeds]
+    half = 4.302653 * stdev(values) / sqrt(3)
+    assert grpo["pass_at_k"]["8"] == pytest.approx(fmean(values))
+    lo, hi = grpo["ci95"]["pass_at_8"]
+    assert (lo, hi) == pytest.approx((fmean(values) - half, fmean(values) + half))
+
+
+def test_the_result_has_the_form_of_one_seed(seeds):
+    whole = aggregate_summaries(seeds)
+    one = seeds[0]["base"]["sets"]["in_domain"]
+    many = whole["base"]["sets"]["in_domain"]
+    assert set(many) == set(one)
+    assert set(one["ci95"]) <= set(many["ci95"])
+    assert sum(many["styles"].values()) == pytest.approx(1)
+    assert comparison_table(whole).row_count == 9
+
+
+def test_the_share_of_answers_that_were_cut_off_is_a_mean_too(seeds):
+    for seed, share in zip(seeds, (0.1, 0.2, 0.6), strict=True):
+        seed["base"]["sets"]["in_domain"]["cut_off"] = share
+    whole = aggregate_summaries(seeds)["base"]["sets"]["in_domain"]
+    assert whole["cut_off"] == pytest.approx(0.3)
+
+
+def test_what_a_seed_does_not_know_stays_unknown(seeds):
+    seeds[1]["base"]["sets"]["in_domain"]["keep"] = None
+    whole = aggregate_summaries(seeds)["base"]["sets"]
+    assert whole["in_domain"]["keep"] is None
+    assert whole["in_domain"]["ci95"]["keep"] is None
+    assert whole["arithmetic"]["effective_styles"] is None
+
+
+def test_one_seed_has_means_and_no_intervals(seeds):
+    whole = aggregate_summaries(seeds[:1])["base"]["sets"]["in_domain"]
+    assert whole["mean"] == seeds[0]["base"]["sets"]["in_domain"]["mean"]
+    assert set(whole["ci95"].values()) == {None}
+
+
+def test_one_more_value_of_three_lies_within_t_times_the_root_of_four_thirds():
+    lo, hi = prediction_interval([1.0, 2.0, 3.0])  # s = 1, t = 4.302653
+    half = 4.302653 * sqrt(4 / 3)
+    assert (lo, hi) == pytest.approx((2 - half, 2 + half))
+    assert prediction_interval([1.0, 2.0, 3.0], lowest=0, highest=3) == (0, 3)
+
+
+def test_a_new_value_lies_within_its_prediction_19_times_of_20():
+    rng, tries = Random(0), 4000
+    inside = 0
+    for _ in range(tries):
+        lo, hi = prediction_interval([rng.gauss(0, 1) for _ in range(5)])
+        inside += lo <= rng.gauss(0, 1) <= hi
+    # Exact for normal values; 4 standard deviations of 4000 tries.
+    assert inside / tries == pytest.approx(0.95, abs=4 * sqrt(0.95 * 0.05 / tries))
+
+
+def test_a_prediction_needs_two_values():
+    with pytest.raises(DataError, match="at least two of them, got 1"):
+        prediction_interval([0.5])
+
+
+def test_an_interval_is_cut_at_what_is_possible():
+    assert t_interval([0.5, 0.9], lowest=0.0, highest=1.0) == (0.0, 1.0)
+
+
+def test_a_style_that_a_seed_never_showed_has_share_zero_there(seeds):
+    for seed in seeds:
+        seed["base"]["sets"]["in_domain"]["styles"] = {"plain": 1.0}
+    seeds[0]["base"]["sets"]["in_domain"]["styles"] = {"cte": 1.0}
+    shares = aggregate_summaries(seeds)["base"]["sets"]["in_domain"]["styles"]
+    assert shares == pytest.approx({"cte": 1 / 3, "plain": 2 / 3})
+
+
+def test_too_few_values_and_unlike_seeds_are_refused(seeds):
+    with pytest.raises(DataError, match="at least two of them, got 1"):
+        t_interval([0.5])
+    with pytest.raises(DataError, match="no summaries"):
+        aggregate_summaries([])
+    with pytest.raises(DataError, match=r"differ in their methods: \['grpo', 'dph_f'\] and"):
+        aggregate_summaries([*seeds, make_summary(["grpo"])])
+
+
+# Student's t.
+
+
+@pytest.mark.parametrize(
+    ("degrees", "expected"),
+    [  # Abramowitz and Stegun 1964, table 26.10, 97.5%
+        (1, 12.706),
+        (2, 4.303),
+        (3, 3.182),
+        (4, 2.776),
+        (5, 2.571),
+        (9, 2.262),
+        (10, 2.228),
+        (30, 2.042),
+        (120, 1.980),
+    ],
+)
+def test_quantiles_are_those_of_the_printed_table(degrees, expected):
+    assert t_quantile(0.975, degrees) == pytest.approx(expected, abs=6e-4)
+
+
+@pytest.mark.parametrize("probability", [0.5, 0.9, 0.975, 0.9995])
+@pytest.mark.parametrize("degrees", [1, 2, 3, 4, 7, 40, 999, 1000])
+def test_the_distribution_function_of_a_quantile_is_its_probability(probability, degrees):
+    # P(T <= t) = 1 - I_x(n/2, 1/2) / 2 at x = n / (n + t^2), for t >= 0.
+    mpmath = pytest.importorskip("mpmath")
+    t = t_quantile(probability, degrees)
+    x = degrees / (degrees + mpmath.mpf(t) ** 2)
+    below = 1 - mpmath.betainc(mpmath.mpf(degrees) / 2, 0.5, 0, x, regularized=True) / 2
+    assert float(below) == pytest.approx(probability, abs=1e-11)
+
+
+def test_many_degrees_approach_the_normal_quantile():
+    assert t_quantile(0.975, 5000) == pytest.approx(1.959964, abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("probability", "degrees", "message"),
+    [(1.0, 2, "got 1.0"), (0.4, 2, "got 0.4"), (0.975, 0, "at least 1, got 0")],
+)
+def test_arguments_out_of_range_are_refused(probability, degrees, message):
+    with pytest.raises(SettingsError, match=message):
+        t_quantile(probability, degrees)
+
+
+# Paired differences.
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+@pytest.mark.parametrize("count", [2, 3, 4, 10])
+def test_the_paired_test_is_scipys(alternative, count):
+    rng = np.random.default_rng(count)
+    a, b = rng.normal(0.7, 0.1, count).tolist(), rng.normal(0.6, 0.1, count).tolist()
+    ours, theirs = paired_t(a, b, alternative), ttest_rel(a, b, alternative=alternative)
+    assert ours.p_value == pytest.approx(theirs.pvalue, rel=1e-9)
+    interval = ttest_rel(a, b).confidence_interval()
+    assert (ours.lo, ours.hi) == pytest.approx((interval.low, interval.high), rel=1e-9)
+
+
+def test_a_paired_test_by_hand():
+    # Differences 1, 3: mean 2, s = sqrt(2), error 1, t = 2; of one degree 1/2 - atan(2)/pi.
+    found = paired_t([2.0, 4.0], [1.0, 1.0], "greater")
+    assert found.mean == 2.0
+    assert found.standard_error == pytest.approx(1.0)
+    assert found.p_value == pytest.approx(0.5 - math.atan(2) / math.pi)
+
+
+def test_a_against_b_is_the_mirror_of_b_against_a():
+    a, b = [0.5, 0.7, 0.6], [0.4, 0.5, 0.65]
+    assert paired_t(a, b, "greater").p_value == pytest.approx(paired_t(b, a, "less").p_value)
+    assert paired_t(a, b).mean == pytest.approx(-paired_t(b, a).mean)
+
+
+def test_equal_differences_are_certain_and_none_says_nothing():
+    assert paired_t([2.0, 3.0], [1.0, 2.0], "greater").p_value == 0.0
+    assert paired_t([1.0, 2.0], [2.0, 3.0], "greater").p_value == 1.0
+    same = paired_t([1.0, 2.0], [1.0, 2.0])
+    assert (same.mean, same.p_value) == (0.0, 1.0)
+    assert paired_t([1.0, 2.0], [1.0, 2.0], "greater").p_value == 0.5
+
+
+def test_one_paired_seed_has_no_interval():
+    found = paired_t([1.0], [0.5])
+    assert (found.mean, found.lo, found.hi, found.p_value) == (0.5, None, None, None)
+
+
+@pytest.mark.parametrize(("a", "b"), [([1.0], [1.0, 2.0]), ([], [])])
+def test_values_that_do_not_belong_together_are_refused(a, b):
+    with pytest.raises(DataError, match="belong together"):
+        paired_t(a, b)
+
+
+# Holm's correction.
+
+
+def test_holms_correction_by_hand():
+    # Sorted 0.01, 0.02, 0.04 times 3, 2, 1: 0.03, 0.04, 0.04.
+    assert holm([0.04, 0.01, 0.02]) == pytest.approx([0.04, 0.03, 0.04])
+
+
+def test_a_larger_p_value_never_gets_a_smaller_adjusted_one():
+    # 0.02 * 2 = 0.04, and 0.03 * 1 = 0.03 is lifted to it.
+    assert holm([0.02, 0.03]) == pytest.approx([0.04, 0.04])
+
+
+def test_the_example_of_the_encyclopedia():
+    """Wikipedia, "Holm-Bonferroni method": of 0.01, 0.04, 0.03, 0.005 the first and last fall."""
+    adjusted = holm([0.01, 0.04, 0.03, 0.005])
+    assert adjusted == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert [p <= 0.05 for p in adjusted] == [True, False, False, True]
+
+
+def test_the_correction_stops_at_one_and_leaves_a_single_p_value_alone():
+    assert holm([0.7, 0.6]) == [1.0, 1.0]
+    assert holm([0.03]) == [0.03]
+    assert holm([]) == []
+
+
+def test_what_is_rejected_is_what_the_step_down_procedure_rejects():
+    """Holm 1979: reject in rising order while p(j) <= level / (m - j + 1), stop at the first."""
+    p_values, level = [0.012, 0.3, 0.016, 0.001, 0.026], 0.05
+    rejected, m = set(), len(p_values)
+    for j, place in enumerate(sorted(range(m), key=p_values.__getitem__)):
+        if p_values[place] > level / (m - j):
+            break
+        rejected.add(place)
+    assert rejected == {i for i, p in enumerate(holm(p_values)) if p <= level}
+    assert rejected == {0, 2, 3}
+
+
+@pytest.mark.parametrize("p", [-0.1, 1.1, float("nan")])
+def test_what_is_no_p_value_is_refused(p):
+    with pytest.raises(DataError, match="lies in"):
+        holm([p])
