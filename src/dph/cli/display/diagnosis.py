@@ -7,7 +7,7 @@ from dph.cli.display.output import table_text, wrapped
 from dph.results.charts.cells import percent, points
 from dph.results.charts.text_table import one_line
 from dph.results.diagnosis.changes import Change, ProblemChange
-from dph.results.diagnosis.run_diagnosis import Diagnosis
+from dph.results.diagnosis.diagnosis import Diagnosis
 from dph.results.diagnosis.sentences import set_sentences
 from dph.results.diagnosis.set_diagnosis import PARTS, SetDiagnosis
 from dph.results.diagnosis.totals import Total

@@ -9,9 +9,9 @@ from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.results.diagnosis.changes import Change, ProblemChange
+    from dph.results.diagnosis.diagnosis import Diagnosis, diagnosis_document
     from dph.results.diagnosis.log_findings import Finding
-    from dph.results.diagnosis.run_diagnosis import Diagnosis, diagnose
-    from dph.results.diagnosis.sentences import diagnosis_document
+    from dph.results.diagnosis.run_diagnosis import diagnose
     from dph.results.diagnosis.set_diagnosis import SetDiagnosis
 
 __all__ = [
@@ -28,11 +28,11 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "Change": "dph.results.diagnosis.changes",
-        "Diagnosis": "dph.results.diagnosis.run_diagnosis",
+        "Diagnosis": "dph.results.diagnosis.diagnosis",
         "Finding": "dph.results.diagnosis.log_findings",
         "ProblemChange": "dph.results.diagnosis.changes",
         "SetDiagnosis": "dph.results.diagnosis.set_diagnosis",
         "diagnose": "dph.results.diagnosis.run_diagnosis",
-        "diagnosis_document": "dph.results.diagnosis.sentences",
+        "diagnosis_document": "dph.results.diagnosis.diagnosis",
     },
 )

@@ -1,7 +1,7 @@
 """A run's diagnosis: what it lost, where Pass@k went, and what its log says."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from dph.errors import DataError, SettingsError
 from dph.records import Problem
+from dph.results.diagnosis.diagnosis import Diagnosis
 from dph.results.diagnosis.levels import FDR, Levels, change_levels, list_level, question_level
 from dph.results.diagnosis.log_findings import Finding, log_findings
 from dph.results.diagnosis.set_diagnosis import (
@@ -27,29 +28,6 @@ from dph.runs.evaluate.samples_file import comparable_scores
 from dph.runs.evaluate.scores import SetScores
 
 Scores = Mapping[str, SetScores]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosis:
-    """All that a diagnosis found.
-
-    ``fdr`` bounds it as a whole: of two draws of one model it names anything at all with a chance
-    of at most ``fdr``. ``levels`` is what each question's lists got of it
-    (``dph.results.diagnosis.levels``).
-
-    ``left_out`` are problems whose gold answer could not be graded, by set. ``notes`` say what
-    could not be told, and why.
-    """
-
-    run: str
-    baseline: str
-    fdr: float
-    levels: Levels
-    died: float
-    sets: Mapping[str, SetDiagnosis]
-    log: Sequence[Finding]
-    left_out: Mapping[str, Sequence[str]]
-    notes: Sequence[str]
 
 
 def diagnose(
