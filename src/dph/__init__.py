@@ -3,19 +3,21 @@
 From a notebook:
 
 * grade answers: ``grade_sql``, ``grade_math``, ``grade_code``, ``make_verifier``
-* measure: ``pass_at_k``; ``compare`` sets evaluated runs side by side
-* train: ``load_recipe``, ``run`` (all stages), ``load_pool``, ``load_problems``
+* train: ``load_recipe``, ``run`` (all stages)
+* look at runs: ``load_run`` (tables, a verdict), ``compare``, ``diagnose``, ``plot``
+* measure: ``pass_at_k``; read: ``load_pool``, ``load_problems``
 * divergences: ``ForwardKL``, ``JensenShannon``, ``Alpha``, ``ReverseKL``, ``make_divergence``
 * nouns: ``Problem``, ``Completion``, ``Outcome``, ``Verdict``, ``GradedCompletion``
-* errors: ``DphError`` and what is below it
+* errors, all below ``DphError``: ``SettingsError``, ``DataError``, ``ModelError``, ``PoolError``,
+  ``CheckpointError``, ``TrainingError``, ``StageError``, ``VerifierError``
 
-By package, each with its own ``__all__``: ``dph.loss.divergences`` and ``dph.loss.objectives`` (the
-loss), ``dph.tasks.verifiers`` and ``dph.tasks.grading`` (what an answer is worth), ``dph.tasks``
-(data sets as problems), ``dph.model.sampler`` and ``dph.model.forward`` (sampling, log-probs),
+Packages, each with its own ``__all__``: ``dph.loss.divergences`` and ``dph.loss.objectives`` (the
+loss), ``dph.tasks.verifiers`` and ``dph.tasks.grading`` (grading an answer), ``dph.tasks`` (data
+sets as problems), ``dph.model.sampler`` and ``dph.model.forward`` (sampling, log-probs),
 ``dph.runs.presample``, ``dph.runs.train``, ``dph.runs.evaluate``, ``dph.runs`` (the stages),
 ``dph.results.diagnosis`` (what a run lost), ``dph.results.charts`` (tables, pictures),
-``dph.results.report`` (reports to read in a browser), ``dph.recipe`` (recipes), ``dph.engines.trl``
-and ``dph.engines.verl``.
+``dph.results.report`` (reports for a browser), ``dph.recipe`` (recipes), ``dph.engines.trl`` and
+``dph.engines.verl``.
 
 ``import dph`` is instant: everything but nouns and errors is loaded when it is first used.
 """
@@ -39,6 +41,9 @@ from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
 if TYPE_CHECKING:
     from dph.loss.divergences import Alpha, ForwardKL, JensenShannon, ReverseKL, make_divergence
     from dph.recipe import load_recipe
+    from dph.results import plot
+    from dph.results.diagnosis import diagnose
+    from dph.results.notebook import load_run
     from dph.runs.evaluate.evaluated_runs import compare
     from dph.runs.evaluate.pass_at_k import pass_at_k
     from dph.runs.presample.pool import load_pool
@@ -47,39 +52,45 @@ if TYPE_CHECKING:
     from dph.tasks.problems import load_problems
     from dph.tasks.verifiers import make_verifier
 
+    # For type checkers, editors and the documentation. At run time ``help(dph)`` would write out
+    # every class because of it: 2,000 lines in place of a table of contents.
+    __all__ = [
+        "Alpha",
+        "CheckpointError",
+        "Completion",
+        "DataError",
+        "DphError",
+        "ForwardKL",
+        "GradedCompletion",
+        "JensenShannon",
+        "ModelError",
+        "Outcome",
+        "PoolError",
+        "Problem",
+        "ReverseKL",
+        "SettingsError",
+        "StageError",
+        "TrainingError",
+        "Verdict",
+        "VerifierError",
+        "compare",
+        "diagnose",
+        "grade_code",
+        "grade_math",
+        "grade_sql",
+        "load_pool",
+        "load_problems",
+        "load_recipe",
+        "load_run",
+        "make_divergence",
+        "make_verifier",
+        "pass_at_k",
+        "plot",
+        "run",
+    ]
+
 __version__ = "0.1.0"
 
-__all__ = [
-    "Alpha",
-    "CheckpointError",
-    "Completion",
-    "DataError",
-    "DphError",
-    "ForwardKL",
-    "GradedCompletion",
-    "JensenShannon",
-    "ModelError",
-    "Outcome",
-    "PoolError",
-    "Problem",
-    "ReverseKL",
-    "SettingsError",
-    "StageError",
-    "TrainingError",
-    "Verdict",
-    "VerifierError",
-    "compare",
-    "grade_code",
-    "grade_math",
-    "grade_sql",
-    "load_pool",
-    "load_problems",
-    "load_recipe",
-    "make_divergence",
-    "make_verifier",
-    "pass_at_k",
-    "run",
-]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
@@ -89,15 +100,18 @@ __getattr__, __dir__ = lazy_names(
         "JensenShannon": "dph.loss.divergences",
         "ReverseKL": "dph.loss.divergences",
         "compare": "dph.runs.evaluate.evaluated_runs",
+        "diagnose": "dph.results.diagnosis",
         "grade_math": "dph.tasks.grading.answers",
         "grade_code": "dph.tasks.grading.answers",
         "grade_sql": "dph.tasks.grading.answers",
         "load_pool": "dph.runs.presample.pool",
         "load_problems": "dph.tasks.problems",
         "load_recipe": "dph.recipe",
+        "load_run": "dph.results.notebook",
         "make_divergence": "dph.loss.divergences",
         "make_verifier": "dph.tasks.verifiers",
         "pass_at_k": "dph.runs.evaluate.pass_at_k",
+        "plot": "dph.results.plot",
         "run": "dph.runs.run",
     },
 )

@@ -5,8 +5,8 @@ import pytest
 
 from dph.records import Problem
 from dph.results.diagnosis.changes import Levels
-from dph.results.diagnosis.run_diagnosis import SetQuestions, diagnose_set, name_features
 from dph.results.diagnosis.sentences import set_sentences
+from dph.results.diagnosis.set_diagnosis import SetQuestions, diagnose_set, name_features
 from results.diagnosis.models import Model, a_model, samples_of, scores_of
 
 LEVELS = Levels(lost=0.01, gained=0.01, styles=0.01, totals=0.01, features=0.01)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dph.results.diagnosis.changes import Change, Levels
-from dph.results.diagnosis.run_diagnosis import SetQuestions, diagnose_set, name_features
+from dph.results.diagnosis.set_diagnosis import SetQuestions, diagnose_set, name_features
 from results.diagnosis.models import a_model, samples_of, scores_of
 
 LEVELS = Levels(lost=0.01, gained=0.01, styles=0.01, totals=0.01, features=0.01)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 from dph.cli.display.output import table_text, wrapped
 from dph.results.charts.text_table import one_line, percent, points
 from dph.results.diagnosis.changes import Change, ProblemChange
-from dph.results.diagnosis.run_diagnosis import PARTS, Diagnosis, SetDiagnosis
+from dph.results.diagnosis.run_diagnosis import Diagnosis
 from dph.results.diagnosis.sentences import set_sentences
+from dph.results.diagnosis.set_diagnosis import PARTS, SetDiagnosis
 from dph.results.diagnosis.totals import Total
 from dph.results.vocabulary import set_label
 

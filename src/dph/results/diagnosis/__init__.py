@@ -10,8 +10,8 @@ from dph._base.lazy import lazy_names
 if TYPE_CHECKING:
     from dph.results.diagnosis.changes import Change, ProblemChange
     from dph.results.diagnosis.log_findings import Finding
-    from dph.results.diagnosis.run_diagnosis import Diagnosis, SetDiagnosis, diagnose
-    from dph.results.diagnosis.sentences import diagnosis_document
+    from dph.results.diagnosis.run_diagnosis import Diagnosis, diagnose, diagnosis_document
+    from dph.results.diagnosis.set_diagnosis import SetDiagnosis
 
 __all__ = [
     "Change",
@@ -30,8 +30,8 @@ __getattr__, __dir__ = lazy_names(
         "Diagnosis": "dph.results.diagnosis.run_diagnosis",
         "Finding": "dph.results.diagnosis.log_findings",
         "ProblemChange": "dph.results.diagnosis.changes",
-        "SetDiagnosis": "dph.results.diagnosis.run_diagnosis",
+        "SetDiagnosis": "dph.results.diagnosis.set_diagnosis",
         "diagnose": "dph.results.diagnosis.run_diagnosis",
-        "diagnosis_document": "dph.results.diagnosis.sentences",
+        "diagnosis_document": "dph.results.diagnosis.run_diagnosis",
     },
 )

@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from dph._base.tables import Frame, data_frame, html_table
 from dph.errors import DataError, SettingsError
 from dph.runs.evaluate.intervals import RESAMPLES, Difference, bootstrap_mean, paired_difference
 from dph.runs.evaluate.scores import SetScores, metric_values, require_same_problems
@@ -70,6 +73,69 @@ class ComparisonRow:
     lo: float
     hi: float
     difference: Difference | None
+
+
+class Comparison(Sequence[ComparisonRow]):
+    """The rows of a comparison: a sequence, which a notebook shows as a table."""
+
+    def __init__(self, rows: Sequence[ComparisonRow]) -> None:
+        self._rows = tuple(rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._rows[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Comparison({list(self._rows)!r})"
+
+    def table(self, *, arrow: bool = False) -> Frame:
+        """The rows as a DataFrame, or with ``arrow=True`` as a pyarrow Table.
+
+        Columns: set, metric, run, value, lo, hi, difference, difference_lo, difference_hi, all
+        fractions; the last three are missing for the baseline.
+
+        Raises:
+            SettingsError: a DataFrame was asked for and pandas is not installed.
+        """
+        rows = [
+            {
+                "set": row.set_name,
+                "metric": row.metric,
+                "run": row.run,
+                **{name: float(getattr(row, name)) for name in ("value", "lo", "hi")},
+                "difference": row.difference and row.difference.mean,
+                "difference_lo": row.difference and row.difference.lo,
+                "difference_hi": row.difference and row.difference.hi,
+            }
+            for row in self
+        ]
+        return data_frame(pa.Table.from_pylist(rows, schema=_COLUMNS), arrow=arrow)
+
+    def _repr_html_(self) -> str:
+        head = ("set", "metric", "run", "%", "difference, points")
+        return html_table(head, map(_texts, self))
+
+
+_COLUMNS = pa.schema(
+    [(name, pa.string()) for name in ("set", "metric", "run")]
+    + [(name, pa.float64()) for name in ("value", "lo", "hi")]
+    + [(f"difference{end}", pa.float64()) for end in ("", "_lo", "_hi")]
+)
+
+
+def _texts(row: ComparisonRow) -> tuple[str, ...]:
+    value = f"{100 * row.value:.1f} [{100 * row.lo:.1f}, {100 * row.hi:.1f}]"
+    found = row.difference
+    numbers = () if found is None else (100 * found.mean, 100 * found.lo, 100 * found.hi)
+    difference = "{:+.1f} [{:+.1f}, {:+.1f}]".format(*numbers) if numbers else ""
+    return row.set_name, row.metric, row.run, value, difference
 
 
 def compare(

@@ -1,0 +1,261 @@
+"""A run in a notebook: its numbers and answers as tables, and what it looks like there."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dph._base.tables import Frame, data_frame, html_table
+from dph.errors import DataError
+from dph.records import Outcome
+from dph.results.charts.text_table import TableNumber
+from dph.results.diagnosis.changes import Change
+from dph.results.diagnosis.run_diagnosis import Diagnosis
+from dph.results.diagnosis.run_diagnosis import diagnose as diagnose_run
+from dph.results.read.found_runs import the_run
+from dph.results.read.run_results import RunResults, read_set_problems
+from dph.results.verdict import RunVerdict
+from dph.results.vocabulary import metric_title, set_title
+from dph.runs.evaluate.evaluated_runs import compare as compare_runs
+from dph.runs.evaluate.evaluated_runs import counted
+from dph.runs.evaluate.samples_file import GREEDY_INDEX
+
+_PASS = "pass_at_"
+
+
+def load_run(path: str | Path) -> "LoadedRun":
+    """The run at ``path``, or the only run in a directory of runs; files are read when asked for.
+
+    Raises:
+        DataError: there is no run, or there are several.
+    """
+    return LoadedRun(RunResults(the_run(Path(path))))
+
+
+@dataclass(frozen=True)
+class LoadedRun:
+    """A run directory, or the evaluation of any model. Shows its verdict in a notebook.
+
+    Every table is a pandas DataFrame, or with ``arrow=True`` a pyarrow Table (pandas is not a
+    requirement of this package). Numbers are numbers; what is unknown is missing.
+    """
+
+    results: RunResults
+
+    @property
+    def path(self) -> Path:
+        """Its directory."""
+        return self.results.path
+
+    @property
+    def recipe(self) -> Mapping[str, Any] | None:
+        """Its recipe, all keys, as JSON values; None without one."""
+        recipe = self.results.recipe
+        return None if recipe is None else recipe.model_dump(mode="json")
+
+    @property
+    def base(self) -> "LoadedRun | None":
+        """The evaluation of what it began with; None where there is none."""
+        base = self.results.base
+        return None if base is None else LoadedRun(base)
+
+    def scores(self, *, arrow: bool = False) -> Frame:
+        """A row a set and metric, with bootstrap intervals over problems.
+
+        Columns: set, metric (greedy, mean, pass_at_k, keep, explore, cut_off, effective_styles),
+        k (of Pass@k), value, lo, hi (fractions; effective_styles is a number), problems, samples.
+
+        Raises:
+            DataError: it was not evaluated.
+        """
+        evaluation = self.results.evaluation
+        if evaluation is None:
+            raise DataError(f"{self.path} was not evaluated; run `dph evaluate`")
+        rows = [
+            {"set": name, **row, "problems": of["problems"], "samples": evaluation["samples"]}
+            for name, of in evaluation["sets"].items()
+            for row in _score_rows(of)
+        ]
+        return data_frame(pa.Table.from_pylist(rows, schema=_SCORES), arrow=arrow)
+
+    def samples(self, *, arrow: bool = False) -> Frame:
+        """Every graded answer: set, problem_id, sample_index (-1 is greedy), text, outcome ...
+
+        Raises:
+            DataError: it was not evaluated, or the file is damaged.
+        """
+        return data_frame(self.results.answers(), arrow=arrow)
+
+    def metrics(self, *, arrow: bool = False) -> Frame:
+        """A row a training step, as ``metrics.jsonl`` has them; seconds, tokens, nats."""
+        rows = self.results.log()
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        columns = {name: [row.get(name) for row in rows] for name in names}
+        return data_frame(pa.table(columns), arrow=arrow)
+
+    def problems(self, *, arrow: bool = False) -> Frame:
+        """A row a problem of every set: prompt, gold and how often the model was right.
+
+        Columns: set, problem_id, prompt (chat messages as JSON), answer (JSON), samples, correct,
+        greedy_correct; if the initial policy was evaluated, too, base_correct and change, which is
+        what ``dph diagnose`` says became of it.
+
+        Raises:
+            DataError: it was not evaluated, or a problem file is malformed.
+        """
+        found, _ = read_set_problems({self.results: self.results.recipe})
+        changes = self._changes
+        rows = []
+        for (set_name, problem_id), counts in _counts(self.results.answers(texts=False)).items():
+            problem = found.get(set_name, {}).get(problem_id)
+            change = changes.get((set_name, problem_id), {})
+            rows.append(
+                {
+                    "set": set_name,
+                    "problem_id": problem_id,
+                    "prompt": None if problem is None else _text(problem.prompt),
+                    "answer": None if problem is None else json.dumps(dict(problem.answer)),
+                    **counts,
+                    **change,
+                }
+            )
+        return data_frame(pa.Table.from_pylist(rows, schema=_PROBLEMS), arrow=arrow)
+
+    @property
+    def _changes(self) -> dict[tuple[str, str], dict[str, Any]]:
+        if self._diagnosis is None:
+            return {}
+        return {
+            (name, one.problem_id): {
+                "base_correct": one.baseline_correct,
+                "change": str(one.change.value),
+            }
+            for name, of_set in self._diagnosis.sets.items()
+            for one in of_set.problems
+        }
+
+    @cached_property
+    def _diagnosis(self) -> Diagnosis | None:
+        """Against its initial policy; None where that was not evaluated."""
+        return None if self.results.base is None else diagnose_run(self.path)
+
+    def verdict(self) -> str:
+        """One sentence: what it gained and lost against its initial policy, with intervals.
+
+        Raises:
+            DataError: there is no evaluation of the two to compare.
+        """
+        base = self.results.base
+        if base is None:
+            raise DataError(self.results.why_alone or f"{self.path} is an initial policy")
+        rows = compare_runs(base.path, self.path)
+        found = cast(Diagnosis, self._diagnosis)
+        return RunVerdict(
+            run=self.path.name,
+            baseline=base.path.name,
+            rows=[row for row in rows if row.run == str(self.path)],
+            ways=_ways(self.results, base),
+            lost={name: len(of_set.of(Change.LOST)) for name, of_set in found.sets.items()},
+        ).sentence()
+
+    def _repr_html_(self) -> str:
+        said = self.results.why_alone
+        heading = self.verdict() if said is None else said
+        body = "" if self.results.evaluation is None else _score_table(self.scores(arrow=True))
+        return f"<p><strong>{escape(heading)}</strong></p>{body}"
+
+
+_NUMBER = {name: pa.float64() for name in ("value", "lo", "hi")}
+_SCORES = pa.schema(
+    {
+        "set": pa.string(),
+        "metric": pa.string(),
+        "k": pa.int64(),
+        **_NUMBER,
+        "problems": pa.int64(),
+        "samples": pa.int64(),
+    }
+)
+_PROBLEMS = pa.schema(
+    {
+        "set": pa.string(),
+        "problem_id": pa.string(),
+        "prompt": pa.string(),
+        "answer": pa.string(),
+        "samples": pa.int64(),
+        "correct": pa.int64(),
+        "greedy_correct": pa.bool_(),
+        "base_correct": pa.int64(),
+        "change": pa.string(),
+    }
+)
+
+
+def _score_rows(of: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+    intervals = of["ci95"]
+    flat = {name: of[name] for name in ("greedy", "mean") if of.get(name) is not None}
+    flat |= {f"{_PASS}{k}": value for k, value in of["pass_at_k"].items()}
+    more = ("keep", "explore", "cut_off", "effective_styles")
+    flat |= {name: of[name] for name in more if of.get(name) is not None}
+    for name, value in flat.items():
+        lo, hi = intervals.get(name, (None, None))
+        is_pass = name.startswith(_PASS)
+        yield {
+            "metric": _PASS.removesuffix("_") + "_k" if is_pass else name,
+            "k": int(name.removeprefix(_PASS)) if is_pass else None,
+            "value": float(value),
+            "lo": lo,
+            "hi": hi,
+        }
+
+
+def _counts(table: pa.Table) -> dict[tuple[str, str], dict[str, Any]]:
+    greedy = table.filter(pc.field("sample_index") == GREEDY_INDEX)
+    right = {
+        (row["set"], row["problem_id"]): row["outcome"] == Outcome.CORRECT
+        for row in greedy.select(["set", "problem_id", "outcome"]).to_pylist()
+    }
+    return {
+        key: {"samples": of.samples, "correct": of.correct, "greedy_correct": right.get(key)}
+        for key, of in counted(table).items()
+    }
+
+
+def _ways(run: RunResults, base: RunResults) -> dict[str, tuple[float, float]]:
+    mine, theirs = (one.evaluation["sets"] if one.evaluation else {} for one in (run, base))
+    both = {name: (mine[name], theirs[name]) for name in mine if name in theirs}
+    numbers = {
+        name: (a.get("effective_styles"), b.get("effective_styles"))
+        for name, (a, b) in both.items()
+    }
+    return {name: (a, b) for name, (a, b) in numbers.items() if a is not None and b}
+
+
+def _text(prompt: str | Sequence[Mapping[str, str]]) -> str:
+    return prompt if isinstance(prompt, str) else json.dumps(list(map(dict, prompt)))
+
+
+def _score_table(scores: pa.Table) -> str:
+    rows = scores.to_pylist()
+    metrics = list(dict.fromkeys((row["metric"], row["k"]) for row in rows))
+    head = ("set", *(metric_title(m if k is None else f"{_PASS}{k}") for m, k in metrics))
+    by_set: dict[str, dict[tuple[str, int | None], str]] = {}
+    for row in rows:
+        as_percent = row["metric"] != "effective_styles"
+        scale = 100 if as_percent else 1
+        number = TableNumber(
+            value=scale * row["value"],
+            low=None if row["lo"] is None else scale * row["lo"],
+            high=None if row["hi"] is None else scale * row["hi"],
+        )
+        by_set.setdefault(row["set"], {})[row["metric"], row["k"]] = str(number)
+    return html_table(
+        head,
+        ((set_title(name), *(of.get(one, "") for one in metrics)) for name, of in by_set.items()),
+    )

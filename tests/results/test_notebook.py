@@ -1,0 +1,140 @@
+"""Runs in a notebook: the files come out as tables, and no name or answer becomes markup."""
+
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from matplotlib.figure import Figure
+
+import dph
+from dph._base.tables import data_frame
+from dph.errors import DataError, SettingsError
+from report_runs import make_runs
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    place = tmp_path_factory.mktemp("runs")
+    make_runs(place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def run(runs):
+    return dph.load_run(str(runs / "grpo"))
+
+
+def test_scores_are_the_numbers_of_the_evaluation(runs, run):
+    table = run.scores()
+    said = json.loads((runs / "grpo" / "evaluation.json").read_text())
+    assert {*table["set"]} == {*said["sets"]}
+    for row in table.itertuples():
+        of = said["sets"][row.set]
+        name = f"pass_at_{row.k:.0f}" if row.metric == "pass_at_k" else row.metric
+        value = of["pass_at_k"][f"{row.k:.0f}"] if row.metric == "pass_at_k" else of[name]
+        assert row.value == value
+        if name in of["ci95"]:
+            assert [row.lo, row.hi] == of["ci95"][name]
+    assert table["value"].dtype == np.float64
+
+
+def test_samples_and_metrics_are_the_files(runs, run):
+    assert run.samples(arrow=True).equals(pq.read_table(runs / "grpo" / "samples.parquet"))
+    lines = (runs / "grpo" / "metrics.jsonl").read_text().splitlines()
+    metrics = run.metrics()
+    assert isinstance(metrics, pd.DataFrame)
+    assert list(metrics["step"]) == [json.loads(line)["step"] for line in lines]
+
+
+def test_problems_count_the_answers_that_were_right(run):
+    samples, problems = run.samples(), run.problems()
+    sampled = samples[samples["sample_index"] >= 0]
+    right = (sampled["outcome"] == "CORRECT").groupby([sampled["set"], sampled["problem_id"]]).sum()
+    for row in problems.itertuples():
+        assert row.correct == right[row.set, row.problem_id]
+        assert json.loads(row.answer) is not None
+    found = dph.diagnose(run.path)
+    lost = {
+        (n, o.problem_id) for n, of in found.sets.items() for o in of.problems if o.change == "lost"
+    }
+    told = problems[problems["change"] == "lost"]
+    assert set(zip(told["set"], told["problem_id"], strict=True)) == lost
+
+
+def test_a_run_knows_what_it_began_with(runs, run):
+    assert run.base.path == runs / "base"
+    assert run.base.base is None
+    assert run.recipe["method"] == "grpo"
+
+
+def test_several_runs_are_not_one(runs):
+    with pytest.raises(DataError, match="holds"):
+        dph.load_run(runs)
+
+
+def test_without_pandas_a_message_names_arrow(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(SettingsError, match="arrow=True"):
+        data_frame(UnconvertedTable(), arrow=False)
+    assert run.scores(arrow=True).num_rows > 0
+
+
+class UnconvertedTable:
+    """A table of a process in which pyarrow has not looked for pandas yet."""
+
+    def to_pandas(self):
+        import pandas  # noqa: F401, PLC0415
+
+
+def test_a_notebook_shows_a_verdict_and_escapes_names(run, tmp_path):
+    shown = run._repr_html_()
+    assert shown.startswith(f"<p><strong>{run.verdict()}")
+    assert "<table>" in shown
+    place = tmp_path / "<img src=x>"
+    make_runs(place)
+    for one in (
+        dph.load_run(place / "grpo")._repr_html_(),
+        dph.compare(place / "base", place / "grpo")._repr_html_(),
+        dph.diagnose(place / "grpo")._repr_html_(),
+    ):
+        assert "<img" not in one
+        assert "<p>" in one or "<table>" in one
+
+
+def test_a_comparison_is_a_sequence_and_a_table(runs):
+    found = dph.compare(runs / "base", runs / "grpo")
+    table = found.table()
+    assert len(found) == len(table) == len(list(found))
+    assert found[0].value == table["value"][0]
+    assert np.isnan(table["difference"][0])  # the baseline's own
+    assert found == list(found)
+    differences = [row.difference.mean for row in found if row.difference is not None]
+    assert list(table["difference"].dropna()) == differences
+
+
+@pytest.mark.parametrize(
+    ("draw", "more"),
+    [(dph.plot.pass_at_k, {"k": 4}), (dph.plot.styles, {}), (dph.plot.retention, {"k": 4})],
+)
+def test_figures_are_returned(runs, draw, more):
+    figure = draw(str(runs), sets=["in_domain"], **more)
+    assert isinstance(figure, Figure)
+    assert len([axes for axes in figure.axes if axes.get_visible()]) == 1
+
+
+def test_pass_at_k_takes_columns():
+    correct = np.arange(9).reshape(3, 3)
+    found = dph.pass_at_k(8, correct, 4)
+    assert found.shape == (3, 3)
+    assert found.ravel().tolist() == [dph.pass_at_k(8, c, 4) for c in range(9)]
+    each = dph.pass_at_k([4, 8], [1, 1], 2)
+    assert each.tolist() == [dph.pass_at_k(4, 1, 2), dph.pass_at_k(8, 1, 2)]
+    assert dph.pass_at_k(8, pd.Series([0, 8]), 4).tolist() == [0, 1]
+    assert dph.pass_at_k(8, [], 4).size == 0
+    with pytest.raises(DataError, match="whole numbers"):
+        dph.pass_at_k(8, [0.5], 4)
+    with pytest.raises(DataError, match="correct=9"):
+        dph.pass_at_k(8, [9], 4)

@@ -1,0 +1,82 @@
+"""A run in one sentence: only what differs by more than chance is claimed."""
+
+import pytest
+
+from dph.results.verdict import RunVerdict
+from dph.runs.evaluate.comparison import ComparisonRow
+from dph.runs.evaluate.intervals import Difference
+
+
+def row(metric, mean, lo, hi, set_name="dev"):
+    difference = Difference(mean=mean, lo=lo, hi=hi)
+    return ComparisonRow(
+        set_name=set_name,
+        metric=metric,
+        run="grpo",
+        value=0.5,
+        lo=0.4,
+        hi=0.6,
+        difference=difference,
+    )
+
+
+def verdict(*rows, **more):
+    return RunVerdict(run="GRPO", baseline="base", rows=rows, **more).sentence()
+
+
+def test_the_sentence_of_a_run_that_gained_and_lost():
+    said = verdict(
+        row("greedy", 0.227, 0.17, 0.287),
+        row("pass_at_8", -0.01, -0.03, 0.01),
+        row("pass_at_16", -0.047, -0.07, -0.023),
+        ways={"dev": (1.2, 5.0)},
+        lost={"dev": 10},
+    )
+    assert said == (
+        "GRPO: first try +22.7 (+17.0 to +28.7); Pass@16 -4.7 (-7.0 to -2.3); "
+        "1.2 of 5.0 ways of answering left; 10 problems lost."
+    )
+
+
+def test_what_chance_would_show_is_not_claimed():
+    said = verdict(row("greedy", 0.02, -0.01, 0.05), row("pass_at_16", 0.0, -0.02, 0.02))
+    assert said == "GRPO: cannot be told from base on dev; every difference lies within 5.0 points."
+    said = verdict(row("greedy", 0.02, -0.01, 0.05), row("pass_at_16", -0.04, -0.06, -0.02))
+    assert said == "GRPO: first try unchanged within chance; Pass@16 -4.0 (-6.0 to -2.0)."
+
+
+def test_sets_are_named_where_there_are_several_and_the_clearest_comes_first():
+    said = verdict(
+        row("greedy", 0.02, 0.01, 0.03, "in_domain"),
+        row("greedy", 0.30, 0.29, 0.31, "cross_domain"),
+        row("greedy", 0.01, -0.03, 0.05, "other"),
+    )
+    assert said == (
+        "GRPO: first try +30.0 (+29.0 to +31.0) on cross domain, +2.0 (+1.0 to +3.0) on in domain."
+    )
+
+
+def test_of_many_sets_three_are_named():
+    rows = [row("greedy", 0.1 * n, 0.09 * n, 0.11 * n, f"s{n}") for n in range(1, 6)]
+    assert verdict(*rows).endswith("and on 2 more sets.")
+
+
+def test_without_greedy_answers_the_mean_is_the_first_try():
+    assert "mean@1 +5.0" in verdict(row("mean", 0.05, 0.04, 0.06))
+
+
+def test_one_lost_problem_is_enough_to_be_told_apart():
+    said = verdict(row("greedy", 0.0, -0.1, 0.1), lost={"dev": 1})
+    assert said == "GRPO: first try unchanged within chance; 1 problem lost."
+
+
+def test_a_baseline_has_nothing_to_be_compared_with():
+    alone = ComparisonRow(
+        set_name="dev", metric="greedy", run="base", value=0.5, lo=0.4, hi=0.6, difference=None
+    )
+    assert verdict(alone) == "GRPO: nothing to compare with base."
+
+
+@pytest.mark.parametrize("half", [0.0, 0.01])
+def test_an_interval_of_no_width_does_no_harm(half):
+    assert "+10.0" in verdict(row("greedy", 0.1, 0.1 - half, 0.1 + half))
