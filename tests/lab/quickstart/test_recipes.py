@@ -2,7 +2,7 @@ import pytest
 
 from dph.errors import SettingsError
 from dph.lab.quickstart.recipes import Size, parse_contender, quickstart_recipe, usual_strengths
-from dph.lab.worlds.sql.second_edition import sql_settings
+from dph.lab.worlds.sql.kind import sql_settings
 from dph.lab.worlds.sql.world import design_world
 from dph.recipe import METHODS, STRENGTHS, resolve_recipe
 from dph.recipe.keys import flat

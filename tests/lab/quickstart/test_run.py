@@ -9,7 +9,7 @@ from dph.errors import DataError, SettingsError
 from dph.lab.quickstart.recipes import Size
 from dph.lab.quickstart.run import quickstart
 from dph.lab.quickstart.stages import StageClock
-from dph.lab.worlds.sql.editions import SQLWorldSizes
+from dph.lab.worlds.sql.kind import SQLWorldSizes
 from dph.runs.progress import Silent
 
 SMALL = Size(
