@@ -11,14 +11,13 @@ import dph
 
 pytest.importorskip("benchmarks.hostile", reason="a wheel has no benchmarks")
 
-from dph.lab.worlds.correlations import CORRELATIONS
-
 from benchmarks.hostile.__main__ import main
 from benchmarks.hostile.curve import pairs_of, points_of, sentences
 from dph.lab.study.planner import Planner
 from dph.lab.study.results import Results
 from dph.lab.study.rows import RunRow, Score, write_row_file
 from dph.lab.study.settings import load_study
+from dph.lab.worlds.sql.kind import CORRELATIONS
 
 ROOT = Path(dph.__file__).parents[2]
 FILE = ROOT / "benchmarks" / "hostile" / "STUDY.toml"

@@ -13,7 +13,7 @@ from dph.results.charts.tables import cost_words
 
 # What tables over seeds say of the quickstart's worlds: ``over_seeds.json`` beside this file.
 #
-# ``benchmarks/over_seeds.py`` makes it from a study's report and from docs/first-edition.md.
+# ``benchmarks/over_seeds.py`` makes it from a study's report.
 
 SCHEMA = 1
 FILE = Path(__file__).with_name("over_seeds.json")
@@ -40,7 +40,7 @@ class OverSeeds:
 
 
 def read_over_seeds(world: str, path: Path = FILE) -> OverSeeds | None:
-    """The table of a world (``sql-1``: task and edition); None where there is none yet.
+    """The table of a world (``sql-2``: task and edition); None where there is none yet.
 
     Raises:
         DataError: the file has another schema.
