@@ -1,6 +1,7 @@
 """The table of worlds: one row for each task and edition."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 
 from dph.errors import SettingsError
 from dph.lab.worlds.countdown.kind import COUNTDOWN
@@ -38,3 +39,17 @@ def world_kind(task: str, edition: int | None = None) -> WorldKind:
         known = ", ".join(map(str, WORLDS[task]))
         raise SettingsError(f"the task {task!r} has no world {edition}; it has: {known}")
     return found
+
+
+def worlds_table() -> str:
+    """All worlds as a table in Markdown: what is learnt, and what a study may name of them."""
+    lines = ["| task | edition | what is learnt | evaluation sets | sizes | optimizer |"]
+    lines.append("|---|---:|---|---|---|---|")
+    for task, editions in WORLDS.items():
+        for edition, kind in editions.items():
+            sizes = ", ".join(f"`{field.name}` {field.default}" for field in fields(kind.sizes))
+            sets = ", ".join(f"`{name}`" for name in kind.sets)
+            optimizer = ", ".join(f"`{key}` {value:g}" for key, value in kind.optimizer.items())
+            cells = (f"`{task}`", str(edition), kind.summary, sets, sizes, optimizer)
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"

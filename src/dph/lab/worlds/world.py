@@ -98,7 +98,9 @@ class WorldKind:
     A kind is known without torch, so the functions that need more are a ``ByPath``.
 
     Attributes:
-        sets: the evaluation sets, in the order in which ``settings`` has them.
+        summary: what is learnt on it, for the table of all worlds.
+        sets: the evaluation sets, in the order in which ``settings`` has them: ``in_domain``,
+            ``cross_domain`` and others.
         optimizer: the settings of AdamW that GRPO does best with on this world (docs/study.md).
         strengths: how strong each method is where a contender does not say; a method that is
             missing has the strength of its own table.
@@ -114,6 +116,7 @@ class WorldKind:
             [default: all].
     """
 
+    summary: str
     sets: tuple[str, ...]
     optimizer: Mapping[str, float]
     strengths: Mapping[str, float] = field(default_factory=dict)

@@ -82,6 +82,7 @@ def countdown_settings(world: World) -> dict[str, dict[str, Any]]:
 
 
 COUNTDOWN = WorldKind(
+    summary="Countdown: four small numbers and a target, across three larger ones; a search",
     sets=SETS,
     optimizer=OPTIMIZER,
     strengths=STRENGTHS,

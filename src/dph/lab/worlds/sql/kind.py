@@ -105,6 +105,7 @@ def sql_settings(world: _Located) -> dict[str, dict[str, Any]]:
 _BUILD = ByPath("dph.lab.worlds.sql.world:build_world")
 
 SQL = WorldKind(
+    summary="text to SQL on SQLite files, learnt from five annotators with gaps",
     sets=SETS,
     optimizer=OPTIMIZER,
     strengths=STRENGTHS,
@@ -132,6 +133,7 @@ def hostile_kind(correlation: float) -> WorldKind:
         raise SettingsError(f"a correlation of gaps is from 0 to 1, got {correlation}")
     return replace(
         SQL,
+        summary=f"the same; a gap is every annotator's with probability {correlation:g}",
         base_steps=HOSTILE_STEPS,
         build=partial(_BUILD, correlation=correlation),
         unlabelled={"tested": False},
