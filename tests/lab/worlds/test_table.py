@@ -86,7 +86,8 @@ def test_a_study_runs_on_it_with_its_optimizer_and_its_strengths(letters, tmp_pa
 
 def test_the_documentation_s_table_and_messages_name_it(letters):
     sizes = "`train` 40, `in_domain` 8, `cross_domain` 8, `unlabelled` 8"
-    cells = ("`letters`", "1", KIND.summary, "`in_domain`, `cross_domain`", sizes, "`learning_rate` 0.0003")
+    sets, optimizer = "`in_domain`, `cross_domain`", "`learning_rate` 0.0003"
+    cells = ("`letters`", "1", KIND.summary, sets, sizes, optimizer)
     assert f"| {' | '.join(cells)} |" in worlds_table().splitlines()
     with pytest.raises(SettingsError, match=r"no task 'chess'; choose one of sql, .*, letters$"):
         world_kind("chess")
