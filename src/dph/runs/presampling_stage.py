@@ -11,7 +11,7 @@ from dph.errors import PoolError
 from dph.model.hub import uses_hub
 from dph.recipe import Recipe, save_recipe
 from dph.runs.layout import latest_checkpoint, pool_directory
-from dph.runs.presample.manifest import FORMAT, Manifest, Rule, Source, read_manifest
+from dph.runs.presample.manifest import Manifest, Rule, Source, read_manifest
 from dph.runs.presample.pool import (
     only_pool_writer,
     require_free,
@@ -123,8 +123,6 @@ class _Expected:
         if self.may_split_again and found.rule != self.rule:
             return None
         require_rule(self.path, found, self.rule)
-        if self.may_split_again and found.format != FORMAT and not self.trained:
-            return None  # the same samples and the same rule, and ungradable problems apart
         require_whole(self.path, found)
         return found
 
@@ -185,7 +183,7 @@ def _change(before: Rule, after: Rule) -> str:
     """What of the rule is another, ``threshold 7 -> 6``."""
     was, now = before.model_dump(), after.model_dump()
     changes = [f"{key} {was[key]} -> {now[key]}" for key in now if was[key] != now[key]]
-    return ", ".join(changes) or f"to pool format {FORMAT}"
+    return ", ".join(changes)
 
 
 def _reference(bench: Workbench, model: PreTrainedModel) -> ReferenceForward:
