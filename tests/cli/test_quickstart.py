@@ -17,8 +17,9 @@ SET = {
     "effective_styles": 1.75,
 }
 SUMMARY = {
-    "schema": 1,
+    "schema": 3,
     "seed": 3,
+    "cost": {"grpo": {"answers": 96, "tokens": 900, "seconds": 61.5, "not_timed": []}},
     "base": {"sets": {"in_domain": SET, "cross_domain": SET}},
     "methods": {"grpo": {"sets": {"in_domain": SET, "cross_domain": SET | {"greedy": None}}}},
     "seconds": {"world": 1.5, "total": 61.5},

@@ -98,9 +98,6 @@ def test_a_known_set_brings_its_numbers_of_samples(dph, tmp_path):
     assert "evaluate.samples = 64, evaluate.k = [64]" in dph(*words)[1]
     content = json.loads(dph(*words, "--json")[1])
     assert (content["problems"], content["samples"], content["k"]) == (1, 64, [64])
-    older = ("tasks", "math", "--data", tmp_path, "--set", "aime24", "--out", out)
-    assert dph(*older, "--json")[1] == dph(*words, "--json")[1]
-    assert "--set" not in dph("tasks", "maths", "--help")[1]
 
 
 @pytest.mark.parametrize(

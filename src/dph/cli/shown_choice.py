@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dph.errors import DataError, DphError, SettingsError
-from dph.recipe import load_recipe
+from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem
 from dph.results.diagnosis.changes import Change
 from dph.results.diagnosis.run_files import problem_verdicts
@@ -22,7 +21,6 @@ from dph.runs.evaluate.evaluated_runs import (
 from dph.runs.evaluate.samples_file import read_samples
 from dph.runs.evaluate.scores import PROBLEMS_FILE, read_kept_problems
 from dph.runs.found_runs import find_base
-from dph.tasks.problems import load_problems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,16 +116,6 @@ def _of_set(keys: Sequence[Key], name: str | None) -> list[Key]:
 
 
 def _problems(runs: Sequence[Path], keys: Sequence[Key]) -> Mapping[Key, Problem]:
-    """From beside the samples; of an evaluation by an earlier version from the recipe's sets."""
-    for run in runs:
-        kept = read_kept_problems(run / PROBLEMS_FILE)
-        if all(key in kept for key in keys):
-            return kept
-    found: dict[Key, Problem] = {}
-    try:
-        sets = load_recipe(runs[0] / "recipe.toml").data.sets
-        for name in {key[0] for key in keys} & sets.keys():
-            found |= {(name, p.problem_id): p for p in load_problems(sets[name].path)}
-    except DphError:  # moved since, or no run directory: the answers can be read all the same
-        return found
-    return found
+    """From beside the samples of the first run that has all; none where no run does."""
+    kept = (read_kept_problems(run / PROBLEMS_FILE) for run in runs)
+    return next((found for found in kept if all(key in found for key in keys)), {})

@@ -62,7 +62,7 @@ def note_beginning(recipe: Recipe, directory: Path, *, done: int) -> None:
 
 
 def read_software(directory: Path) -> list[dict[str, Any]]:
-    """The objects of ``software.json``, the first first; none of an older run.
+    """The objects of ``software.json``, the first first; none where none began.
 
     Raises:
         DataError: it is damaged.

@@ -72,9 +72,8 @@ def closing_words(summary: Mapping[str, Any], table: OverSeeds | None) -> list[s
     methods = list(summary["methods"])
     lines = [f"Seen on seed {summary['seed']}, base model to trained model:"]
     lines += [f"  {method_label(name)}: {_seen(summary, name)}." for name in methods]
-    if costs := summary.get("cost"):  # a summary of schema 2 has none
-        lines.append("Cost of all stages, with what methods share in full for each:")
-        lines += [f"  {method_label(name)}: {cost_words(costs[name])}." for name in methods]
+    lines.append("Cost of all stages, with what methods share in full for each:")
+    lines += [f"  {method_label(name)}: {cost_words(summary['cost'][name])}." for name in methods]
     if table is None:
         lines.append("There is no table over seeds of this world yet; one seed is an illustration.")
         return lines

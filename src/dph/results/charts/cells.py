@@ -102,7 +102,7 @@ def set_header(ks: Sequence[str], *, cut_off: bool = False) -> list[str]:
 
 
 def knows_cut_off(models: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> bool:
-    """Whether a model's sets say how many answers were cut off; older files do not."""
+    """Whether a model's sets say how many answers were cut off; means over seeds do not."""
     return any(
         summary.get("cut_off") is not None for sets in models.values() for summary in sets.values()
     )
