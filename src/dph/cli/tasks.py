@@ -247,7 +247,6 @@ _add_sql_command("spider", title="Spider", splits="train or dev", seconds=5.0)
 _add_sql_command("bird", title="BIRD", splits="train, dev or mini-dev", seconds=30.0)
 
 
-@tasks_app.command("maths", hidden=True)  # its name before the subject had one word
 @tasks_app.command("math")
 def math(
     data: Annotated[
