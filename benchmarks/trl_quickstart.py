@@ -5,7 +5,7 @@
 Needs dph-rl[trl]. Prints one JSON line for the base model and one a trainer: effective styles,
 mean@1 and pass@8 on the in-domain problems, and seconds of training. Rollouts, batch, optimizer
 and strengths are those of ``dph quickstart``: 32 problems x 8 samples a rollout, two optimizer
-steps for each rollout, AdamW at 5e-4. ``--steps`` counts optimizer steps, as TRL does; the
+steps for each rollout, AdamW at 2e-4. ``--steps`` counts optimizer steps, as TRL does; the
 quickstart's 40 rollouts are 80 of them. World, base model and pool are kept in ``--out``.
 """
 
@@ -28,7 +28,6 @@ from dph.lab.quickstart.recipes import (
     Size,
     parse_contender,
     quickstart_recipe,
-    usual_strengths,
 )
 from dph.lab.worlds import world_kind
 from dph.model.policies import load_policy
@@ -40,8 +39,6 @@ from dph.runs.presample.pool import load_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
 
-EDITION = 1
-"""Of the text-to-SQL world."""
 OPTIMIZER_STEPS = 2
 """For each rollout, as in the quickstart."""
 SAMPLES = 16
@@ -50,11 +47,11 @@ SAMPLES = 16
 
 def make_recipe(out: Path, *, seed: int) -> Recipe:
     """Build the world and the base model; the recipe of dph_f, with one evaluation set."""
-    kind, size = world_kind("sql", EDITION), Size(samples=SAMPLES)
+    kind, size = world_kind("sql"), Size(samples=SAMPLES)
     world = kind.build(out / "world", seed=seed)
     kind.train_base_model(world, out / "base_model", seed=seed, steps=kind.base_steps)
     recipe = quickstart_recipe(
-        parse_contender("dph_f", usual_strengths("sql", EDITION)),
+        parse_contender("dph_f", kind.strengths),
         kind.settings(world),
         base_model=out / "base_model",
         pool=out / "pool",
@@ -83,6 +80,7 @@ def shared_settings(recipe: Recipe, out: Path, *, steps: int) -> dict[str, Any]:
         "learning_rate": recipe.train.learning_rate,
         "lr_scheduler_type": "constant",
         "adam_beta2": recipe.train.betas[1],
+        "adam_epsilon": recipe.train.eps,
         "max_grad_norm": recipe.train.max_grad_norm,
         "epsilon": recipe.objective.surrogate.parameters["clip_low"],
         "save_strategy": "no",

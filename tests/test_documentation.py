@@ -13,7 +13,8 @@ from browser import needs_browser, open_browser, wait_until
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-GENERATED = {"example.md", "reference/recipe.md", "reference/commands.md", "reference/python.md"}
+REFERENCE = ("recipe", "commands", "worlds", "python")
+GENERATED = {"example.md", *(f"reference/{name}.md" for name in REFERENCE)}
 LINK = re.compile(r"!?\[[^\]\n]*\]\(([^)\s]+)\)")
 FENCED = re.compile(r"^( *)(`{3,}|~{3,}).*?^\1\2", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"(`+)[^`].*?\1")

@@ -1,6 +1,7 @@
 """A hook of MkDocs: pages that are made from the package itself, so that they cannot be behind it.
 
 ``reference/recipe.md`` from the recipe's schema, ``reference/commands.md`` from the verbs,
+``reference/worlds.md`` from the table of worlds,
 ``reference/python.md`` and a page for each public package from docstrings, ``example.md`` and the
 report that it shows.
 """
@@ -22,6 +23,7 @@ from typer.main import get_command
 
 from dph.cli.app import app
 from dph.cli.display.recipe_plan import Key, all_keys
+from dph.lab.worlds.table import worlds_table
 
 PACKAGES = (
     "dph",
@@ -103,6 +105,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages = {"reference/recipe.md": recipe_page(), "reference/python.md": python_page()}
     pages |= {f"reference/{package}.md": package_page(package) for package in PACKAGES}
     pages["reference/commands.md"] = commands_page()
+    pages["reference/worlds.md"] = worlds_page()
     pages["example.md"] = example_page(EXAMPLE.is_file())
     pages |= {f"assets/{one.name}": one.read_text(encoding="utf-8") for one in ASSETS}
     for path, content in pages.items():
@@ -123,6 +126,15 @@ def on_page_markdown(markdown: str, **_: object) -> str:
             markdown,
         )
     )
+
+
+def worlds_page() -> str:
+    """The small worlds that ``dph quickstart --task`` and a study's ``[[worlds]]`` take."""
+    head = (
+        "# Small worlds\n\nMade from the table of worlds. `dph quickstart --task` and `task` of a "
+    )
+    head += "study's `[[worlds]]` take the first column, `--world` and `edition` the second.\n\n"
+    return head + worlds_table()
 
 
 def recipe_page() -> str:

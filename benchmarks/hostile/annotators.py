@@ -13,9 +13,8 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.marked_blocks import write_block
-from dph.lab.worlds.correlations import CORRELATIONS
 from dph.lab.worlds.sql.databases import Database
-from dph.lab.worlds.sql.hostile_edition import hostile
+from dph.lab.worlds.sql.kind import CORRELATIONS
 from dph.lab.worlds.sql.question_sets import NOTHING, draw_any_questions, gold_sql
 from dph.lab.worlds.sql.questions import Question
 from dph.lab.worlds.sql.world import SQLWorld, design_world
@@ -58,7 +57,7 @@ def lines(worlds: int) -> Iterator[str]:
 
 def vote_of(seed: int, correlation: float, *, questions: int = QUESTIONS) -> Vote:
     """The vote of a world's annotators on questions about the databases of its tests."""
-    world = design_world(Path(), seed=seed, edition=hostile(correlation))
+    world = design_world(Path(), seed=seed, correlation=correlation)
     rng = Random(f"votes of annotators {seed}")
     databases = {database.name: database for database in world.in_domain + world.cross_domain}
     groups: dict[str, list[Valued]] = {}

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from dph.lab.study.results import Results
 from dph.lab.study.rows import OF_VOTES
 from dph.lab.study.settings import Study
-from dph.lab.worlds.correlations import CORRELATIONS
+from dph.lab.worlds.sql.kind import CORRELATIONS
 from dph.results.charts.panels import panel_grid, title
 from dph.results.charts.text_table import TableNumber, TextTable, percent_number
 from dph.results.over_seeds import SeedMean, mean_over_seeds

@@ -10,7 +10,8 @@ from typing import Any
 from benchmarks.natural_world.questions import Question, load_questions, spider_directory
 from benchmarks.natural_world.sets import EVALUATED, draw_sets
 from dph._base.files import make_directory, sha256, write_json, write_text
-from dph.lab.worlds.world import GENTLE, MANIFEST, PARTS, UNLABELLED, is_complete
+from dph.lab.worlds.sql.kind import OPTIMIZER
+from dph.lab.worlds.world import MANIFEST, PARTS, UNLABELLED, is_complete
 from dph.tasks.sql.schema import Schema, read_tables
 
 SCHEMA = 1
@@ -123,5 +124,5 @@ def natural_settings(world: World, sets: Sequence[str] = EVALUATED) -> dict[str,
         },
         "sampling": {"max_tokens": MAX_TOKENS},
         "presample": {"samples": 8, "threshold": THRESHOLD},
-        "train": dict(GENTLE),
+        "train": dict(OPTIMIZER),
     }

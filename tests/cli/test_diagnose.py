@@ -63,13 +63,6 @@ def test_a_set_is_chosen(dph, runs):
     assert "was evaluated on dev, not on 'test'" in err
 
 
-def test_its_name_before_set_overrode_settings_everywhere_is_told(dph, runs):
-    words = "diagnose", runs[0], "--against", runs[1]
-    code, out, err = dph(*words, "--set", "dev")
-    assert (code, out) == dph(*words, "--set-name", "dev")[:2]
-    assert err == "dph: --set NAME is --set-name NAME now; --set KEY=VALUE overrides a setting\n"
-
-
 def test_the_baseline_is_found_in_the_run(dph, runs, tmp_path):
     run, base = runs
     base.joinpath("evaluation.json").write_text('{"model": "m", "samples": 4, "sets": {}}')

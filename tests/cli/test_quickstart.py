@@ -17,8 +17,9 @@ SET = {
     "effective_styles": 1.75,
 }
 SUMMARY = {
-    "schema": 1,
+    "schema": 3,
     "seed": 3,
+    "cost": {"grpo": {"answers": 96, "tokens": 900, "seconds": 61.5, "not_timed": []}},
     "base": {"sets": {"in_domain": SET, "cross_domain": SET}},
     "methods": {"grpo": {"sets": {"in_domain": SET, "cross_domain": SET | {"greedy": None}}}},
     "seconds": {"world": 1.5, "total": 61.5},
@@ -45,12 +46,12 @@ def called(monkeypatch):
 
 def test_options_reach_the_quickstart(dph, called, tmp_path):
     words = ("quickstart", "--methods", "grpo, rkl@0.3", "--seed", 3, "--out", tmp_path, "--json")
-    words += ("--task", "sql", "--world", 1, "--jobs", 3)
+    words += ("--task", "countdown", "--world", 1, "--jobs", 3)
     code, out, err = dph(*words)
     assert code == 0
     assert json.loads(out) == SUMMARY
     assert err == "working\n"
-    assert called == [(tmp_path, ("grpo", "rkl@0.3"), 3, "sql", 1, 3, None)]
+    assert called == [(tmp_path, ("grpo", "rkl@0.3"), 3, "countdown", 1, 3, None)]
 
 
 def test_tiny_is_the_smallest_world_of_its_task(dph, called, tmp_path):
@@ -61,12 +62,17 @@ def test_tiny_is_the_smallest_world_of_its_task(dph, called, tmp_path):
     assert size.steps * size.problems_per_step <= size.world.train
 
 
-@pytest.mark.parametrize(("task", "world"), [("sql", 1), ("countdown", 1)])
-def test_tiny_is_refused_where_no_base_model_is_known_to_do(dph, called, tmp_path, task, world):
-    words = ("--tiny", "--task", task, "--world", world, "--out", tmp_path / "out")
+def test_tiny_is_refused_where_no_base_model_is_known_to_do(dph, called, tmp_path):
+    words = ("--tiny", "--task", "countdown", "--world", 1, "--out", tmp_path / "out")
     code, _, err = dph("quickstart", *words)
     assert (code, called) == (2, [])
-    assert f"no tiny quickstart of the task {task!r}, edition 1: only of sql, edition 2" in err
+    assert "no tiny quickstart of the task 'countdown', edition 1: only of sql, edition 2" in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_edition_that_is_not_there_is_refused_with_those_that_are(dph, tmp_path):
+    code, _, err = dph("quickstart", "--world", 1, "--out", tmp_path / "out")
+    assert (code, err) == (2, "dph: error: the task 'sql' has no world 1; it has: 2\n")
     assert not (tmp_path / "out").exists()
 
 

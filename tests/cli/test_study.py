@@ -40,9 +40,9 @@ def test_it_runs_everything_and_says_what_it_will_cost_and_where_it_lies(dph, st
     first, *others = err.splitlines()
     assert first.startswith("small: 0 of 24 runs, about ")
     assert first.endswith(f" min left by a guess, 3 at a time; rule {RULE_SHA256[:12]}")
-    assert others[-1].startswith("24 of 24 runs: sql-1.s")
+    assert others[-1].startswith("24 of 24 runs: sql-2.s")
     assert "**What the rule tests**" in out
-    assert "**Scores on sql-1**" in out
+    assert "**Scores on sql-2**" in out
     small = study.parent / "small"
     assert out.endswith(
         f"scores: {small}/study.parquet\ntables: {small}/tables\nfigures: {small}/figures\n"
@@ -55,7 +55,7 @@ def test_it_runs_everything_and_says_what_it_will_cost_and_where_it_lies(dph, st
 def test_status_reads_only(dph, study, instant, tmp_path):
     code, out, _ = dph("study", study, "--status")
     assert code == 0
-    assert "sql-1: development 0 of 6, report 0 of 3" in out
+    assert "sql-2: development 0 of 6, report 0 of 3" in out
     assert "at most 15 more when strengths are chosen" in out
     assert sorted(p.name for p in tmp_path.iterdir()) == ["STUDY.toml", "rule.toml"]
     assert instant == []
@@ -75,7 +75,7 @@ def test_status_after_the_study_shows_the_choices(dph, study, instant):
     dph("study", study)
     code, out, _ = dph("study", study, "--status")
     assert code == 0
-    assert out.startswith("small: 24 of 24 runs\nsql-1: development 12 of 12, report 12 of 12\n")
+    assert out.startswith("small: 24 of 24 runs\nsql-2: development 12 of 12, report 12 of 12\n")
     assert "What was tried and what was chosen" in out
     assert len(instant) == 1
 

@@ -80,15 +80,12 @@ def test_math_from_a_file(dph, tmp_path):
     assert load_problems(tmp_path / "p.jsonl")[0].problem_id == "own-0"
 
 
-@pytest.mark.parametrize("command", ["math", "maths"])
-def test_math_is_the_command_and_maths_still_works(dph, tmp_path, command):
+def test_a_file_without_ids_has_them_from_its_name(dph, tmp_path):
     (tmp_path / "own.csv").write_text("problem,answer\n1+1?,2\n")
     out = tmp_path / "p.jsonl"
-    assert dph("tasks", command, "--data", tmp_path / "own.csv", "--out", out)[0] == 0
+    assert dph("tasks", "math", "--data", tmp_path / "own.csv", "--out", out)[0] == 0
     (problem,) = load_problems(out)
     assert (problem.problem_id, problem.answer["answer"]) == ("own-0", "2")
-    shown = dph("tasks", "--help")[1].split()
-    assert ("math" in shown, "maths" in shown) == (True, False)
 
 
 def test_a_known_set_brings_its_numbers_of_samples(dph, tmp_path):
@@ -98,9 +95,6 @@ def test_a_known_set_brings_its_numbers_of_samples(dph, tmp_path):
     assert "evaluate.samples = 64, evaluate.k = [64]" in dph(*words)[1]
     content = json.loads(dph(*words, "--json")[1])
     assert (content["problems"], content["samples"], content["k"]) == (1, 64, [64])
-    older = ("tasks", "math", "--data", tmp_path, "--set", "aime24", "--out", out)
-    assert dph(*older, "--json")[1] == dph(*words, "--json")[1]
-    assert "--set" not in dph("tasks", "maths", "--help")[1]
 
 
 @pytest.mark.parametrize(

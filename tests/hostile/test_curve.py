@@ -17,7 +17,7 @@ from dph.lab.study.planner import Planner
 from dph.lab.study.results import Results
 from dph.lab.study.rows import RunRow, Score, write_row_file
 from dph.lab.study.settings import load_study
-from dph.lab.worlds.correlations import CORRELATIONS
+from dph.lab.worlds.sql.kind import CORRELATIONS
 
 ROOT = Path(dph.__file__).parents[2]
 FILE = ROOT / "benchmarks" / "hostile" / "STUDY.toml"

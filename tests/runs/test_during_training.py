@@ -154,7 +154,7 @@ def test_details_are_added_to_a_finished_evaluation_without_drawing_it_again(mak
     model = tmp_path / "model"
     with open_plan(make_recipe("grpo"), tmp_path / "run") as plan:
         evaluate_stage(plan, tmp_path / "run", Silent(), model=model)
-    (tmp_path / "run" / "problems.parquet").unlink()  # as an earlier version left it
+    (tmp_path / "run" / "problems.parquet").unlink()
     samples = tmp_path / "run" / "samples.parquet"
     before = samples.stat().st_mtime_ns
     with open_plan(make_recipe("grpo", evaluate={"token_details": 4}), tmp_path / "run") as plan:

@@ -225,27 +225,6 @@ def test_a_pool_with_another_time_limit_is_of_another_source(make_recipe, presam
         presample_stage(plan, Silent())
 
 
-def test_a_pool_of_the_first_format_is_brought_up_to_date_once(
-    presample, tmp_path, nothing_is_drawn
-):
-    presample(threshold=1)
-    path = tmp_path / "run" / "pool" / "manifest.json"
-    content = json.loads(path.read_text())
-    expected = json.dumps(content["counts"])
-    content["format"] = 1
-    del content["source"]["verifier_settings"], content["files"]["ungradable.parquet"]
-    del content["counts"]["ungradable"], content["counts"]["outcomes"]
-    path.write_text(json.dumps(content))
-    nothing_is_drawn()
-    told = Told()
-    presample(threshold=1, progress=told)
-    assert "(to pool format 2), nothing is drawn" in told.lines[0]
-    after = json.loads(path.read_text())
-    assert (after["format"], json.dumps(after["counts"])) == (2, expected)
-    presample(threshold=1, progress=told)
-    assert len(told.lines) == 1
-
-
 def test_a_finished_pool_is_whole_with_every_sample_in_it(presample, tmp_path):
     presample(threshold=1)
     presample(threshold=2)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dph.cli.options import ROW_FILES, JsonOption, OlderSetOption, SetNamesOption, renamed_set
+from dph.cli.options import ROW_FILES, JsonOption, SetNamesOption
 
 if TYPE_CHECKING:
     from dph.results.diagnosis import Diagnosis
@@ -108,7 +108,6 @@ def diagnose(
     run: RunArgument,
     against: AgainstOption = None,
     set_names: SetNamesOption = None,
-    older_set: OlderSetOption = None,
     ks: KOption = None,
     fdr: FdrOption = 0.05,
     died: DiedOption = 0.1,
@@ -127,7 +126,7 @@ def diagnose(
     from dph.results.diagnosis import diagnose as diagnose_run
     from dph.results.read.found_runs import holds_runs
 
-    sets = renamed_set(older_set, set_names, now="--set-name") or ()
+    sets = set_names or ()
 
     def diagnosed(path: Path) -> "Diagnosis":
         return diagnose_run(path, against, sets=sets, ks=ks, fdr=fdr, died=died, seed=seed)

@@ -88,8 +88,6 @@ SetNamesOption = Annotated[
     list[str] | None,
     typer.Option("--set-name", metavar="NAME", help="Only this set; may be repeated."),
 ]
-OlderSetOption = Annotated[list[str] | None, typer.Option("--set", hidden=True)]
-"""Of verbs without a recipe, which had it for a name of a set (``renamed_set``)."""
 SeedOption = Annotated[
     int | None, typer.Option("--seed", min=0, metavar="N", help="Override the recipe's seed.")
 ]
@@ -121,14 +119,3 @@ def one_of(name: str, known: Collection[str]) -> str:
     if name not in known:
         raise typer.BadParameter(f"{name!r} is not one of {', '.join(known)}.")
     return name
-
-
-def renamed_set(older: list[str] | None, given: list[str] | None, *, now: str) -> list[str] | None:
-    """The names of ``given``, and those of ``--set``, which had another meaning here once.
-
-    Said on stderr: ``--set`` overrides a setting of a recipe, everywhere.
-    """
-    if not older:
-        return given
-    typer.echo(f"dph: --set NAME is {now} NAME now; --set KEY=VALUE overrides a setting", err=True)
-    return [*(given or ()), *older]

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dph.errors import DataError, DphError, SettingsError
-from dph.recipe import load_recipe
+from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem
 from dph.results.diagnosis.changes import Change, problem_verdicts
 from dph.results.read.run_results import RunResults
@@ -20,7 +19,6 @@ from dph.runs.evaluate.evaluated_runs import (
     with_outcome,
 )
 from dph.runs.evaluate.scores import read_kept_problems
-from dph.tasks.problems import load_problems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,16 +114,6 @@ def _of_set(keys: Sequence[Key], name: str | None) -> list[Key]:
 
 
 def _problems(runs: Sequence[Path], keys: Sequence[Key]) -> Mapping[Key, Problem]:
-    """From beside the samples; of an evaluation by an earlier version from the recipe's sets."""
-    for run in runs:
-        kept = read_kept_problems(RunDirectory(run).problems)
-        if all(key in kept for key in keys):
-            return kept
-    found: dict[Key, Problem] = {}
-    try:
-        sets = load_recipe(RunDirectory(runs[0]).recipe_file).data.sets
-        for name in {key[0] for key in keys} & sets.keys():
-            found |= {(name, p.problem_id): p for p in load_problems(sets[name].path)}
-    except DphError:  # moved since, or no run directory: the answers can be read all the same
-        return found
-    return found
+    """From beside the samples of the first run that has all; none where no run does."""
+    kept = (read_kept_problems(RunDirectory(run).problems) for run in runs)
+    return next((found for found in kept if all(key in found for key in keys)), {})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dph.cli.options import ROW_FILES, JsonOption, OlderSetOption, renamed_set
+from dph.cli.options import ROW_FILES, JsonOption
 from dph.cli.verbs import Verb, group
 
 if TYPE_CHECKING:
@@ -244,7 +244,6 @@ _add_sql_command("spider", title="Spider", splits="train or dev", seconds=5.0)
 _add_sql_command("bird", title="BIRD", splits="train, dev or mini-dev", seconds=30.0)
 
 
-@tasks_app.command("maths", cls=Verb, hidden=True)  # its name before the subject had one word
 @tasks_app.command("math", cls=Verb)
 def math(
     data: Annotated[
@@ -260,7 +259,6 @@ def math(
             help="A known set, or a name for the file [default: its stem].",
         ),
     ] = None,
-    older_set: OlderSetOption = None,
     integers: Annotated[
         bool, typer.Option("--integers", help="Only problems whose answer is a whole number.")
     ] = False,
@@ -277,8 +275,6 @@ def math(
     from dph.tasks.math import MATH_SETS, load_math, load_math_set
     from dph.tasks.problems import save_problems
 
-    if name is None and (renamed := renamed_set(older_set, None, now="--name")):
-        name = renamed[-1]
     if data.is_dir() and name is None:
         raise SettingsError(f"choose a set of {data}: --name {', '.join(MATH_SETS)}")
     if data.is_dir():

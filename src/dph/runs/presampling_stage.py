@@ -17,7 +17,7 @@ from dph.recipe import save_recipe
 from dph.runs.directory import MANIFEST, RunDirectory, is_made
 from dph.runs.drawing import drawing, graded_sampler, require_engine
 from dph.runs.plan import RunPlan
-from dph.runs.presample.manifest import FORMAT, Manifest, Rule, Source, read_manifest
+from dph.runs.presample.manifest import Manifest, Rule, Source, read_manifest
 from dph.runs.presample.pool import (
     only_pool_writer,
     require_free,
@@ -145,8 +145,6 @@ class _Expected:
         if self.may_split_again and found.rule != rule:
             return None
         require_rule(path, found, rule)
-        if self.may_split_again and found.format != FORMAT and not self.trained:
-            return None  # the same samples and the same rule, and ungradable problems apart
         require_whole(path, found)
         return found
 
@@ -197,7 +195,7 @@ def _change(before: Rule, after: Rule) -> str:
     """What of the rule is another, ``threshold 7 -> 6``."""
     was, now = before.model_dump(), after.model_dump()
     changes = [f"{key} {was[key]} -> {now[key]}" for key in now if was[key] != now[key]]
-    return ", ".join(changes) or f"to pool format {FORMAT}"
+    return ", ".join(changes)
 
 
 def _reference(plan: RunPlan, model: PreTrainedModel) -> Reference:

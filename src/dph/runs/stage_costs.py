@@ -94,7 +94,7 @@ def timed(place: Path) -> Iterator[None]:
 
 
 def noted_seconds(place: Path) -> float | None:
-    """The seconds that were written down; None of what an earlier version made."""
+    """The seconds that were written down; None where nobody did."""
     path = _seconds_file(place)
     return float(read_json(path)["seconds"]) if path.is_file() else None
 

@@ -4,7 +4,7 @@ import torch
 
 from dph.lab.worlds.small_model import new_model
 from dph.lab.worlds.sql.base_model import make_tokenizer
-from dph.lab.worlds.sql.editions import SQLWorldSizes
+from dph.lab.worlds.sql.kind import SQLWorldSizes
 from dph.lab.worlds.sql.world import build_world
 from dph.model.forward.logprobs import completion_scores
 from dph.tasks.problems import load_problems, save_problems

@@ -5,7 +5,7 @@ from omegaconf import OmegaConf
 from verl.trainer.ppo.reward import get_custom_reward_fn
 
 from dph.errors import DataError, SettingsError
-from dph.lab.worlds.sql.editions import SQLWorldSizes
+from dph.lab.worlds.sql.kind import SQLWorldSizes
 from dph.lab.worlds.sql.world import build_world
 from dph.records import Problem
 from dph.tasks.problems import load_problems

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dph.lab.quickstart.recipes import Size
 from dph.lab.quickstart.run import quickstart
-from dph.lab.worlds.sql.editions import SQLWorldSizes
+from dph.lab.worlds.sql.kind import SQLWorldSizes
 
 class Lines:
     @contextmanager

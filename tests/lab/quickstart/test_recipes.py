@@ -1,8 +1,9 @@
 import pytest
 
 from dph.errors import SettingsError
-from dph.lab.quickstart.recipes import Size, parse_contender, quickstart_recipe, usual_strengths
-from dph.lab.worlds.sql.second_edition import sql_settings
+from dph.lab.quickstart.recipes import Size, parse_contender, quickstart_recipe
+from dph.lab.worlds import world_kind
+from dph.lab.worlds.sql.kind import sql_settings
 from dph.lab.worlds.sql.world import design_world
 from dph.recipe import METHODS, STRENGTHS, resolve_recipe
 from dph.recipe.keys import flat
@@ -33,7 +34,7 @@ def test_a_label_chooses_the_method(method, tmp_path):
     recipe = recipe_of(method, tmp_path)
     assert recipe.method == method
     assert recipe.seed == 3
-    if (strength := usual_strengths("sql").get(method)) is None:
+    if (strength := world_kind("sql").strengths.get(method)) is None:
         minimal = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}}
         assert weight_of(recipe) == weight_of(resolve_recipe({**minimal, "method": method}))
     else:

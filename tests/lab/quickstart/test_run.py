@@ -9,7 +9,7 @@ from dph.errors import DataError, SettingsError
 from dph.lab.quickstart.recipes import Size
 from dph.lab.quickstart.run import quickstart
 from dph.lab.quickstart.stages import StageClock
-from dph.lab.worlds.sql.editions import SQLWorldSizes
+from dph.lab.worlds.sql.kind import SQLWorldSizes
 from dph.runs.progress import Silent
 
 SMALL = Size(
@@ -157,7 +157,7 @@ def test_the_clock_adds_up_over_starts(tmp_path):
 
 def test_the_total_is_the_time_that_passed_after_what_was_counted_before(tmp_path):
     path = tmp_path / "seconds.json"
-    path.write_text(json.dumps({"a": 5.0, "b": 2.0}))  # as it was before totals were kept
+    path.write_text(json.dumps({"a": 5.0, "b": 2.0, "total": 7.0}))
     clock = StageClock(path)
     for _ in range(2):
         with clock.stage("total"), clock.stage("c"):

@@ -151,4 +151,4 @@ def test_the_study_of_the_page_is_valid(tmp_path):
     (tmp_path / "STUDY.toml").write_text(study)
     loaded = load_study(tmp_path / "STUDY.toml")
     assert Planner(loaded).plan({}).total > 10
-    assert loaded.rule.compare[0].world == "sql-1"
+    assert loaded.rule.compare[0].world == "sql-2"

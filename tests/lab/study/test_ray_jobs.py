@@ -18,7 +18,7 @@ def test_a_run_leaves_its_row(monkeypatch, tmp_path):
     monkeypatch.setattr(ray_jobs, "connected_ray", FakeRay)
     jobs = ray_jobs.study_ray_jobs(None)
     places = {name: str(tmp_path / name) for name in ("work", "rows", "costs")}
-    site = {"name": "sql-1", "edition": 1}
+    site = {"name": "sql-2", "edition": 2}
     payload = {"kind": "run", "run": "a", "training": "a", "site": site, "seed": 0} | places
     jobs.start(Job("a", payload))
     ended = jobs.wait()

@@ -33,7 +33,7 @@ samples = 16
 checkpoint_every = 1
 [[worlds]]
 task = "sql"
-edition = 1
+edition = 2
 sizes = { train = 24, in_domain = 4, cross_domain = 4, arithmetic = 2 }
 base_steps = 120
 settings = { "presample.threshold" = 1 }
@@ -101,7 +101,7 @@ def test_a_base_model_that_is_not_the_one_of_the_rows_is_refused(tmp_path):
     lost = pc.match_substring(changed["run"], "s8.grpo")
     pq.write_table(changed.filter(pc.invert(lost)), places.parquet)
     shutil.rmtree(places.out / "work")
-    with pytest.raises(TrainingError, match=rf"seed 8 of sql-1.*{other}, and this machine made"):
+    with pytest.raises(TrainingError, match=rf"seed 8 of sql-2.*{other}, and this machine made"):
         finish(planner, places)
 
 

@@ -7,7 +7,6 @@ from dph.lab.study.candidates import Candidate, Variants
 from dph.lab.study.settings import BudgetSettings, MethodSettings
 from dph.lab.study.sites import Site
 from dph.lab.worlds import WORLDS, world_kind
-from dph.lab.worlds.world import WORLD_OPTIMIZERS, WORLD_SETS
 from dph.recipe import merged, resolve_recipe
 from dph.recipe.keys import nested
 
@@ -22,18 +21,17 @@ def variant(task="sql", edition=2, rate=None):
 @pytest.mark.parametrize("place", [(t, e) for t, editions in WORLDS.items() for e in editions])
 def test_without_a_rate_a_run_has_that_of_its_world(place):
     found = variant(*place)
-    assert found.learning_rate == WORLD_OPTIMIZERS[place]["learning_rate"]
+    assert found.learning_rate == world_kind(*place).optimizer["learning_rate"]
     assert found.run_id(1) == variant(*place, rate=found.learning_rate).run_id(1)
     assert found.run_id(1) != variant(*place, rate=1e-6).run_id(1)
 
 
-def test_the_tables_of_optimizers_and_sets_are_those_of_the_worlds(tmp_path):
-    for (task, edition), optimizer in WORLD_OPTIMIZERS.items():
-        kind = world_kind(task, edition)
-        world = kind.build(tmp_path / f"{task}-{edition}", seed=0)
-        assert kind.settings(world)["train"] == optimizer
-        assert tuple(kind.settings(world)["data"]["sets"]) == WORLD_SETS[task, edition]
-    assert WORLD_SETS.keys() == WORLD_OPTIMIZERS.keys()
+@pytest.mark.parametrize("place", [(t, e) for t, editions in WORLDS.items() for e in editions])
+def test_sets_and_optimizer_of_a_kind_are_those_of_its_settings(tmp_path, place):
+    kind = world_kind(*place)
+    settings = kind.settings(kind.build(tmp_path, seed=0))
+    assert settings["train"] == kind.optimizer
+    assert tuple(settings["data"]["sets"]) == kind.sets
 
 
 def test_both_ways_of_differential_smoothing_are_two_arms_of_one_study():
@@ -55,7 +53,7 @@ def test_both_ways_of_differential_smoothing_are_two_arms_of_one_study():
 def test_a_method_may_be_measured_while_it_trains_on_sets_that_its_world_has():
     def arm(best):
         best = {"evaluate.every": 5, "evaluate.keep_best": best, "evaluate.result": "best"}
-        site = Site(name="w", task="sql", edition=2, sets=WORLD_SETS["sql", 2])
+        site = Site(name="w", task="sql", edition=2, sets=world_kind("sql").sets)
         method = MethodSettings(name="grpo", label="best", settings=best)
         return Variants(BudgetSettings()).of(site, method, Candidate())
 

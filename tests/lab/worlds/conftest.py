@@ -5,11 +5,11 @@ from random import Random
 import pytest
 
 from dph.lab.worlds.sql.base_model import make_tokenizer
-from dph.lab.worlds.sql.editions import SQLWorldSizes
+from dph.lab.worlds.sql.kind import SQLWorldSizes
 from dph.lab.worlds.sql.question_sets import draw_questions
 from dph.lab.worlds.sql.world import build_world
 
-SMALL = SQLWorldSizes(train=40, in_domain=20, cross_domain=20, arithmetic=12)
+SMALL = SQLWorldSizes(train=40, in_domain=20, cross_domain=20, arithmetic=12, unlabelled=50)
 
 
 @pytest.fixture(scope="session")

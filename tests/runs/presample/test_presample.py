@@ -200,8 +200,8 @@ def test_a_changed_or_missing_file_is_refused_by_name(pool_of, tmp_path, name):
     [
         ("{", "is not a pool"),
         ("{}", "pool format None is unknown"),
-        ('{"format": 3}', "pool format 3 is unknown, this version reads 1 and 2"),
-        ('{"format": 1}', "is damaged: source"),
+        ('{"format": 3}', "pool format 3 is unknown, this version reads 2"),
+        ('{"format": 1}', "pool format 1 is unknown, this version reads 2"),
         ('{"format": 2}', "is damaged: source"),
     ],
 )

@@ -26,7 +26,7 @@ from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.graded import Rollout
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
 from dph.runs.directory import MANIFEST, is_made
-from dph.runs.presample.manifest import FORMAT, Manifest, Source, read_manifest
+from dph.runs.presample.manifest import Manifest, Source, read_manifest
 from dph.runs.presample.pool import only_pool_writer, require_free, require_source, require_whole
 from dph.runs.presample.presample import presample
 from dph.runs.presample.splitting import StoredForm, split_again
@@ -248,7 +248,7 @@ def _found(path: Path, source: Source) -> Manifest | None:
 
 
 def _is_done(found: Manifest | None, settings: PresampleSettings) -> bool:
-    return found is not None and (found.rule, found.format) == (settings.rule, FORMAT)
+    return found is not None and found.rule == settings.rule
 
 
 def _source(

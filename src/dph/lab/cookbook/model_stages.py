@@ -15,7 +15,7 @@ from dph.lab.cookbook.settings import SETS, RLSettings
 from dph.lab.cookbook.stages import Digests, Kitchen
 from dph.lab.quickstart.recipes import THREADS, Size, parse_contender, quickstart_recipe, run_name
 from dph.lab.quickstart.stages import QuickstartStage, method_stages, stage_runner
-from dph.lab.worlds.sql.second_edition import sql_settings
+from dph.lab.worlds.sql.kind import sql_settings
 from dph.model.fingerprint import directory_fingerprint
 from dph.recipe import Recipe
 from dph.runs.directory import EvaluationDirectory, RunDirectory

@@ -13,9 +13,8 @@ from pathlib import Path
 from dph.corpus import Corpus, open_corpus
 from dph.corpus.tasks import Workers
 from dph.lab.cookbook.settings import DATABASES, SETS, SYNTH, WORLD, Cookbook
-from dph.lab.worlds.sql.editions import SQLWorldSizes
-from dph.lab.worlds.sql.second_edition import SECOND_EDITION
-from dph.lab.worlds.sql.world import SQLWorld
+from dph.lab.worlds.sql.kind import SQLWorldSizes
+from dph.lab.worlds.sql.world import SQLWorld, build_world
 from dph.runs.progress import ProgressDisplay
 
 # What every stage of a cookbook works with.
@@ -41,10 +40,7 @@ class Kitchen:
         """The world of ``[world]``, built if it is not there."""
         settings = self.cookbook.world
         sizes = SQLWorldSizes(**(settings.sizes if settings else {}))
-        world: SQLWorld = SECOND_EDITION.build(
-            self.directory / "world", seed=self.cookbook.seed, sizes=sizes
-        )
-        return world
+        return build_world(self.directory / "world", seed=self.cookbook.seed, sizes=sizes)
 
     def place(self, text: str) -> str:
         """A path of the cookbook; what the world writes lies in ``sources``."""

@@ -20,7 +20,7 @@ from dph.results.vocabulary import (
 
 # What tables over seeds say of the quickstart's worlds: ``over_seeds.json`` beside this file.
 #
-# ``benchmarks/over_seeds.py`` makes it from a study's report and from docs/first-edition.md.
+# ``benchmarks/over_seeds.py`` makes it from a study's report.
 
 SCHEMA = 1
 FILE = Path(__file__).with_name("over_seeds.json")
@@ -39,7 +39,7 @@ class OverSeeds:
 
 
 def read_over_seeds(world: str, path: Path = FILE) -> OverSeeds | None:
-    """The table of a world (``sql-1``: task and edition); None where there is none yet.
+    """The table of a world (``sql-2``: task and edition); None where there is none yet.
 
     Raises:
         DataError: the file has another schema.
@@ -74,9 +74,8 @@ def closing_words(summary: Mapping[str, Any], table: OverSeeds | None) -> list[s
     methods = list(summary["methods"])
     lines = [f"Seen on seed {summary['seed']}, base model to trained model:"]
     lines += [f"  {method_label(name)}: {_seen(summary, name)}." for name in methods]
-    if costs := summary.get("cost"):  # a summary of schema 2 has none
-        lines.append("Cost of all stages, with what methods share in full for each:")
-        lines += [f"  {method_label(name)}: {cost_words(costs[name])}." for name in methods]
+    lines.append("Cost of all stages, with what methods share in full for each:")
+    lines += [f"  {method_label(name)}: {cost_words(summary['cost'][name])}." for name in methods]
     if table is None:
         lines.append("There is no table over seeds of this world yet; one seed is an illustration.")
         return lines

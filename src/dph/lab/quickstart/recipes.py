@@ -7,83 +7,10 @@ from types import MappingProxyType
 from typing import Any
 
 from dph.errors import SettingsError
-from dph.lab.worlds import UNLABELLED, World, WorldKind
-from dph.lab.worlds.correlations import CORRELATIONS
-from dph.lab.worlds.world import newest_edition, world_kind
+from dph.lab.worlds import UNLABELLED, World, WorldKind, newest_edition, world_kind
 from dph.recipe import METHODS, STRENGTHS, Recipe, merged, resolve_recipe
 from dph.recipe.keys import nested
 from dph.recipe.stores import FROM_FILE
-
-# How strong each method is on each world where a contender does not say.
-#
-# Chosen by one rule for every method, on seeds that are not reported, before the reported seeds
-# were run, and not touched afterwards (docs/study.md and docs/first-edition.md say how).
-
-_SECOND_SQL: Mapping[str, float] = {
-    "rkl": 0.3,
-    "alpha": 3.0,
-    "dph_f": 3.0,
-    "dph_js": 3.0,
-    "dph_js_definition": 1.0,
-    "dph_broad": 0.15,
-    "ttrl": 2.0,
-    "consensus": 4.0,
-    "f_grpo": 1.0,
-    "ucpo": 0.5,
-    "pass_at_k": 2.0,
-    "pkpo": 2.0,
-    "differential_smoothing": 0.1,
-    "bbg": 4.0,
-    "entropy_bonus": 0.03,
-    "exact_rkl": 0.3,
-    "exact_fkl": 0.3,
-    "clip_cov": 0.02,
-    "kl_cov": 10.0,
-    "dyjr": 1.0,
-}
-
-USUAL_STRENGTHS: Mapping[tuple[str, int], Mapping[str, float]] = {
-    ("sql", 1): {
-        "rkl": 0.03,
-        "alpha": 1.0,
-        "dph_f": 1.0,
-        "dph_js": 1.0,
-        "dph_js_definition": 1.0,
-    },
-    ("sql", 2): _SECOND_SQL,
-    **{(task, 1): _SECOND_SQL for task in CORRELATIONS},
-    ("countdown", 1): {
-        "rkl": 0.03,
-        "alpha": 3.0,
-        "dph_f": 0.3,
-        "dph_js": 0.3,
-        "dph_js_definition": 1.0,
-        "dph_broad": 0.15,
-        "ttrl": 2.0,
-        "consensus": 2.0,
-        "f_grpo": 1.0,
-        "ucpo": 0.2,
-        "pass_at_k": 2.0,
-        "pkpo": 4.0,
-        "differential_smoothing": 0.1,
-        "bbg": 4.0,
-        "entropy_bonus": 0.03,
-        "exact_rkl": 0.1,
-        "exact_fkl": 0.1,
-        "clip_cov": 0.0002,
-        "kl_cov": 1.0,
-        "dyjr": 1.0,
-    },
-}
-"""By task and edition; a method that is missing has the strength of its own table.
-
-Hostile text-to-SQL worlds take those of the second edition: nothing was chosen on them."""
-
-
-def usual_strengths(task: str, edition: int | None = None) -> Mapping[str, float]:
-    """Strengths by method [default: on the newest edition]."""
-    return USUAL_STRENGTHS.get((task, edition or newest_edition(task)), {})
-
 
 # What a world gives to methods that learn from its unlabelled prompts.
 
@@ -190,7 +117,7 @@ def parse_contender(label: str, strengths: Mapping[str, float | None] | None = N
     Raises:
         SettingsError: the method is unknown, takes no strength, or the strength is no number.
     """
-    usual = usual_strengths("sql") if strengths is None else strengths
+    usual = world_kind("sql").strengths if strengths is None else strengths
     chosen, plus, optimizer = label.partition("+")
     method, at, text = chosen.partition("@")
     if method not in METHODS:

@@ -14,11 +14,10 @@ from dph.lab.quickstart.recipes import (
     Size,
     parse_contender,
     quickstart_recipe,
-    usual_strengths,
     world_tables,
 )
 from dph.lab.quickstart.stages import TOTAL, StageClock, clock_of, stage_runner, stages_of
-from dph.lab.worlds import WorldKind, newest_edition, world_kind
+from dph.lab.worlds import WorldKind, world_kind
 from dph.recipe import Recipe
 from dph.results.charts.tables import cost_document
 from dph.runs.directory import EvaluationDirectory, RunDirectory
@@ -58,9 +57,8 @@ def quickstart(
         KeyboardInterrupt: Ctrl-C, after training has written a checkpoint.
     """
     size = size or Size()
-    edition = edition or newest_edition(task)
     kind = world_kind(task, edition)
-    contenders = _contenders(methods, usual_strengths(task, edition))
+    contenders = _contenders(methods, kind.strengths)
     _require_settings(contenders, seed, size)
     torch.set_num_threads(THREADS)
     clock = clock_of(make_directory(directory))

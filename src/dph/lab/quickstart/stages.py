@@ -51,14 +51,13 @@ class StageClock:
     def stage(self, name: str) -> Iterator[None]:
         """Add the time that the block takes to the stage ``name``."""
         started = time.perf_counter()
-        earlier = self.seconds()[TOTAL] if name == TOTAL else 0.0  # of files without a total
         try:
             yield
         finally:
             passed = time.perf_counter() - started
             with held(self._path.with_name(f".{self._path.name}.lock")):
                 spent = self._spent()
-                seconds = round(spent.get(name, earlier) + passed, 2)
+                seconds = round(spent.get(name, 0.0) + passed, 2)
                 write_json(self._path, {**spent, name: seconds})
 
     def _spent(self) -> dict[str, float]:

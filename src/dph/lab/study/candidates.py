@@ -10,7 +10,7 @@ from dph.errors import SettingsError
 from dph.lab.quickstart.recipes import Size
 from dph.lab.study.settings import BASE, BudgetSettings, MethodSettings, StudyFile
 from dph.lab.study.sites import RunRequest, Site, dotted, own_recipe, world_recipe
-from dph.lab.worlds.world import WORLD_OPTIMIZERS
+from dph.lab.worlds import world_kind
 from dph.recipe import METHODS, Recipe, recipe_digest
 
 
@@ -250,13 +250,12 @@ class Variants:
 
 
 def _unbuilt(site: Site) -> dict[str, dict[str, Any]]:
-    """Enough of a world to check a method's settings, without loading it, which loads torch."""
+    """Enough of a world to check a method's settings without building it."""
     assert site.task is not None
-    assert site.edition is not None
     sets = {name: f"{name}.jsonl" for name in site.sets}
     return {
         "data": {"train": "train.jsonl", "sets": sets},
-        "train": dict(WORLD_OPTIMIZERS[site.task, site.edition]),
+        "train": dict(world_kind(site.task, site.edition).optimizer),
     }
 
 

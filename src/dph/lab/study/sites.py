@@ -8,9 +8,9 @@ from typing import Any
 
 from dph._base.files import sha256
 from dph.errors import SettingsError
-from dph.lab.quickstart.recipes import Contender, Size, quickstart_recipe, usual_strengths
+from dph.lab.quickstart.recipes import Contender, Size, quickstart_recipe
 from dph.lab.study.settings import RecipeSettings, StudyFile, WorldSettings
-from dph.lab.worlds.world import WORLD_SETS, WORLDS, newest_edition, world_kind
+from dph.lab.worlds import newest_edition, world_kind
 from dph.recipe import STRENGTHS, Recipe, load_recipe, recipe_digest
 from dph.recipe.keys import flat, nested
 
@@ -50,7 +50,7 @@ class Site:
         """The strength that the quickstart gives a method on this world, if there is one."""
         if self.task is None:
             return None
-        return usual_strengths(self.task, self.edition).get(method)
+        return world_kind(self.task, self.edition).strengths.get(method)
 
     def as_json(self) -> dict[str, Any]:
         """What a job needs to know of it."""
@@ -131,16 +131,12 @@ def made_sizes(kind: type[Any], sizes: Mapping[str, int]) -> Any:
 
 
 def _world(world: WorldSettings, common: Mapping[str, Any]) -> Site:
-    newest = newest_edition(world.task)
-    edition = world.edition or newest
-    if edition not in WORLDS.get(world.task, {}):
-        known = ", ".join(map(str, WORLDS[world.task]))
-        raise SettingsError(f"the task {world.task!r} has no world {edition}; it has: {known}")
-    if world.sizes:  # a kind loads torch, so it is asked only where there is a question
-        made_sizes(world_kind(world.task, edition).sizes, world.sizes)
+    edition = world.edition or newest_edition(world.task)
+    kind = world_kind(world.task, edition)
+    made_sizes(kind.sizes, world.sizes)
     return Site(
         name=world.name or f"{world.task}-{edition}",
-        sets=WORLD_SETS[world.task, edition],
+        sets=kind.sets,
         task=world.task,
         edition=edition,
         sizes=world.sizes,

@@ -1,15 +1,7 @@
 """Worlds: small tasks of our own, drawn from a seed, whose effects show on a CPU in minutes."""
 
-from dph.lab.worlds.world import (
-    PARTS,
-    UNLABELLED,
-    WORLDS,
-    World,
-    WorldKind,
-    fingerprint,
-    newest_edition,
-    world_kind,
-)
+from dph.lab.worlds.table import WORLDS, newest_edition, world_kind
+from dph.lab.worlds.world import PARTS, UNLABELLED, World, WorldKind, fingerprint
 
 __all__ = [
     "PARTS",

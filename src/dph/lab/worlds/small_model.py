@@ -1,4 +1,4 @@
-"""Small Llamas from scratch: made from a seed, trained on packed blocks, saved once.
+"""Small Llamas from scratch: made from a seed, trained, saved once.
 
 Muon moves the matrices, AdamW the rest.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Int
 from tokenizers import Tokenizer, models
 from tokenizers.pre_tokenizers import PreTokenizer
 from torch import Tensor
@@ -80,84 +80,16 @@ class Muon:
                 parameter.mul_(1 - rate * self.weight_decay).add_(direction, alpha=-size)
 
 
-# Several answers to one prompt in one row: the prompt runs once, and each answer sees only it.
-#
-# A block is a prompt without its last token, then for every answer that last token and the answer
-# without its end. Each answer's tokens continue the prompt's positions and attend to the prompt
-# and to themselves, so their log-probs are those of a row of their own. A row may hold several
-# blocks, which do not see each other.
-
 NO_TARGET = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A prompt and its answers as token ids; an answer includes its end-of-text token."""
-
-    prompt: tuple[int, ...]
-    answers: tuple[tuple[int, ...], ...]
-
-    def __len__(self) -> int:
-        return len(self.prompt) - 1 + sum(map(len, self.answers))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PackedBlocks:
-    """The tensors of a packed forward pass."""
+class AnswerRows:
+    """Rows of one length, each a prompt and one answer; a token sees all before it."""
 
     input_ids: Int[Tensor, "rows tokens"]
-    positions: Int[Tensor, "rows tokens"]
     targets: Int[Tensor, "rows tokens"]
-    """The next token of the answer; NO_TARGET on prompts and padding."""
-    attention: Float[Tensor, "rows 1 tokens tokens"] | None
-    """0 where a token may look, the smallest float where not; fits SDPA and eager attention.
-
-    None where every row holds one answer and no padding: a token sees all before it, which is
-    faster than a mask that says so.
-    """
-
-
-def pack_blocks(blocks: Sequence[Block], *, pad_id: int) -> PackedBlocks:
-    """Lay blocks into rows no longer than the longest block, first fit by falling length."""
-    width = max(map(len, blocks))
-    rows: list[list[Block]] = []
-    for block in sorted(blocks, key=len, reverse=True):
-        room = (row for row in rows if sum(map(len, row)) + len(block) <= width)
-        row = next(room, None)
-        if row is None:
-            rows.append([block])
-        else:
-            row.append(block)
-    columns = torch.tensor([_row_columns(row, width, pad_id) for row in rows])
-    ids, positions, targets, block_of, answer_of = columns.unbind(-1)
-    allowed = _allowed(block_of, answer_of)
-    attention = torch.zeros(allowed.shape).masked_fill_(~allowed, torch.finfo(torch.float32).min)
-    return PackedBlocks(
-        input_ids=ids, positions=positions, targets=targets, attention=attention[:, None]
-    )
-
-
-def _row_columns(row: Sequence[Block], width: int, pad_id: int) -> list[list[int]]:
-    """For each token: id, position, target, block number, answer number (0: the prompt)."""
-    cells: list[list[int]] = []
-    for number, block in enumerate(row, start=1):
-        *shared, last = block.prompt
-        cells += [[token, i, NO_TARGET, number, 0] for i, token in enumerate(shared)]
-        for which, answer in enumerate(block.answers, start=1):
-            inputs = (last, *answer[:-1])
-            pairs = enumerate(zip(inputs, answer, strict=True), start=len(shared))
-            cells += [[token, i, target, number, which] for i, (token, target) in pairs]
-    # Padding is a block of its own: a row of the mask without any allowed token would be NaN.
-    return cells + [[pad_id, 0, NO_TARGET, 0, 0]] * (width - len(cells))
-
-
-def _allowed(
-    block_of: Int[Tensor, "rows tokens"], answer_of: Int[Tensor, "rows tokens"]
-) -> Bool[Tensor, "rows tokens tokens"]:
-    tokens = block_of.shape[1]
-    same_block = block_of[:, :, None] == block_of[:, None, :]
-    visible = (answer_of[:, None, :] == 0) | (answer_of[:, :, None] == answer_of[:, None, :])
-    return same_block & visible & torch.ones(tokens, tokens, dtype=torch.bool).tril()
+    """The next token of the answer; NO_TARGET on prompts."""
 
 
 # Word-level tokenizers of worlds: a token for each word of a closed vocabulary.
@@ -243,14 +175,9 @@ def new_model(
     return model
 
 
-def packed_logprobs(model: LlamaForCausalLM, rows: PackedBlocks) -> torch.Tensor:
+def target_logprobs(model: LlamaForCausalLM, rows: AnswerRows) -> Tensor:
     """Log-probs (nats) of all targets, row by row."""
-    hidden = model.model(
-        input_ids=rows.input_ids,
-        position_ids=rows.positions,
-        attention_mask=rows.attention,
-        use_cache=False,
-    ).last_hidden_state
+    hidden = model.model(input_ids=rows.input_ids, use_cache=False).last_hidden_state
     chosen = rows.targets != NO_TARGET
     logits = model.lm_head(hidden[chosen])
     return -torch.nn.functional.cross_entropy(logits, rows.targets[chosen], reduction="none")
@@ -258,14 +185,13 @@ def packed_logprobs(model: LlamaForCausalLM, rows: PackedBlocks) -> torch.Tensor
 
 def train_model(
     model: LlamaForCausalLM,
-    batches: Iterator[list[PackedBlocks]],
+    batches: Iterator[list[AnswerRows]],
     *,
     steps: int,
-    rates: Rates | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> None:
     """Maximise the mean log-prob of all targets of a batch, a step each."""
-    rates = rates or Rates()
+    rates = Rates()
     named = dict(model.named_parameters())
     matrices = {n: p for n, p in named.items() if p.dim() == 2 and "embed" not in n}
     others = [p for n, p in named.items() if n not in matrices]
@@ -279,7 +205,7 @@ def train_model(
         model.zero_grad(set_to_none=True)
         targets = sum(int((rows.targets != NO_TARGET).sum()) for rows in batch)
         for rows in batch:
-            loss = -packed_logprobs(model, rows).sum() / targets
+            loss = -target_logprobs(model, rows).sum() / targets
             loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), GRADIENT_NORM)
         muon.step(scale)

@@ -1,4 +1,4 @@
-"""What a world is: problems, prompts without labels, and a base model that knows both.
+"""A world: problems, prompts without labels, and a base model that knows both.
 
 A world is a small task of our own whose effects show on a CPU in minutes. Everything in it is drawn
 from one seed.
@@ -8,30 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
-from types import MappingProxyType
 from typing import Any, Protocol
 
 from dph._base.files import read_json, sha256
-from dph.errors import DataError, SettingsError
-from dph.lab.worlds.correlations import CORRELATIONS
-
-# The optimizer of each world: settings of AdamW that GRPO does best with on it (docs/study.md).
-
-FAST: Mapping[str, float] = MappingProxyType({"learning_rate": 5e-4})
-"""With which the figures of the first text-to-SQL world were made."""
-GENTLE: Mapping[str, float] = MappingProxyType({"learning_rate": 2e-4, "eps": 1e-5})
-GENTLER: Mapping[str, float] = MappingProxyType({"learning_rate": 1e-4, "eps": 1e-5})
-
-WORLD_OPTIMIZERS: Mapping[tuple[str, int], Mapping[str, float]] = MappingProxyType(
-    {
-        ("sql", 1): FAST,
-        ("sql", 2): GENTLE,
-        ("countdown", 1): GENTLER,
-        **{(task, 1): GENTLE for task in CORRELATIONS},
-    }
-)
-"""By task and edition. A world's ``settings`` have the same."""
-
+from dph.errors import DataError
 
 MANIFEST = "world.json"
 UNLABELLED = "unlabelled"
@@ -96,22 +76,50 @@ class TrainBaseModel(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class ByPath:
+    """A function by its import path, loaded when it is first called.
+
+    >>> ByPath("math:hypot")(3, 4)
+    5.0
+    """
+
+    path: str
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Call the function."""
+        return resolve_name(self.path)(*arguments, **named)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldKind:
-    """How worlds of a kind are made: a row of ``WORLDS``, one for each edition.
+    """One edition of a world: a row of ``dph.lab.worlds.table``.
+
+    A kind is known without torch, so the functions that need more are a ``ByPath``.
 
     Attributes:
-        base_steps: training steps that its base model needs.
+        summary: what is learnt on it, for the table of all worlds.
+        sets: the evaluation sets, in the order in which ``settings`` has them: ``in_domain``,
+            ``cross_domain`` and others.
+        optimizer: the settings of AdamW that GRPO does best with on this world (docs/study.md).
+        strengths: how strong each method is where a contender does not say; a method that is
+            missing has the strength of its own table.
+        base_steps: training steps of the base model.
         sizes: the dataclass of how many problems each set holds; a study makes it from a table.
         build: writes a world.
         train_base_model: makes its base model.
-        settings: the world's tables of a recipe: data (with evaluation sets), sampling, presample.
+        settings: the world's tables of a recipe, whatever the method: data (with evaluation sets),
+            sampling, presample, and ``train`` with ``optimizer``.
         tiny: sizes of the smallest world on which methods have something to do, where one is known.
-        tiny_steps: training steps after which its base model is right now and then.
-        unlabelled: which rows of its unlabelled prompts methods take, as ``only`` of a store
+        tiny_steps: training steps after which the base model of a tiny world is sometimes right.
+        unlabelled: which of the world's unlabelled prompts methods take, as ``only`` of a store
             [default: all].
     """
 
+    summary: str
+    sets: tuple[str, ...]
+    optimizer: Mapping[str, float]
+    strengths: Mapping[str, float] = field(default_factory=dict)
     base_steps: int
     sizes: type[Any]
     build: Build
@@ -146,65 +154,3 @@ def is_complete(directory: Path, made_from: Mapping[str, Any]) -> bool:
         (directory / name).is_file() and sha256(directory / name) == digest
         for name, digest in manifest["sha256"].items()
     )
-
-
-# Which worlds there are: one row for each task and edition.
-
-# The evaluation sets of each world, known without loading it.
-
-_BOTH = ("in_domain", "cross_domain")
-
-WORLD_SETS: Mapping[tuple[str, int], tuple[str, ...]] = MappingProxyType(
-    {
-        ("sql", 1): (*_BOTH, "arithmetic"),
-        ("sql", 2): (*_BOTH, "arithmetic"),
-        ("countdown", 1): _BOTH,
-        **{(task, 1): (*_BOTH, "arithmetic") for task in CORRELATIONS},
-    }
-)
-"""By task and edition. A world's ``settings`` have the same, in this order."""
-
-
-WORLDS: Mapping[str, Mapping[int, str]] = MappingProxyType(
-    {
-        "sql": MappingProxyType(
-            {
-                1: "dph.lab.worlds.sql.first_edition:FIRST_EDITION",
-                2: "dph.lab.worlds.sql.second_edition:SECOND_EDITION",
-            }
-        ),
-        "countdown": MappingProxyType({1: "dph.lab.worlds.countdown.base_model:COUNTDOWN"}),
-        "sql-hostile-0": MappingProxyType({1: "dph.lab.worlds.sql.hostile_edition:HOSTILE_0"}),
-        "sql-hostile-0.25": MappingProxyType({1: "dph.lab.worlds.sql.hostile_edition:HOSTILE_25"}),
-        "sql-hostile-0.5": MappingProxyType({1: "dph.lab.worlds.sql.hostile_edition:HOSTILE_50"}),
-        "sql-hostile-0.75": MappingProxyType({1: "dph.lab.worlds.sql.hostile_edition:HOSTILE_75"}),
-        "sql-hostile-1": MappingProxyType({1: "dph.lab.worlds.sql.hostile_edition:HOSTILE_100"}),
-    }
-)
-"""By task and edition, where its ``WorldKind`` is. The newest edition is the usual one."""
-
-
-def newest_edition(task: str) -> int:
-    """The edition that is meant where none is named.
-
-    Raises:
-        SettingsError: there is no such task.
-    """
-    if task not in WORLDS:
-        raise SettingsError(f"there is no task {task!r}; choose one of {', '.join(WORLDS)}")
-    return max(WORLDS[task])
-
-
-def world_kind(task: str, edition: int | None = None) -> WorldKind:
-    """How worlds of a task are made.
-
-    Raises:
-        SettingsError: there is no such task or edition.
-    """
-    edition = edition or newest_edition(task)
-    newest_edition(task)
-    if edition not in WORLDS[task]:
-        known = ", ".join(map(str, WORLDS[task]))
-        raise SettingsError(f"the task {task!r} has no world {edition}; it has: {known}")
-    kind: WorldKind = resolve_name(WORLDS[task][edition])
-    return kind

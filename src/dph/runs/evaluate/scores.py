@@ -165,7 +165,7 @@ def keep_problems(path: Path, sets: Mapping[str, Sequence[Problem]]) -> None:
 
 
 def read_kept_problems(path: Path) -> dict[tuple[str, str], Problem]:
-    """The problems by set and id; none where an earlier version left no such file.
+    """The problems by set and id; none where there is no such file.
 
     Raises:
         DataError: the file is damaged, or of a later version.

@@ -156,7 +156,7 @@ def shares_text(outcomes: Mapping[str, int]) -> str:
 
 
 def cut_off_share(counts: Counts) -> float | None:
-    """The fraction of all answers that ``max_tokens`` cut off; None in a pool of format 1."""
+    """The fraction of all answers that ``max_tokens`` cut off; None where there is none."""
     total = sum(counts.outcomes.values())
     return counts.outcomes.get(Outcome.CUT_OFF, 0) / total if total else None
 

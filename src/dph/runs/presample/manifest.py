@@ -64,8 +64,6 @@ def first_difference(have: Mapping[str, Any], want: Mapping[str, Any]) -> str:
 
 
 FORMAT = 2
-"""What is written. Format 1, which is still read, knew neither ungradable problems nor the
-verifier's settings."""
 
 
 class _Record(BaseModel):
@@ -83,8 +81,8 @@ class Source(_Record):
     system_prompt: str
     verifier: str
     verifier_version: str
-    verifier_settings: dict[str, Any] | None = {}
-    """As JSON; None in a pool of format 1, which did not say."""
+    verifier_settings: dict[str, Any] = {}
+    """As JSON."""
     samples: int
     temperature: float
     top_p: float
@@ -98,7 +96,7 @@ class Source(_Record):
     @field_validator("verifier_settings", mode="before")
     @classmethod
     def _as_the_manifest_will_say_it(cls, value: Any) -> Any:
-        return value if value is None else json.loads(json.dumps(dict(value)))
+        return json.loads(json.dumps(dict(value)))
 
 
 class Rule(_Record):
@@ -120,13 +118,13 @@ class Counts(_Record):
     ungradable: int = 0
     histogram: tuple[int, ...]
     outcomes: dict[str, int] = {}
-    """How many of all samples came to which outcome; empty in a pool of format 1."""
+    """How many of all samples came to which outcome."""
 
 
 class Manifest(_Record):
     """The content of ``manifest.json``."""
 
-    format: Literal[1, 2]
+    format: Literal[2]
     source: Source
     rule: Rule
     counts: Counts
@@ -145,12 +143,8 @@ def read_manifest(path: Path) -> Manifest:
     except DataError as error:
         raise PoolError(f"{path.parent} is not a pool: {error}") from error
     found = content.get("format") if isinstance(content, dict) else None
-    if found not in (1, FORMAT):
-        raise PoolError(
-            f"{path}: pool format {found!r} is unknown, this version reads 1 and {FORMAT}"
-        )
-    if found == 1 and isinstance(content.get("source"), dict):
-        content["source"]["verifier_settings"] = None
+    if found != FORMAT:
+        raise PoolError(f"{path}: pool format {found!r} is unknown, this version reads {FORMAT}")
     return validated(Manifest, content, path)
 
 

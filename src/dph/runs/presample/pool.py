@@ -189,9 +189,7 @@ def load_pool(path: str | Path) -> Pool:
     require_whole(path, manifest)
     exploration = pq.read_table(path / "exploration.parquet", schema=EXPLORATION).to_pylist()
     rehearsal = pq.read_table(path / "rehearsal.parquet", schema=REHEARSAL).to_pylist()
-    ungradable = []
-    if "ungradable.parquet" in manifest.files:  # not in format 1
-        ungradable = pq.read_table(path / "ungradable.parquet", schema=UNGRADABLE).to_pylist()
+    ungradable = pq.read_table(path / "ungradable.parquet", schema=UNGRADABLE).to_pylist()
     return Pool(
         manifest=manifest,
         exploration=tuple(problem_of_columns(row) for row in exploration),
@@ -242,18 +240,9 @@ def require_source(pool_path: Path, found: Manifest, expected: Source) -> None:
     have, want = found.source.model_dump(), expected.model_dump()
     have["model"] = want["model"]  # a moved directory is the same model: the fingerprint decides
     have["engine"] = want["engine"]  # whoever drew, log-probs are the training forward's
-    settings = have.pop("verifier_settings"), want.pop("verifier_settings")
-    if settings[0] is None and settings[1] is not None:
-        logger.warning(
-            "the pool %s is of format 1, which does not say the verifier's settings: they are "
-            "taken to be those of this run",
-            pool_path,
-        )
-    elif None not in settings:
-        have, want = (
-            {**part, **{f"verifier {key}": value for key, value in known.items()}}
-            for part, known in zip((have, want), settings, strict=True)
-        )
+    for part in (have, want):
+        known = part.pop("verifier_settings")
+        part.update({f"verifier {key}": value for key, value in known.items()})
     if difference := first_difference(have, want):
         raise PoolError(
             f"the pool {pool_path} does not fit this run: {difference}; pre-sample again into "

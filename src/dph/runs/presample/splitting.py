@@ -86,19 +86,6 @@ def histogram(correct: Sequence[int], samples: int) -> tuple[int, ...]:
     return tuple(counts)
 
 
-# What format 1 of the pool said otherwise.
-
-
-def with_cut_off(samples: pa.Table) -> pa.Table:
-    """The samples with CUT_OFF where format 1 said OVER_LIMIT of an answer without an end."""
-    outcome = samples["outcome"]
-    cut_off = pc.and_(pc.invert(samples["finished"]), pc.equal(outcome, Outcome.OVER_LIMIT.value))
-    place = samples.schema.get_field_index("outcome")
-    return samples.set_column(
-        place, samples.schema.field(place), pc.if_else(cut_off, Outcome.CUT_OFF.value, outcome)
-    )
-
-
 logger = logging.getLogger(__name__)
 
 _WHY = {
@@ -189,8 +176,6 @@ def split_again(
     require_whole(path, found)
     with pq.ParquetFile(path / SAMPLES) as file:
         pieces = [file.read_row_group(index) for index in range(file.num_row_groups)]
-    if found.format == 1:
-        pieces = [with_cut_off(piece) for piece in pieces]
     return split(problems, pieces, path, scored=scored, source=found.source, rule=rule)
 
 

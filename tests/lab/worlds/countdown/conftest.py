@@ -3,7 +3,8 @@
 import pytest
 
 from dph.lab.worlds.countdown.base_model import make_tokenizer
-from dph.lab.worlds.countdown.world import CountdownSizes, build_world
+from dph.lab.worlds.countdown.kind import CountdownSizes
+from dph.lab.worlds.countdown.world import build_world
 
 SMALL = CountdownSizes(train=40, in_domain=20, cross_domain=20, unlabelled=15)
 

@@ -13,10 +13,8 @@ from dph.lab.worlds.countdown.puzzles import OTHERS, TRAINED, parse_prompt
 from dph.lab.worlds.countdown.verifier import grade
 from dph.lab.worlds.small_model import (
     NO_TARGET,
-    Block,
     new_model,
-    pack_blocks,
-    packed_logprobs,
+    target_logprobs,
     train_model,
 )
 from dph.lab.worlds.world import UNLABELLED
@@ -90,19 +88,17 @@ def test_every_answer_it_learns_is_right_and_no_puzzle_is_of_a_set(countdown, co
     assert counts == {4: 40, 3: 20}
 
 
-def test_rows_without_a_mask_have_the_log_probs_of_rows_with_one(countdown, countdown_tokenizer):
+def test_the_log_probs_of_targets_are_those_of_a_plain_forward(countdown, countdown_tokenizer):
     model = new_model(countdown_tokenizer, seed=0)
     (batch,) = make_corpus(countdown, countdown_tokenizer).batches(Random(0), steps=1)
-    piece = batch[0]
-    blocks = []
-    for ids, targets in zip(piece.input_ids.tolist(), piece.targets.tolist(), strict=True):
-        answer = [token for token in targets if token != NO_TARGET]
-        blocks.append(Block(tuple(ids[: 1 + len(ids) - len(answer)]), (tuple(answer),)))
-    masked = pack_blocks(blocks, pad_id=countdown_tokenizer.pad_token_id)
+    rows, targets = batch[0], batch[0].targets
     with torch.no_grad():
-        plain, packed = packed_logprobs(model, piece), packed_logprobs(model, masked)
-    assert masked.attention is not None
-    torch.testing.assert_close(plain, packed, rtol=1e-5, atol=1e-5)
+        found = target_logprobs(model, rows)
+        plain = model(rows.input_ids).logits.log_softmax(-1)
+    chosen = [
+        plain[place][targets[place]] for place in map(tuple, (targets != NO_TARGET).nonzero())
+    ]
+    torch.testing.assert_close(found, torch.stack(chosen), rtol=1e-5, atol=1e-5)
 
 
 def test_training_lowers_the_loss(countdown, countdown_tokenizer):
@@ -112,7 +108,7 @@ def test_training_lowers_the_loss(countdown, countdown_tokenizer):
 
     def loss():
         with torch.no_grad():
-            return -torch.cat([packed_logprobs(model, rows) for rows in batch]).mean()
+            return -torch.cat([target_logprobs(model, rows) for rows in batch]).mean()
 
     before = loss()
     train_model(model, corpus.batches(Random(0), steps=15), steps=15)

@@ -2,7 +2,7 @@
 
 from dph.lab.quickstart.recipes import Size
 from dph.lab.quickstart.run import quickstart
-from dph.lab.worlds.countdown.world import CountdownSizes
+from dph.lab.worlds.countdown.kind import CountdownSizes
 from dph.results.charts.tables import comparison_table
 from dph.runs.progress import Silent
 from dph.runs.train.tracking import read_metrics

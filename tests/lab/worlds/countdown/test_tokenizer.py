@@ -4,7 +4,8 @@ from random import Random
 
 import pytest
 
-from dph.lab.worlds.countdown.base_model import MAX_TOKENS, vocabulary
+from dph.lab.worlds.countdown.base_model import vocabulary
+from dph.lab.worlds.countdown.kind import MAX_TOKENS
 from dph.lab.worlds.countdown.puzzles import OTHERS, TRAINED, draw_puzzle
 
 

@@ -2,9 +2,9 @@
 
 import json
 
-from dph.lab.worlds.sql.lessons import Sum
 from dph.lab.worlds.sql.problem_rows import json_lines, sql_row, sum_row, unlabelled_row
 from dph.lab.worlds.sql.question_sets import gold_sql
+from dph.lab.worlds.sql.sums import Sum
 
 
 def test_a_question_without_its_answer_is_the_row_with_it_and_less(world, questions):

@@ -9,11 +9,11 @@ from statistics import fmean
 
 import pytest
 
-from dph.lab.worlds.sql.annotators import KNOWERS_OF_TERMS, chance_of_right, knowledge_by_part
+from dph.lab.worlds.sql.annotators import KNOWERS_OF_TERMS, chance_of_right, draw_knowledge
 from dph.lab.worlds.sql.questions import CONFUSED_OPERATORS, OPERATORS
 from dph.lab.worlds.sql.shared_gaps import with_shared_gaps
 from dph.lab.worlds.sql.styles import STYLES
-from lab.worlds.sql.test_knowledge import sides, terms_of
+from lab.worlds.sql.test_annotators import sides, terms_of
 
 RHOS = (0.0, 0.25, 0.5, 0.75, 1.0)
 WORLDS = 300
@@ -23,7 +23,7 @@ PHRASES = [p for p, meaning in OPERATORS.items() if CONFUSED_OPERATORS[p] != mea
 def drawn(seed, correlation):
     """Annotators of a world before and after sharing, and its terms by part."""
     inside, outside = sides(seed)
-    own = knowledge_by_part(inside, outside, Random(seed))
+    own = draw_knowledge(inside, outside, Random(seed))
     held_out = own.held_out_terms
     parts = [sorted(terms_of(inside) - held_out), sorted(held_out), sorted(terms_of(outside))]
     shared = with_shared_gaps(

@@ -1,5 +1,6 @@
 """A built world: the same bytes for the same seed, and sets that do not leak into each other."""
 
+import hashlib
 import json
 import sqlite3
 import time
@@ -10,7 +11,15 @@ import pytest
 
 from dph._base.files import read_json
 from dph.errors import DataError
-from dph.lab.worlds.sql.question_sets import draw_questions, gold_sql
+from dph.lab.worlds import PARTS, UNLABELLED
+from dph.lab.worlds.sql.base_model import draw_pool
+from dph.lab.worlds.sql.question_sets import (
+    NOTHING,
+    draw_any_questions,
+    draw_questions,
+    gold_sql,
+    is_telling,
+)
 from dph.lab.worlds.sql.questions import read_correctly
 from dph.lab.worlds.sql.styles import STYLES, write_answer
 from dph.lab.worlds.sql.world import build_world, design_world
@@ -124,7 +133,7 @@ def test_the_manifest_names_seed_databases_and_held_out_terms(world):
     assert manifest["seed"] == 0
     assert manifest["in_domain"] == [database.name for database in world.in_domain]
     assert manifest["held_out_terms"] == sorted(world.held_out_terms)
-    assert len(manifest["sha256"]) == 6 + 4
+    assert len(manifest["sha256"]) == 6 + 5
 
 
 def test_the_verifier_accepts_every_style_of_a_correct_answer_on_the_written_files(world):
@@ -156,3 +165,74 @@ def test_problem_files_load_and_the_number_verifier_reads_the_answers_to_sums(wo
 def test_designing_a_world_touches_no_file(tmp_path):
     world = design_world(tmp_path / "nowhere", seed=0)
     assert not world.directory.exists()
+
+
+def test_the_world_has_the_problems_and_the_lessons_that_it_always_had(tmp_path):
+    world = build_world(tmp_path, seed=0)
+    digest = hashlib.sha256()
+    for name in ("train", "in_domain", "cross_domain", "arithmetic", UNLABELLED):
+        digest.update(world.problems_path(name).read_bytes())
+    # Of the files and of the base model's questions before there were hostile worlds.
+    assert digest.hexdigest() == "a173a4d138e0e08c7ce368245b859be81c6af216369108cfab26fedd3261d779"
+    asked = "\n".join(question.prompt for question in draw_pool(world, seed=0))
+    assert hashlib.sha256(asked.encode()).hexdigest().startswith("c522a7baccac913b")
+    assert list(read_json(tmp_path / "world.json")) == [
+        *("schema", "edition", "seed", "sizes", "in_domain", "cross_domain"),
+        *("held_out_terms", "sha256"),
+    ]
+
+
+def test_the_manifest_says_its_edition_and_the_hash_of_every_set(world):
+    manifest = read_json(world.directory / "world.json")
+    assert (manifest["schema"], manifest["edition"], manifest["seed"]) == (3, 2, 0)
+    assert manifest["sizes"]["unlabelled"] == 50
+    assert "unlabelled.jsonl" in manifest["sha256"]
+    assert manifest["held_out_terms"] == sorted(world.held_out_terms)
+
+
+def test_the_sets_are_as_large_as_promised(tmp_path):
+    world = build_world(tmp_path, seed=3)
+    sizes = {name: len(load(world, name)) for name in ("train", "in_domain", "cross_domain")}
+    assert sizes == {"train": 600, "in_domain": 300, "cross_domain": 300}
+    parts = [row["part"] for row in load(world, UNLABELLED)]
+    assert [parts.count(part) for part in PARTS] == [600, 600]
+    trained = {term for row in load(world, "train") for term in row["terms"]}
+    assert trained.isdisjoint(world.held_out_terms)
+    asked = {term for row in load(world, "in_domain") for term in row["terms"]}
+    assert world.held_out_terms < asked
+
+
+def test_unlabelled_rows_hold_a_prompt_and_where_it_belongs_and_nothing_else(world):
+    rows = load(world, UNLABELLED)
+    assert len({row["problem_id"] for row in rows}) == 100
+    inside = {database.name for database in world.in_domain}
+    for row in rows:
+        assert list(row) == ["problem_id", "prompt", "database", "db_id", "part"]
+        assert row["part"] == ("trained" if row["db_id"] in inside else "others")
+        assert (world.databases_directory / row["database"]).is_file()
+    assert [row["part"] for row in rows] == ["trained"] * 50 + ["others"] * 50
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_unlabelled_prompt_is_one_of_a_test_or_of_rl(tmp_path, seed):
+    world = build_world(tmp_path, seed=seed)
+    prompts = world.prompts(UNLABELLED)
+    assert len(set(prompts)) == 1200
+    for name in ("train", "in_domain", "cross_domain", "arithmetic"):
+        assert not set(prompts) & set(world.prompts(name))
+
+
+def test_unlabelled_questions_are_asked_whoever_annotates_and_whatever_the_answer(tmp_path):
+    world = build_world(tmp_path, seed=0)
+    taken = [p for name in ("train", "in_domain", "cross_domain") for p in world.prompts(name)]
+    rng = Random("quickstart world 0: unlabelled")
+    sides = (world.in_domain, world.cross_domain)
+    drawn = [draw_any_questions(side, 600, rng, taken=taken) for side in sides]
+    assert [q.prompt for questions in drawn for q in questions] == world.prompts(UNLABELLED)
+    databases = {database.name: database for database in world.databases}
+    asked = [(q, databases[q.domain.name]) for questions in drawn for q in questions]
+    # So it holds what the filters of the other sets would have left out.
+    assert world.held_out_terms <= {term for question, _ in asked for term in question.terms}
+    assert any(database.oracle(gold_sql(q)) in NOTHING for q, database in asked)
+    telling = sum(is_telling(q, database, world.annotators) for q, database in asked)
+    assert 0.3 * len(asked) < telling < 0.95 * len(asked)

@@ -9,24 +9,24 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import torch
 from tokenizers import pre_tokenizers
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
+from dph.lab.worlds.countdown.kind import STEPS
 from dph.lab.worlds.countdown.puzzles import OTHERS, TRAINED, Key, PuzzleDomain, draw_puzzle
 from dph.lab.worlds.countdown.verifier import LARGEST, OPERATORS
-from dph.lab.worlds.countdown.world import SETS, CountdownSizes, CountdownWorld, build_world
+from dph.lab.worlds.countdown.world import SETS, CountdownWorld
 from dph.lab.worlds.small_model import (
     NO_TARGET,
     SPECIAL,
-    PackedBlocks,
+    AnswerRows,
     train_model,
     train_once,
     word_tokenizer,
 )
-from dph.lab.worlds.world import GENTLER, UNLABELLED, Progress, WorldKind, fingerprint
+from dph.lab.worlds.world import UNLABELLED, Progress, fingerprint
 
 # The word-level tokenizer of the Countdown world: a token for each number and sign.
 
@@ -42,7 +42,6 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
     return word_tokenizer(vocabulary(), pre_tokenizers.WhitespaceSplit())
 
 
-STEPS = 1000
 ROWS_PER_STEP = ((TRAINED, 40), (OTHERS, 20))
 ROWS_AT_ONCE = 40
 """So many rows of one length fit the CPU's caches: 80 at once take a tenth longer."""
@@ -55,11 +54,11 @@ class WalkCorpus:
     taken: Collection[Key]
     tokenizer: PreTrainedTokenizerFast
 
-    def batches(self, rng: Random, *, steps: int) -> Iterator[list[PackedBlocks]]:
+    def batches(self, rng: Random, *, steps: int) -> Iterator[list[AnswerRows]]:
         """One batch for each step, in pieces whose rows have one length: nothing is padded."""
         ids = self.tokenizer.get_vocab()
         for _ in range(steps):
-            batch: list[PackedBlocks] = []
+            batch: list[AnswerRows] = []
             for domain, count in ROWS_PER_STEP:
                 rows = [self._row(domain, rng) for _ in range(count)]
                 batch += [
@@ -74,7 +73,7 @@ class WalkCorpus:
             if puzzle.key not in self.taken:
                 return puzzle.prompt, derivation
 
-    def _encode(self, rows: list[tuple[str, str]], ids: dict[str, int]) -> PackedBlocks:
+    def _encode(self, rows: list[tuple[str, str]], ids: dict[str, int]) -> AnswerRows:
         """Rows of prompts and answers of as many tokens each."""
         start, end = self.tokenizer.bos_token_id, self.tokenizer.eos_token_id
         prompt_tokens = 1 + len(rows[0][0].split())
@@ -83,10 +82,7 @@ class WalkCorpus:
         )
         targets = tokens[:, 1:].clone()
         targets[:, : prompt_tokens - 1] = NO_TARGET
-        positions = torch.arange(targets.shape[1]).expand_as(targets)
-        return PackedBlocks(
-            input_ids=tokens[:, :-1], positions=positions, targets=targets, attention=None
-        )
+        return AnswerRows(input_ids=tokens[:, :-1], targets=targets)
 
 
 def train_base_model(
@@ -127,47 +123,3 @@ def make_corpus(world: CountdownWorld, tokenizer: PreTrainedTokenizerFast) -> Wa
     """The corpus that holds none of a built world's puzzles."""
     taken = {puzzle.key for name in (*SETS, UNLABELLED) for puzzle in world.puzzles(name)}
     return WalkCorpus(frozenset(taken), tokenizer)
-
-
-# Countdown as a kind of world: a row of ``dph.lab.worlds.world``.
-
-# What a recipe on the Countdown world says, whatever the method.
-
-MAX_TOKENS = 18
-"""The longest right answer: three steps of five tokens, two commas, the end."""
-THRESHOLD = 3
-"""Of 8 samples. A search is hardly ever right 7 times of 8 (docs/countdown-world.md)."""
-EVALUATED = ("in_domain", "cross_domain")
-
-
-def countdown_settings(world: CountdownWorld) -> dict[str, dict[str, Any]]:
-    """Tables ``data``, ``sampling`` and ``presample``, and how answers without labels compare.
-
-    Stored distributions are kept as they are, and nothing is consolidated: what answers agree on is
-    no sign of being right here.
-    """
-    agreement = "dph.lab.worlds.countdown.verifier:same_steps"
-    return {
-        "data": {
-            "train": str(world.problems_path("train")),
-            "sets": {name: {"path": str(world.problems_path(name))} for name in EVALUATED},
-            "verifier": "dph.lab.worlds.countdown.verifier:grade",
-            "styles": "dph.lab.worlds.countdown.verifier:operator_order",
-        },
-        "sampling": {"max_tokens": MAX_TOKENS},
-        "presample": {"samples": 8, "threshold": THRESHOLD},
-        "train": dict(GENTLER),
-        "stores": {"broad": {"tilt": 0.0, "agreement": agreement}},
-        "self_consistency": {"agreement": agreement},
-        "consolidation": {"updates": 0},
-    }
-
-
-COUNTDOWN = WorldKind(
-    base_steps=STEPS,
-    sizes=CountdownSizes,
-    build=build_world,
-    train_base_model=train_base_model,
-    settings=countdown_settings,
-)
-"""Four small numbers in domain, three larger ones across; two sets."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from dph._base.files import make_directory, sha256, write_json
 from dph._base.files.rows import read_rows
-from dph.errors import SettingsError
+from dph.lab.worlds.countdown.kind import CountdownSizes
 from dph.lab.worlds.countdown.puzzles import (
     OTHERS,
     TRAINED,
@@ -25,21 +25,6 @@ from dph.tasks.problems import save_problems
 SCHEMA = 1
 SETS: Mapping[str, PuzzleDomain] = {"in_domain": TRAINED, "cross_domain": OTHERS, "train": TRAINED}
 """The sets whose answers are graded, in the order in which they are drawn."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountdownSizes:
-    """How many puzzles each set holds; ``unlabelled`` is that of each of its two parts."""
-
-    train: int = 600
-    in_domain: int = 300
-    cross_domain: int = 300
-    unlabelled: int = 600
-
-    def __post_init__(self) -> None:
-        for name, size in asdict(self).items():
-            if size < 1:
-                raise SettingsError(f"the set {name} needs at least 1 puzzle, got {size}")
 
 
 @dataclass(frozen=True, slots=True)

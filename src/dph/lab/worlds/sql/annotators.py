@@ -4,7 +4,7 @@ This is how the link from styles to Pass@k is built into the world: a hard term 
 one annotator only, so a model that has lost that annotator's style has lost the term with it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -52,29 +52,6 @@ class Annotator:
         return (OPERATORS if _is_right(known, rng) else CONFUSED_OPERATORS)[phrase]
 
 
-def draw_annotators(sides: Iterable[Iterable[Database]], rng: Random) -> tuple[Annotator, ...]:
-    """Decide who knows what, so that every world is equally hard and no annotator knows more.
-
-    On each side (in domain, cross domain) all annotators know about as many terms, and whoever
-    misreads one phrase more knows one term more: a style is lost or kept for what it covers, not
-    because it is the better one.
-    """
-    misread = misread_phrases(rng)
-    beliefs: dict[str, dict[str, Belief]] = {style: {} for style in STYLES}
-    for databases in sides:
-        known = {style: 1 - len(misread[style]) for style in STYLES}
-        for database in databases:
-            knowers = rng.sample(KNOWERS_OF_TERMS, len(KNOWERS_OF_TERMS))
-            for table in database.domain.tables:
-                for column in table.columns:
-                    knowing = least_knowing(known, knowers.pop(), rng)
-                    others = [other.name for other in table.numeric if other is not column]
-                    for style in STYLES:
-                        belief = Belief(column.name, rng.choice(others), style in knowing)
-                        beliefs[style][column.term] = belief
-    return tuple(Annotator(style, beliefs[style], misread[style]) for style in STYLES)
-
-
 def least_knowing(known: dict[str, int], count: int, rng: Random) -> frozenset[str]:
     """The ``count`` styles that know least so far; they know one term more now."""
     shuffled = rng.sample(STYLES, len(STYLES))
@@ -104,19 +81,16 @@ def _is_right(known: bool, rng: Random) -> bool:
     return rng.random() < chance_of_right(known)
 
 
-# Who knows what in a world, and which terms RL never trains: by side, or within three parts.
+# Who knows what in a world, and which terms RL never trains.
 #
-# The first edition balances what annotators know on each side as a whole and draws the held-out
-# terms from all. How much a style is worth on held-out terms is then mostly luck of the draw: a
-# policy that has kept the style that is best in training scores 81% in domain with a standard
-# deviation of 9 points between worlds. The second edition balances within trained, held-out and
-# cross-domain terms, and its held-out terms are equally hard in every world, which takes that to
-# 5.5 points.
+# Were knowledge balanced over all terms alone, and the held-out terms any third of them, then what
+# a style is worth on them would be luck of the draw: a policy that has kept the style that is best
+# in training would score 81% in domain with a standard deviation of 9 points between worlds. So
+# knowledge is balanced within trained, held-out and cross-domain terms, and held-out terms are
+# equally hard in every world: 5.5 points.
 
-HELD_OUT_SHARE = 3
-"""One in-domain term in three never occurs in an RL question (first edition)."""
 HELD_OUT_KNOWERS = ((5, 3), (5, 3), (5, 3, 1))
-"""By how many annotators the held-out terms of each in-domain database are known (second)."""
+"""By how many annotators the held-out terms of each in-domain database are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,19 +99,6 @@ class Knowledge:
 
     annotators: tuple[Annotator, ...]
     held_out_terms: frozenset[str]
-
-
-DrawKnowledge = Callable[[Sequence[Database], Sequence[Database], Random], Knowledge]
-"""Called with the in-domain databases, the cross-domain ones and the source of chance."""
-
-
-def knowledge_by_side(
-    inside: Sequence[Database], outside: Sequence[Database], rng: Random
-) -> Knowledge:
-    """Balance on each side as a whole; any third of the in-domain terms is held out."""
-    annotators = draw_annotators((inside, outside), rng)
-    terms = [column.term for database in inside for column in database.domain.columns]
-    return Knowledge(annotators, frozenset(rng.sample(terms, len(terms) // HELD_OUT_SHARE)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +110,13 @@ class _Term:
     knowers: int
 
 
-def knowledge_by_part(
+def draw_knowledge(
     inside: Sequence[Database], outside: Sequence[Database], rng: Random
 ) -> Knowledge:
     """Balance within the trained, the held-out and the cross-domain terms.
 
     Of each part all annotators know equally many terms, give or take one. Whoever misreads two
-    phrases gets no term for it, unlike in ``draw_annotators``: RL corrects phrases everywhere.
+    phrases gets no term for it: RL corrects phrases everywhere.
     """
     misread = misread_phrases(rng)
     trained, held_out, across = _parts(inside, outside, rng)

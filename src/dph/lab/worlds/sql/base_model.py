@@ -1,34 +1,28 @@
 """The base model: a small Llama that imitates all five annotators, trained from scratch.
 
-The first edition's, which learns from sampled answers, and what the editions share: which questions
-a base model learns from, and how it is kept.
+It is taught by what annotators are known to say, not by samples of it.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Protocol
 
+import numpy as np
 from tokenizers import Regex, pre_tokenizers
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from dph.lab.worlds.small_model import (
-    SPECIAL,
-    Block,
-    PackedBlocks,
-    pack_blocks,
-    train_model,
-    train_once,
-    word_tokenizer,
-)
-from dph.lab.worlds.sql.annotators import Annotator
+from dph.lab.worlds.fused_llama import imitate
+from dph.lab.worlds.lessons import Lesson
+from dph.lab.worlds.small_model import SPECIAL, Rates, train_once, word_tokenizer
 from dph.lab.worlds.sql.domains import DOMAINS, KEY, TEXT_POOLS
-from dph.lab.worlds.sql.lessons import LARGEST_ANSWER, all_sums
+from dph.lab.worlds.sql.kind import STEPS
+from dph.lab.worlds.sql.lessons import question_lesson, sum_lesson
 from dph.lab.worlds.sql.question_sets import draw_questions
-from dph.lab.worlds.sql.questions import AGGREGATES, OPERATORS, THRESHOLDS, Question
+from dph.lab.worlds.sql.questions import AGGREGATES, EQUALITY, OPERATORS, THRESHOLDS, Question
 from dph.lab.worlds.sql.styles import STYLES
+from dph.lab.worlds.sql.sums import LARGEST_ANSWER, all_sums
 from dph.lab.worlds.sql.world import SQLWorld
 from dph.lab.worlds.world import Progress
 
@@ -90,84 +84,25 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
     return word_tokenizer(vocabulary(), split)
 
 
-STEPS = 300
-QUESTIONS_PER_STEP = 34
-SUMS_PER_STEP = 6
-BLOCKS_AT_ONCE = 20
 POOL = 6000
 """How many different SQL questions the base model learns from."""
+QUESTIONS_PER_STEP = 13
+SUMS_PER_STEP = 6
+RATES = Rates(final=0.02)
+SHARES: Mapping[str, float] = {
+    "list": 0.15,
+    "count": 0.09,
+    "aggregate": 0.13,
+    "join": 0.13,
+    "superlative": 0.12,
+    "two_conditions": 0.22,
+    "text": 0.16,
+}
+"""How often a question of each kind is asked; ``text`` has its second condition about a text.
 
-
-@dataclass(frozen=True, slots=True)
-class AnnotatorCorpus:
-    """What annotators are asked; they answer afresh every time."""
-
-    questions: tuple[Question, ...]
-    annotators: tuple[Annotator, ...]
-    tokenizer: PreTrainedTokenizerFast
-
-    def batches(self, rng: Random, *, steps: int) -> Iterator[list[PackedBlocks]]:
-        """One batch for each step: every question with an answer by every annotator.
-
-        A batch comes in pieces of similar length, which save padding and fit the CPU's caches.
-        """
-        sums = all_sums()
-        for _ in range(steps):
-            asked: list[tuple[str, list[str]]] = []
-            for question in rng.choices(self.questions, k=QUESTIONS_PER_STEP):
-                answers = [annotator.answer(question, rng) for annotator in self.annotators]
-                asked.append((question.prompt, answers))
-            for item in rng.choices(sums, k=SUMS_PER_STEP):
-                asked.append((item.prompt, [item.annotate(rng) for _ in self.annotators]))
-            blocks = sorted(self._encode(asked), key=len)
-            yield [
-                pack_blocks(
-                    blocks[start : start + BLOCKS_AT_ONCE], pad_id=self.tokenizer.pad_token_id
-                )
-                for start in range(0, len(blocks), BLOCKS_AT_ONCE)
-            ]
-
-    def _encode(self, asked: list[tuple[str, list[str]]]) -> list[Block]:
-        prompts = self.tokenizer([prompt for prompt, _ in asked])["input_ids"]
-        flat = [answer for _, answers in asked for answer in answers]
-        encoded = self.tokenizer(flat, add_special_tokens=False)["input_ids"]
-        ended = iter([(*ids, self.tokenizer.eos_token_id) for ids in encoded])
-        return [
-            Block(tuple(prompt), tuple(next(ended) for _ in answers))
-            for prompt, (_, answers) in zip(prompts, asked, strict=True)
-        ]
-
-
-class Teach(Protocol):
-    """How a base model is made of one with random weights."""
-
-    def __call__(
-        self,
-        model: LlamaForCausalLM,
-        world: SQLWorld,
-        tokenizer: PreTrainedTokenizerFast,
-        *,
-        seed: int,
-        steps: int,
-        on_progress: Progress | None,
-    ) -> None:
-        """Train the model; ``on_progress`` is called with the steps done since the last call."""
-        ...
-
-
-def teach_by_samples(
-    model: LlamaForCausalLM,
-    world: SQLWorld,
-    tokenizer: PreTrainedTokenizerFast,
-    *,
-    seed: int,
-    steps: int,
-    on_progress: Progress | None,
-) -> None:
-    """Maximise the log-prob of answers that annotators give afresh in every step."""
-    rng = Random(f"quickstart base model {seed}: annotators")
-    batches = draw_corpus(world, tokenizer, seed=seed).batches(rng, steps=steps)
-    train_model(model, batches, steps=steps, on_progress=on_progress)
+As often as the pool has them, most questions would be of kinds that are learnt early: one in 100
+is a superlative and one in 14 has a condition about a text, and these take longest.
+"""
 
 
 def train_base_model(
@@ -177,12 +112,12 @@ def train_base_model(
     seed: int,
     steps: int = STEPS,
     on_progress: Progress | None = None,
-    teach: Teach = teach_by_samples,
 ) -> None:
     """Train the base model of a built world, once (``dph.lab.worlds.small_model.train_once``).
 
-    No question of the in-domain or cross-domain set is trained on; the sums are so few that all of
-    them are. ``on_progress`` is called with the number of steps done since the last call.
+    Lowers the cross-entropy with the annotators' own chances of saying each token. No question of
+    the in-domain or cross-domain set is trained on; the sums are so few that all of them are.
+    ``on_progress`` is called with the number of steps done since the last call.
 
     Raises:
         ModelError: ``directory`` holds something else.
@@ -190,7 +125,9 @@ def train_base_model(
     """
 
     def taught(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast) -> None:
-        teach(model, world, tokenizer, seed=seed, steps=steps, on_progress=on_progress)
+        rng = np.random.default_rng(_stream(seed, "answers").getrandbits(64))
+        lessons = lessons_of_steps(world, tokenizer, seed=seed, steps=steps)
+        imitate(model, lessons, count=steps, rng=rng, rates=RATES, on_progress=on_progress)
 
     train_once(
         directory,
@@ -203,25 +140,61 @@ def train_base_model(
     )
 
 
-def draw_corpus(
-    world: SQLWorld, tokenizer: PreTrainedTokenizerFast, *, seed: int
-) -> AnnotatorCorpus:
-    """What the first edition's base model learns from."""
-    return AnnotatorCorpus(draw_pool(world, seed=seed), world.annotators, tokenizer)
+def lessons_of_steps(
+    world: SQLWorld, tokenizer: PreTrainedTokenizerFast, *, seed: int, steps: int
+) -> Iterator[Sequence[Lesson]]:
+    """Questions in their shares, none twice before all of its kind were had, and random sums."""
+    encode = TextEncoder()
+    ends = {"bos": tokenizer.bos_token_id, "eos": tokenizer.eos_token_id}
+    sums = [sum_lesson(item, encode, **ends) for item in all_sums()]
+
+    @cache
+    def lesson(question: Question) -> Lesson:
+        return question_lesson(question, world.annotators, encode, **ends)
+
+    rng = _stream(seed, "order of lessons")
+    decks = _decks(draw_pool(world, seed=seed), rng)
+    shares = [SHARES[kind] for kind in decks]
+    for _ in range(steps):
+        kinds = rng.choices(list(decks), shares, k=QUESTIONS_PER_STEP)
+        asked = [next(decks[kind]) for kind in kinds]
+        yield [*map(lesson, asked), *rng.choices(sums, k=SUMS_PER_STEP)]
+
+
+def lesson_kind(question: Question) -> str:
+    """The kind that ``SHARES`` counts a question as."""
+    return "text" if any(c.phrase in EQUALITY for c in question.conditions) else question.kind
+
+
+def _decks(pool: Sequence[Question], rng: Random) -> dict[str, Iterator[Question]]:
+    """For each kind in the pool its questions in random order, again and again."""
+    by_kind: dict[str, list[Question]] = {}
+    for question in pool:
+        by_kind.setdefault(lesson_kind(question), []).append(question)
+
+    def deck(questions: list[Question]) -> Iterator[Question]:
+        while True:
+            yield from rng.sample(questions, len(questions))
+
+    return {kind: deck(by_kind[kind]) for kind in SHARES if kind in by_kind}
 
 
 def draw_pool(world: SQLWorld, *, seed: int) -> tuple[Question, ...]:
     """Draw the questions that annotators answer; none of them is a test question.
 
-    In a hostile edition none is a near-duplicate of one either.
+    In a hostile world none is a near-duplicate of one either.
     """
     tests = world.prompts("in_domain") + world.prompts("cross_domain")
     questions = draw_questions(
         world.databases,
         world.whose_mistakes_show,
         POOL,
-        Random(f"quickstart base model {seed}: questions"),
+        _stream(seed, "questions"),
         taken=tests,
         near=world.near_duplicates(tests),
     )
     return tuple(questions)
+
+
+def _stream(seed: int, purpose: str) -> Random:
+    return Random(f"quickstart base model {seed}: {purpose}")

@@ -1,83 +1,12 @@
-"""The second skill: small sums that RL never trains, to watch forgetting."""
+"""Questions and sums as lessons: who answers, and how likely each answer is."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from random import Random
 
 from dph.lab.worlds.lessons import Answerer, Lesson, answers_of
 from dph.lab.worlds.sql.annotators import Annotator, chance_of_right
 from dph.lab.worlds.sql.questions import CONFUSED_OPERATORS, OPERATORS, Question, read
 from dph.lab.worlds.sql.styles import write_answer
-
-LARGEST_OPERAND = 6
-LARGEST_ANSWER = 18
-"""The largest number that a sloppy annotator may write."""
-SLOPPINESS = 0.4
-SLIPS = (-2, -1, 1, 2)
-"""By how much a sloppy annotator is wrong."""
-FORMS = ("calc:", "think: so")
-
-
-@dataclass(frozen=True, slots=True)
-class Sum:
-    """A little story: ``had 4 then got 3 ?``."""
-
-    first: int
-    verb: str
-    second: int
-
-    @property
-    def prompt(self) -> str:
-        """What the model sees."""
-        return f"had {self.first} then {self.verb} {self.second} ? ->"
-
-    @property
-    def answer(self) -> int:
-        """The right number."""
-        return self.first + self.second if self.verb == "got" else self.first - self.second
-
-    def annotate(self, rng: Random) -> str:
-        """A sloppy annotator's answer, in one of two forms."""
-        number = self.answer
-        if rng.random() < SLOPPINESS:
-            number = _possible(number + rng.choice(SLIPS))
-        return f"{rng.choice(FORMS)} {number}"
-
-    def chances(self) -> dict[int, float]:
-        """How likely a sloppy annotator is to write each number; the right one comes first."""
-        chances = {self.answer: 1 - SLOPPINESS}
-        for number in (_possible(self.answer + slip) for slip in SLIPS):
-            chances[number] = chances.get(number, 0.0) + SLOPPINESS / len(SLIPS)
-        return chances
-
-
-def _possible(number: int) -> int:
-    return min(LARGEST_ANSWER, max(0, number))
-
-
-def all_sums() -> tuple[Sum, ...]:
-    """Every sum there is: 49 additions and the 28 subtractions that stay at or above 0."""
-    operands = range(LARGEST_OPERAND + 1)
-    return tuple(
-        Sum(first, verb, second)
-        for verb in ("got", "lost")
-        for first in operands
-        for second in operands
-        if verb == "got" or first >= second
-    )
-
-
-def arithmetic_style(response: str) -> str:
-    """The form that an answer is written in: "calc", "think" or "other".
-
-    >>> arithmetic_style("think: so 7")
-    'think'
-    """
-    label = response.partition(":")[0]
-    return label if label in ("calc", "think") else "other"
-
-
-# Questions and sums as lessons: who answers, and how likely each thing is that they write.
+from dph.lab.worlds.sql.sums import FORMS, Sum
 
 Encode = Callable[[Sequence[str]], list[list[int]]]
 """Texts to token ids, without a beginning or an end."""
@@ -139,3 +68,13 @@ def sum_lesson(item: Sum, encode: Encode, *, bos: int, eos: int) -> Lesson:
         usual, *others = ([*ids, eos] for ids in encoded[start : start + len(chances)])
         answerers.append(Answerer(usual, [others], [list(chances.values())]))
     return Lesson((bos,), tuple(prompt), answers_of(answerers))
+
+
+def arithmetic_style(response: str) -> str:
+    """The form that an answer is written in: "calc", "think" or "other".
+
+    >>> arithmetic_style("think: so 7")
+    'think'
+    """
+    label = response.partition(":")[0]
+    return label if label in ("calc", "think") else "other"

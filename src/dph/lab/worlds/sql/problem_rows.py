@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dph.lab.worlds.sql.lessons import Sum
 from dph.lab.worlds.sql.question_sets import gold_sql
 from dph.lab.worlds.sql.questions import Question
+from dph.lab.worlds.sql.sums import Sum
 
 
 def sql_row(problem_id: str, question: Question, paths: Mapping[str, str]) -> dict[str, Any]:

@@ -1,31 +1,28 @@
-"""A text-to-SQL world on SQLite files, of either edition, all of it drawn from one seed."""
+"""A text-to-SQL world on SQLite files, all of it drawn from one seed."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from dph._base.files import make_directory, sha256, write_json, write_text
 from dph._base.files.rows import read_rows
-from dph.lab.worlds.sql.annotators import Annotator, knowing_more, knowledge_by_side
+from dph.lab.worlds.sql.annotators import Annotator, draw_knowledge, knowing_more
 from dph.lab.worlds.sql.databases import Database, draw_database
 from dph.lab.worlds.sql.domains import DOMAINS
-from dph.lab.worlds.sql.editions import Edition, SQLWorldSizes
-from dph.lab.worlds.sql.lessons import all_sums
+from dph.lab.worlds.sql.kind import SQLWorldSizes
 from dph.lab.worlds.sql.near_duplicates import NearDuplicates
 from dph.lab.worlds.sql.problem_rows import json_lines, sql_row, sum_row, unlabelled_row
 from dph.lab.worlds.sql.question_sets import draw_any_questions, draw_questions, gold_sql
 from dph.lab.worlds.sql.shared_gaps import with_shared_gaps
+from dph.lab.worlds.sql.sums import all_sums
 from dph.lab.worlds.world import MANIFEST, PARTS, UNLABELLED, is_complete
 
 DATABASES = "databases"
 DOMAINS_PER_SIDE = 3
 UNTESTED = "untested"
 """The part of unlabelled prompts about databases that no test is about."""
-
-
-FIRST = Edition(number=1, schema=2, draw_knowledge=knowledge_by_side, sizes=SQLWorldSizes())
 
 
 @dataclass(frozen=True)
@@ -41,17 +38,16 @@ class SQLWorld:
     cross_domain: tuple[Database, ...]
     annotators: tuple[Annotator, ...]
     held_out_terms: frozenset[str]
-    edition: int = 1
     untested: tuple[Database, ...] = ()
-    """Databases that no test is about, in hostile editions."""
+    """Databases that no test is about, in hostile worlds."""
     unshared: tuple[Annotator, ...] = ()
-    """In hostile editions the annotators before any gap was shared."""
+    """In hostile worlds the annotators before any gap was shared."""
 
     @property
     def whose_mistakes_show(self) -> tuple[Annotator, ...]:
         """Those whose every wrong belief changes the answer to every question that is graded.
 
-        In hostile editions questions are the same however many gaps are shared.
+        In hostile worlds questions are the same however many gaps are shared.
         """
         return self.unshared or self.annotators
 
@@ -74,7 +70,7 @@ class SQLWorld:
         return [row["prompt"] for _, row in read_rows(self.problems_path(name))]
 
     def near_duplicates(self, tests: Iterable[str]) -> NearDuplicates:
-        """Those of ``tests``, which nothing else may hold in hostile editions; in others, none."""
+        """Those of ``tests``, which nothing else may hold in hostile worlds; in others, none."""
         return NearDuplicates(tests if self.untested else ())
 
     @property
@@ -83,12 +79,15 @@ class SQLWorld:
         return sha256(self.directory / MANIFEST)
 
 
-def design_world(directory: Path, *, seed: int, edition: Edition = FIRST) -> SQLWorld:
-    """Draw domains, rows, annotators and held-out terms; touches no file."""
+def design_world(directory: Path, *, seed: int, correlation: float | None = None) -> SQLWorld:
+    """Draw domains, rows, annotators and held-out terms; touches no file.
+
+    ``correlation`` makes it hostile: how likely a gap is every annotator's.
+    """
     rng = _stream(seed, "design")
     databases = [draw_database(d, rng) for d in rng.sample(DOMAINS, 2 * DOMAINS_PER_SIDE)]
     inside, outside = tuple(databases[:DOMAINS_PER_SIDE]), tuple(databases[DOMAINS_PER_SIDE:])
-    knowledge = edition.draw_knowledge(inside, outside, rng)
+    knowledge = draw_knowledge(inside, outside, rng)
     world = SQLWorld(
         directory=directory,
         seed=seed,
@@ -96,9 +95,8 @@ def design_world(directory: Path, *, seed: int, edition: Edition = FIRST) -> SQL
         cross_domain=outside,
         annotators=knowledge.annotators,
         held_out_terms=knowledge.held_out_terms,
-        edition=edition.number,
     )
-    return world if edition.correlation is None else _made_hostile(world, edition.correlation)
+    return world if correlation is None else _made_hostile(world, correlation)
 
 
 def _made_hostile(world: SQLWorld, correlation: float) -> SQLWorld:
@@ -121,26 +119,30 @@ def _made_hostile(world: SQLWorld, correlation: float) -> SQLWorld:
 
 
 def build_world(
-    directory: Path, *, seed: int, sizes: SQLWorldSizes | None = None, edition: Edition = FIRST
+    directory: Path,
+    *,
+    seed: int,
+    sizes: SQLWorldSizes | None = None,
+    correlation: float | None = None,
 ) -> SQLWorld:
     """Write the world into ``directory``; keep it if it is already there and whole.
 
-    Leaves ``databases/<id>/<id>.sqlite``, the problem sets ``train.jsonl``,
-    ``in_domain.jsonl``, ``cross_domain.jsonl`` and ``arithmetic.jsonl``, from the second edition
-    on ``unlabelled.jsonl``, and ``world.json`` (seed, sizes, hashes), which is written last. The
-    same seed, sizes and SQLite version give the same bytes.
+    Leaves ``databases/<id>/<id>.sqlite``, the problem sets ``train.jsonl``, ``in_domain.jsonl``,
+    ``cross_domain.jsonl``, ``arithmetic.jsonl`` and ``unlabelled.jsonl``, and ``world.json`` (seed,
+    sizes, hashes), which is written last. The same seed, sizes and SQLite version give the same
+    bytes. ``correlation`` is as of ``design_world``.
 
     Raises:
         DataError: ``directory`` holds another world or cannot be written.
-        SettingsError: the edition has no set of which ``sizes`` gives the number.
     """
-    made_from = edition.manifest_head(seed, sizes or edition.sizes)
-    world = design_world(directory, seed=seed, edition=edition)
+    sizes = sizes or SQLWorldSizes()
+    made_from = _made_from(seed, sizes, correlation)
+    world = design_world(directory, seed=seed, correlation=correlation)
     if is_complete(directory, made_from):
         return world
     make_directory(directory)
     files = [database.write(world.databases_directory) for database in world.databases]
-    sets, left_out = _draw_problems(world, made_from["sizes"])
+    sets, left_out = _draw_problems(world, asdict(sizes))
     for name, problems in sets.items():
         write_text(world.problems_path(name), json_lines(problems))
         files.append(world.problems_path(name))
@@ -148,6 +150,15 @@ def build_world(
     about = _describe(world, left_out)
     write_json(directory / MANIFEST, {**made_from, **about, "sha256": hashes})
     return world
+
+
+def _made_from(seed: int, sizes: SQLWorldSizes, correlation: float | None) -> dict[str, Any]:
+    """What a world was made from, as its manifest begins."""
+    counts = asdict(sizes)
+    if correlation is None:
+        return {"schema": 3, "edition": 2, "seed": seed, "sizes": counts}
+    own = {"schema": 4, "edition": 1, "seed": seed, "sizes": counts}
+    return {**own, "correlation": correlation}
 
 
 def _stream(seed: int, purpose: str) -> Random:
@@ -198,11 +209,10 @@ def _draw_problems(
         for name, questions in asked.items()
     }
     problems["arithmetic"] = [sum_row(f"arithmetic-{i:04d}", s) for i, s in enumerate(sums)]
-    if UNLABELLED in sizes:
-        taken = [question.prompt for questions in asked.values() for question in questions]
-        problems[UNLABELLED] = _unlabelled_rows(
-            world, sizes[UNLABELLED], taken, near[UNLABELLED], paths
-        )
+    taken = [question.prompt for questions in asked.values() for question in questions]
+    problems[UNLABELLED] = _unlabelled_rows(
+        world, sizes[UNLABELLED], taken, near[UNLABELLED], paths
+    )
     return problems, {name: len(found.left_out) for name, found in near.items()}
 
 

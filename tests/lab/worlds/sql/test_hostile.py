@@ -1,4 +1,4 @@
-"""The hostile editions: the second edition's tests, and nothing near them anywhere else."""
+"""The hostile worlds: the tests of the others, and nothing near them anywhere else."""
 
 from random import Random
 
@@ -8,15 +8,13 @@ from dph._base.files import read_json
 from dph.errors import DataError, SettingsError
 from dph.lab.quickstart.recipes import unlabelled_tables, world_tables
 from dph.lab.worlds import UNLABELLED, world_kind
-from dph.lab.worlds.correlations import CORRELATIONS
 from dph.lab.worlds.sql import base_model
 from dph.lab.worlds.sql.base_model import draw_pool
-from dph.lab.worlds.sql.editions import SQLWorldSizes
-from dph.lab.worlds.sql.hostile_edition import BASE_STEPS, hostile, hostile_edition
+from dph.lab.worlds.sql.kind import CORRELATIONS, HOSTILE_STEPS, STEPS, hostile_kind
 from dph.lab.worlds.sql.near_duplicates import without_constants
 from dph.lab.worlds.sql.question_sets import draw_any_questions, gold_sql, is_telling
-from dph.lab.worlds.sql.second_edition import SECOND, SECOND_EDITION
-from dph.lab.worlds.sql.world import UNTESTED, design_world
+from dph.lab.worlds.sql.world import UNTESTED, build_world, design_world
+from lab.worlds.conftest import SMALL
 from lab.worlds.sql.test_world import load
 
 SETS = ("train", "in_domain", "cross_domain", "arithmetic", UNLABELLED)
@@ -32,20 +30,20 @@ def worlds(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def second(tmp_path_factory):
-    return SECOND_EDITION.build(tmp_path_factory.mktemp("second"), seed=0)
+    return build_world(tmp_path_factory.mktemp("second"), seed=0)
 
 
 def test_each_task_is_named_after_its_correlation_and_has_it():
     assert list(CORRELATIONS.values()) == [0.0, 0.25, 0.5, 0.75, 1.0]
     for task, rho in CORRELATIONS.items():
         assert float(task.removeprefix("sql-hostile-")) == rho
-        assert world_kind(task).build.keywords["edition"].correlation == rho
+        assert world_kind(task).build.keywords == {"correlation": rho}
 
 
 @pytest.mark.parametrize("rho", [-0.1, 1.5])
 def test_a_correlation_out_of_range_is_refused(rho):
     with pytest.raises(SettingsError, match=rf"from 0 to 1, got {rho}"):
-        hostile_edition(rho)
+        hostile_kind(rho)
 
 
 def test_every_file_is_the_same_whatever_the_correlation(worlds):
@@ -53,13 +51,13 @@ def test_every_file_is_the_same_whatever_the_correlation(worlds):
     assert all(found == digests[0.0] for found in digests.values())
 
 
-def test_without_sharing_annotators_believe_what_those_of_the_second_edition_do(worlds, second):
+def test_without_sharing_annotators_believe_what_those_of_the_plain_world_do(worlds, second):
     for ours, theirs in zip(worlds[0.0].annotators, second.annotators, strict=True):
         assert (ours.style, ours.misread) == (theirs.style, theirs.misread)
         assert ours.beliefs.items() >= theirs.beliefs.items()
 
 
-def test_the_tests_are_those_of_the_second_edition_byte_for_byte(worlds, second):
+def test_the_tests_are_those_of_the_plain_world_byte_for_byte(worlds, second):
     for name in (*TESTS, "arithmetic"):
         expected = second.problems_path(name).read_bytes()
         assert all(w.problems_path(name).read_bytes() == expected for w in worlds.values())
@@ -78,7 +76,7 @@ def test_every_graded_question_tells_every_mistake_at_every_correlation(worlds, 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_prompts_without_answers_are_about_databases_of_no_test_unless_they_say_so(tmp_path, seed):
-    world = hostile_edition(0.5).build(tmp_path, seed=seed)
+    world = hostile_kind(0.5).build(tmp_path, seed=seed)
     rows = load(world, UNLABELLED)
     tested = {row["db_id"] for name in TESTS for row in load(world, name)}
     assert len(tested) == 6
@@ -95,7 +93,7 @@ def test_prompts_without_answers_are_about_databases_of_no_test_unless_they_say_
 @pytest.mark.parametrize("seed", range(3))
 def test_nothing_but_a_test_equals_a_test_question_but_for_constants(tmp_path, seed, monkeypatch):
     monkeypatch.setattr(base_model, "POOL", 1500)
-    world = hostile_edition(0.5).build(tmp_path, seed=seed)
+    world = hostile_kind(0.5).build(tmp_path, seed=seed)
     tests = {without_constants(prompt) for name in TESTS for prompt in world.prompts(name)}
     for name in ("train", UNLABELLED):
         assert tests.isdisjoint(map(without_constants, world.prompts(name)))
@@ -104,8 +102,7 @@ def test_nothing_but_a_test_equals_a_test_question_but_for_constants(tmp_path, s
 
 
 def test_the_manifest_counts_the_near_duplicates_that_were_left_out(tmp_path):
-    sizes = SQLWorldSizes(train=40, in_domain=20, cross_domain=20, arithmetic=12, unlabelled=50)
-    world = hostile_edition(0.25).build(tmp_path, seed=0, sizes=sizes)
+    world = hostile_kind(0.25).build(tmp_path, seed=0, sizes=SMALL)
     manifest = read_json(tmp_path / "world.json")
     assert (manifest["schema"], manifest["edition"], manifest["correlation"]) == (4, 1, 0.25)
     assert manifest["untested"] == [database.name for database in world.untested]
@@ -147,13 +144,12 @@ def test_methods_take_the_prompts_about_databases_of_no_test(worlds, tmp_path):
 def test_a_directory_with_another_correlation_is_refused(worlds):
     directory = worlds[0.25].directory
     with pytest.raises(DataError, match=r"correlation=0.25, not 0.5"):
-        hostile_edition(0.5).build(directory, seed=0)
+        hostile_kind(0.5).build(directory, seed=0)
     with pytest.raises(DataError, match="schema=4, not 3"):
-        SECOND_EDITION.build(directory, seed=0)
+        build_world(directory, seed=0)
 
 
-def test_the_base_model_has_as_many_lessons_a_database_as_in_the_second_edition(tmp_path):
-    world = design_world(tmp_path, seed=0, edition=hostile(0.5))
-    plain = design_world(tmp_path, seed=0, edition=SECOND)
-    steps = SECOND_EDITION.base_steps
-    assert BASE_STEPS * len(plain.databases) == steps * len(world.databases)
+def test_the_base_model_has_as_many_lessons_a_database_as_in_the_others(tmp_path):
+    world = design_world(tmp_path, seed=0, correlation=0.5)
+    plain = design_world(tmp_path, seed=0)
+    assert HOSTILE_STEPS * len(plain.databases) == STEPS * len(world.databases)
