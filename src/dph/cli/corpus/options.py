@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from dph.corpus.shards import Corpus, Flow, Passage
-    from dph.corpus.tasks import Workers
+    from dph.corpus.steps import Workers
 
 
 # What a stage did, for people or as JSON: the last thing that each verb prints.
@@ -149,9 +149,9 @@ def open_workers(engine: str, workers: int | None) -> "Workers":
     """
     if engine == "ray":
         from dph._processes.jobs.cores import RayJobs, connected_ray
-        from dph.corpus.tasks import do_task
+        from dph.corpus.steps import do_step
 
-        return RayJobs(workers, connected_ray(), do_task)
+        return RayJobs(workers, connected_ray(), do_step)
     from dph.cli.grade_run import default_workers
 
     return workers or default_workers()

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dph._base.files import sha256
 from dph._base.files.rows import read_rows
 from dph.corpus.recall.review import UrlSection
 from dph.errors import DataError, SettingsError
@@ -143,6 +144,18 @@ class WebDomain:
 
 
 @dataclass(frozen=True, slots=True)
+class LearntFiles:
+    """Where a round's BPE and classifier lie."""
+
+    pieces: Path
+    classifier: Path
+
+    def digests(self) -> dict[str, str]:
+        """The SHA-256 of both."""
+        return {"pieces": sha256(self.pieces), "classifier": sha256(self.classifier)}
+
+
+@dataclass(frozen=True, slots=True)
 class Learnt:
     """What the rounds leave: the last classifier, the domains it calls related, and the way there.
 
@@ -150,8 +163,7 @@ class Learnt:
     domains, to be reviewed.
     """
 
-    pieces: Path
-    classifier: Path
+    files: LearntFiles
     scores: Sequence[Path]
     related: Sequence[str]
     sections: Mapping[str, UrlSection]

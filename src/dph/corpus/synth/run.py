@@ -71,21 +71,21 @@ def synthesise(
         DataError: ``out`` is held by another process.
     """
     settings = {"kind": kind, "samples": samples, "seed": seed, **identity}
-    step = {"stage": "synth", "version": VERSION, "settings": settings}
-    step["seeds"] = seeds_digest(seeds)
+    made_by = {"stage": "synth", "version": VERSION, "settings": settings}
+    made_by["seeds"] = seeds_digest(seeds)
 
     def make() -> Corpus:
-        parts = TableParts(out / ".chunks", digest=digest(step))
+        parts = TableParts(out / ".chunks", digest=digest(made_by))
         asked = [(one, index) for one in seeds for index in range(samples)]
         written = _written(asked, write, parts, seed, on_progress)
         name, tables = shard_name(0, 1), {"rows": ROWS}
         summary = write_shard(_outcomes(kind, written), "synth", out, name, tables=tables)
         _write_problems(kind, written, out)
-        made = finish_stage(out, "synth", [name], [summary], history=[step], tables=tables)
+        made = finish_stage(out, "synth", [name], [summary], history=[made_by], tables=tables)
         parts.remove()
         return made
 
-    return made_once((), out, history=[step], shards=1, make=make)
+    return made_once((), out, history=[made_by], shards=1, make=make)
 
 
 def _written(
