@@ -1,18 +1,24 @@
 """The options that several verbs of ``dph corpus`` share."""
 
+from dataclasses import MISSING, Field, fields
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
 from dph.cli.display.output import json_text, table_text
+from dph.cli.options import one_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rich.table import Table
     from rich.text import Text
 
+    from dph.corpus.settings import SettingOption
     from dph.corpus.shards import Corpus, Flow, Passage
     from dph.corpus.steps import Workers
 
@@ -141,6 +147,27 @@ EngineOption = Annotated[
 ]
 
 
+def run_over_shards(
+    name: str,
+    source: Path,
+    out: Path,
+    run: "Callable[..., Corpus]",
+    *,
+    engine: str,
+    workers: int | None,
+    as_json: bool,
+) -> None:
+    """Open the input of a verb, run its stage over all shards, and print what it made."""
+    from dph.cli.display.progress import open_progress
+    from dph.corpus.opening import open_input
+
+    number = open_workers(engine, workers)
+    corpus = open_input(source, out, workers=number)
+    with open_progress().task(name, len(corpus.shards), "shards") as advance:
+        made = run(corpus, out, workers=number, on_progress=advance)
+    print_corpus(made, as_json=as_json)
+
+
 def open_workers(engine: str, workers: int | None) -> "Workers":
     """Who does the shards; a Ray cluster is that of RAY_ADDRESS, or one made here.
 
@@ -155,6 +182,67 @@ def open_workers(engine: str, workers: int | None) -> "Workers":
     from dph.cli.grade_run import default_workers
 
     return workers or default_workers()
+
+
+def settings_options(
+    kind: type[Any], after: "Mapping[str, Sequence[str]]" = MappingProxyType({})
+) -> "Callable[[Callable[..., None]], Callable[..., None]]":
+    """Give a verb an option for each field of its settings (``dph.corpus.settings``).
+
+    The verb takes ``settings``, a ``kind``, and its own options. What is required comes first,
+    else options of settings, but for those of the verb that come ``after`` one of these.
+    """
+
+    def decorate(verb: "Callable[..., None]") -> "Callable[..., None]":
+        found = {name: _parameter(each) for name, each in _fields(kind).items()}
+        given = signature(verb, eval_str=True).parameters
+        own = {name: each for name, each in given.items() if name != "settings"}
+        names = [(name, *after.get(name, ())) for name in found]
+        order = dict.fromkeys([*(each for group in names for each in group), *own])
+        parameters = [{**own, **found}[name].replace(kind=Parameter.KEYWORD_ONLY) for name in order]
+        parameters.sort(key=lambda each: each.default is not Parameter.empty)
+
+        @wraps(verb)
+        def command(**values: Any) -> None:
+            settings = kind(**{name: values.pop(name) for name in found})
+            verb(settings=settings, **values)
+
+        command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        return command
+
+    return decorate
+
+
+def _fields(kind: type[Any]) -> dict[str, tuple["Field[Any]", Any]]:
+    """The fields that are options, and their types."""
+    hints = get_type_hints(kind)
+    return {
+        each.name: (each, hints[each.name]) for each in fields(kind) if "option" in each.metadata
+    }
+
+
+def _parameter(given: tuple["Field[Any]", Any]) -> Parameter:
+    of_field, hint = given
+    told: SettingOption = of_field.metadata["option"]
+    info = typer.Option(
+        told.flag or f"--{of_field.name.replace('_', '-')}",
+        metavar=told.metavar or None,
+        help=told.help,
+        min=told.least,
+        max=told.most,
+        parser=_chooser(told.choices) if told.choices else None,
+    )
+    default = Parameter.empty if of_field.default is MISSING else of_field.default
+    return Parameter(
+        of_field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hint, info]
+    )
+
+
+def _chooser(choices: "Sequence[str]") -> "Callable[[str], str]":
+    def chosen(name: str) -> str:
+        return one_of(name, choices)
+
+    return chosen
 
 
 def named_values(texts: "Sequence[str]", flag: str, *, empty: bool = False) -> dict[str, str]:

@@ -22,13 +22,13 @@ from dph.corpus.recall.learnt import (
     QUANTILES,
     Learnt,
     LearntFiles,
-    RecallSettings,
     Round,
     WebDomain,
     measure,
 )
 from dph.corpus.recall.review import Patterns, UrlSection, domain_of, sections
 from dph.corpus.recall.work import EXAMPLES, LearnRound, RecallShard, ScoreShard
+from dph.corpus.settings import RecallSettings
 from dph.corpus.shards import Corpus, digest
 from dph.corpus.stage_run import WORK, OnProgress
 from dph.corpus.steps import Step, Workers, run_steps

@@ -14,10 +14,11 @@ import pyarrow as pa
 
 from dph._base.files import atomic_file, read_json, sha256, write_json
 from dph.corpus.recall.classifier import packages_of
-from dph.corpus.recall.learnt import Learnt, RecallSettings, read_labels
+from dph.corpus.recall.learnt import Learnt, read_labels
 from dph.corpus.recall.review import Patterns, accepted, read_review, write_review
 from dph.corpus.recall.rounds import Rounds
 from dph.corpus.recall.work import TABLE
+from dph.corpus.settings import RecallSettings
 from dph.corpus.shards import Corpus, digest
 from dph.corpus.stage import require
 from dph.corpus.stage_run import OnProgress, finish_stage, made_once
