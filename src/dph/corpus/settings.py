@@ -5,11 +5,13 @@ field has the default.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import MISSING, asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from dph.errors import SettingsError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +29,10 @@ class SettingOption:
     choices: Sequence[str] = ()
 
 
-def option(help: str, metavar: str = "", **more: Any) -> Mapping[str, SettingOption]:
-    """The metadata of a field that is an option."""
-    return {"option": SettingOption(help=help, metavar=metavar, **more)}
+def option(default: T, help: str, metavar: str = "", **more: Any) -> T:
+    """A field that is an option; ``MISSING`` is the default of one that has to be given."""
+    told = SettingOption(help=help, metavar=metavar, **more)
+    return field(default=default, metadata={"option": told})
 
 
 FASTTEXT, LINEAR = "fasttext", "sklearn"
@@ -56,26 +59,21 @@ class RecallSettings:
         SettingsError: a value is out of range.
     """
 
-    rounds: int = field(default=3, metadata=option("At most so many rounds.", "N"))
-    threshold: float = field(default=0.5, metadata=option("Recalled from this score on.", "P"))
-    domain_share: float = field(
-        default=0.1,
-        metadata=option(
-            "A domain is related if more than this share of its pages is recalled.", "S"
-        ),
+    rounds: int = option(3, "At most so many rounds.", "N")
+    threshold: float = option(0.5, "Recalled from this score on.", "P")
+    domain_share: float = option(
+        0.1, "A domain is related if more than this share of its pages is recalled.", "S"
     )
-    classifier: str = field(
-        default=FASTTEXT,
-        metadata=option(
-            "fasttext (floret), or sklearn: a logistic regression.", "NAME", choices=CLASSIFIERS
-        ),
+    classifier: str = option(
+        FASTTEXT,
+        "fasttext (floret), or sklearn: a logistic regression.",
+        "NAME",
+        choices=CLASSIFIERS,
     )
-    vocabulary: int = field(
-        default=32_000, metadata=option("Tokens of the BPE that is learnt.", "N")
-    )
+    vocabulary: int = option(32_000, "Tokens of the BPE that is learnt.", "N")
     characters: int = 10_000
     examples: int = 500_000
-    seed: int = field(default=0, metadata=option("Of the classifier.", "N"))
+    seed: int = option(0, "Of the classifier.", "N")
 
     def __post_init__(self) -> None:
         for name, least in (("rounds", 1), ("vocabulary", 300), ("characters", 1), ("examples", 1)):
@@ -109,70 +107,48 @@ class SynthSettings:
     writes, here or on a ``server``.
     """
 
-    kind: str = field(
-        metadata=option(
-            "functions or instructions (from --input), documentation (from --modules), sql (from "
-            "--databases).",
-            "KIND",
-            choices=KINDS,
-        )
+    kind: str = option(
+        cast("Any", MISSING),
+        "functions or instructions (from --input), documentation (from --modules), sql (from "
+        "--databases).",
+        "KIND",
+        choices=KINDS,
     )
-    input: Path | None = field(
-        default=None,
-        metadata=option(
-            "Documents to start from: code, or tasks to be made harder; as of other stages.", "PATH"
-        ),
+    input: Path | None = option(  # noqa: RUF009 - it makes a field
+        None,
+        "Documents to start from: code, or tasks to be made harder; as of other stages.",
+        "PATH",
     )
-    modules: str = field(
-        default="", metadata=option("Modules whose documented functions are used.", "A,B")
+    modules: str = option("", "Modules whose documented functions are used.", "A,B")
+    databases: Path | None = option(  # noqa: RUF009
+        None, "Holds <name>/<name>.sqlite.", "DIR"
     )
-    databases: Path | None = field(
-        default=None, metadata=option("Holds <name>/<name>.sqlite.", "DIR")
+    model: str = option(
+        "", "A model's directory or its name on the Hub; with --server its name there.", "NAME"
     )
-    model: str = field(
-        default="",
-        metadata=option(
-            "A model's directory or its name on the Hub; with --server its name there.", "NAME"
-        ),
+    server: str = option("", "A server that speaks OpenAI's protocol.", "URL")
+    generator: str = option(
+        "", "A function of your own: prompts and seeds in, as many texts out.", "MODULE:FUNCTION"
     )
-    server: str = field(
-        default="", metadata=option("A server that speaks OpenAI's protocol.", "URL")
+    key_env: str = option("", "Environment variable with the server's key.", "NAME")
+    most: int | None = option(None, "Seeds at most [default: all].", "N", least=1)
+    samples: int = option(1, "Answers for each seed.", "N", least=1)
+    seed: int = option(0, "Of all draws.", "N", least=0)
+    max_tokens: int = option(2048, "Tokens of an answer at most.", "N", least=1)
+    temperature: float = option(1.0, "Of sampling, above 0.", "T")
+    second: bool = option(
+        True,
+        "Have each function written again from the task alone; both have to agree.",
+        flag="--second/--no-second",
     )
-    generator: str = field(
-        default="",
-        metadata=option(
-            "A function of your own: prompts and seeds in, as many texts out.", "MODULE:FUNCTION"
-        ),
+    survivors: float = option(
+        0.5,
+        "Share of programs made wrong in one place that may pass the tests.",
+        "S",
+        least=0.0,
+        most=1.0,
     )
-    key_env: str = field(
-        default="", metadata=option("Environment variable with the server's key.", "NAME")
-    )
-    most: int | None = field(
-        default=None, metadata=option("Seeds at most [default: all].", "N", least=1)
-    )
-    samples: int = field(default=1, metadata=option("Answers for each seed.", "N", least=1))
-    seed: int = field(default=0, metadata=option("Of all draws.", "N", least=0))
-    max_tokens: int = field(
-        default=2048, metadata=option("Tokens of an answer at most.", "N", least=1)
-    )
-    temperature: float = field(default=1.0, metadata=option("Of sampling, above 0.", "T"))
-    second: bool = field(
-        default=True,
-        metadata=option(
-            "Have each function written again from the task alone; both have to agree.",
-            flag="--second/--no-second",
-        ),
-    )
-    survivors: float = field(
-        default=0.5,
-        metadata=option(
-            "Share of programs made wrong in one place that may pass the tests.",
-            "S",
-            least=0.0,
-            most=1.0,
-        ),
-    )
-    timeout: float = field(default=5.0, metadata=option("Seconds for one test or query.", "S"))
+    timeout: float = option(5.0, "Seconds for one test or query.", "S")
 
     def json(self, generator: Mapping[str, Any]) -> dict[str, Any]:
         """All that answers and verdicts depend on but the seeds; ``generator`` is its identity."""

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -19,6 +19,8 @@ from dph.corpus.stage import DocumentOutcome, DocumentStage, Drop
 from dph.corpus.steps import Care, Step
 from dph.corpus.tables import DocumentWriter, TableWriter, read_documents
 
+_OF_DOCUMENT = ("id", "path", "source", "language", "doc_type", "bytes")
+"""Columns of what is dropped that are fields of the document."""
 _TOGETHER = 64
 _TOGETHER_BYTES = 262_144
 """Documents that are announced to the parent as one, unless the shard has to be done with care."""
@@ -141,18 +143,10 @@ def _outcome(
 
 def _drop_row(stage: str, document: Document, drops: Sequence[Drop]) -> dict[str, Any]:
     first = drops[0]
+    of_document = {name: getattr(document, name) for name in _OF_DOCUMENT}
     return {
-        "id": document.id,
         "stage": stage,
-        "reason": first.reason,
-        "value": first.value,
-        "threshold": first.threshold,
-        "kept_id": first.kept_id,
-        "note": first.note,
         "reasons": [drop.reason for drop in drops],
-        "path": document.path,
-        "source": document.source,
-        "language": document.language,
-        "doc_type": document.doc_type,
-        "bytes": document.bytes,
+        **asdict(first),
+        **of_document,
     }

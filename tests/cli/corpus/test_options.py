@@ -1,6 +1,6 @@
 """Options that are made of settings."""
 
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass
 from inspect import signature
 from pathlib import Path
 from typing import Annotated
@@ -14,10 +14,10 @@ from dph.corpus.settings import RecallSettings, SynthSettings, option
 
 @dataclass(frozen=True, kw_only=True)
 class Baking:
-    minutes: int = field(default=20, metadata=option("In the oven.", "N", least=1))
+    minutes: int = option(20, "In the oven.", "N", least=1)
     hidden: int = 7
-    flour: str = field(metadata=option("Of what.", "NAME", choices=("rye", "wheat")))
-    fan_on: bool = field(default=True, metadata=option("Hot air.", flag="--fan/--no-fan"))
+    flour: str = option(MISSING, "Of what.", "NAME", choices=("rye", "wheat"))
+    fan_on: bool = option(True, "Hot air.", flag="--fan/--no-fan")
 
 
 app = typer.Typer(rich_markup_mode=None)
