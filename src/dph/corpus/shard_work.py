@@ -1,13 +1,14 @@
 """What a worker does: put one shard of documents through a stage and write what comes out."""
 
 import json
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -24,6 +25,32 @@ _OF_DOCUMENT = ("id", "path", "source", "language", "doc_type", "bytes")
 _TOGETHER = 64
 _TOGETHER_BYTES = 262_144
 """Documents that are announced to the parent as one, unless the shard has to be done with care."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableStep(Step):
+    """A step that writes one table to ``out``; notes and answers call it ``label``."""
+
+    label: ClassVar[str]
+    schema: ClassVar[pa.Schema]
+    out: Path
+
+    @abstractmethod
+    def rows(self, care: Care) -> Iterator[Mapping[str, Any]]:
+        """The table's rows."""
+
+    @property
+    def files(self) -> Mapping[str, Path]:
+        """The table."""
+        return {self.label: self.out}
+
+    def do(self, care: Care) -> dict[str, Any]:
+        """Write the table."""
+        make_directory(self.out.parent)
+        with atomic_file(self.out) as temporary, TableWriter(temporary, self.schema) as table:
+            for row in self.rows(care):
+                table.write(row)
+        return {"files": {self.label: sha256(self.out)}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

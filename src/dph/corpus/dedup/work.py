@@ -9,15 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dph._base.files import atomic_file, make_directory, sha256
 from dph.corpus.dedup.decisions import MARKS, NEAR
 from dph.corpus.dedup.presets import Nearness
 from dph.corpus.dedup.signatures import BAND_BYTES, band_digests, jaccard, shingle_set
 from dph.corpus.documents import Document, position
-from dph.corpus.shard_work import ShardStep, write_shard
+from dph.corpus.shard_work import ShardStep, TableStep, write_shard
 from dph.corpus.stage import DocumentOutcome, Drop
-from dph.corpus.steps import Care, Step
-from dph.corpus.tables import TableWriter, read_documents, read_table
+from dph.corpus.steps import Care
+from dph.corpus.tables import read_documents, read_table
 
 # Near-copies by their exact similarity: who is dropped for a kept file that is like it.
 
@@ -93,49 +92,35 @@ _TOGETHER, _TOGETHER_BYTES = 64, 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MarkShard(Step):
-    """Writes what is known of the documents of a shard to ``out``: size, digest and bands."""
+class MarkShard(TableStep):
+    """Writes what is known of the documents of a shard: size, digest and bands."""
 
+    label = "marks"
+    schema = MARKS
     nearness: Nearness
     shard: Path
-    out: Path
 
-    @property
-    def files(self) -> Mapping[str, Path]:
-        """The marks."""
-        return {"marks": self.out}
-
-    def do(self, care: Care) -> dict[str, Any]:
-        """Mark every document."""
-        make_directory(self.out.parent)
-        with atomic_file(self.out) as temporary, TableWriter(temporary, MARKS) as table:
-            for batch in _batches(read_documents(self.shard)):
-                care.announce("")
-                found = band_digests([document.text for document in batch], self.nearness)
-                for document, bands in zip(batch, found, strict=True):
-                    table.write(
-                        {"id": document.id, "stars": document.stars, "bytes": document.bytes}
-                        | {"commit_time": document.commit_time, "sha256": document.sha256}
-                        | {"bands": bands}
-                    )
-        return {"files": {"marks": sha256(self.out)}}
+    def rows(self, care: Care) -> Iterator[Mapping[str, Any]]:
+        """A row for each document."""
+        for batch in _batches(read_documents(self.shard)):
+            care.announce("")
+            found = band_digests([document.text for document in batch], self.nearness)
+            for document, bands in zip(batch, found, strict=True):
+                facts = {name: getattr(document, name) for name in MARKS.names if name != "bands"}
+                yield {**facts, "bands": bands}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompareMembers(Step):
+class CompareMembers(TableStep):
     """Writes the near-copies among groups of candidates, whose texts lie in ``shards``."""
 
+    label = "copies"
+    schema = COPIES
     least_jaccard: float
     members: Path
     shards: Sequence[Path]
-    out: Path
 
-    @property
-    def files(self) -> Mapping[str, Path]:
-        """The copies."""
-        return {"copies": self.out}
-
-    def do(self, care: Care) -> dict[str, Any]:
+    def rows(self, care: Care) -> Iterator[Mapping[str, Any]]:
         """Compare the members of each group by their exact similarity."""
         care.announce("")
         groups: dict[int, list[Member]] = {}
@@ -143,14 +128,10 @@ class CompareMembers(Step):
             member = Member(row["id"], row["rank"], row["bands"])
             groups.setdefault(row["group"], []).append(member)
         sets = self._shingles({member.id for group in groups.values() for member in group})
-        with atomic_file(self.out) as temporary, TableWriter(temporary, COPIES) as table:
-            for group in groups.values():
-                for copy in near_copies(group, sets.__getitem__, self.least_jaccard):
-                    table.write(
-                        {"id": copy.id, "reason": NEAR, "kept_id": copy.kept_id}
-                        | {"value": copy.similarity}
-                    )
-        return {"files": {"copies": sha256(self.out)}}
+        for group in groups.values():
+            for copy in near_copies(group, sets.__getitem__, self.least_jaccard):
+                facts = {"id": copy.id, "reason": NEAR, "kept_id": copy.kept_id}
+                yield {**facts, "value": copy.similarity}
 
     def _shingles(self, wanted: Set[str]) -> dict[str, NDArray[np.uint64]]:
         return {

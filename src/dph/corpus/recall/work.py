@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from dph._base.files import atomic_file, make_directory, sha256
+from dph._base.files import make_directory
 from dph.corpus.documents import Document
 from dph.corpus.recall.classifier import (
     Classifier,
@@ -21,10 +21,10 @@ from dph.corpus.recall.classifier import (
 from dph.corpus.recall.learnt import LearntFiles
 from dph.corpus.recall.review import Patterns, domain_of
 from dph.corpus.settings import RecallSettings
-from dph.corpus.shard_work import ShardStep, write_shard
+from dph.corpus.shard_work import ShardStep, TableStep, write_shard
 from dph.corpus.stage import DocumentOutcome, Drop
 from dph.corpus.steps import Care, Step
-from dph.corpus.tables import TableWriter, read_documents, read_table
+from dph.corpus.tables import read_documents, read_table
 
 # The last step of recall: which pages are kept, by what the last round has scored.
 
@@ -116,40 +116,30 @@ class LearnRound(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreShard(Step):
-    """Writes the scores of a shard to ``out``."""
+class ScoreShard(TableStep):
+    """Writes the scores of a shard."""
 
+    label = "scores"
+    schema = SCORES
     settings: RecallSettings
     round: int
     learnt: LearntFiles
     input: Path
-    out: Path
 
     @property
     def title(self) -> str:
         """The round."""
         return f"round {self.round}"
 
-    @property
-    def files(self) -> Mapping[str, Path]:
-        """The scores."""
-        return {"scores": self.out}
-
-    def do(self, care: Care) -> dict[str, Any]:
-        """Score every page."""
-        scorer = load_scorer(
-            self.settings.classifier,
-            self.learnt.pieces,
-            self.learnt.classifier,
-            characters=self.settings.characters,
-        )
-        make_directory(self.out.parent)
-        with atomic_file(self.out) as temporary, TableWriter(temporary, SCORES) as table:
-            for pages in _batches(read_documents(self.input)):
-                care.announce("")
-                for page, value in zip(pages, scorer([page.text for page in pages]), strict=True):
-                    table.write({"id": page.id, "url": page.url, "score": value})
-        return {"files": {"scores": sha256(self.out)}}
+    def rows(self, care: Care) -> Iterator[Mapping[str, Any]]:
+        """The score of every page."""
+        kind, characters = self.settings.classifier, self.settings.characters
+        files = self.learnt
+        scorer = load_scorer(kind, files.pieces, files.classifier, characters=characters)
+        for pages in _batches(read_documents(self.input)):
+            care.announce("")
+            for page, value in zip(pages, scorer([page.text for page in pages]), strict=True):
+                yield {"id": page.id, "url": page.url, "score": value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
