@@ -2,6 +2,7 @@
 
 import hashlib
 import textwrap
+import time
 from contextlib import suppress
 from pathlib import Path
 
