@@ -61,7 +61,7 @@ def _listed(counts: "Mapping[str, int]") -> str:
 
 
 def _passages(flow: "Flow") -> "Table":
-    table = _table("type", "language", numbers=("documents", "kept", "MB", "kept MB", "share"))
+    table = table_of("type", "language", numbers=("documents", "kept", "MB", "kept MB", "share"))
     ranked = sorted(flow.passages.items(), key=lambda item: (-item[1].bytes, item[0]))
     for (doc_type, language), passage in ranked[:_LANGUAGES]:
         table.add_row(str(doc_type), language or "-", *_numbers(passage))
@@ -85,7 +85,7 @@ def _numbers(passage: "Passage") -> list[str]:
 
 
 def _reasons(flow: "Flow") -> "Table":
-    table = _table("dropped for", numbers=("documents", "alone", "MB"), last="for example")
+    table = table_of("dropped for", numbers=("documents", "alone", "MB"), last="for example")
     ranked = sorted(flow.reasons.items(), key=lambda item: (-item[1].documents, item[0]))
     for name, reason in ranked:
         example = reason.examples[0] if reason.examples else ""
@@ -106,7 +106,8 @@ def _shown(name: str) -> "Text":
     return Text(name if name.isprintable() else ascii(name))
 
 
-def _table(*names: str, numbers: tuple[str, ...], last: str = "") -> "Table":
+def table_of(*names: str, numbers: tuple[str, ...], last: str = "") -> "Table":
+    """An empty table: columns of words, of numbers, and one more of words."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

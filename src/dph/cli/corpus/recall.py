@@ -11,12 +11,15 @@ from dph.cli.corpus.options import (
     OutOption,
     open_workers,
     settings_options,
+    table_of,
 )
 from dph.cli.options import JsonOption, WorkersOption
 from dph.corpus.settings import RecallSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from rich.table import Table
 
 
 SeedsOption = Annotated[
@@ -104,14 +107,10 @@ def _scores_line(last: "Mapping[str, Any]", threshold: float) -> str:
     )
 
 
-def _table(rounds: "Sequence[Mapping[str, Any]]") -> Any:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
+def _table(rounds: "Sequence[Mapping[str, Any]]") -> "Table":
     names = ("seeds", "others", "by_score", "by_url", "related_domains", "joined")
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("round", *names, "recall", "precision"):
-        table.add_column(name.replace("_", " "), justify="right")
+    columns = (name.replace("_", " ") for name in ("round", *names, "recall", "precision"))
+    table = table_of(numbers=tuple(columns))
     for one in rounds:
         shares = ("-" if one[name] is None else f"{one[name]:.3f}" for name in _SHARES)
         table.add_row(*(str(one[name]) for name in ("round", *names)), *shares)

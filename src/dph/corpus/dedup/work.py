@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dph.corpus.dedup.decisions import MARKS, NEAR
+from dph.corpus.dedup.decisions import MARKS, NEAR, Copy
 from dph.corpus.dedup.presets import Nearness
 from dph.corpus.dedup.signatures import BAND_BYTES, band_digests, jaccard, shingle_set
 from dph.corpus.documents import Document, position
@@ -35,20 +35,11 @@ class Member:
             yield start, self.bands[start : start + BAND_BYTES]
 
 
-@dataclass(frozen=True, slots=True)
-class NearCopy:
-    """``id`` is dropped for ``kept_id``; ``similarity`` is their exact Jaccard similarity."""
-
-    id: str
-    kept_id: str
-    similarity: float
-
-
 def near_copies(
     group: Sequence[Member],
     shingles: Callable[[str], NDArray[np.uint64]],
     least_jaccard: float,
-) -> list[NearCopy]:
+) -> list[Copy]:
     """The members to drop: those like a kept member that shares a band with them.
 
     The best come first and are kept unless one before them is like them; nobody is dropped for a
@@ -72,7 +63,7 @@ def near_copies(
         ]
         if alike:
             similarity, _, kept_id = min(alike)
-            found.append(NearCopy(member.id, kept_id, -similarity))
+            found.append(Copy(id=member.id, reason=NEAR, kept_id=kept_id, value=-similarity))
             continue
         for bucket in member.buckets():
             kept.setdefault(bucket, []).append(member)
@@ -130,8 +121,7 @@ class CompareMembers(TableStep):
         sets = self._shingles({member.id for group in groups.values() for member in group})
         for group in groups.values():
             for copy in near_copies(group, sets.__getitem__, self.least_jaccard):
-                facts = {"id": copy.id, "reason": NEAR, "kept_id": copy.kept_id}
-                yield {**facts, "value": copy.similarity}
+                yield copy.row()
 
     def _shingles(self, wanted: Set[str]) -> dict[str, NDArray[np.uint64]]:
         return {
