@@ -70,7 +70,7 @@ test-verl: $(VERL_STAMP)
 	.venv-verl/bin/python -m pytest tests/engines/verl --durations=8 \
 		--cov=dph.engines.verl --cov-branch --cov-config=/dev/null \
 		--cov-report=term-missing --cov-fail-under=90
-	.venv-verl/bin/python -m pytest tests/corpus/test_task_jobs.py tests/lab/study/test_ray_jobs.py
+	.venv-verl/bin/python -m pytest tests/corpus/test_step_jobs.py tests/lab/study/test_ray_jobs.py
 
 # Logs of Inspect, read back by its own reader, likewise in an environment of its own: its
 # dependencies are many and would replace some of ours.

@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from dph.corpus.documents import ContentDigest, Document, position
 from dph.corpus.shards import KEPT, CorpusManifest, Flow, Shard, open_corpus, shard_name, shard_of
 from dph.corpus.stage import DocumentOutcome, Drop
 from dph.corpus.stage_run import write_manifest
+from dph.corpus.steps import Step
 from dph.corpus.tables import DocumentWriter
 
 
@@ -63,16 +65,22 @@ class Lengths:
         )
 
 
-def make_writer(_options):
-    """A handler that writes a word to a file, or fails as the word says."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteWord(Step):
+    """A step that writes a word to a file, or fails as the word says."""
 
-    def handle(request, _announce):
-        if request["word"] == "raise":
+    path: Path
+    word: str
+
+    @property
+    def files(self):
+        return {"text": self.path}
+
+    def do(self, care):
+        care.announce("")
+        if self.word == "raise":
             raise ArithmeticError("bad")
-        if request["word"] == "die":
+        if self.word == "die":
             os._exit(3)
-        path = Path(request["path"])
-        path.write_text(request["word"])
-        return {"word": request["word"], "files": {"text": sha256(path)}}
-
-    return handle
+        self.path.write_text(self.word)
+        return {"word": self.word, "files": {"text": sha256(self.path)}}

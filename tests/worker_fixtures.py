@@ -2,6 +2,7 @@
 
 import hashlib
 import textwrap
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,3 +32,16 @@ def children_of(pid: int) -> set[int]:
         with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
             children |= {int(child) for child in (task / "children").read_text().split()}
     return children
+
+
+def gone(pid):
+    """Whether a process has ended, or does within seconds; its number may wait to be reaped."""
+    for _ in range(200):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.02)
+    return False

@@ -17,8 +17,8 @@ from dph.corpus.documents import Document
 from dph.corpus.shards import Corpus
 from dph.corpus.stage import DocumentOutcome, Drop, StageSpec
 from dph.corpus.stage_run import OnProgress, run_stage
+from dph.corpus.steps import Workers
 from dph.corpus.tables import TableWriter, read_table
-from dph.corpus.tasks import Workers
 from dph.errors import DataError, SettingsError
 from dph.tasks.verifiers.sql.tokens import Token, TokenKind, tokenize
 

@@ -11,12 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from dph._base.files import atomic_file, make_directory, sha256
-from dph._processes.workers.handler import Handler, TellStage
 from dph.corpus.documents import Document, position
-from dph.corpus.shard_work import part_path, write_shard
+from dph.corpus.shard_work import ShardStep, write_shard
 from dph.corpus.shards import (
-    DROPPED,
-    KEPT,
     Corpus,
     Flow,
     digest,
@@ -27,8 +24,8 @@ from dph.corpus.shards import (
 )
 from dph.corpus.stage import DocumentOutcome, Drop
 from dph.corpus.stage_run import WORK, OnProgress, finish_stage, made_once
+from dph.corpus.steps import Care, Workers, run_steps
 from dph.corpus.tables import TableWriter, read_documents, read_table
-from dph.corpus.tasks import Notes, Task, Workers, run_tasks
 from dph.errors import SettingsError
 
 # How much of a mixture each part is to be.
@@ -150,32 +147,33 @@ LEFT_OUT = pa.schema([(name, pa.string()) for name in ("part", "id", "reason")])
 """The documents that a mixture leaves out."""
 
 
-def make_handler(_options: Mapping[str, Any]) -> Handler:
-    """The handler of a worker."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixShard(ShardStep):
+    """Merges what the parts have at positions in [low, high), without what is left out."""
 
-    def handle(request: Any, announce: TellStage) -> Any:
-        announce("")
-        rows = read_table(Path(request["left_out"]))
+    low: int
+    high: int
+    parts: Mapping[str, Sequence[Path]]
+    left_out: Path
+
+    def do(self, care: Care) -> dict[str, Any]:
+        """Write the documents; where two parts have one of the same id, in the order of names."""
+        care.announce("")
+        rows = read_table(self.left_out)
         left_out = {(row["part"], row["id"]): row["reason"] for row in rows}
-        low, high = int(request["low"]), int(request["high"])
-        parts = [_part(number, part, low, high) for number, part in enumerate(request["parts"])]
+        parts = [self._documents(part) for part in sorted(self.parts)]
         outcomes = (
-            (document, _outcome(document, left_out.get((request["names"][number], document.id))))
-            for _, _, number, document in merge(*parts, key=lambda found: found[:3])
+            (document, _outcome(document, left_out.get((part, document.id))))
+            for _, _, part, document in merge(*parts, key=lambda found: found[:3])
         )
-        return write_shard(outcomes, "mix", Path(request["out"]), request["name"])
+        return write_shard(outcomes, "mix", self.out, self.name)
 
-    return handle
-
-
-def _part(
-    number: int, shards: Sequence[str], low: int, high: int
-) -> Iterator[tuple[int, str, int, Document]]:
-    for path in shards:
-        for document in read_documents(Path(path)):
-            place = position(document.id)
-            if low <= place < high:
-                yield place, document.id, number, document
+    def _documents(self, part: str) -> Iterator[tuple[int, str, str, Document]]:
+        for path in self.parts[part]:
+            for document in read_documents(path):
+                place = position(document.id)
+                if self.low <= place < self.high:
+                    yield place, document.id, part, document
 
 
 def _outcome(document: Document, reason: str | None) -> DocumentOutcome:
@@ -217,29 +215,27 @@ def mix(
     """
     _check(parts, mixture)
     names = sorted(parts)
-    step = {"stage": "mix", "version": VERSION, "settings": mixture.json()}
-    inputs = {name: list(parts[name].manifest.history) for name in names}
-    contents = {name: parts[name].manifest.content for name in names}
-    history = [step | {"parts": inputs, "contents": contents}]
+    history = [
+        {
+            "stage": "mix",
+            "version": VERSION,
+            "settings": mixture.json(),
+            "parts": {name: list(parts[name].manifest.history) for name in names},
+            "contents": {name: parts[name].manifest.content for name in names},
+        }
+    ]
     count = shards or shards_for(mixture.budget)
 
     def make() -> Corpus:
         selection = Selection(mixture)
         files = _write_left_out(parts, selection, out, count)
-        tasks = [_task(parts, names, out, index, count, file) for index, file in enumerate(files)]
-        summaries = run_tasks(
-            tasks,
-            Notes(out / WORK / "done"),
-            handler="dph.corpus.mix:make_handler",
-            options={},
-            workers=workers,
-            on_progress=on_progress,
-        )
+        steps = [_step(parts, out, index, count, file) for index, file in enumerate(files)]
+        summaries = run_steps(steps, out / WORK / "done", workers=workers, on_progress=on_progress)
         told = Flow()
         for name, short in selection.shortfalls().items():
             told.counts[f"bytes {name}"] = selection.taken[name]
             told.counts[f"short {name}"] = short
-        written = [task.name for task in tasks]
+        written = [step.name for step in steps]
         return finish_stage(out, "mix", written, summaries, history=history, before=[told])
 
     return made_once(parts.values(), out, history=history, shards=count, make=make)
@@ -269,7 +265,7 @@ def _write_left_out(
         with atomic_file(path) as temporary, TableWriter(temporary, LEFT_OUT) as table:
             for candidate, reason in found:
                 table.write({"part": candidate.part, "id": candidate.id, "reason": reason})
-        paths.append(path.resolve())
+        paths.append(path)
     return paths
 
 
@@ -280,23 +276,18 @@ def _candidates(name: str, corpus: Corpus) -> Iterator[tuple[int, str, str, Part
             yield position(row["id"]), row["id"], name, candidate
 
 
-def _task(
-    parts: Mapping[str, Corpus],
-    names: Sequence[str],
-    out: Path,
-    index: int,
-    count: int,
-    left_out: Path,
-) -> Task:
-    name = shard_name(index, count)
+def _step(
+    parts: Mapping[str, Corpus], out: Path, index: int, count: int, left_out: Path
+) -> MixShard:
     low, high = position_range(index, count)
-    shards = {part: parts[part].within(low, high) for part in names}
-    paths = [[str(parts[part].path(s).resolve()) for s in shards[part]] for part in names]
-    made_from = {part: [shard.sha256 for shard in shards[part]] for part in names}
-    return Task(
-        name=name,
+    shards = {name: part.within(low, high) for name, part in parts.items()}
+    made_from = {name: [shard.sha256 for shard in found] for name, found in shards.items()}
+    return MixShard(
+        name=shard_name(index, count),
         key=digest({"version": VERSION, "from": made_from, "left_out": sha256(left_out)}),
-        request={"out": str(out.resolve()), "name": name, "low": low, "high": high}
-        | {"names": list(names), "parts": paths, "left_out": str(left_out)},
-        files={table: part_path(out, table, name) for table in (KEPT, DROPPED)},
+        out=out,
+        low=low,
+        high=high,
+        parts={name: [*map(parts[name].path, found)] for name, found in shards.items()},
+        left_out=left_out,
     )

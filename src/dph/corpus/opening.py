@@ -5,7 +5,7 @@ from pathlib import Path
 from dph.corpus.ingest.run import ingest
 from dph.corpus.ingest.sources import plan
 from dph.corpus.shards import Corpus, is_corpus, open_corpus
-from dph.corpus.tasks import Workers
+from dph.corpus.steps import Workers
 
 _OWN_INPUT, _LABEL = ".input", "input"
 

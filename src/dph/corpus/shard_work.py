@@ -1,63 +1,98 @@
 """What a worker does: put one shard of documents through a stage and write what comes out."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import json
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from dph._base.files import atomic_file, make_directory, sha256
 from dph._base.import_path import load_callable
-from dph._processes.workers.handler import Handler, TellStage
 from dph.corpus.documents import ContentDigest, Document
 from dph.corpus.shards import DROPPED, DROPS, KEPT, Flow
 from dph.corpus.stage import DocumentOutcome, DocumentStage, Drop
+from dph.corpus.steps import Care, Step
 from dph.corpus.tables import DocumentWriter, TableWriter, read_documents
 
+_OF_DOCUMENT = ("id", "path", "source", "language", "doc_type", "bytes")
+"""Columns of what is dropped that are fields of the document."""
 _TOGETHER = 64
 _TOGETHER_BYTES = 262_144
 """Documents that are announced to the parent as one, unless the shard has to be done with care."""
 
 
-def make_handler(options: Mapping[str, Any]) -> Handler:
-    """The handler of a worker: ``options`` name the stage's factory and hold its settings."""
-    stage: DocumentStage = load_callable(options["entry"])(options["settings"])
-    seconds = float(options["seconds"])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableStep(Step):
+    """A step that writes one table to ``out``; notes and answers call it ``label``."""
 
-    def handle(request: Any, announce: TellStage) -> Any:
-        return do_shard(stage, options["name"], request, lambda name: announce(name, seconds))
+    label: ClassVar[str]
+    schema: ClassVar[pa.Schema]
+    out: Path
 
-    return handle
+    @abstractmethod
+    def rows(self, care: Care) -> Iterator[Mapping[str, Any]]:
+        """The table's rows."""
+
+    @property
+    def files(self) -> Mapping[str, Path]:
+        """The table."""
+        return {self.label: self.out}
+
+    def do(self, care: Care) -> dict[str, Any]:
+        """Write the table."""
+        make_directory(self.out.parent)
+        with atomic_file(self.out) as temporary, TableWriter(temporary, self.schema) as table:
+            for row in self.rows(care):
+                table.write(row)
+        return {"files": {self.label: sha256(self.out)}}
 
 
-def do_shard(
-    stage: DocumentStage,
-    stage_name: str,
-    request: Mapping[str, Any],
-    announce: Callable[[str], object],
-) -> dict[str, Any]:
-    """Put a shard through ``stage``.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardStep(Step):
+    """A step that writes the shard ``name`` of a stage's output into the stage's directory ``out``.
 
-    Args:
-        stage: the stage.
-        stage_name: its name, which stands beside what it drops.
-        request: ``input`` (a shard), ``out`` (the stage's directory), ``name`` (of the parts to
-            write), ``careful`` (announce each document by its id), ``given_up`` (why documents are
-            dropped unread, by id: they cost a worker before).
-        announce: told what comes next; the time limit begins again.
-
-    Returns:
-        What the manifest needs to know of the shard, as JSON.
+    ``tables`` names the stage's own tables.
     """
-    pairs = (
-        (document, _outcome(stage, document, request["given_up"]))
-        for document in _announced(request, announce)
-    )
-    return write_shard(
-        pairs, stage_name, Path(request["out"]), request["name"], tables=stage.tables
-    )
+
+    out: Path
+    tables: Sequence[str] = ()
+
+    @property
+    def files(self) -> Mapping[str, Path]:
+        """The shard's part of each table."""
+        names = (KEPT, DROPPED, *self.tables)
+        return {table: part_path(self.out, table, self.name) for table in names}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageShard(ShardStep):
+    """Puts a shard of documents through the stage that ``entry`` makes of ``settings``."""
+
+    input: Path
+    stage: str
+    entry: str
+    settings: Mapping[str, Any]
+    seconds: float
+
+    def do(self, care: Care) -> dict[str, Any]:
+        """Write what becomes of each document; those that are given up are dropped unread."""
+        stage = _stage(self.entry, json.dumps(self.settings))
+        documents = _announced(self.input, care, self.seconds)
+        outcomes = ((each, _outcome(stage, each, care.given_up)) for each in documents)
+        return write_shard(outcomes, self.stage, self.out, self.name, tables=stage.tables)
+
+
+@lru_cache(maxsize=1)
+def _stage(entry: str, settings: str) -> DocumentStage:
+    """The stage of a worker, which is made once for all shards that it does."""
+    stage: DocumentStage = load_callable(entry)(json.loads(settings))
+    return stage
 
 
 def write_shard(
@@ -112,13 +147,13 @@ def _part(path: Path) -> AbstractContextManager[Path]:
     return atomic_file(path)
 
 
-def _announced(request: Mapping[str, Any], announce: Callable[[str], object]) -> Iterator[Document]:
+def _announced(shard: Path, care: Care, seconds: float) -> Iterator[Document]:
     together, size = 0, 0
-    for document in read_documents(Path(request["input"])):
-        if request["careful"]:
-            announce(document.id)
+    for document in read_documents(shard):
+        if care.careful:
+            care.announce(document.id, seconds)
         elif not together or together >= _TOGETHER or size >= _TOGETHER_BYTES:
-            announce("")
+            care.announce("", seconds)
             together, size = 0, 0
         together += 1
         size += document.bytes
@@ -135,18 +170,10 @@ def _outcome(
 
 def _drop_row(stage: str, document: Document, drops: Sequence[Drop]) -> dict[str, Any]:
     first = drops[0]
+    of_document = {name: getattr(document, name) for name in _OF_DOCUMENT}
     return {
-        "id": document.id,
         "stage": stage,
-        "reason": first.reason,
-        "value": first.value,
-        "threshold": first.threshold,
-        "kept_id": first.kept_id,
-        "note": first.note,
         "reasons": [drop.reason for drop in drops],
-        "path": document.path,
-        "source": document.source,
-        "language": document.language,
-        "doc_type": document.doc_type,
-        "bytes": document.bytes,
+        **asdict(first),
+        **of_document,
     }

@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -129,25 +129,10 @@ class Flow:
         """The flow as JSON, in an order of its own."""
         return {
             "passages": [
-                {
-                    "doc_type": str(kind[0]),
-                    "language": kind[1],
-                    "documents": passage.documents,
-                    "bytes": passage.bytes,
-                    "kept_documents": passage.kept_documents,
-                    "kept_bytes": passage.kept_bytes,
-                }
-                for kind, passage in sorted(self.passages.items())
+                {"doc_type": str(doc_type), "language": language, **asdict(passage)}
+                for (doc_type, language), passage in sorted(self.passages.items())
             ],
-            "reasons": {
-                name: {
-                    "documents": reason.documents,
-                    "solo": reason.solo,
-                    "bytes": reason.bytes,
-                    "examples": reason.examples,
-                }
-                for name, reason in sorted(self.reasons.items())
-            },
+            "reasons": {name: asdict(reason) for name, reason in sorted(self.reasons.items())},
             "counts": dict(sorted(self.counts.items())),
             "skipped": dict(sorted(self.skipped.items())),
         }
@@ -251,10 +236,7 @@ class CorpusManifest:
             "bytes": self.bytes,
             "content": self.content,
             "history": [dict(step) for step in self.history],
-            "shards": [
-                {"name": s.name, "documents": s.documents, "bytes": s.bytes, "sha256": s.sha256}
-                for s in self.shards
-            ],
+            "shards": [asdict(shard) for shard in self.shards],
             "flow": self.flow.json(),
         }
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from dph._base.files import make_directory, only_writer, sha256, write_json
 from dph._base.import_path import load_callable
 from dph.corpus.documents import ContentDigest
-from dph.corpus.shard_work import part_path
+from dph.corpus.shard_work import StageShard, part_path
 from dph.corpus.shards import (
     DROPPED,
     KEPT,
@@ -30,7 +30,7 @@ from dph.corpus.shards import (
     open_corpus,
 )
 from dph.corpus.stage import DocumentStage, StageSpec
-from dph.corpus.tasks import Notes, Task, Workers, run_tasks
+from dph.corpus.steps import Workers, run_steps
 from dph.errors import DataError
 
 _MOST_GIVEN_UP = 100
@@ -66,25 +66,29 @@ def run_stage(
         raise DataError(f"the output must be another directory than the input {out}")
     stage: DocumentStage = load_callable(spec.entry)(spec.given())
     with only_writer(out):
-        step = spec.key() | {"input": source.manifest.content}
-        tasks = [_task(spec, shard, source, out, stage.tables) for shard in source.shards]
-        notes = Notes(out / ".done")
-        summaries = run_tasks(
-            tasks,
-            notes,
-            handler="dph.corpus.shard_work:make_handler",
-            options={
-                "entry": spec.entry,
-                "settings": spec.given(),
-                "name": spec.name,
-                "seconds": spec.seconds,
-            },
+        steps = [
+            StageShard(
+                name=shard.name,
+                key=digest(spec.key() | {"shard": shard.sha256}),
+                out=out,
+                tables=[*stage.tables],
+                input=source.path(shard),
+                stage=spec.name,
+                entry=spec.entry,
+                settings=spec.given(),
+                seconds=spec.seconds,
+            )
+            for shard in source.shards
+        ]
+        summaries = run_steps(
+            steps,
+            out / ".done",
             workers=workers,
             most_given_up=_MOST_GIVEN_UP,
             on_begin=lambda: (out / MANIFEST).unlink(missing_ok=True),
             on_progress=on_progress,
         )
-        history = [*source.manifest.history, step]
+        history = [*source.manifest.history, spec.key() | {"input": source.manifest.content}]
         names = [shard.name for shard in source.shards]
         return finish_stage(out, spec.name, names, summaries, history=history, tables=stage.tables)
 
@@ -186,15 +190,3 @@ def write_manifest(out: Path, manifest: CorpusManifest) -> None:
             if path.name not in names:
                 path.unlink()
     write_json(out / MANIFEST, manifest.json())
-
-
-def _task(
-    spec: StageSpec, shard: Shard, source: Corpus, out: Path, tables: Mapping[str, pa.Schema]
-) -> Task:
-    return Task(
-        name=shard.name,
-        key=digest(spec.key() | {"shard": shard.sha256}),
-        request={"input": str(source.path(shard).resolve()), "out": str(out.resolve())}
-        | {"name": shard.name},
-        files={name: part_path(out, name, shard.name) for name in (KEPT, DROPPED, *tables)},
-    )

@@ -107,7 +107,7 @@ def test_children_of_a_zygote_that_was_killed_are_killed_and_the_next_has_a_new_
     jobs = make(SLEEPS)
     jobs.start(Job("a", {"seconds": 600}))
     child = jobs._running["a"]
-    os.kill(child._zygote._process.pid, signal.SIGKILL)
+    os.kill(child._zygote.process.pid, signal.SIGKILL)
     assert "ended with code" in jobs.wait().error
     jobs.start(Job("b", {"seconds": 0}))
     assert jobs.wait().error == ""
@@ -117,7 +117,7 @@ def test_children_of_a_zygote_that_was_killed_are_killed_and_the_next_has_a_new_
 def test_a_zygote_that_is_killed_before_it_forks_starts_nothing_and_says_so(make):
     jobs = make("import time\ntime.sleep(600)\n")
     jobs.prepare()
-    killer = threading.Timer(0.5, jobs._starter._zygote._process.kill)
+    killer = threading.Timer(0.5, jobs._starter._zygote.process.kill)
     killer.start()
     with pytest.raises(StageError, match="no process could be started"):
         jobs.start(Job("a", {}))

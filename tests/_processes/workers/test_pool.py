@@ -14,7 +14,7 @@ import pytest
 from dph._processes.workers import pool as workers
 from dph._processes.workers.pool import WorkerPool
 from dph.errors import SettingsError, VerifierError
-from worker_fixtures import children_of
+from worker_fixtures import children_of, gone
 
 HANDLER = """
     import os, subprocess, sys, time
@@ -84,18 +84,6 @@ def make_pool(user_module):
     yield make
     for pool in pools:
         pool.close()
-
-
-def gone(pid):
-    for _ in range(200):
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def kinds(replies):

@@ -1,6 +1,10 @@
+from dataclasses import asdict
+
 import pytest
 
 from dph.cli.app import main
+from dph.cli.corpus.run import AblationOptions
+from dph.lab.ablation.settings import AblationSettings
 
 
 @pytest.mark.parametrize(
@@ -16,3 +20,9 @@ def test_a_cookbook_that_cannot_be_run_ends_with_code_2(tmp_path, capsys, text, 
     asked = ["corpus", "run", f"{tmp_path}/cookbook.toml", "--out", f"{tmp_path}/out"]
     assert main(asked) == 2
     assert said in capsys.readouterr().err
+
+
+def test_options_of_an_ablation_are_settings_of_it_with_their_defaults():
+    options = asdict(AblationOptions())
+    options["models"] = tuple(options["models"].split(","))
+    assert options == {name: getattr(AblationSettings(), name) for name in options}

@@ -13,8 +13,9 @@ import pytest
 from dph._base.files import sha256
 from dph.corpus.ingest.run import ingest
 from dph.corpus.ingest.sources import plan
-from dph.corpus.ingest.spill import make_handler, spill_unit
+from dph.corpus.ingest.spill import ReadUnit
 from dph.corpus.opening import open_input
+from dph.corpus.steps import Care
 from dph.corpus.tables import read_table
 from dph.errors import DataError, SettingsError
 
@@ -152,13 +153,16 @@ def test_a_stage_may_be_given_a_file_instead_of_a_corpus(tmp_path):
 
 def test_a_source_that_cost_two_workers_is_counted_and_the_others_are_read(tmp_path):
     units = plan([str(rows_file(tmp_path / "bad.jsonl", made(3)))])
-    request = {"unit": units[0].request(), "out": str(tmp_path / "spill"), "careful": True}
-    answer = spill_unit(request | {"given_up": {"bad": "crash"}}, lambda: None)
+    step = ReadUnit(name="a", key="k", unit=units[0], out=tmp_path / "spill")
+    told = []
+
+    def tell(name, _seconds):
+        told.append(name)
+
+    answer = step.do(Care(tell, careful=True, given_up={"bad": "crash"}))
     assert answer["flow"]["skipped"] == {"source_crash": 1}
     assert list(answer["files"]) == ["skipped.parquet"]
-    told = []
-    handle = make_handler({})
-    handle(request | {"given_up": {}}, lambda name, _seconds: told.append(name))
+    step.do(Care(tell, careful=True))
     assert set(told) == {"bad"}
 
 

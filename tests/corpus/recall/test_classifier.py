@@ -4,7 +4,7 @@ import pytest
 
 from corpus.recall.planted_pages import text_about
 from dph.corpus.recall.classifier import learn_classifier, load_classifier
-from dph.corpus.recall.learnt import CLASSIFIERS
+from dph.corpus.settings import CLASSIFIERS
 
 
 def lines(topic, seed, count=80):

@@ -6,15 +6,15 @@ import time
 import pytest
 
 from corpus.recall.planted_pages import pages, seeds
-from dph.corpus.recall.learnt import RecallSettings
 from dph.corpus.recall.run import recall
+from dph.corpus.settings import RecallSettings
 from small_corpora import small_corpus
 
 CHILD = """
 import sys
 from pathlib import Path
 from dph.corpus.recall.run import recall
-from dph.corpus.recall.learnt import RecallSettings
+from dph.corpus.settings import RecallSettings
 from dph.corpus.shards import open_corpus
 if __name__ == "__main__":
     here = Path(sys.argv[1])

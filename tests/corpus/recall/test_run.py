@@ -4,9 +4,9 @@ import json
 import pytest
 
 from corpus.recall.planted_pages import pages, seeds
-from dph.corpus.recall.learnt import CLASSIFIERS, RecallSettings
 from dph.corpus.recall.review import read_review
 from dph.corpus.recall.run import DOMAINS, REVIEW, recall, rounds_of
+from dph.corpus.settings import CLASSIFIERS, RecallSettings
 from dph.corpus.tables import read_table
 from dph.errors import DataError
 from small_corpora import small_corpus

@@ -5,9 +5,9 @@ import pytest
 from corpus.recall.planted_pages import text_about
 from dph.cli.corpus.recall import _scores_line
 from dph.corpus.documents import Document
-from dph.corpus.recall.learnt import CLASSIFIERS, RecallSettings
 from dph.corpus.recall.rounds import Windows
 from dph.corpus.recall.run import recall, rounds_of
+from dph.corpus.settings import CLASSIFIERS, RecallSettings
 from small_corpora import small_corpus
 
 

@@ -4,6 +4,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpus.synth.small_generators import counting
+from dph.corpus.settings import SynthSettings
 from dph.corpus.synth import run
 from dph.corpus.synth.functions import FunctionJudge
 from dph.corpus.synth.generators import GeneratorError, OwnFunction
@@ -33,13 +34,11 @@ def made(verifier, tmp_path):
             "functions", generator, FunctionJudge(verifier), verifier if second else None
         )
         return synthesise(
-            "functions",
+            SynthSettings(kind="functions", samples=samples, second=second),
             seeds,
             write,
             tmp_path / out,
-            samples=samples,
-            seed=0,
-            identity=dict(generator.identity),
+            generator=generator.identity,
         )
 
     return make

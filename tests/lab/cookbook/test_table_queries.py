@@ -2,7 +2,8 @@ import sqlite3
 
 import pytest
 
-from dph.corpus.synth.seeds import PROMPTS, SQL, database_seeds
+from dph.corpus.settings import SQL
+from dph.corpus.synth.seeds import PROMPTS, database_seeds
 from dph.lab.cookbook.table_queries import write
 
 SCHEMA = """

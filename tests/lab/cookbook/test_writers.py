@@ -1,18 +1,23 @@
 import pytest
 
+from dph.corpus.settings import SynthSettings
 from dph.errors import SettingsError
 from dph.lab.cookbook.writers import open_generator
+
+SERVER = {"kind": "functions", "model": "m", "server": "http://127.0.0.1:1", "key_env": "THE_KEY"}
 
 
 def test_a_function_or_a_server_writes_as_it_is_named(monkeypatch):
     monkeypatch.setenv("THE_KEY", "secret")
-    function = open_generator(function="dph.lab.cookbook.table_queries:write")
+    function = open_generator(
+        SynthSettings(kind="functions", generator="dph.lab.cookbook.table_queries:write")
+    )
     assert function.identity == {"function": "dph.lab.cookbook.table_queries:write"}
-    server = open_generator(model="m", server="http://127.0.0.1:1", key_env="THE_KEY", max_tokens=9)
+    server = open_generator(SynthSettings(**SERVER, max_tokens=9))
     assert server.identity == {"server": "m", "max_tokens": 9, "temperature": 1.0}
 
 
 def test_a_key_that_is_not_set_is_told(monkeypatch):
     monkeypatch.delenv("THE_KEY", raising=False)
     with pytest.raises(SettingsError, match="to stand in THE_KEY, which is not set"):
-        open_generator(model="m", server="http://127.0.0.1:1", key_env="THE_KEY")
+        open_generator(SynthSettings(**SERVER))

@@ -9,6 +9,7 @@ import time
 import traceback
 from importlib import import_module
 
+from dph._processes.child import end_when_left
 from dph.errors import DphError, is_bad_input
 
 # A process that ends with another one, which started it but need not be its parent.
@@ -56,7 +57,7 @@ def main() -> int:
     line = _first_line()
     if not line:
         return 1
-    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+    end_when_left(0, code=1)
     module, _, function = sys.argv[1].partition(":")
     try:
         getattr(import_module(module), function)(json.loads(line))  # torch, after the thread
@@ -71,7 +72,7 @@ def main() -> int:
 
 
 def _first_line() -> bytes:
-    """Read without a buffer: the thread waits for the end of the same pipe."""
+    """Read without a buffer: a thread waits for the end of the same pipe."""
     line = b""
     while not line.endswith(b"\n"):
         data = os.read(0, 65536)
@@ -79,12 +80,6 @@ def _first_line() -> bytes:
             return b""
         line += data
     return line
-
-
-def _end_with_the_parent() -> None:
-    while os.read(0, 1024):
-        pass
-    os._exit(1)
 
 
 if __name__ == "__main__":

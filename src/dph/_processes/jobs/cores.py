@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from typing import IO, Any
 
 from dph._base.files import make_directory
 from dph._base.import_path import search_path
+from dph._processes.child import kill_group
 from dph._processes.jobs.child import BAD_INPUT
 from dph._processes.jobs.processes import Child, Job, JobEnd, Starter, starter
 from dph.errors import DphError, SettingsError
@@ -185,8 +185,7 @@ class CoreJobs:
             time.sleep(_LOOK_EVERY)
         for name in list(self._running):
             child = self._running[name]
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(child.pid, signal.SIGKILL)
+            kill_group(child.pid)
             child.wait()
             self._forget(name)
         self._starter.close()

@@ -1,19 +1,16 @@
 """How children begin: as fresh processes, or forked by one that has imported what they need."""
 
 import contextlib
-import json
 import os
-import select
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
-from dph._base.import_path import search_path
-from dph._processes.jobs.zygote import STREAMS
+from dph._processes.child import kill_group, start_child
+from dph._processes.zygote import Zygote
 from dph.errors import StageError
 
 # Where work is done: something that takes jobs and says when one has ended.
@@ -60,63 +57,7 @@ class Jobs(Protocol):
         ...
 
 
-_CHANNEL_CLOSED = -1
-"""The code of children whose zygote ended before them."""
-
-
-class Child(Protocol):
-    """A process that does a job; ``subprocess.Popen`` is one."""
-
-    @property
-    def pid(self) -> int:
-        """Its number, which is also its group's."""
-        ...
-
-    @property
-    def stdin(self) -> IO[bytes] | None:
-        """Where its job is written; the child ends when it is closed."""
-        ...
-
-    @property
-    def stdout(self) -> IO[bytes] | None:
-        """What it prints, if somebody reads it."""
-        ...
-
-    @property
-    def returncode(self) -> int | None:
-        """How it ended, as ``poll`` last saw it."""
-        ...
-
-    def poll(self) -> int | None:
-        """How it ended; None while it runs."""
-        ...
-
-    def wait(self) -> int:
-        """Wait until it has ended, and say how."""
-        ...
-
-    def terminate(self) -> None:
-        """Ask it to end."""
-        ...
-
-
-class Starter(Protocol):
-    """Something that starts children which call one function."""
-
-    def prepare(self) -> None:
-        """Begin what the first child would have to wait for."""
-        ...
-
-    def start(self, *, stderr: IO[bytes], read: bool) -> Child:
-        """Start a child; ``read`` its standard output, or let nobody see it."""
-        ...
-
-    def close(self) -> None:
-        """Start no more."""
-        ...
-
-
-def starter(entry: str) -> Starter:
+def starter(entry: str) -> "Starter":
     """What starts children that call ``entry`` (``module:function``) here.
 
     Only Linux is known to fork well after numerical libraries were imported.
@@ -128,20 +69,21 @@ class Fresh:
     """Each child imports what it needs."""
 
     def __init__(self, entry: str) -> None:
-        self._command = [sys.executable, "-P", "-m", "dph._processes.jobs.child", entry]
+        self._entry = entry
 
     def prepare(self) -> None:
         """There is nothing to prepare."""
 
-    def start(self, *, stderr: IO[bytes], read: bool) -> Child:
+    def start(self, *, stderr: IO[bytes], read: bool) -> "Child":
         """Start a process in a session of its own: Ctrl-C is for its parent."""
-        return subprocess.Popen(
-            self._command,
+        return start_child(
+            "dph._processes.jobs.child",
+            self._entry,
+            env=_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE if read else subprocess.DEVNULL,
             stderr=stderr,
             start_new_session=True,
-            env=_environment(),
         )
 
     def close(self) -> None:
@@ -152,25 +94,45 @@ class Forked:
     """Children of a zygote (``_processes.jobs.zygote``), which begins with the first of them."""
 
     def __init__(self, entry: str) -> None:
-        self._command = [sys.executable, "-P", "-m", "dph._processes.jobs.zygote", entry]
-        self._zygote: _Zygote | None = None
+        self._entry = entry
+        self._zygote: Zygote | None = None
 
     def prepare(self) -> None:
-        """Let the zygote import what children need, unless it has or does."""
-        if self._zygote is not None and self._zygote.gone:
+        """Begin to import what the first child would have to wait for, unless that is done."""
+        if self._zygote is not None and self._zygote.process.poll() is not None:
             self.close()
         if self._zygote is None:
-            self._zygote = _Zygote(self._command)
+            self._zygote = Zygote(
+                "dph._processes.jobs.zygote",
+                self._entry,
+                # Asking the driver for GPUs would spoil them for what is forked afterwards.
+                env={**_environment(), "PYTORCH_NVML_BASED_CUDA_CHECK": "1"},
+                start_new_session=True,
+            )
 
-    def start(self, *, stderr: IO[bytes], read: bool) -> Child:
-        """Have a child forked.
+    def start(self, *, stderr: IO[bytes], read: bool) -> "Child":
+        """Start a child; ``read`` its standard output, or let nobody see it.
 
         Raises:
             StageError: the zygote has ended, killed by somebody or by its machine.
         """
         self.prepare()
         assert self._zygote is not None
-        return self._zygote.fork(stderr=stderr, read=read)
+        job, said = os.pipe(), os.pipe() if read else None
+        out = said[1] if said else os.open(os.devnull, os.O_WRONLY)
+        stdin, stdout = os.fdopen(job[1], "wb"), os.fdopen(said[0], "rb") if said else None
+        try:
+            answer = self._zygote.ask({"start": "job"}, [job[0], out, stderr.fileno()])
+        except OSError as error:
+            for stream in filter(None, (stdin, stdout)):
+                stream.close()
+            raise StageError(
+                "no process could be started: the one that forks them has ended"
+            ) from error
+        finally:
+            os.close(job[0])
+            os.close(out)
+        return ForkedChild(self._zygote, answer["pid"], stdin, stdout)
 
     def close(self) -> None:
         """End the zygote; children that still run end only as their standard input closes."""
@@ -179,78 +141,15 @@ class Forked:
             self._zygote = None
 
 
-class _Zygote:
-    """The zygote as its parent sees it."""
+class ForkedChild:
+    """A child of a zygote, as ``subprocess.Popen`` would have it.
 
-    def __init__(self, command: list[str]) -> None:
-        self._channel, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
-                command,
-                stdin=theirs.fileno(),
-                stdout=subprocess.DEVNULL,
-                start_new_session=True,
-                # Asking the driver for GPUs would spoil them for what is forked afterwards.
-                env={**_environment(), "PYTORCH_NVML_BASED_CUDA_CHECK": "1"},
-            )
-        self._unread = b""
-        self.gone = False
-        self.started: list[int] = []
-        self.ended: dict[int, int] = {}
-
-    def fork(self, *, stderr: IO[bytes], read: bool) -> "_ForkedChild":
-        """Ask for a child and wait for its number."""
-        job, said = os.pipe(), os.pipe() if read else None
-        out = said[1] if said else os.open(os.devnull, os.O_WRONLY)
-        try:
-            streams = [job[0], out, stderr.fileno()]
-            assert len(streams) == STREAMS
-            with contextlib.suppress(BrokenPipeError):  # it is gone, which hearing says next
-                socket.send_fds(self._channel, [b"1"], streams)
-        finally:
-            os.close(job[0])
-            os.close(out)
-        stdin, stdout = os.fdopen(job[1], "wb"), os.fdopen(said[0], "rb") if said else None
-        while not self.started and not self.gone:
-            self.hear(patience=None)
-        if not self.started:
-            for stream in filter(None, (stdin, stdout)):
-                stream.close()
-            raise StageError("no process could be started: the one that forks them has ended")
-        return _ForkedChild(self, self.started.pop(), stdin, stdout)
-
-    def hear(self, *, patience: float | None = 0.0) -> None:
-        """Take in what it has said; wait for something for at most ``patience`` seconds."""
-        while not self.gone and select.select([self._channel], [], [], patience)[0]:
-            try:
-                data = self._channel.recv(65536)
-            except ConnectionResetError:  # it was killed before it had read all
-                data = b""
-            self.gone = not data
-            *lines, self._unread = (self._unread + data).split(b"\n")
-            for line in lines:
-                self._take(json.loads(line))
-            patience = 0.0
-
-    def _take(self, said: dict[str, Any]) -> None:
-        if "started" in said:
-            self.started.append(said["started"])
-        else:
-            self.ended[said["ended"]] = said["code"]
-
-    def close(self) -> None:
-        """End it: it leaves when the channel closes."""
-        self._channel.close()
-        self._process.kill()  # also in the middle of an import
-        self._process.wait()
-        self.gone = True
-
-
-class _ForkedChild:
-    """A child of a zygote."""
+    ``stdin`` is where its job is written, and the child ends when it is closed; ``stdout`` what it
+    prints, if somebody reads it.
+    """
 
     def __init__(
-        self, zygote: _Zygote, pid: int, stdin: IO[bytes], stdout: IO[bytes] | None
+        self, zygote: Zygote, pid: int, stdin: IO[bytes], stdout: IO[bytes] | None
     ) -> None:
         self._zygote = zygote
         self.pid = pid
@@ -258,21 +157,24 @@ class _ForkedChild:
         self.stdout = stdout
         self.returncode: int | None = None
 
-    def poll(self) -> int | None:
-        """How it ended; a child whose zygote is gone is killed, as nobody will hear of its end."""
+    def poll(self, seconds: float = 0.0) -> int | None:
+        """How it ended within so many seconds; None while it runs.
+
+        A child whose zygote is gone is killed, as nobody will hear of its end.
+        """
         if self.returncode is None:
-            self._zygote.hear()
-            self.returncode = self._zygote.ended.pop(self.pid, None)
-        if self.returncode is None and self._zygote.gone:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signal.SIGKILL)
-            self.returncode = _CHANNEL_CLOSED
+            try:
+                message = {"wait": self.pid, "seconds": seconds}
+                self.returncode = self._zygote.ask(message)["status"]
+            except OSError:
+                kill_group(self.pid)
+                self.returncode = _ZYGOTE_GONE
         return self.returncode
 
     def wait(self) -> int:
         """Wait until it has ended, and say how."""
-        while (code := self.poll()) is None:
-            self._zygote.hear(patience=1.0)
+        while (code := self.poll(seconds=1.0)) is None:
+            pass
         return code
 
     def terminate(self) -> None:
@@ -282,5 +184,13 @@ class _ForkedChild:
                 os.kill(self.pid, signal.SIGTERM)
 
 
+_ZYGOTE_GONE = -1
+"""The code of children whose zygote ended before them."""
+Child = subprocess.Popen[bytes] | ForkedChild
+"""A process that does a job; its number is also its group's."""
+Starter = Fresh | Forked
+"""What starts children that call one function."""
+
+
 def _environment() -> dict[str, str]:
-    return os.environ | {"PYTHONPATH": search_path(), "OMP_NUM_THREADS": "1"}
+    return os.environ | {"OMP_NUM_THREADS": "1"}

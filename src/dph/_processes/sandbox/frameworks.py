@@ -9,7 +9,7 @@ import inspect
 import io
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from dph._processes.sandbox.names import TaskError
 from dph._processes.sandbox.pytest_stand_in import (
@@ -235,21 +235,9 @@ class _Captured:
         return _Read(*texts)
 
 
-class _Read(tuple[str, ...]):
-    __slots__ = ()
-
-    def __new__(cls, out: str, err: str) -> "_Read":
-        return super().__new__(cls, (out, err))
-
-    @property
-    def out(self) -> str:
-        """Standard output."""
-        return self[0]
-
-    @property
-    def err(self) -> str:
-        """Standard error."""
-        return self[1]
+class _Read(NamedTuple):
+    out: str
+    err: str
 
 
 _OWN_FIXTURES: Mapping[str, Any] = {"capsys": _capsys}

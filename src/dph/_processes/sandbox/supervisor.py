@@ -7,7 +7,6 @@ import os
 import resource
 import select
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -15,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dph._base.closing import Closing
-from dph._base.import_path import search_path
+from dph._processes.zygote import Zygote
 from dph.errors import SettingsError, VerifierError
 from dph.records import Outcome
 
@@ -78,7 +77,7 @@ def apply_limits(limits: ProcessLimits, *, seconds: float, threads: int | None) 
 
 _LARGEST = 1 << 20
 _READ = 65536
-_START_SECONDS = 60.0
+_START_SECONDS, _END_SECONDS = 60.0, 5.0
 _ERRORS_KEPT = 4096
 _HEADER = 8
 _NO_MESSAGE = "the tests sent what is no verdict"
@@ -144,15 +143,9 @@ class Sandbox(Closing):
     ) -> None:
         if sys.platform != "linux":
             raise SettingsError(f"programs are run on Linux, this is {sys.platform}")
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "dph._processes.sandbox.zygote"],
-                stdin=theirs.fileno(),
-                stdout=subprocess.DEVNULL,
-                env={"PYTHONPATH": search_path(), "PYTHONHASHSEED": "0", "LANG": "C.UTF-8"},
-            )
-        self._control.settimeout(_START_SECONDS)
+        environment = {"PYTHONHASHSEED": "0", "LANG": "C.UTF-8"}  # nothing of the parent's
+        self._zygote = Zygote("dph._processes.sandbox.zygote", env=environment)
+        self._zygote.control.settimeout(_START_SECONDS)
         hello = {"limits": asdict(limits), "without": sorted(without), "preload": list(preload)}
         self.missing: tuple[str, ...] = tuple(self._ask(hello)["missing"])
 
@@ -163,7 +156,7 @@ class Sandbox(Closing):
 
     def end(self, pid: int, seconds: float) -> int | None:
         """How a process ended by itself within this time, else None; all others are ended, too."""
-        self._control.settimeout(_START_SECONDS + seconds)
+        self._zygote.control.settimeout(_START_SECONDS + seconds)
         status: int | None = self._ask({"end": pid, "seconds": seconds})["status"]
         return status
 
@@ -242,24 +235,13 @@ class Sandbox(Closing):
 
     def close(self) -> None:
         """End everything. Closing twice is harmless."""
-        self._control.close()
-        if self._process.poll() is None:
-            try:
-                self._process.wait(timeout=5.0)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+        self._zygote.close(patience=_END_SECONDS)
 
     def _ask(self, message: Any, descriptors: Sequence[int] = ()) -> Any:
         try:
-            socket.send_fds(self._control, [json.dumps(message).encode()], descriptors)
-            data = self._control.recv(_LARGEST)
+            return self._zygote.ask(message, descriptors)
         except OSError as error:
             raise VerifierError(f"the process that starts programs is gone: {error}") from error
-        if not data:
-            code = self._process.wait()
-            raise VerifierError(f"the process that starts programs ended with code {code}")
-        return json.loads(data)
 
 
 def _listen(judge: socket.socket, limits: StepLimits) -> JudgeReply:

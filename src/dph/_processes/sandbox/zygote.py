@@ -1,26 +1,25 @@
 """A process that forks one for every program: ``python -P -m dph._processes.sandbox.zygote``.
 
 It has the interpreter and much of the standard library loaded, so that a fork of it starts in a
-millisecond. It has one thread, no secrets in its memory or environment, and never reads what it
-passes on: its children get a task's texts through descriptors. Standard input is a socket:
+millisecond. It has no secrets in its memory or environment, and never reads what it passes on: its
+children get a task's texts through descriptors. Beside what every zygote is asked
+(dph._processes.zygote):
 
-* parent: ``{"limits": {...}, "without": [...], "preload": [...]}``
+* parent, first: ``{"limits": {...}, "without": [...], "preload": [...]}``
 * here: ``{"missing": [...]}``, what this machine does not offer
-* parent: ``{"start": role, "seconds": s}`` and descriptors; here: ``{"pid": n}``
+* parent: ``{"start": role, "seconds": s}`` and descriptors
 * parent: ``{"end": pid, "seconds": s}``; here: ``{"status": code}`` when it has ended or that time
   is over, None if it had to be ended; the rest as after ``clear``
 * parent: ``{"clear": true}``; here: ``{"status": {pid: code}}``, when no child is left and none
   of their files
 
-A code is that of ``os.waitstatus_to_exitcode``. It ends, and all its children with it, when its
-parent does.
+All its children end with it.
 """
 
 import contextlib
 import gc
 import json
 import os
-import select
 import signal
 import socket
 import sys
@@ -35,9 +34,9 @@ from dph._processes.sandbox.confinement import Confinement, separate
 from dph._processes.sandbox.judge import run_judge
 from dph._processes.sandbox.program import run_program
 from dph._processes.sandbox.supervisor import ProcessLimits
+from dph._processes.zygote import ForkServer
 
 _LARGEST = 65536
-_MOST_DESCRIPTORS = 8
 _DESCRIPTORS = 65536
 _WELL_USED = (
     *("bisect", "collections", "copy", "dataclasses", "functools", "heapq", "itertools"),
@@ -74,7 +73,7 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     control.send(json.dumps({"missing": confinement.missing}).encode())
-    _Zygote(control, confinement, first=not separated and os.getpid() == 1).serve()
+    ProgramForks(control, confinement, first=not separated and os.getpid() == 1).serve()
 
 
 def _die_with(parent: int) -> None:
@@ -103,84 +102,57 @@ def _forget_the_harness() -> None:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 
-class _Zygote:
+class ProgramForks(ForkServer):
+    """Forks confined processes, and ends all that they leave."""
+
     def __init__(self, control: socket.socket, confinement: Confinement, *, first: bool) -> None:
-        self._control = control
+        super().__init__(control)
         self._confinement = confinement
-        self._ended: dict[int, int] = {}
-        self._running: set[int] = set()
         self._pid = os.getpid()
         self._first = first
 
     def serve(self) -> None:
-        while True:
-            data, descriptors, _, _ = socket.recv_fds(self._control, _LARGEST, _MOST_DESCRIPTORS)
-            if not data:
-                self._clear()
-                return
-            message = json.loads(data)
-            if "start" in message:
-                answer: Any = {"pid": self._start(message, descriptors)}
-            elif "end" in message:
-                answer = {"status": self._wait(message["end"], message["seconds"])}
-                self._clear()
-            else:
-                answer = {"status": self._clear()}
-            for descriptor in descriptors:
-                os.close(descriptor)
-            self._control.send(json.dumps(answer).encode())
+        """Answer until the parent is gone, and let nothing outlive that."""
+        super().serve()
+        self._clear()
 
-    def _start(self, message: dict[str, Any], descriptors: list[int]) -> int:
-        child = os.fork()
-        if not child:
-            self._be(ROLES[message["start"]], message["seconds"], descriptors)
-        self._running.add(child)
-        return child
+    def answer(self, message: Mapping[str, Any], descriptors: list[int]) -> dict[str, Any]:
+        """As every zygote, and ``end`` and ``clear``."""
+        if "end" in message:
+            status = self.wait(message["end"], message["seconds"])
+            self._clear()
+            return {"status": status}
+        if "clear" in message:
+            return {"status": self._clear()}
+        return super().answer(message, descriptors)
 
-    def _be(self, role: Role, seconds: float, descriptors: list[int]) -> NoReturn:
+    def play(self, message: Mapping[str, Any], descriptors: list[int]) -> NoReturn:
         """Keep nothing but these descriptors, as 3, 4 ..., then play the role to its end."""
         code = 70
         try:
             high = [os.dup2(each, 100 + place) for place, each in enumerate(descriptors)]
             own = [os.dup2(each, 3 + place) for place, each in enumerate(high)]
-            self._confinement.enter(seconds, self._pid)
+            self._confinement.enter(message["seconds"], self._pid)
             os.closerange(3 + len(own), _DESCRIPTORS)
             os.dup2(0, 2)  # the parent's, until here
-            role(own)
+            ROLES[message["start"]](own)
             code = 0
         except BaseException as error:  # noqa: BLE001 - nothing may go on after this function
             os.write(2, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
         finally:
             os._exit(code)
 
-    def _wait(self, pid: int, seconds: float) -> int | None:
-        if pid in self._running:
-            descriptor = os.pidfd_open(pid)
-            try:
-                poll = select.poll()
-                poll.register(descriptor, select.POLLIN)
-                if poll.poll(max(0.0, seconds) * 1000):
-                    self._reap(pid)
-            finally:
-                os.close(descriptor)
-        return self._ended.get(pid)
-
-    def _reap(self, pid: int) -> None:
-        _, status = os.waitpid(pid, 0)
-        self._running.discard(pid)
-        self._ended[pid] = os.waitstatus_to_exitcode(status)
-
     def _clear(self) -> dict[int, int]:
         """End the children, and theirs, which come to be ours; then what they wrote."""
-        for pid in list(self._running):
+        for pid in list(self.running):
             _kill(pid)
-            self._reap(pid)
+            self.reap(pid)
         while orphans := self._others():
             for pid in orphans:
                 _kill(pid)
             self._reap_orphans()
         self._confinement.clean()
-        ended, self._ended = self._ended, {}
+        ended, self.ended = self.ended, {}
         return ended
 
     def _others(self) -> list[int]:

@@ -18,17 +18,15 @@ dies, also in the middle of a request.
 import json
 import os
 import resource
-import select
-import threading
 import time
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from dph._base.import_path import load_callable
+from dph._processes.child import end_when_left
 from dph._processes.workers.handler import Handler, TellStage
 from dph.errors import DphError
 
-_PARENT_CHECK_MILLISECONDS = 2000
 _REASON_CHARACTERS = 1000
 _CPU_MARGIN_SECONDS = 30
 _MEMORY_GROWTH = 256_000_000
@@ -41,9 +39,7 @@ def main() -> None:
     """Serve requests until stdin closes."""
     source, sink = _private_channel()
     hello = json.loads(source.readline())
-    threading.Thread(
-        target=_exit_with_parent, args=(source.fileno(), hello["parent"]), daemon=True
-    ).start()
+    end_when_left(source.fileno(), code=0, parent=hello["parent"])
     serve(source, sink, hello)
 
 
@@ -116,15 +112,6 @@ def _private_channel() -> tuple[BinaryIO, BinaryIO]:
     os.dup2(2, 1)
     os.close(nothing)
     return os.fdopen(source, "rb"), os.fdopen(sink, "wb")
-
-
-def _exit_with_parent(descriptor: int, parent: int) -> None:
-    """End the process when nobody can write to ``descriptor`` any more, or the parent is gone."""
-    poll = select.poll()
-    poll.register(descriptor, 0)  # a hang-up is reported always, and nothing else should be
-    while not poll.poll(_PARENT_CHECK_MILLISECONDS) and os.getppid() == parent:
-        pass
-    os._exit(0)
 
 
 def _limit_processor_time(seconds: float) -> None:

@@ -6,7 +6,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import IO, Any
 
-from dph._base.import_path import search_path
+from dph._processes.child import kill_group, start_child
 
 _READ = 65536
 PATIENCE = 10
@@ -61,15 +60,15 @@ class WorkerProcess:
         self._start_seconds = start_seconds
         self._buffer = b""
         # A session of its own: Ctrl-C in the terminal is for the parent alone, and what the
-        # handler may start dies with it. -P and PYTHONPATH: the parent's sys.path, not more.
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "dph._processes.workers.child"],
+        # handler may start dies with it.
+        self._process = start_child(
+            "dph._processes.workers.child",
+            # One seed of hashes: what iterates over a set does so alike in every worker.
+            env=os.environ | {"PYTHONHASHSEED": "0"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
             start_new_session=True,
-            # One seed of hashes: what iterates over a set does so alike in every worker.
-            env=os.environ | {"PYTHONPATH": search_path(), "PYTHONHASHSEED": "0"},
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -123,8 +122,7 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End the child and what it started. Only for a child that nobody has waited for yet."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        kill_group(self._process.pid)
 
     def kill_and_wait(self) -> str:
         """End the child, wait for it, close the pipes, and say how it ended."""

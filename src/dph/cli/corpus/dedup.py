@@ -1,5 +1,6 @@
 """``dph corpus dedup``: copies and near-copies go, the best file of a group stays."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from dph.cli.corpus.options import (
     ShardsOption,
     named_values,
     open_workers,
+    run_over_shards,
 )
 from dph.cli.options import ROW_FILES, JsonOption, WorkersOption
 
@@ -117,21 +119,15 @@ def decontaminate(
     Sharing is 10 words in a row, a SQL query or a database. DIR/dropped has what each of them
     shared, and the counts.
     """
-    from dph.cli.corpus.options import print_corpus
-    from dph.cli.display.progress import open_progress
     from dph.corpus.decontaminate import DEFAULT_CHECKS, ENTRY_POINT
     from dph.corpus.decontaminate import decontaminate as run_decontaminate
-    from dph.corpus.opening import open_input
 
     sets = {name: Path(path) for name, path in named_values(tests, "--tests").items()}
-    count = open_workers(engine, workers)
     checks = (*DEFAULT_CHECKS, ENTRY_POINT) if entry_points else DEFAULT_CHECKS
-    corpus = open_input(source, out, workers=count)
-    with open_progress().task("decontaminate", len(corpus.shards), "shards") as advance:
-        kept = run_decontaminate(
-            corpus, out, sets=sets, checks=checks, workers=count, on_progress=advance
-        )
-    print_corpus(kept, as_json=as_json)
+    run = partial(run_decontaminate, sets=sets, checks=checks)
+    run_over_shards(
+        "decontaminate", source, out, run, engine=engine, workers=workers, as_json=as_json
+    )
 
 
 def dedup(
@@ -165,17 +161,8 @@ def dedup(
     Copies by SHA-256, near-copies by MinHash over 5 words in a row. Of a group the file with most
     stars stays, then the one committed last, then the smallest id.
     """
-    from dph.cli.corpus.options import print_corpus
-    from dph.cli.display.progress import open_progress
     from dph.corpus.dedup.presets import preset as named
     from dph.corpus.dedup.run import dedup as run_dedup
-    from dph.corpus.opening import open_input
 
-    nearness = named(preset, least_jaccard)
-    count = open_workers(engine, workers)
-    corpus = open_input(source, out, workers=count)
-    with open_progress().task("dedup", len(corpus.shards), "shards") as advance:
-        kept = run_dedup(
-            corpus, out, nearness=nearness, shards=shards, workers=count, on_progress=advance
-        )
-    print_corpus(kept, as_json=as_json)
+    run = partial(run_dedup, nearness=named(preset, least_jaccard), shards=shards)
+    run_over_shards("dedup", source, out, run, engine=engine, workers=workers, as_json=as_json)

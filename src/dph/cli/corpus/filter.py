@@ -1,6 +1,7 @@
 """``dph corpus filter``: drop documents by the rules of a preset."""
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ from dph.cli.corpus.options import (
     InputOption,
     OutOption,
     named_values,
-    open_workers,
+    run_over_shards,
 )
 from dph.cli.options import JsonOption, WorkersOption, one_of
 
@@ -165,18 +166,12 @@ def filter_documents(
     applies to a document (id, rule, value, threshold, fires, thinned, drops), signals.parquet each
     document's values.
     """
-    from dph.cli.corpus.options import print_corpus
-    from dph.cli.display.progress import open_progress
-    from dph.corpus.opening import open_input
     from dph.corpus.rules.spec import filter_spec
     from dph.corpus.stage_run import run_stage
 
-    own = named_values(thresholds or (), "--threshold", empty=True)
-    spec, number = filter_spec(preset, own), open_workers(engine, workers)
-    corpus = open_input(source, out, workers=number)
-    with open_progress().task("filter", len(corpus.shards), "shards") as advance:
-        made = run_stage(spec, corpus, out, workers=number, on_progress=advance)
-    print_corpus(made, as_json=as_json)
+    spec = filter_spec(preset, named_values(thresholds or (), "--threshold", empty=True))
+    run = partial(run_stage, spec)
+    run_over_shards("filter", source, out, run, engine=engine, workers=workers, as_json=as_json)
 
 
 # ``dph corpus rules``: what the rules of a preset are.

@@ -1,11 +1,19 @@
 """``dph corpus ingest``: files, wherever they lie, to documents."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dph.cli.corpus.options import EngineOption, InputOption, OutOption, ShardsOption, open_workers
+from dph.cli.corpus.options import (
+    EngineOption,
+    InputOption,
+    OutOption,
+    ShardsOption,
+    open_workers,
+    run_over_shards,
+)
 from dph.cli.options import JsonOption, WorkersOption
 
 # ``dph corpus transform``: notices away, personal data and secrets to placeholders.
@@ -23,17 +31,11 @@ def transform(
     Leading notices go. E-mail addresses, public IP addresses, keys and passwords become <email>,
     <ip>, <key> and <password>; changes.parquet says how many in which document.
     """
-    from dph.cli.corpus.options import print_corpus
-    from dph.cli.display.progress import open_progress
-    from dph.corpus.opening import open_input
     from dph.corpus.stage_run import run_stage
     from dph.corpus.transform.cleaning import transform_spec
 
-    number = open_workers(engine, workers)
-    corpus = open_input(source, out, workers=number)
-    with open_progress().task("transform", len(corpus.shards), "shards") as advance:
-        made = run_stage(transform_spec(), corpus, out, workers=number, on_progress=advance)
-    print_corpus(made, as_json=as_json)
+    run = partial(run_stage, transform_spec())
+    run_over_shards("transform", source, out, run, engine=engine, workers=workers, as_json=as_json)
 
 
 def ingest(

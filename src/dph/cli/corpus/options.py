@@ -1,20 +1,26 @@
 """The options that several verbs of ``dph corpus`` share."""
 
+from dataclasses import MISSING, Field, fields
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
 from dph.cli.display.output import json_text, table_text
+from dph.cli.options import one_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rich.table import Table
     from rich.text import Text
 
+    from dph.corpus.settings import SettingOption
     from dph.corpus.shards import Corpus, Flow, Passage
-    from dph.corpus.tasks import Workers
+    from dph.corpus.steps import Workers
 
 
 # What a stage did, for people or as JSON: the last thing that each verb prints.
@@ -55,7 +61,7 @@ def _listed(counts: "Mapping[str, int]") -> str:
 
 
 def _passages(flow: "Flow") -> "Table":
-    table = _table("type", "language", numbers=("documents", "kept", "MB", "kept MB", "share"))
+    table = table_of("type", "language", numbers=("documents", "kept", "MB", "kept MB", "share"))
     ranked = sorted(flow.passages.items(), key=lambda item: (-item[1].bytes, item[0]))
     for (doc_type, language), passage in ranked[:_LANGUAGES]:
         table.add_row(str(doc_type), language or "-", *_numbers(passage))
@@ -79,7 +85,7 @@ def _numbers(passage: "Passage") -> list[str]:
 
 
 def _reasons(flow: "Flow") -> "Table":
-    table = _table("dropped for", numbers=("documents", "alone", "MB"), last="for example")
+    table = table_of("dropped for", numbers=("documents", "alone", "MB"), last="for example")
     ranked = sorted(flow.reasons.items(), key=lambda item: (-item[1].documents, item[0]))
     for name, reason in ranked:
         example = reason.examples[0] if reason.examples else ""
@@ -100,7 +106,8 @@ def _shown(name: str) -> "Text":
     return Text(name if name.isprintable() else ascii(name))
 
 
-def _table(*names: str, numbers: tuple[str, ...], last: str = "") -> "Table":
+def table_of(*names: str, numbers: tuple[str, ...], last: str = "") -> "Table":
+    """An empty table: columns of words, of numbers, and one more of words."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -141,6 +148,27 @@ EngineOption = Annotated[
 ]
 
 
+def run_over_shards(
+    name: str,
+    source: Path,
+    out: Path,
+    run: "Callable[..., Corpus]",
+    *,
+    engine: str,
+    workers: int | None,
+    as_json: bool,
+) -> None:
+    """Open the input of a verb, run its stage over all shards, and print what it made."""
+    from dph.cli.display.progress import open_progress
+    from dph.corpus.opening import open_input
+
+    number = open_workers(engine, workers)
+    corpus = open_input(source, out, workers=number)
+    with open_progress().task(name, len(corpus.shards), "shards") as advance:
+        made = run(corpus, out, workers=number, on_progress=advance)
+    print_corpus(made, as_json=as_json)
+
+
 def open_workers(engine: str, workers: int | None) -> "Workers":
     """Who does the shards; a Ray cluster is that of RAY_ADDRESS, or one made here.
 
@@ -149,12 +177,73 @@ def open_workers(engine: str, workers: int | None) -> "Workers":
     """
     if engine == "ray":
         from dph._processes.jobs.cores import RayJobs, connected_ray
-        from dph.corpus.tasks import do_task
+        from dph.corpus.steps import do_step
 
-        return RayJobs(workers, connected_ray(), do_task)
+        return RayJobs(workers, connected_ray(), do_step)
     from dph.cli.grade_run import default_workers
 
     return workers or default_workers()
+
+
+def settings_options(
+    kind: type[Any], after: "Mapping[str, Sequence[str]]" = MappingProxyType({})
+) -> "Callable[[Callable[..., None]], Callable[..., None]]":
+    """Give a verb an option for each field of its settings (``dph.corpus.settings``).
+
+    The verb takes ``settings``, a ``kind``, and its own options. What is required comes first,
+    else options of settings, but for those of the verb that come ``after`` one of these.
+    """
+
+    def decorate(verb: "Callable[..., None]") -> "Callable[..., None]":
+        found = {name: _parameter(each) for name, each in _fields(kind).items()}
+        given = signature(verb, eval_str=True).parameters
+        own = {name: each for name, each in given.items() if name != "settings"}
+        names = [(name, *after.get(name, ())) for name in found]
+        order = dict.fromkeys([*(each for group in names for each in group), *own])
+        parameters = [{**own, **found}[name].replace(kind=Parameter.KEYWORD_ONLY) for name in order]
+        parameters.sort(key=lambda each: each.default is not Parameter.empty)
+
+        @wraps(verb)
+        def command(**values: Any) -> None:
+            settings = kind(**{name: values.pop(name) for name in found})
+            verb(settings=settings, **values)
+
+        command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        return command
+
+    return decorate
+
+
+def _fields(kind: type[Any]) -> dict[str, tuple["Field[Any]", Any]]:
+    """The fields that are options, and their types."""
+    hints = get_type_hints(kind)
+    return {
+        each.name: (each, hints[each.name]) for each in fields(kind) if "option" in each.metadata
+    }
+
+
+def _parameter(given: tuple["Field[Any]", Any]) -> Parameter:
+    of_field, hint = given
+    told: SettingOption = of_field.metadata["option"]
+    info = typer.Option(
+        told.flag or f"--{of_field.name.replace('_', '-')}",
+        metavar=told.metavar or None,
+        help=told.help,
+        min=told.least,
+        max=told.most,
+        parser=_chooser(told.choices) if told.choices else None,
+    )
+    default = Parameter.empty if of_field.default is MISSING else of_field.default
+    return Parameter(
+        of_field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hint, info]
+    )
+
+
+def _chooser(choices: "Sequence[str]") -> "Callable[[str], str]":
+    def chosen(name: str) -> str:
+        return one_of(name, choices)
+
+    return chosen
 
 
 def named_values(texts: "Sequence[str]", flag: str, *, empty: bool = False) -> dict[str, str]:

@@ -5,17 +5,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dph.cli.corpus.options import EngineOption, InputOption, OutOption, open_workers
-from dph.cli.options import JsonOption, WorkersOption, one_of
+from dph.cli.corpus.options import (
+    EngineOption,
+    InputOption,
+    OutOption,
+    open_workers,
+    settings_options,
+    table_of,
+)
+from dph.cli.options import JsonOption, WorkersOption
+from dph.corpus.settings import RecallSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-
-def _classifier(name: str) -> str:
-    from dph.corpus.recall.learnt import CLASSIFIERS
-
-    return one_of(name, CLASSIFIERS)
+    from rich.table import Table
 
 
 SeedsOption = Annotated[
@@ -41,45 +45,16 @@ LabelledOption = Annotated[
         help="Pages by id and whether they are relevant: recall and precision are measured.",
     ),
 ]
-RoundsOption = Annotated[int, typer.Option("--rounds", metavar="N", help="At most so many rounds.")]
-ThresholdOption = Annotated[
-    float, typer.Option("--threshold", metavar="P", help="Recalled from this score on.")
-]
-DomainShareOption = Annotated[
-    float,
-    typer.Option(
-        "--domain-share",
-        metavar="S",
-        help="A domain is related if more than this share of its pages is recalled.",
-    ),
-]
-ClassifierOption = Annotated[
-    str,
-    typer.Option(
-        "--classifier",
-        metavar="NAME",
-        parser=_classifier,
-        help="fasttext (floret), or sklearn: a logistic regression.",
-    ),
-]
-VocabularyOption = Annotated[
-    int, typer.Option("--vocabulary", metavar="N", help="Tokens of the BPE that is learnt.")
-]
-SeedOption = Annotated[int, typer.Option("--seed", metavar="N", help="Of the classifier.")]
 
 
+@settings_options(RecallSettings, after={"rounds": ("patterns", "labelled")})
 def recall(
+    settings: RecallSettings,
     pages: InputOption,
     seeds: SeedsOption,
     out: OutOption,
-    rounds: RoundsOption = 3,
     patterns: PatternsOption = None,
     labelled: LabelledOption = None,
-    threshold: ThresholdOption = 0.5,
-    domain_share: DomainShareOption = 0.1,
-    classifier: ClassifierOption = "fasttext",
-    vocabulary: VocabularyOption = 32_000,
-    seed: SeedOption = 0,
     workers: WorkersOption = None,
     engine: EngineOption = "cores",
     as_json: JsonOption = False,
@@ -94,22 +69,14 @@ def recall(
     from dph.cli.display.output import table_text
     from dph.cli.display.progress import open_progress
     from dph.corpus.opening import open_input
-    from dph.corpus.recall.learnt import RecallSettings
     from dph.corpus.recall.run import REVIEW, rounds_of
     from dph.corpus.recall.run import recall as run_recall
 
-    settings = RecallSettings(
-        rounds=rounds,
-        threshold=threshold,
-        domain_share=domain_share,
-        classifier=classifier,
-        vocabulary=vocabulary,
-        seed=seed,
-    )
     count = open_workers(engine, workers)
     corpus = open_input(pages, out, workers=count)
+    total = len(corpus.shards) * (settings.rounds + 1)
     known = open_input(seeds, out / ".seeds", workers=count)
-    with open_progress().task("recall", len(corpus.shards) * (rounds + 1), "shards") as advance:
+    with open_progress().task("recall", total, "shards") as advance:
         kept = run_recall(
             corpus,
             known,
@@ -122,7 +89,7 @@ def recall(
         )
     if not as_json:
         typer.echo(table_text(_table(rounds_of(out))))
-        typer.echo(_scores_line(rounds_of(out)[-1], threshold))
+        typer.echo(_scores_line(rounds_of(out)[-1], settings.threshold))
     print_corpus(kept, as_json=as_json)
     if not as_json and patterns is None:
         typer.echo(f"to go on: answer {out / REVIEW} and give it with --patterns")
@@ -140,14 +107,10 @@ def _scores_line(last: "Mapping[str, Any]", threshold: float) -> str:
     )
 
 
-def _table(rounds: "Sequence[Mapping[str, Any]]") -> Any:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
+def _table(rounds: "Sequence[Mapping[str, Any]]") -> "Table":
     names = ("seeds", "others", "by_score", "by_url", "related_domains", "joined")
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("round", *names, "recall", "precision"):
-        table.add_column(name.replace("_", " "), justify="right")
+    columns = (name.replace("_", " ") for name in ("round", *names, "recall", "precision"))
+    table = table_of(numbers=tuple(columns))
     for one in rounds:
         shares = ("-" if one[name] is None else f"{one[name]:.3f}" for name in _SHARES)
         table.add_row(*(str(one[name]) for name in ("round", *names)), *shares)

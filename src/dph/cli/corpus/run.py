@@ -1,12 +1,20 @@
 """``dph corpus run``: a whole cookbook, from raw files to Pass@k."""
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dph.cli.corpus.options import EngineOption, InputOption, OutOption, open_workers
+from dph.cli.corpus.options import (
+    EngineOption,
+    InputOption,
+    OutOption,
+    open_workers,
+    settings_options,
+)
 from dph.cli.options import JsonOption, SetOption, WorkersOption
+from dph.corpus.settings import option
 
 # ``dph corpus ablate``: whether cleaning a corpus pays, by models of it at equal tokens.
 
@@ -18,49 +26,32 @@ HeldoutOption = Annotated[
         help="Code of other repositories, as --input; files that both have are left out of it.",
     ),
 ]
-ModelsOption = Annotated[
-    str, typer.Option("--models", metavar="A,B", help="Of ngram and transformer.")
-]
-TokensOption = Annotated[
-    int, typer.Option("--tokens", metavar="N", help="That each model learns from.")
-]
-SeedsOption = Annotated[
-    int, typer.Option("--seeds", metavar="N", help="Each draws sequences and first weights.")
-]
-MegabytesOption = Annotated[
-    float, typer.Option("--megabytes", metavar="N", help="Of the input, at most: a sample of it.")
-]
-CopiesOption = Annotated[
-    float,
-    typer.Option(
-        "--copies",
-        metavar="S",
-        help="Share of the raw files that are planted copies; OpenCoder found about 0.75.",
-    ),
-]
-LanguageOption = Annotated[
-    str, typer.Option("--language", metavar="NAME", help="Documents of this language alone.")
-]
-DedupOption = Annotated[
-    str, typer.Option("--dedup", metavar="PRESET", help="As of dph corpus dedup.")
-]
-FilterOption = Annotated[
-    str, typer.Option("--filter", metavar="PRESET", help="As of dph corpus filter.")
-]
 
 
+@dataclass(frozen=True, kw_only=True)
+class AblationOptions:
+    """The settings of an ablation that are options (``dph.lab.ablation.settings`` has them all)."""
+
+    models: str = option("ngram,transformer", "Of ngram and transformer.", "A,B")
+    tokens: int = option(120_000, "That each model learns from.", "N")
+    seeds: int = option(3, "Each draws sequences and first weights.", "N")
+    megabytes: float = option(1.0, "Of the input, at most: a sample of it.", "N")
+    copies: float = option(
+        0.0,
+        "Share of the raw files that are planted copies; OpenCoder found about 0.75.",
+        "S",
+    )
+    language: str = option("", "Documents of this language alone.", "NAME")
+    dedup: str = option("opencoder", "As of dph corpus dedup.", "PRESET")
+    filter: str = option("opencoder", "As of dph corpus filter.", "PRESET")
+
+
+@settings_options(AblationOptions)
 def ablate(
+    settings: AblationOptions,
     source: InputOption,
     heldout: HeldoutOption,
     out: OutOption,
-    models: ModelsOption = "ngram,transformer",
-    tokens: TokensOption = 120_000,
-    seeds: SeedsOption = 3,
-    megabytes: MegabytesOption = 1.0,
-    copies: CopiesOption = 0.0,
-    language: LanguageOption = "",
-    dedup: DedupOption = "opencoder",
-    filter_preset: FilterOption = "opencoder",
     workers: WorkersOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -77,17 +68,8 @@ def ablate(
     from dph.lab.ablation.settings import AblationSettings
     from dph.recipe.section import checked
 
-    chosen = {
-        "models": [name.strip() for name in models.split(",")],
-        "tokens": tokens,
-        "seeds": seeds,
-        "megabytes": megabytes,
-        "copies": copies,
-        "language": language,
-        "dedup": dedup,
-        "filter": filter_preset,
-    }
-    settings = checked(AblationSettings, chosen, beside=Path(), place="the options")
+    chosen = asdict(settings) | {"models": [name.strip() for name in settings.models.split(",")]}
+    told = checked(AblationSettings, chosen, beside=Path(), place="the options")
     count = workers or default_workers()
     corpus = open_input(source, out, workers=count)
     code = open_input(heldout, out / ".heldout", workers=count)
@@ -95,7 +77,7 @@ def ablate(
     from dph.lab.ablation.run import TABLE
     from dph.lab.ablation.run import ablate as run_ablation
 
-    found = run_ablation(corpus, code, out, settings, open_progress(), workers=count)
+    found = run_ablation(corpus, code, out, told, open_progress(), workers=count)
     typer.echo(json_text(dict(found)) if as_json else (out / TABLE).read_text(encoding="utf-8"))
 
 

@@ -1,17 +1,16 @@
 """``dph corpus synth``: rows that a model writes and that are kept because they were executed."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dph.cli.corpus.options import OutOption, named_values
-from dph.cli.options import ROW_FILES, JsonOption, WorkersOption, one_of
+from dph.cli.corpus.options import OutOption, named_values, settings_options
+from dph.cli.options import ROW_FILES, JsonOption, WorkersOption
+from dph.corpus.settings import DOCUMENTATION, SQL, SynthSettings
 
 if TYPE_CHECKING:
     from dph.corpus.instruct import InstructFile
-    from dph.corpus.synth.generators import Generator
-    from dph.corpus.synth.seeds import Seed
 
 
 # ``dph corpus instruct``: the rows of one stage of fine-tuning.
@@ -108,114 +107,10 @@ def _quotas(rows: list[str] | None, stage: str | None) -> dict[str, int]:
     return found
 
 
-def _kind(name: str) -> str:
-    from dph.corpus.synth.seeds import PROMPTS
-
-    return one_of(name, PROMPTS)
-
-
-KindOption = Annotated[
-    str,
-    typer.Option(
-        "--kind",
-        metavar="KIND",
-        parser=_kind,
-        help="functions or instructions (from --input), documentation (from --modules), sql (from "
-        "--databases).",
-    ),
-]
-SeedsOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--input",
-        metavar="PATH",
-        help="Documents to start from: code, or tasks to be made harder; as of other stages.",
-    ),
-]
-ModulesOption = Annotated[
-    str,
-    typer.Option("--modules", metavar="A,B", help="Modules whose documented functions are used."),
-]
-DatabasesOption = Annotated[
-    Path | None,
-    typer.Option("--databases", metavar="DIR", help="Holds <name>/<name>.sqlite."),
-]
-ModelOption = Annotated[
-    str,
-    typer.Option(
-        "--model",
-        metavar="NAME",
-        help="A model's directory or its name on the Hub; with --server its name there.",
-    ),
-]
-ServerOption = Annotated[
-    str,
-    typer.Option("--server", metavar="URL", help="A server that speaks OpenAI's protocol."),
-]
-GeneratorOption = Annotated[
-    str,
-    typer.Option(
-        "--generator",
-        metavar="MODULE:FUNCTION",
-        help="A function of your own: prompts and seeds in, as many texts out.",
-    ),
-]
-KeyOption = Annotated[
-    str,
-    typer.Option("--key-env", metavar="NAME", help="Environment variable with the server's key."),
-]
-MostOption = Annotated[
-    int | None, typer.Option("--most", min=1, metavar="N", help="Seeds at most [default: all].")
-]
-SamplesOption = Annotated[
-    int, typer.Option("--samples", min=1, metavar="N", help="Answers for each seed.")
-]
-TokensOption = Annotated[
-    int, typer.Option("--max-tokens", min=1, metavar="N", help="Tokens of an answer at most.")
-]
-TemperatureOption = Annotated[
-    float, typer.Option("--temperature", metavar="T", help="Of sampling, above 0.")
-]
-SecondOption = Annotated[
-    bool,
-    typer.Option(
-        "--second/--no-second",
-        help="Have each function written again from the task alone; both have to agree.",
-    ),
-]
-SurvivorsOption = Annotated[
-    float,
-    typer.Option(
-        "--survivors",
-        min=0.0,
-        max=1.0,
-        metavar="S",
-        help="Share of programs made wrong in one place that may pass the tests.",
-    ),
-]
-TimeoutOption = Annotated[
-    float, typer.Option("--timeout", metavar="S", help="Seconds for one test or query.")
-]
-
-
+@settings_options(SynthSettings)
 def synth(
-    kind: KindOption,
+    settings: SynthSettings,
     out: OutOption,
-    source: SeedsOption = None,
-    modules: ModulesOption = "",
-    databases: DatabasesOption = None,
-    model: ModelOption = "",
-    server: ServerOption = "",
-    generator: GeneratorOption = "",
-    key_env: KeyOption = "",
-    most: MostOption = None,
-    samples: SamplesOption = 1,
-    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Of all draws.")] = 0,
-    max_tokens: TokensOption = 2048,
-    temperature: TemperatureOption = 1.0,
-    second: SecondOption = True,
-    survivors: SurvivorsOption = 0.5,
-    timeout: TimeoutOption = 5.0,
     workers: WorkersOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -229,74 +124,39 @@ def synth(
     from dph.cli.corpus.options import print_corpus
     from dph.cli.display.progress import open_progress
     from dph.cli.grade_run import default_workers
+    from dph.corpus.opening import open_input
     from dph.corpus.synth.run import synthesise
+    from dph.corpus.synth.seeds import seeds_of
     from dph.corpus.synth.writing import open_writer
+    from dph.lab.cookbook.writers import open_generator
 
     count = workers or default_workers()
-    seeds = _seeds(kind, source, modules, databases, out, count)[:most]
-    writes = _generator(model, server, generator, key_env, max_tokens, temperature)
-    settings: dict[str, Any] = {"second": second, "survivors": survivors, "timeout": timeout}
-    total = len(seeds) * samples
+    _require_one_source(settings)
+    seeds = seeds_of(settings, lambda path: open_input(path, out, workers=count))
+    _require_a_generator(settings)
+    generator = open_generator(settings)
     with (
-        open_writer(kind, writes, databases=databases, workers=count, **settings) as write,
-        open_progress().task("synth", total, "answers") as advance,
+        open_writer(settings, generator, workers=count) as write,
+        open_progress().task("synth", len(seeds) * settings.samples, "answers") as advance,
     ):
         made = synthesise(
-            kind,
-            seeds,
-            write,
-            out,
-            samples=samples,
-            seed=seed,
-            identity={"generator": dict(writes.identity), **settings},
-            on_progress=advance,
+            settings, seeds, write, out, generator=generator.identity, on_progress=advance
         )
     print_corpus(made, as_json=as_json)
 
 
-def _seeds(
-    kind: str,
-    source: Path | None,
-    modules: str,
-    databases: Path | None,
-    out: Path,
-    workers: int,
-) -> "list[Seed]":
-    from dph.corpus.opening import open_input
-    from dph.corpus.synth.seeds import (
-        DOCUMENTATION,
-        SQL,
-        database_seeds,
-        document_seeds,
-        signature_seeds,
-    )
+def _require_one_source(settings: SynthSettings) -> None:
     from dph.errors import SettingsError
 
-    named = {"--input": source, "--modules": modules, "--databases": databases}
-    wanted = {DOCUMENTATION: "--modules", SQL: "--databases"}.get(kind, "--input")
-    if [flag for flag, value in named.items() if value] != [wanted]:
-        raise SettingsError(f"--kind {kind} starts from {wanted}, and from nothing else")
-    if kind == DOCUMENTATION:
-        return signature_seeds([name.strip() for name in modules.split(",") if name.strip()])
-    if databases is not None:
-        return database_seeds(databases)
-    assert source is not None
-    return document_seeds(open_input(source, out, workers=workers))
+    given = [f"--{name}" for name in ("input", "modules", "databases") if getattr(settings, name)]
+    wanted = {DOCUMENTATION: "--modules", SQL: "--databases"}.get(settings.kind, "--input")
+    if given != [wanted]:
+        raise SettingsError(f"--kind {settings.kind} starts from {wanted}, and from nothing else")
 
 
-def _generator(
-    model: str, server: str, function: str, key_env: str, max_tokens: int, temperature: float
-) -> "Generator":
+def _require_a_generator(settings: SynthSettings) -> None:
     from dph.errors import SettingsError
-    from dph.lab.cookbook.writers import open_generator
 
-    if bool(function) == bool(model) or (server and not model):
+    model = settings.model
+    if bool(settings.generator) == bool(model) or (settings.server and not model):
         raise SettingsError("who writes? --model NAME, --server URL --model NAME, or --generator")
-    return open_generator(
-        function=function,
-        model=model,
-        server=server,
-        key_env=key_env,
-        max_tokens=max_tokens,
-        temperature=temperature,
-    )

@@ -5,7 +5,7 @@ whom, then workers cut. The outcome depends on the set of documents alone: not o
 how the input was cut into shards, or on the workers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,8 @@ from dph._base.files import atomic_file, make_directory, sha256
 from dph.corpus.dedup.decisions import Copy, Marks, copies_of, read_marks
 from dph.corpus.dedup.presets import Nearness
 from dph.corpus.dedup.signatures import algorithm_version
-from dph.corpus.dedup.work import COPIES, MEMBERS
-from dph.corpus.shard_work import part_path
+from dph.corpus.dedup.work import COPIES, MEMBERS, CompareMembers, DedupShard, MarkShard
 from dph.corpus.shards import (
-    DROPPED,
-    KEPT,
     Corpus,
     digest,
     position_range,
@@ -27,8 +24,8 @@ from dph.corpus.shards import (
     shards_for,
 )
 from dph.corpus.stage_run import WORK, OnProgress, finish_stage, made_once
+from dph.corpus.steps import Step, Workers, run_steps
 from dph.corpus.tables import TableWriter, read_table
-from dph.corpus.tasks import Notes, Task, Workers, run_tasks
 
 VERSION = 1
 """Counts up when the same documents and settings give another outcome."""
@@ -65,12 +62,12 @@ def dedup(
         StageError: a worker could not do its part.
     """
     settings = nearness.json() | ({"rensa": algorithm_version()} if nearness.bands else {})
-    step = {"stage": "dedup", "version": VERSION, "settings": settings}
-    history = [*source.manifest.history, step | {"input": source.manifest.content}]
+    made_by = {"stage": "dedup", "version": VERSION, "settings": settings}
+    history = [*source.manifest.history, made_by | {"input": source.manifest.content}]
     count = shards or shards_for(source.manifest.bytes)
 
     def make() -> Corpus:
-        job = _Job(source, out, nearness, digest(step), workers)
+        job = _Job(source, out, nearness, digest(made_by), workers)
         marks = job.marks(on_progress)
         copies = copies_of(marks, nearness, job.look_closer)
         names = [shard_name(index, count) for index in range(count)]
@@ -92,39 +89,46 @@ class _Job:
 
     def marks(self, on_progress: OnProgress) -> Marks:
         """What is known of each document."""
-        tasks = [
-            self._task(
-                f"marks-{shard.name}",
-                {"shard": shard.sha256},
-                {"step": "signatures", "input": str(self.source.path(shard).resolve())},
-                {"marks": self._work(f"marks-{shard.name}")},
+        steps = [
+            MarkShard(
+                name=f"marks-{shard.name}",
+                key=self._key({"shard": shard.sha256}),
+                nearness=self.nearness,
+                shard=self.source.path(shard),
+                out=self._work(f"marks-{shard.name}"),
             )
             for shard in self.source.shards
         ]
-        self._run(tasks, on_progress)
-        return read_marks([task.files["marks"] for task in tasks])
+        self._run(steps, on_progress)
+        return read_marks([step.out for step in steps])
 
     def look_closer(self, groups: Sequence[Sequence[int]], marks: Marks) -> list[Copy]:
         """The near-copies of groups of candidates, by their exact similarity."""
-        shards = [str(self.source.path(shard).resolve()) for shard in self.source.shards]
-        tasks = []
+        assert self.nearness.least_jaccard is not None
+        steps = []
         for number, part in enumerate(_parts(groups, marks)):
-            members = self._work(f"members-{number:05d}.parquet")
+            members, name = (
+                self._work(f"members-{number:05d}.parquet"),
+                f"copies-{number:05d}.parquet",
+            )
             with atomic_file(members) as temporary, TableWriter(temporary, MEMBERS) as table:
                 for group, documents in enumerate(part):
                     for index in documents:
                         table.write(marks.member(index) | {"group": group})
+            made_from = {"members": sha256(members), "input": self.source.manifest.content}
             name = f"copies-{number:05d}.parquet"
-            tasks.append(
-                self._task(
-                    name,
-                    {"members": sha256(members), "input": self.source.manifest.content},
-                    {"step": "look", "members": str(members), "shards": shards},
-                    {"copies": self._work(name)},
+            steps.append(
+                CompareMembers(
+                    name=name,
+                    key=self._key(made_from),
+                    least_jaccard=self.nearness.least_jaccard,
+                    members=members,
+                    shards=[self.source.path(shard) for shard in self.source.shards],
+                    out=self._work(name),
                 )
             )
-        self._run(tasks)
-        return [Copy(**row) for task in tasks for row in read_table(task.files["copies"])]
+        self._run(steps)
+        return [Copy(**row) for step in steps for row in read_table(step.out)]
 
     def cut(self, marks: Marks, copies: Sequence[Copy], names: Sequence[str]) -> list[Any]:
         """Write the shards ``names`` without the copies."""
@@ -133,7 +137,7 @@ class _Job:
         for document in marks.ids:
             if document in by_id:
                 dropped[shard_of(document, len(names))].append(by_id[document])
-        tasks = []
+        steps = []
         for index, name in enumerate(names):
             place = self._work(f"cut-{name}")
             with atomic_file(place) as temporary, TableWriter(temporary, COPIES) as table:
@@ -141,41 +145,31 @@ class _Job:
                     table.write(copy.row())
             low, high = position_range(index, len(names))
             inputs = self.source.within(low, high)
-            paths = [str(self.source.path(shard).resolve()) for shard in inputs]
-            request = {"step": "cut", "copies": str(place), "low": low, "high": high}
-            tasks.append(
-                self._task(
-                    name,
-                    {"copies": sha256(place), "inputs": [shard.sha256 for shard in inputs]},
-                    request | {"name": name, "inputs": paths},
-                    {table: part_path(self.out, table, name) for table in (KEPT, DROPPED)},
+            made_from = {"copies": sha256(place), "inputs": [shard.sha256 for shard in inputs]}
+            steps.append(
+                DedupShard(
+                    name=name,
+                    key=self._key(made_from),
+                    out=self.out,
+                    low=low,
+                    high=high,
+                    copies=place,
+                    inputs=[*map(self.source.path, inputs)],
                 )
             )
-        return self._run(tasks)
+        return self._run(steps)
 
-    def _task(self, name: str, made_from: Any, request: Any, files: dict[str, Path]) -> Task:
-        out = self.out if request["step"] == "cut" else next(iter(files.values()))
-        return Task(
-            name=name,
-            key=digest({"job": self.key, "from": made_from}),
-            request=request | {"out": str(out.resolve())},
-            files=files,
-        )
+    def _key(self, made_from: Mapping[str, Any]) -> str:
+        return digest({"job": self.key, "from": made_from})
 
     def _run(
-        self, tasks: Sequence[Task], on_progress: OnProgress = lambda _amount, _note: None
+        self, steps: Sequence[Step], on_progress: OnProgress = lambda _amount, _note: None
     ) -> list[dict[str, Any]]:
-        return run_tasks(
-            tasks,
-            Notes(self.out / WORK / "done"),
-            handler="dph.corpus.dedup.work:make_handler",
-            options={"nearness": self.nearness.json()},
-            workers=self.workers,
-            on_progress=on_progress,
-        )
+        notes = self.out / WORK / "done"
+        return run_steps(steps, notes, workers=self.workers, on_progress=on_progress)
 
     def _work(self, name: str) -> Path:
-        return make_directory(self.out / WORK).resolve() / name
+        return make_directory(self.out / WORK) / name
 
 
 def _parts(groups: Sequence[Sequence[int]], marks: Marks) -> list[list[Sequence[int]]]:

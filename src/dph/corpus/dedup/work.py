@@ -1,6 +1,6 @@
 """What workers do for ``dedup``: signatures of a shard, a closer look at groups, the cut itself."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,16 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dph._base.files import atomic_file, make_directory, sha256
-from dph._processes.workers.handler import Handler, TellStage
-from dph.corpus.dedup.decisions import MARKS, NEAR
+from dph.corpus.dedup.decisions import MARKS, NEAR, Copy
 from dph.corpus.dedup.presets import Nearness
 from dph.corpus.dedup.signatures import BAND_BYTES, band_digests, jaccard, shingle_set
 from dph.corpus.documents import Document, position
-from dph.corpus.shard_work import write_shard
+from dph.corpus.shard_work import ShardStep, TableStep, write_shard
 from dph.corpus.stage import DocumentOutcome, Drop
-from dph.corpus.tables import TableWriter, read_documents, read_table
-from dph.errors import DataError
+from dph.corpus.steps import Care
+from dph.corpus.tables import read_documents, read_table
 
 # Near-copies by their exact similarity: who is dropped for a kept file that is like it.
 
@@ -37,20 +35,11 @@ class Member:
             yield start, self.bands[start : start + BAND_BYTES]
 
 
-@dataclass(frozen=True, slots=True)
-class NearCopy:
-    """``id`` is dropped for ``kept_id``; ``similarity`` is their exact Jaccard similarity."""
-
-    id: str
-    kept_id: str
-    similarity: float
-
-
 def near_copies(
     group: Sequence[Member],
     shingles: Callable[[str], NDArray[np.uint64]],
     least_jaccard: float,
-) -> list[NearCopy]:
+) -> list[Copy]:
     """The members to drop: those like a kept member that shares a band with them.
 
     The best come first and are kept unless one before them is like them; nobody is dropped for a
@@ -74,7 +63,7 @@ def near_copies(
         ]
         if alike:
             similarity, _, kept_id = min(alike)
-            found.append(NearCopy(member.id, kept_id, -similarity))
+            found.append(Copy(id=member.id, reason=NEAR, kept_id=kept_id, value=-similarity))
             continue
         for bucket in member.buckets():
             kept.setdefault(bucket, []).append(member)
@@ -93,83 +82,76 @@ COPIES = pa.schema(
 _TOGETHER, _TOGETHER_BYTES = 64, 1_000_000
 
 
-def make_handler(options: Mapping[str, Any]) -> Handler:
-    """The handler of a worker; a request names its ``step``."""
-    nearness = Nearness(**options["nearness"])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkShard(TableStep):
+    """Writes what is known of the documents of a shard: size, digest and bands."""
 
-    def handle(request: Any, announce: TellStage) -> Any:
-        announce("")
-        match request["step"]:
-            case "signatures":
-                shard, out = Path(request["input"]), Path(request["out"])
-                return mark_shard(nearness, shard, out, lambda: announce(""))
-            case "look":
-                shards = [Path(path) for path in request["shards"]]
-                members, out = Path(request["members"]), Path(request["out"])
-                return look_closer(nearness, members, shards, out)
-            case "cut":
-                return cut_shard(request)
-            case step:
-                raise DataError(f"there is no step {step!r}")
+    label = "marks"
+    schema = MARKS
+    nearness: Nearness
+    shard: Path
 
-    return handle
-
-
-def mark_shard(
-    nearness: Nearness, shard: Path, out: Path, announce: Callable[[], object]
-) -> dict[str, Any]:
-    """Write what is known of the documents of a shard; ``announce`` is called now and then."""
-    make_directory(out.parent)
-    with atomic_file(out) as temporary, TableWriter(temporary, MARKS) as table:
-        for batch in _batches(read_documents(shard)):
-            announce()
-            found = band_digests([document.text for document in batch], nearness)
+    def rows(self, care: Care) -> Iterator[Mapping[str, Any]]:
+        """A row for each document."""
+        for batch in _batches(read_documents(self.shard)):
+            care.announce("")
+            found = band_digests([document.text for document in batch], self.nearness)
             for document, bands in zip(batch, found, strict=True):
-                table.write(
-                    {"id": document.id, "stars": document.stars, "bytes": document.bytes}
-                    | {"commit_time": document.commit_time, "sha256": document.sha256}
-                    | {"bands": bands}
-                )
-    return {"files": {"marks": sha256(out)}}
+                facts = {name: getattr(document, name) for name in MARKS.names if name != "bands"}
+                yield {**facts, "bands": bands}
 
 
-def look_closer(
-    nearness: Nearness, members: Path, shards: Sequence[Path], out: Path
-) -> dict[str, Any]:
-    """Write the near-copies among groups of candidates, whose texts lie in ``shards``."""
-    assert nearness.least_jaccard is not None
-    groups: dict[int, list[Member]] = {}
-    for row in read_table(members):
-        member = Member(row["id"], row["rank"], row["bands"])
-        groups.setdefault(row["group"], []).append(member)
-    wanted = {member.id for group in groups.values() for member in group}
-    sets: dict[str, NDArray[np.uint64]] = {}
-    for shard in shards:
-        for row in read_table(shard, ("id", "text")):
-            if row["id"] in wanted:
-                sets[row["id"]] = shingle_set(row["text"])
-    with atomic_file(out) as temporary, TableWriter(temporary, COPIES) as table:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareMembers(TableStep):
+    """Writes the near-copies among groups of candidates, whose texts lie in ``shards``."""
+
+    label = "copies"
+    schema = COPIES
+    least_jaccard: float
+    members: Path
+    shards: Sequence[Path]
+
+    def rows(self, care: Care) -> Iterator[Mapping[str, Any]]:
+        """Compare the members of each group by their exact similarity."""
+        care.announce("")
+        groups: dict[int, list[Member]] = {}
+        for row in read_table(self.members):
+            member = Member(row["id"], row["rank"], row["bands"])
+            groups.setdefault(row["group"], []).append(member)
+        sets = self._shingles({member.id for group in groups.values() for member in group})
         for group in groups.values():
-            for copy in near_copies(group, sets.__getitem__, nearness.least_jaccard):
-                table.write(
-                    {"id": copy.id, "reason": NEAR, "kept_id": copy.kept_id}
-                    | {"value": copy.similarity}
-                )
-    return {"files": {"copies": sha256(out)}}
+            for copy in near_copies(group, sets.__getitem__, self.least_jaccard):
+                yield copy.row()
+
+    def _shingles(self, wanted: Set[str]) -> dict[str, NDArray[np.uint64]]:
+        return {
+            row["id"]: shingle_set(row["text"])
+            for shard in self.shards
+            for row in read_table(shard, ("id", "text"))
+            if row["id"] in wanted
+        }
 
 
-def cut_shard(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the documents at positions in [low, high) that stay, and those that do not."""
-    low, high = int(request["low"]), int(request["high"])
-    copies = {row["id"]: row for row in read_table(Path(request["copies"]))}
-    documents = (
-        document
-        for path in request["inputs"]
-        for document in read_documents(Path(path))
-        if low <= position(document.id) < high
-    )
-    outcomes = ((document, _outcome(document, copies)) for document in documents)
-    return write_shard(outcomes, "dedup", Path(request["out"]), request["name"])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DedupShard(ShardStep):
+    """Writes the documents at positions in [low, high) without ``copies``."""
+
+    low: int
+    high: int
+    copies: Path
+    inputs: Sequence[Path]
+
+    def do(self, care: Care) -> dict[str, Any]:
+        """Keep or drop each document."""
+        care.announce("")
+        copies = {row["id"]: row for row in read_table(self.copies)}
+        outcomes = (
+            (document, _outcome(document, copies))
+            for path in self.inputs
+            for document in read_documents(path)
+            if self.low <= position(document.id) < self.high
+        )
+        return write_shard(outcomes, "dedup", self.out, self.name)
 
 
 def _outcome(document: Document, copies: Mapping[str, Mapping[str, Any]]) -> DocumentOutcome:

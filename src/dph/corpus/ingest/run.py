@@ -7,11 +7,8 @@ from typing import Any
 
 from dph._base.files import only_writer, read_json, write_json
 from dph.corpus.ingest.sources import Unit
-from dph.corpus.ingest.spill import SKIPPED, SKIPPED_FILE
-from dph.corpus.shard_work import part_path
+from dph.corpus.ingest.spill import SKIPPED, SKIPPED_FILE, GatherShard, ReadUnit
 from dph.corpus.shards import (
-    DROPPED,
-    KEPT,
     MANIFEST,
     MOST_SHARDS,
     Corpus,
@@ -19,11 +16,12 @@ from dph.corpus.shards import (
     digest,
     join_parts,
     open_corpus,
+    position_range,
     shard_name,
     shards_for,
 )
 from dph.corpus.stage_run import OnProgress, finish_stage, whole
-from dph.corpus.tasks import Notes, Task, Workers, run_tasks
+from dph.corpus.steps import Workers, run_steps
 from dph.errors import DataError, SettingsError
 
 VERSION = 1
@@ -81,13 +79,11 @@ def _ingest(
         (out / MANIFEST).unlink(missing_ok=True)
         (out / _INGESTED).unlink(missing_ok=True)
 
-    notes = Notes(out / _SPILLS / ".done")
+    notes = out / _SPILLS / ".done"
     reading = [_reading(unit, out) for unit in units]
-    answers = run_tasks(
+    answers = run_steps(
         reading,
         notes,
-        handler="dph.corpus.ingest.spill:make_handler",
-        options={},
         workers=workers,
         most_given_up=1,
         on_begin=begin,
@@ -100,22 +96,14 @@ def _ingest(
             f"{count} shards of {size / 1e9:.1f} GB would be too large for a worker's memory; "
             f"need at least {-(-size // _LARGEST_SHARD)}"
         )
-    cutting = _cutting(answers, out, count)
-    summaries = run_tasks(
-        cutting,
-        notes,
-        handler="dph.corpus.ingest.spill:make_gatherer",
-        options={"spills": _spills(reading, answers)},
-        workers=workers,
-        on_begin=begin,
-    )
-    skipped = [task.folder / SKIPPED_FILE for task in reading if task.folder is not None]
-    join_parts(skipped, out / SKIPPED_FILE, SKIPPED)
+    cutting = _cutting(reading, answers, out, count)
+    summaries = run_steps(cutting, notes, workers=workers, on_begin=begin)
+    join_parts([step.place(SKIPPED_FILE) for step in reading], out / SKIPPED_FILE, SKIPPED)
     flows = [Flow.of(answer["flow"]) for answer in answers]
-    names = [task.name for task in cutting]
+    names = [step.name for step in cutting]
     sources = [unit.identity() for unit in units]
-    step = {"stage": "ingest", "version": VERSION, "sources": sources}
-    return finish_stage(out, "ingest", names, summaries, history=[step], before=flows)
+    made_by = {"stage": "ingest", "version": VERSION, "sources": sources}
+    return finish_stage(out, "ingest", names, summaries, history=[made_by], before=flows)
 
 
 def _finished(out: Path, key: str, shards: int | None) -> Corpus | None:
@@ -128,37 +116,29 @@ def _finished(out: Path, key: str, shards: int | None) -> Corpus | None:
     return corpus if same and whole(corpus) else None
 
 
-def _reading(unit: Unit, out: Path) -> Task:
+def _reading(unit: Unit, out: Path) -> ReadUnit:
     key = unit.key()
-    folder = (out / _SPILLS / key[:32]).resolve()
-    return Task(
+    return ReadUnit(
         name=f"read-{key[:32]}",
         key=digest({"version": VERSION, "unit": key}),
-        request={"unit": unit.request(), "out": str(folder)},
-        folder=folder,
-        title=unit.label,
+        unit=unit,
+        out=(out / _SPILLS / key[:32]).resolve(),
     )
 
 
-def _spills(reading: Sequence[Task], answers: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [
-        str(task.folder / name)
-        for task, answer in zip(reading, answers, strict=True)
-        if task.folder is not None
+def _cutting(
+    reading: Sequence[ReadUnit], answers: Sequence[Mapping[str, Any]], out: Path, shards: int
+) -> list[GatherShard]:
+    spilled = digest([answer["files"] for answer in answers])
+    spills = [
+        step.place(name)
+        for step, answer in zip(reading, answers, strict=True)
         for name in sorted(answer["files"])
         if name != SKIPPED_FILE
     ]
-
-
-def _cutting(answers: Sequence[Mapping[str, Any]], out: Path, shards: int) -> list[Task]:
-    spilled = digest([answer["files"] for answer in answers])
-    names = [shard_name(index, shards) for index in range(shards)]
-    return [
-        Task(
-            name=name,
-            key=digest({"version": VERSION, "spills": spilled, "shard": name}),
-            request={"out": str(out.resolve()), "name": name, "shard": index, "shards": shards},
-            files={table: part_path(out, table, name) for table in (KEPT, DROPPED)},
-        )
-        for index, name in enumerate(names)
-    ]
+    steps = []
+    for index in range(shards):
+        name, (low, high) = shard_name(index, shards), position_range(index, shards)
+        key = digest({"version": VERSION, "spills": spilled, "shard": name})
+        steps.append(GatherShard(name=name, key=key, out=out, low=low, high=high, spills=spills))
+    return steps

@@ -136,7 +136,7 @@ class SourceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A part of an input, as JSON has it.
+    """A part of an input; all fields are JSON.
 
     ``version`` is what tells its content from another: a SHA-256, a commit, or the sizes and times
     of files. ``facts`` are fields that all its documents share.
@@ -149,10 +149,6 @@ class Unit:
     files: Sequence[str] = ()
     facts: Mapping[str, Any]
     columns: Mapping[str, str]
-
-    def request(self) -> dict[str, Any]:
-        """What a worker gets."""
-        return asdict(self)
 
     def key(self) -> str:
         """A digest of all that its documents depend on; not where it lies."""

@@ -1,6 +1,7 @@
 """What a worker reads of a unit, sorted and kept until the shards are cut."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from email.parser import BytesHeaderParser
 from email.policy import compat32
 from pathlib import Path
@@ -10,14 +11,14 @@ import pyarrow as pa
 
 from dph._base.files import atomic_path, make_directory, sha256
 from dph._base.files.rows import open_parquet
-from dph._processes.workers.handler import Handler, TellStage
 from dph.corpus.documents import FIELDS, DocType, Document, position
 from dph.corpus.ingest.archives import archive_files, repository_facts, repository_files
 from dph.corpus.ingest.reading import RawFile, Skip, document_of, row_documents
-from dph.corpus.ingest.sources import SourceKind, directory_files
-from dph.corpus.shard_work import write_shard
-from dph.corpus.shards import Flow, position_range
+from dph.corpus.ingest.sources import SourceKind, Unit, directory_files
+from dph.corpus.shard_work import ShardStep, write_shard
+from dph.corpus.shards import Flow
 from dph.corpus.stage import DocumentOutcome, Drop
+from dph.corpus.steps import Care, Step
 from dph.corpus.tables import DOCUMENTS, TableWriter
 
 # What a source distribution says of itself: its licence, where it lives, when it was made.
@@ -52,17 +53,19 @@ def _facts(data: bytes) -> Iterator[tuple[str, str]]:
 # Cuts spills into the shards of a corpus: each worker takes the documents of one range.
 
 
-def make_gatherer(options: Mapping[str, Any]) -> Handler:
-    """The handler of a worker that gathers shards."""
-    spills = [Path(path) for path in options["spills"]]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatherShard(ShardStep):
+    """Writes the documents of ``spills`` at positions in [low, high)."""
 
-    def handle(request: Any, announce: TellStage) -> Any:
-        announce("")
-        low, high = position_range(request["shard"], request["shards"])
-        documents = gathered(spills, low, high)
-        return write_shard(_once_each(documents), "ingest", Path(request["out"]), request["name"])
+    low: int
+    high: int
+    spills: Sequence[Path]
 
-    return handle
+    def do(self, care: Care) -> dict[str, Any]:
+        """Write each id once."""
+        care.announce("")
+        documents = gathered(self.spills, self.low, self.high)
+        return write_shard(_once_each(documents), "ingest", self.out, self.name)
 
 
 def gathered(spills: Sequence[Path], low: int, high: int) -> list[Document]:
@@ -123,42 +126,52 @@ _SECONDS = 600.0
 """Limit for so many files of a source."""
 
 
-def make_handler(_options: Mapping[str, Any]) -> Handler:
-    """The handler of a worker that reads units."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadUnit(Step):
+    """Reads a unit and writes its documents to the directory ``out``, in sorted pieces."""
 
-    def handle(request: Any, announce: TellStage) -> Any:
-        name = request["unit"]["label"] if request["careful"] else ""
-        return spill_unit(request, lambda: announce(name, _SECONDS))
+    unit: Unit
+    out: Path
 
-    return handle
+    @property
+    def title(self) -> str:
+        """The unit's label."""
+        return self.unit.label
 
+    @property
+    def files(self) -> Mapping[str, Path]:
+        """Which pieces there are is known when the unit has been read."""
+        return {}
 
-def spill_unit(request: Mapping[str, Any], announce: Callable[[], object]) -> dict[str, Any]:
-    """Read a unit and write its documents to the directory ``out``, in sorted pieces."""
-    unit, out = request["unit"], Path(request["out"])
-    flow = Flow()
-    make_directory(out.parent)
-    with atomic_path(out) as temporary:
-        temporary.mkdir()
-        pieces = _Pieces(temporary)
-        with TableWriter(temporary / SKIPPED_FILE, SKIPPED) as skipped:
-            for number, found in enumerate(_read(unit, request["given_up"])):
-                if number % _ANNOUNCE_EVERY == 0:
-                    announce()
-                if isinstance(found, Skip):
-                    flow.skipped[found.reason] += 1
-                    skipped.write(
-                        {"source": unit["label"], "path": found.path}
-                        | {"reason": found.reason, "note": found.note}
-                    )
-                else:
-                    pieces.add(found)
-        pieces.flush()
-    return {
-        "flow": flow.json(),
-        "bytes": pieces.bytes,
-        "files": {path.name: sha256(path) for path in sorted(out.iterdir())},
-    }
+    def place(self, name: str) -> Path:
+        """Where a piece lies."""
+        return self.out / name
+
+    def do(self, care: Care) -> dict[str, Any]:
+        """Read the unit."""
+        flow, label = Flow(), self.unit.label
+        make_directory(self.out.parent)
+        with atomic_path(self.out) as temporary:
+            temporary.mkdir()
+            pieces = _Pieces(temporary)
+            with TableWriter(temporary / SKIPPED_FILE, SKIPPED) as skipped:
+                for number, found in enumerate(_read(self.unit, care.given_up)):
+                    if number % _ANNOUNCE_EVERY == 0:
+                        care.announce(label if care.careful else "", _SECONDS)
+                    if isinstance(found, Skip):
+                        flow.skipped[found.reason] += 1
+                        skipped.write(
+                            {"source": label, "path": found.path}
+                            | {"reason": found.reason, "note": found.note}
+                        )
+                    else:
+                        pieces.add(found)
+            pieces.flush()
+        return {
+            "flow": flow.json(),
+            "bytes": pieces.bytes,
+            "files": {path.name: sha256(path) for path in sorted(self.out.iterdir())},
+        }
 
 
 class _Pieces:
@@ -189,20 +202,20 @@ class _Pieces:
         self._written += 1
 
 
-def _read(unit: Mapping[str, Any], given_up: Mapping[str, str]) -> Iterator[Document | Skip]:
-    path, label = Path(unit["path"]), unit["label"]
+def _read(unit: Unit, given_up: Mapping[str, str]) -> Iterator[Document | Skip]:
+    path, label = Path(unit.path), unit.label
     if label in given_up:  # reading it cost two workers
         yield Skip(f"source_{given_up[label]}", "", "reading it did not come to an end")
-    elif unit["kind"] == SourceKind.ROWS:
-        yield from row_documents(path, label, unit["facts"], unit["columns"])
-    elif unit["kind"] == SourceKind.GIT:
-        facts = repository_facts(path) | unit["facts"]
-        yield from _documents(repository_files(path, unit["version"]), facts, label)
-    elif unit["kind"] == SourceKind.ARCHIVE:
-        facts = distribution_facts(path, label) | unit["facts"]
+    elif unit.kind == SourceKind.ROWS:
+        yield from row_documents(path, label, unit.facts, unit.columns)
+    elif unit.kind == SourceKind.GIT:
+        facts = {**repository_facts(path), **unit.facts}
+        yield from _documents(repository_files(path, unit.version), facts, label)
+    elif unit.kind == SourceKind.ARCHIVE:
+        facts = {**distribution_facts(path, label), **unit.facts}
         yield from _documents(archive_files(path, label), facts, label)
     else:
-        yield from _documents(directory_files(path, unit["files"]), unit["facts"], label)
+        yield from _documents(directory_files(path, unit.files), unit.facts, label)
 
 
 def _documents(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from dph._base.files import atomic_file, write_text
-from dph.corpus.recall.learnt import FASTTEXT, LINEAR
+from dph.corpus.settings import FASTTEXT, LINEAR
 
 # Pages as sequences of BPE tokens: what the classifier reads instead of words.
 #

@@ -5,62 +5,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dph._base.files import sha256
 from dph._base.files.rows import read_rows
 from dph.corpus.recall.review import UrlSection
-from dph.errors import DataError, SettingsError
-
-# What recall is told: when a page is recalled, when a domain is related, how a round learns.
-
-FASTTEXT, LINEAR = "fasttext", "sklearn"
-CLASSIFIERS = (FASTTEXT, LINEAR)
-"""``fasttext`` as OpenCoder's; ``sklearn``, a logistic regression, where floret has no wheel."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecallSettings:
-    """All that the outcome depends on but the documents and the reviewed patterns.
-
-    Args:
-        rounds: at most so many; a round is the last if it brings nothing to the seed.
-        threshold: a page is recalled from this score on, in (0, 1).
-        domain_share: a domain is related if more than this share of its pages is recalled, in
-            [0, 1).
-        classifier: of ``CLASSIFIERS``.
-        vocabulary: tokens of the byte-level BPE that a round learns.
-        characters: of the head of a page that are read.
-        examples: the most pages of either kind that a round learns from.
-        seed: of the classifier.
-
-    Raises:
-        SettingsError: a value is out of range.
-    """
-
-    rounds: int = 3
-    threshold: float = 0.5
-    domain_share: float = 0.1
-    classifier: str = FASTTEXT
-    vocabulary: int = 32_000
-    characters: int = 10_000
-    examples: int = 500_000
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name, least in (("rounds", 1), ("vocabulary", 300), ("characters", 1), ("examples", 1)):
-            if (value := getattr(self, name)) < least:
-                raise SettingsError(f"{name} must be at least {least}, got {value}")
-        if not 0 < self.threshold < 1:
-            raise SettingsError(f"the threshold must lie in (0, 1), got {self.threshold}")
-        if not 0 <= self.domain_share < 1:
-            raise SettingsError(f"domain_share must lie in [0, 1), got {self.domain_share}")
-        if self.classifier not in CLASSIFIERS:
-            raise SettingsError(
-                f"a classifier is one of {', '.join(CLASSIFIERS)}, got {self.classifier!r}"
-            )
-
-    def json(self) -> Mapping[str, Any]:
-        """The settings as JSON."""
-        return asdict(self)
-
+from dph.errors import DataError
 
 # A labelled slice of the pages: what recall and precision of a round are measured on.
 
@@ -143,6 +91,18 @@ class WebDomain:
 
 
 @dataclass(frozen=True, slots=True)
+class LearntFiles:
+    """Where a round's BPE and classifier lie."""
+
+    pieces: Path
+    classifier: Path
+
+    def digests(self) -> dict[str, str]:
+        """The SHA-256 of both."""
+        return {"pieces": sha256(self.pieces), "classifier": sha256(self.classifier)}
+
+
+@dataclass(frozen=True, slots=True)
 class Learnt:
     """What the rounds leave: the last classifier, the domains it calls related, and the way there.
 
@@ -150,8 +110,7 @@ class Learnt:
     domains, to be reviewed.
     """
 
-    pieces: Path
-    classifier: Path
+    files: LearntFiles
     scores: Sequence[Path]
     related: Sequence[str]
     sections: Mapping[str, UrlSection]

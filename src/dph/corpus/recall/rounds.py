@@ -18,14 +18,21 @@ import numpy as np
 
 from dph._base.files import atomic_file, make_directory, sha256
 from dph.corpus.documents import Document, position
-from dph.corpus.recall.learnt import QUANTILES, Learnt, RecallSettings, Round, WebDomain, measure
+from dph.corpus.recall.learnt import (
+    QUANTILES,
+    Learnt,
+    LearntFiles,
+    Round,
+    WebDomain,
+    measure,
+)
 from dph.corpus.recall.review import Patterns, UrlSection, domain_of, sections
-from dph.corpus.recall.work import EXAMPLES
-from dph.corpus.shard_work import part_path
-from dph.corpus.shards import DROPPED, KEPT, Corpus, digest
+from dph.corpus.recall.work import EXAMPLES, LearnRound, RecallShard, ScoreShard
+from dph.corpus.settings import RecallSettings
+from dph.corpus.shards import Corpus, digest
 from dph.corpus.stage_run import WORK, OnProgress
+from dph.corpus.steps import Step, Workers, run_steps
 from dph.corpus.tables import TableWriter, read_table
-from dph.corpus.tasks import Notes, Task, Workers, run_tasks
 from dph.errors import DataError
 
 # Examples of one length: a classifier must not learn that seeds are short.
@@ -139,8 +146,7 @@ class Rounds:
                 break
             joined |= missed
         return Learnt(
-            files["pieces"],
-            files["classifier"],
+            files,
             scores,
             seen.related,
             seen.sections,
@@ -155,24 +161,22 @@ class Rounds:
             What ``shard_work.write_shard`` says of each shard.
         """
         chosen = {"related": list(learnt.related), "patterns": list(self.patterns.texts)}
-        tasks = [
-            Task(
+        steps = [
+            RecallShard(
                 name=shard.name,
                 key=digest(
                     {"settings": self.settings.json(), "shard": shard.sha256, **chosen}
                     | {"scores": sha256(scores)}
                 ),
-                request={"step": "cut", "input": str(self.pages.path(shard).resolve())}
-                | {"scores": str(scores.resolve()), "out": str(self.out.resolve())}
-                | {"name": shard.name, **chosen},
-                files={
-                    name: part_path(self.out, name, shard.name)
-                    for name in (KEPT, DROPPED, "scores")
-                },
+                out=self.out,
+                input=self.pages.path(shard),
+                scores=scores,
+                threshold=self.settings.threshold,
+                **chosen,
             )
             for shard, scores in zip(self.pages.shards, learnt.scores, strict=True)
         ]
-        return self._run(tasks, self.on_progress)
+        return self._run(steps, self.on_progress)
 
     def _examples(
         self, number: int, joined: AbstractSet[str], scores: Sequence[Path]
@@ -213,50 +217,42 @@ class Rounds:
         for page, row in zip(self.pages.documents(), _rows(scores), strict=True):
             yield page, row["score"]
 
-    def _learn(self, number: int, examples: Path) -> Mapping[str, Path]:
+    def _learn(self, number: int, examples: Path) -> LearntFiles:
         directory = examples.parent
-        files = {"pieces": directory / "pieces.json", "classifier": directory / "classifier"}
-        request = {name: str(path.resolve()) for name, path in files.items()}
-        task = Task(
+        step = LearnRound(
             name=f"learn-{number}",
             key=digest({"settings": self.settings.json(), "examples": sha256(examples)}),
-            request={"step": "learn", "examples": str(examples.resolve()), **request},
-            files=files,
+            settings=self.settings,
+            examples=examples,
+            learnt=LearntFiles(directory / "pieces.json", directory / "classifier"),
         )
-        self._run([task], lambda _amount, _note: None)
-        return files
+        self._run([step], lambda _amount, _note: None)
+        return step.learnt
 
-    def _score(self, number: int, files: Mapping[str, Path]) -> list[Path]:
-        learnt = {name: sha256(path) for name, path in files.items()}
-        request = {name: str(path.resolve()) for name, path in files.items()}
-        directory = self._work / f"round-{number}" / "scores"
-        tasks = [
-            Task(
+    def _score(self, number: int, learnt: LearntFiles) -> list[Path]:
+        digests = learnt.digests()
+        steps = [
+            ScoreShard(
                 name=f"score-{number}-{shard.name}",
-                key=digest({"learnt": learnt, "shard": shard.sha256}),
-                request={"step": "score", "input": str(self.pages.path(shard).resolve())}
-                | {"out": str((directory / shard.name).resolve()), **request},
-                files={"scores": directory / shard.name},
-                title=f"round {number}",
+                key=digest({"learnt": digests, "shard": shard.sha256}),
+                settings=self.settings,
+                round=number,
+                learnt=learnt,
+                input=self.pages.path(shard),
+                out=self._work / f"round-{number}" / "scores" / shard.name,
             )
             for shard in self.pages.shards
         ]
-        self._run(tasks, self.on_progress)
-        return [task.files["scores"] for task in tasks]
+        self._run(steps, self.on_progress)
+        return [step.out for step in steps]
 
     @property
     def _work(self) -> Path:
         return self.out / WORK
 
-    def _run(self, tasks: Sequence[Task], on_progress: OnProgress) -> list[dict[str, Any]]:
-        return run_tasks(
-            tasks,
-            Notes(self._work / "done"),
-            handler="dph.corpus.recall.work:make_handler",
-            options=self.settings.json(),
-            workers=self.workers,
-            on_progress=on_progress,
-        )
+    def _run(self, steps: Sequence[Step], on_progress: OnProgress) -> list[dict[str, Any]]:
+        notes = self._work / "done"
+        return run_steps(steps, notes, workers=self.workers, on_progress=on_progress)
 
     def _look(self, number: int, scores: Sequence[Path]) -> _Seen:
         pages, recalled, known = Counter[str](), Counter[str](), set[str]()

@@ -14,15 +14,16 @@ import pyarrow as pa
 
 from dph._base.files import atomic_file, read_json, sha256, write_json
 from dph.corpus.recall.classifier import packages_of
-from dph.corpus.recall.learnt import Learnt, RecallSettings, read_labels
+from dph.corpus.recall.learnt import Learnt, read_labels
 from dph.corpus.recall.review import Patterns, accepted, read_review, write_review
 from dph.corpus.recall.rounds import Rounds
 from dph.corpus.recall.work import TABLE
+from dph.corpus.settings import RecallSettings
 from dph.corpus.shards import Corpus, digest
 from dph.corpus.stage import require
 from dph.corpus.stage_run import OnProgress, finish_stage, made_once
+from dph.corpus.steps import Workers
 from dph.corpus.tables import TableWriter
-from dph.corpus.tasks import Workers
 from dph.errors import DataError
 
 VERSION = 2
@@ -74,14 +75,14 @@ def recall(
     require(packages_of(settings.classifier), "recall")
     answers = {} if patterns is None else read_review(patterns)
     labels = {} if labelled is None else read_labels(labelled)
-    step = _step(pages, seeds, settings, accepted(answers), labels)
-    history = [*pages.manifest.history, step]
+    made_by = _made_by(pages, seeds, settings, accepted(answers), labels)
+    history = [*pages.manifest.history, made_by]
 
     def make() -> Corpus:
         known = Patterns(accepted(answers))
         rounds = Rounds(pages, seeds, settings, known, labels, out, workers, on_progress)
         learnt = rounds.run()
-        _write(out, learnt, digest(step), answers)
+        _write(out, learnt, digest(made_by), answers)
         summaries = rounds.cut(learnt)
         names = [shard.name for shard in pages.shards]
         tables = {"scores": TABLE}
@@ -93,11 +94,11 @@ def recall(
         history=history,
         shards=len(pages.shards),
         make=make,
-        beside=lambda: _are_done(out, digest(step)),
+        beside=lambda: _are_done(out, digest(made_by)),
     )
 
 
-def _step(
+def _made_by(
     pages: Corpus,
     seeds: Corpus,
     settings: RecallSettings,
@@ -142,7 +143,7 @@ def _digests(out: Path) -> dict[str, str]:
 
 
 def _write(out: Path, learnt: Learnt, key: str, answers: Mapping[str, bool | None]) -> None:
-    for name, source in (("pieces", learnt.pieces), ("classifier", learnt.classifier)):
+    for name, source in (("pieces", learnt.files.pieces), ("classifier", learnt.files.classifier)):
         with atomic_file(out / _FILES[name]) as temporary:
             shutil.copyfile(source, temporary)
     related = {"related": list(learnt.related), "accepted": list(accepted(answers))}

@@ -1,6 +1,6 @@
 """What workers do for ``recall``: learn the classifier of a round, score a shard, cut it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from dph._base.files import atomic_file, make_directory, sha256
-from dph._processes.workers.handler import Handler, TellStage
+from dph._base.files import make_directory
 from dph.corpus.documents import Document
 from dph.corpus.recall.classifier import (
     Classifier,
@@ -19,11 +18,13 @@ from dph.corpus.recall.classifier import (
     load_classifier,
     load_pieces,
 )
+from dph.corpus.recall.learnt import LearntFiles
 from dph.corpus.recall.review import Patterns, domain_of
-from dph.corpus.shard_work import write_shard
+from dph.corpus.settings import RecallSettings
+from dph.corpus.shard_work import ShardStep, TableStep, write_shard
 from dph.corpus.stage import DocumentOutcome, Drop
-from dph.corpus.tables import TableWriter, read_documents, read_table
-from dph.errors import DataError
+from dph.corpus.steps import Care, Step
+from dph.corpus.tables import read_documents, read_table
 
 # The last step of recall: which pages are kept, by what the last round has scored.
 
@@ -81,78 +82,87 @@ def load_scorer(kind: str, pieces: Path, classifier: Path, *, characters: int) -
     return Scorer(load_pieces(pieces, characters=characters), load_classifier(kind, classifier))
 
 
-def make_handler(options: Mapping[str, Any]) -> Handler:
-    """The handler of a worker; a request names its ``step``."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnRound(Step):
+    """Learns the BPE and the classifier of a round from a table of ``EXAMPLES``."""
 
-    def handle(request: Any, announce: TellStage) -> Any:
-        announce("")
-        match request["step"]:
-            case "learn":
-                return learn(request, options)
-            case "score":
-                return score(request, options, lambda: announce(""))
-            case "cut":
-                return cut(request, options)
-            case step:
-                raise DataError(f"there is no step {step!r}")
+    settings: RecallSettings
+    examples: Path
+    learnt: LearntFiles
 
-    return handle
+    @property
+    def files(self) -> Mapping[str, Path]:
+        """BPE and classifier."""
+        return {"pieces": self.learnt.pieces, "classifier": self.learnt.classifier}
 
-
-def learn(request: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Learn BPE and classifier from a table of ``EXAMPLES``, and write both."""
-    examples = Path(request["examples"])
-    pieces_path, classifier_path = Path(request["pieces"]), Path(request["classifier"])
-    pieces = learn_pieces(
-        (row["text"] for row in read_table(examples, ("text",))),
-        vocabulary=settings["vocabulary"],
-        characters=settings["characters"],
-    )
-    lines: dict[bool, list[str]] = {True: [], False: []}
-    for rows in _batches(read_table(examples)):
-        found = pieces.lines([row["text"] for row in rows])
-        for row, line in zip(rows, found, strict=True):
-            lines[row["seed"]].append(line)
-    make_directory(pieces_path.parent)
-    pieces.save(pieces_path)
-    learn_classifier(
-        settings["classifier"], lines[True], lines[False], classifier_path, seed=settings["seed"]
-    )
-    return {"files": {"pieces": sha256(pieces_path), "classifier": sha256(classifier_path)}}
+    def do(self, care: Care) -> dict[str, Any]:
+        """Learn and write both."""
+        care.announce("")
+        pieces = learn_pieces(
+            (row["text"] for row in read_table(self.examples, ("text",))),
+            vocabulary=self.settings.vocabulary,
+            characters=self.settings.characters,
+        )
+        lines: dict[bool, list[str]] = {True: [], False: []}
+        for rows in _batches(read_table(self.examples)):
+            found = pieces.lines([row["text"] for row in rows])
+            for row, line in zip(rows, found, strict=True):
+                lines[row["seed"]].append(line)
+        make_directory(self.learnt.pieces.parent)
+        pieces.save(self.learnt.pieces)
+        kind, seed = self.settings.classifier, self.settings.seed
+        learn_classifier(kind, lines[True], lines[False], self.learnt.classifier, seed=seed)
+        return {"files": self.learnt.digests()}
 
 
-def score(
-    request: Mapping[str, Any], settings: Mapping[str, Any], announce: Callable[[], object]
-) -> dict[str, Any]:
-    """Write the scores of a shard; ``announce`` is called now and then."""
-    scorer = load_scorer(
-        settings["classifier"],
-        Path(request["pieces"]),
-        Path(request["classifier"]),
-        characters=settings["characters"],
-    )
-    out = Path(request["out"])
-    make_directory(out.parent)
-    with atomic_file(out) as temporary, TableWriter(temporary, SCORES) as table:
-        for pages in _batches(read_documents(Path(request["input"]))):
-            announce()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreShard(TableStep):
+    """Writes the scores of a shard."""
+
+    label = "scores"
+    schema = SCORES
+    settings: RecallSettings
+    round: int
+    learnt: LearntFiles
+    input: Path
+
+    @property
+    def title(self) -> str:
+        """The round."""
+        return f"round {self.round}"
+
+    def rows(self, care: Care) -> Iterator[Mapping[str, Any]]:
+        """The score of every page."""
+        kind, characters = self.settings.classifier, self.settings.characters
+        files = self.learnt
+        scorer = load_scorer(kind, files.pieces, files.classifier, characters=characters)
+        for pages in _batches(read_documents(self.input)):
+            care.announce("")
             for page, value in zip(pages, scorer([page.text for page in pages]), strict=True):
-                table.write({"id": page.id, "url": page.url, "score": value})
-    return {"files": {"scores": sha256(out)}}
+                yield {"id": page.id, "url": page.url, "score": value}
 
 
-def cut(request: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the pages of a shard that stay, and those that do not, by their scores."""
-    recalled = Recalled(
-        frozenset(request["related"]), Patterns(request["patterns"]), settings["threshold"]
-    )
-    scores = read_table(Path(request["scores"]), ("id", "score"))
-    outcomes = (
-        (page, recalled(page, row["score"]))
-        for page, row in zip(read_documents(Path(request["input"])), scores, strict=True)
-    )
-    out, name = Path(request["out"]), request["name"]
-    return write_shard(outcomes, "recall", out, name, tables={"scores": TABLE})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallShard(ShardStep):
+    """Writes the pages of a shard that stay, and those that do not, by their scores."""
+
+    tables: Sequence[str] = ("scores",)
+    input: Path
+    scores: Path
+    related: Sequence[str]
+    patterns: Sequence[str]
+    threshold: float
+
+    def do(self, care: Care) -> dict[str, Any]:
+        """Keep or drop each page."""
+        care.announce("")
+        recalled = Recalled(frozenset(self.related), Patterns(self.patterns), self.threshold)
+        scores = read_table(self.scores, ("id", "score"))
+        outcomes = (
+            (page, recalled(page, row["score"]))
+            for page, row in zip(read_documents(self.input), scores, strict=True)
+        )
+        return write_shard(outcomes, "recall", self.out, self.name, tables={"scores": TABLE})
 
 
 def _batches(found: Iterator[_T]) -> Iterator[list[_T]]:

@@ -93,13 +93,10 @@ def _condition(name: str, text: str) -> Condition:
 
 VERDICTS = pa.schema(
     [
-        ("id", pa.string()),
-        ("rule", pa.string()),
+        *((name, pa.string()) for name in ("id", "rule")),
         ("value", pa.float64()),
         ("threshold", pa.string()),
-        ("fires", pa.bool_()),
-        ("thinned", pa.bool_()),
-        ("drops", pa.bool_()),
+        *((name, pa.bool_()) for name in ("fires", "thinned", "drops")),
     ]
 )
 """A row for each rule that applies to a document's kind; ``fires`` is the condition without the
@@ -144,16 +141,9 @@ class FilterStage:
             return DocumentOutcome(
                 None, [Drop("doc_type", note=f"no rule reads {document.doc_type}")]
             )
+        named = VERDICTS.names[1:]
         verdicts = [
-            {
-                "id": document.id,
-                "rule": verdict.rule,
-                "value": verdict.value,
-                "threshold": verdict.threshold,
-                "fires": verdict.fires,
-                "thinned": verdict.thinned,
-                "drops": verdict.drops,
-            }
+            {"id": document.id} | {name: getattr(verdict, name) for name in named}
             for verdict in found.verdicts
         ]
         signals = [

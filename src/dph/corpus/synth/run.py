@@ -5,7 +5,7 @@ same text the first in the order of the seeds stays.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,12 @@ import pyarrow as pa
 from dph._base.files import write_text
 from dph._base.files.parts import TableParts
 from dph.corpus.documents import DocType, Document, position
+from dph.corpus.settings import SQL, SynthSettings
 from dph.corpus.shard_work import write_shard
 from dph.corpus.shards import Corpus, digest, shard_name
 from dph.corpus.stage import DocumentOutcome, Drop
 from dph.corpus.stage_run import OnProgress, finish_stage, made_once
-from dph.corpus.synth.seeds import SQL, VERSION, Seed, seeds_digest
+from dph.corpus.synth.seeds import VERSION, Seed, seeds_digest
 from dph.corpus.synth.writing import Writer, WrittenAnswer
 
 ROWS = pa.schema(
@@ -44,48 +45,44 @@ _REPEATED = "repeated"
 
 
 def synthesise(
-    kind: str,
+    settings: SynthSettings,
     seeds: Sequence[Seed],
     write: Writer,
     out: Path,
     *,
-    samples: int,
-    seed: int,
-    identity: dict[str, Any],
+    generator: Mapping[str, Any],
     on_progress: OnProgress = lambda _amount, _note: None,
 ) -> Corpus:
-    """Write ``samples`` answers for each seed, and keep those that hold.
+    """Write ``settings.samples`` answers for each seed, and keep those that hold.
 
     Args:
-        kind: of ``prompts.PROMPTS``.
+        settings: kind, number and seed of the answers, and how they are judged.
         seeds: what the model is shown.
         write: what makes and judges the answers to a chunk.
         out: the directory to write.
-        samples: answers for each seed.
-        seed: with a seed's id and an index it decides an answer.
-        identity: all else that the answers and verdicts depend on, as JSON.
+        generator: all that its answers depend on but prompts and seeds, as JSON.
         on_progress: told of answers that were judged.
 
     Raises:
         GeneratorError: the generator failed; chunks that are done stay.
         DataError: ``out`` is held by another process.
     """
-    settings = {"kind": kind, "samples": samples, "seed": seed, **identity}
-    step = {"stage": "synth", "version": VERSION, "settings": settings}
-    step["seeds"] = seeds_digest(seeds)
+    kind = settings.kind
+    made_by = {"stage": "synth", "version": VERSION, "settings": settings.json(generator)}
+    made_by["seeds"] = seeds_digest(seeds)
 
     def make() -> Corpus:
-        parts = TableParts(out / ".chunks", digest=digest(step))
-        asked = [(one, index) for one in seeds for index in range(samples)]
-        written = _written(asked, write, parts, seed, on_progress)
+        parts = TableParts(out / ".chunks", digest=digest(made_by))
+        asked = [(one, index) for one in seeds for index in range(settings.samples)]
+        written = _written(asked, write, parts, settings.seed, on_progress)
         name, tables = shard_name(0, 1), {"rows": ROWS}
         summary = write_shard(_outcomes(kind, written), "synth", out, name, tables=tables)
         _write_problems(kind, written, out)
-        made = finish_stage(out, "synth", [name], [summary], history=[step], tables=tables)
+        made = finish_stage(out, "synth", [name], [summary], history=[made_by], tables=tables)
         parts.remove()
         return made
 
-    return made_once((), out, history=[step], shards=1, make=make)
+    return made_once((), out, history=[made_by], shards=1, make=make)
 
 
 def _written(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dph.corpus.documents import Document
+from dph.corpus.settings import DOCUMENTATION, FUNCTIONS, INSTRUCTIONS, SQL, SynthSettings
 from dph.corpus.shards import Corpus, digest
 from dph.errors import DataError, SettingsError
 from dph.tasks.sql.prompt import ExampleValues, database_file
@@ -104,6 +105,26 @@ class Seed:
     text: str
     uses: str = ""
     database: str = ""
+
+
+def seeds_of(settings: SynthSettings, open_documents: Callable[[Path], Corpus]) -> list[Seed]:
+    """What rows are written about, at most ``settings.most`` of them.
+
+    Args:
+        settings: kind, the place that rows of it start from, and how many.
+        open_documents: opens the corpus at ``settings.input``.
+
+    Raises:
+        SettingsError: a module is not one that programs may import.
+        DataError: a database or a corpus cannot be read.
+    """
+    if settings.kind == DOCUMENTATION:
+        names = [name.strip() for name in settings.modules.split(",") if name.strip()]
+        return signature_seeds(names)[: settings.most]
+    if settings.databases is not None:
+        return database_seeds(settings.databases)[: settings.most]
+    assert settings.input is not None
+    return document_seeds(open_documents(settings.input), most=settings.most)
 
 
 def document_seeds(corpus: Corpus, *, most: int | None = None) -> list[Seed]:
@@ -227,14 +248,12 @@ def _sql(seed: Seed) -> str:
     )
 
 
-FUNCTIONS, INSTRUCTIONS, DOCUMENTATION, SQL = "functions", "instructions", "documentation", "sql"
 PROMPTS: Mapping[str, Callable[[Seed], str]] = {
     FUNCTIONS: _prompt_of_functions,
     INSTRUCTIONS: _instructions,
     DOCUMENTATION: _documentation,
     SQL: _sql,
 }
-"""By kind of row: ``functions`` from documents of code, ``instructions`` evolved from tasks,
-``documentation`` from signatures and doc strings, ``sql`` from databases."""
+"""By kind of row (``dph.corpus.settings.KINDS``)."""
 VERSION = 1
 """Counts up when a prompt changes."""

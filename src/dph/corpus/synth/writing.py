@@ -2,19 +2,19 @@
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from dph._base.randomness import derived_seed
+from dph.corpus.settings import SQL, SynthSettings
 from dph.corpus.synth.draft import Draft, DraftOutcome, parsed
 from dph.corpus.synth.functions import FunctionJudge
 from dph.corpus.synth.generators import Generator
 from dph.corpus.synth.hard_coded import inputs_beside
 from dph.corpus.synth.queries import Query, QueryJudge
-from dph.corpus.synth.seeds import PROMPTS, SQL, Seed, impurity
+from dph.corpus.synth.seeds import PROMPTS, Seed, impurity
 from dph.records import Outcome, Verdict
 from dph.tasks.verifiers.code.task import CodeTask, extract_program
 from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
@@ -140,7 +140,7 @@ class FunctionWriter:
     """Writes functions with tests.
 
     Args:
-        kind: of ``prompts.PROMPTS``.
+        kind: of ``dph.corpus.settings.KINDS``.
         generator: who writes.
         judge: what is kept.
         verifier: what compares second answers; None: there are none.
@@ -196,37 +196,18 @@ class QueryWriter:
 
 
 @contextmanager
-def open_writer(
-    kind: str,
-    generator: Generator,
-    *,
-    databases: Path | None,
-    workers: int,
-    second: bool,
-    survivors: float,
-    timeout: float,
-) -> Iterator[Writer]:
-    """The writer of rows of ``kind``, with the processes that execute them.
-
-    Args:
-        kind: of ``prompts.PROMPTS``.
-        generator: who writes.
-        databases: the directory of databases for rows of SQL; None for other kinds.
-        workers: processes.
-        second: whether functions are written twice and have to agree.
-        survivors: the largest share of wrong programs or queries that may pass.
-        timeout: seconds for one test or query.
-    """
-    with ExitStack() as stack:
-        if databases is not None:
-            rows = stack.enter_context(
-                SQLVerifier(databases=databases, rule="strict", workers=workers, timeout=timeout)
-            )
+def open_writer(settings: SynthSettings, generator: Generator, *, workers: int) -> Iterator[Writer]:
+    """The writer of rows of ``settings.kind``, with ``workers`` processes that execute them."""
+    kind, timeout, survivors = settings.kind, settings.timeout, settings.survivors
+    if settings.databases is not None:
+        with SQLVerifier(
+            databases=settings.databases, rule="strict", workers=workers, timeout=timeout
+        ) as rows:
             yield QueryWriter(generator, QueryJudge(rows, survivors=survivors))
-            return
-        programs = stack.enter_context(CodeVerifier(workers=workers, timeout=timeout))
+        return
+    with CodeVerifier(workers=workers, timeout=timeout) as programs:
         judge = FunctionJudge(programs, survivors=survivors)
-        yield FunctionWriter(kind, generator, judge, programs if second else None)
+        yield FunctionWriter(kind, generator, judge, programs if settings.second else None)
 
 
 def _written(

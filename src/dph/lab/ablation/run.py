@@ -18,7 +18,7 @@ from dph.corpus.rules.spec import filter_spec
 from dph.corpus.shard_work import write_shard
 from dph.corpus.shards import digest, shard_name
 from dph.corpus.stage_run import finish_stage, made_once
-from dph.corpus.tasks import Workers
+from dph.corpus.steps import Workers
 from dph.errors import DataError
 from dph.lab.ablation.kneser_ney import KneserNey, transformer_bits
 from dph.lab.ablation.settings import NGRAM, AblationSettings

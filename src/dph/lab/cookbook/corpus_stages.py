@@ -3,7 +3,6 @@
 import glob
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from dph.corpus import Corpus, open_corpus, run_stage
 from dph.corpus.decontaminate import decontaminate
@@ -15,10 +14,11 @@ from dph.corpus.instruct import instruct
 from dph.corpus.mix import Mixture, mix
 from dph.corpus.recall.run import recall
 from dph.corpus.rules.spec import filter_spec
+from dph.corpus.settings import SynthSettings
 from dph.corpus.shards import digest
 from dph.corpus.stage_run import OnProgress
 from dph.corpus.synth.run import synthesise
-from dph.corpus.synth.seeds import Seed, database_seeds, document_seeds, signature_seeds
+from dph.corpus.synth.seeds import seeds_of
 from dph.corpus.synth.writing import open_writer
 from dph.corpus.transform.cleaning import transform_spec
 from dph.errors import DataError
@@ -47,9 +47,6 @@ def ablation_stage(kitchen: Kitchen) -> Digests:
     return {"ablation": digest(dict(found))}
 
 
-_JUDGING = ("second", "survivors", "timeout")
-
-
 def synth_stage(kitchen: Kitchen) -> Digests:
     """Each ``[synth.<name>]``; the digests are of the texts that were kept."""
     made = {}
@@ -59,53 +56,27 @@ def synth_stage(kitchen: Kitchen) -> Digests:
 
 
 def _synthesise(kitchen: Kitchen, name: str, table: SynthTable) -> Corpus:
-    databases = Path(kitchen.place(table.databases)) if table.databases else None
-    seeds = seeds_of(
-        table,
-        databases,
-        lambda corpus: open_corpus(kitchen.corpus_stage("filter", corpus)),
+    settings = SynthSettings(
+        **table.model_dump(exclude={"corpus", "modules", "databases"}),
+        input=kitchen.corpus_stage("filter", table.corpus) if table.corpus else None,
+        modules=",".join(table.modules),
+        databases=Path(kitchen.place(table.databases)) if table.databases else None,
+        seed=kitchen.cookbook.seed,
     )
-    generator = open_generator(
-        function=table.generator,
-        model=table.model,
-        server=table.server,
-        key_env=table.key_env,
-        max_tokens=table.max_tokens,
-        temperature=table.temperature,
-    )
-    judging: dict[str, Any] = {name: getattr(table, name) for name in _JUDGING}
-    title = f"synth {name}"
+    seeds, generator = seeds_of(settings, open_corpus), open_generator(settings)
+    title, total = f"synth {name}", len(seeds) * settings.samples
     with (
-        open_writer(
-            table.kind,
-            generator,
-            databases=databases,
-            workers=kitchen.workers,
-            **judging,
-        ) as write,
-        kitchen.progress.task(title, len(seeds) * table.samples, "answers") as advance,
+        open_writer(settings, generator, workers=kitchen.workers) as write,
+        kitchen.progress.task(title, total, "answers") as advance,
     ):
         return synthesise(
-            table.kind,
+            settings,
             seeds,
             write,
             kitchen.corpus_stage("synth", name),
-            samples=table.samples,
-            seed=kitchen.cookbook.seed,
-            identity={"generator": dict(generator.identity), **judging},
+            generator=generator.identity,
             on_progress=advance,
         )
-
-
-def seeds_of(
-    table: SynthTable, databases: Path | None, corpus: Callable[[str], Corpus]
-) -> list[Seed]:
-    """What rows are written about, at most ``table.most`` of them."""
-    if table.corpus is not None:
-        return document_seeds(corpus(table.corpus), most=table.most)
-    if databases is not None:
-        return database_seeds(databases)[: table.most]
-    return signature_seeds(table.modules)[: table.most]
 
 
 def ingest_stage(kitchen: Kitchen) -> Digests:

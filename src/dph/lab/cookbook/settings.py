@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
-from dph.corpus.recall.learnt import RecallSettings
-from dph.corpus.synth.seeds import DOCUMENTATION, SQL
+from dph.corpus.settings import DOCUMENTATION, SQL, RecallSettings
 from dph.errors import SettingsError
 from dph.lab.ablation.settings import AblationSettings
 from dph.lab.base.recipes import BaseRecipe, SFTRecipe

@@ -3,41 +3,33 @@
 import os
 from pathlib import Path
 
+from dph.corpus.settings import SynthSettings
 from dph.corpus.synth.generators import Generator, OwnFunction, Server
 from dph.errors import SettingsError
 
 
-def open_generator(
-    *,
-    function: str = "",
-    model: str = "",
-    server: str = "",
-    key_env: str = "",
-    max_tokens: int = 2048,
-    temperature: float = 1.0,
-) -> Generator:
+def open_generator(settings: SynthSettings) -> Generator:
     """The generator that is named; a model of ours is loaded.
-
-    Args:
-        function: ``module:function``; the others do not count.
-        model: a directory or a name, on the Hub or on the server.
-        server: the address of a server that speaks OpenAI's protocol.
-        key_env: the environment variable that holds its key.
-        max_tokens: of an answer.
-        temperature: of sampling.
 
     Raises:
         SettingsError: the function, the server's address or its key is none.
         ModelError: the model cannot be had.
     """
-    if function:
-        return OwnFunction(function)
-    if not server:
-        return _own_model(model, max_tokens, temperature)
-    if key_env and key_env not in os.environ:
-        raise SettingsError(f"the server's key is to stand in {key_env}, which is not set")
-    key = os.environ[key_env] if key_env else ""
-    return Server(server, model, max_tokens=max_tokens, temperature=temperature, key=key)
+    max_tokens, temperature = settings.max_tokens, settings.temperature
+    if settings.generator:
+        return OwnFunction(settings.generator)
+    if not settings.server:
+        return _own_model(settings.model, max_tokens, temperature)
+    name = settings.key_env
+    if name and name not in os.environ:
+        raise SettingsError(f"the server's key is to stand in {name}, which is not set")
+    return Server(
+        settings.server,
+        settings.model,
+        max_tokens=max_tokens,
+        temperature=temperature,
+        key=os.environ[name] if name else "",
+    )
 
 
 def _own_model(name: str, max_tokens: int, temperature: float) -> Generator:

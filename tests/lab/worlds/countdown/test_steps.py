@@ -6,7 +6,7 @@ from dph.lab.worlds.countdown.verifier import (
     LARGEST,
     LONGEST_STEP,
     OPERATORS,
-    Step,
+    CountdownStep,
     read_step,
     result_of,
 )
@@ -41,7 +41,7 @@ def test_two_numbers_always_have_a_legal_step():
 def test_a_written_step_is_read_as_it_was_meant(operator):
     for first, second, result in ((1, 2, 3), (99, 98, 97), (10, 9, 90)):
         text = f"{first} {operator} {second} = {result}"
-        assert read_step(text) == Step(first, operator, second, result)
+        assert read_step(text) == CountdownStep(first, operator, second, result)
         assert len(text) <= LONGEST_STEP
 
 

@@ -26,7 +26,7 @@ _STEP = re.compile(rf"{_NUMBER} ([-+*/]) {_NUMBER} = {_NUMBER}")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CountdownStep:
     """What a step says, true or not."""
 
     first: int
@@ -35,11 +35,11 @@ class Step:
     result: int
 
 
-def read_step(text: str) -> Step | None:
+def read_step(text: str) -> CountdownStep | None:
     """The step that a text is; None where it is not written like one.
 
     >>> read_step("7 - 5 = 2")
-    Step(first=7, operator='-', second=5, result=2)
+    CountdownStep(first=7, operator='-', second=5, result=2)
     >>> read_step("7 - 5 = 02") is None
     True
     """
@@ -47,7 +47,7 @@ def read_step(text: str) -> Step | None:
     if found is None:
         return None
     first, operator, second, result = found.groups()
-    return Step(int(first), operator, int(second), int(result))
+    return CountdownStep(int(first), operator, int(second), int(result))
 
 
 def result_of(first: int, operator: str, second: int) -> int | None:

@@ -1,6 +1,8 @@
+from pathlib import Path
+
 import pytest
 
-from dph.corpus.recall.learnt import RecallSettings
+from dph.corpus.settings import RecallSettings, SynthSettings
 from dph.errors import SettingsError
 
 
@@ -17,3 +19,16 @@ from dph.errors import SettingsError
 def test_a_setting_out_of_range_is_refused(settings, message):
     with pytest.raises(SettingsError, match=message):
         RecallSettings(**settings)
+
+
+def test_what_decides_rows_is_named_and_where_their_seeds_lie_is_not():
+    settings = SynthSettings(kind="sql", databases=Path("/a"), model="m", seed=3, most=5)
+    assert settings.json({"model": "digest"}) == {
+        "kind": "sql",
+        "samples": 1,
+        "seed": 3,
+        "generator": {"model": "digest"},
+        "second": True,
+        "survivors": 0.5,
+        "timeout": 5.0,
+    }

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from corpus.test_tasks import task
+from corpus.test_steps import step_of
 from dph._processes.jobs.cores import RayJobs, connected_ray
 from dph.corpus.dedup.presets import PRESETS
 from dph.corpus.dedup.run import dedup
@@ -17,43 +17,41 @@ from dph.corpus.ingest.sources import plan
 from dph.corpus.mix import Mixture, mix
 from dph.corpus.stage import StageSpec
 from dph.corpus.stage_run import run_stage
-from dph.corpus.tasks import Notes, do_task, run_tasks
+from dph.corpus.steps import do_step, run_steps
 from dph.errors import StageError
 from fake_ray import FakeRay
 
-HANDLER = "small_corpora:make_writer"
+
+def run(steps, directory, jobs):
+    return run_steps(steps, directory / "notes", workers=jobs)
 
 
-def run(tasks, directory, jobs):
-    return run_tasks(tasks, Notes(directory / "notes"), handler=HANDLER, options={}, workers=jobs)
-
-
-def test_tasks_of_a_cluster_are_noted_and_not_done_again(tmp_path):
+def test_steps_of_a_cluster_are_noted_and_not_done_again(tmp_path):
     ray = FakeRay()
-    jobs = RayJobs(2, ray, do_task)
-    tasks = [task(tmp_path, name) for name in "abc"]
-    answers = run(tasks, tmp_path, jobs)
+    jobs = RayJobs(2, ray, do_step)
+    steps = [step_of(tmp_path, name) for name in "abc"]
+    answers = run(steps, tmp_path, jobs)
     assert [answer["word"] for answer in answers] == ["text"] * 3
-    assert run(tasks, tmp_path, jobs) == answers
+    assert run(steps, tmp_path, jobs) == answers
     assert len(ray.results) == 3
 
 
-def test_a_task_that_fails_there_ends_the_others(tmp_path):
+def test_a_step_that_fails_there_ends_the_others(tmp_path):
     ray = FakeRay()
-    tasks = [task(tmp_path, "bad", word="raise"), task(tmp_path, "good")]
+    steps = [step_of(tmp_path, "bad", word="raise"), step_of(tmp_path, "good")]
     with pytest.raises(StageError, match="bad: error: ArithmeticError: bad"):
-        run(tasks, tmp_path, RayJobs(2, ray, do_task))
+        run(steps, tmp_path, RayJobs(2, ray, do_step))
     assert ray.cancelled == [("ref-1", True)]
 
 
 def test_files_that_are_not_seen_here_are_told(tmp_path):
     jobs = RayJobs(2, FakeRay(), lambda _payload: None)
     with pytest.raises(StageError, match="has to be one that every machine of the cluster writes"):
-        run([task(tmp_path, "a")], tmp_path, jobs)
+        run([step_of(tmp_path, "a")], tmp_path, jobs)
 
 
 def stages(directory, source, workers):
-    """Every way in which stages are cut into tasks, without the packages of the extra."""
+    """Every way in which stages are cut into steps, without the packages of the extra."""
     raw = ingest(plan([f"input={source}"]), directory / "raw", shards=3, workers=workers)
     unique = dedup(raw, directory / "unique", nearness=PRESETS["exact"], shards=2, workers=workers)
     spec = StageSpec(name="shout", entry="small_corpora:Lengths", settings={"longest": 6})
@@ -82,7 +80,7 @@ def test_two_workers_of_ray_write_the_same_bytes(tmp_path, monkeypatch):
         source = tmp_path / "rows.jsonl"
         source.write_text("".join(json.dumps(row) + "\n" for row in rows))
         stages(tmp_path / "here", source, 1)
-        stages(tmp_path / "there", source, RayJobs(2, ray, do_task))
+        stages(tmp_path / "there", source, RayJobs(2, ray, do_step))
     finally:
         ray.shutdown()
     assert len(files(tmp_path / "here")) > 12

@@ -1,0 +1,163 @@
+"""Settings of stages that the command line makes options of; loads nothing slow.
+
+What an option is called, says and allows stands in the metadata of its field (``option``); the
+field has the default.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from dph.errors import SettingsError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingOption:
+    """What the command line says of a field; its option is named as the field without a ``flag``.
+
+    ``least`` and ``most`` bound a number, ``choices`` name all values.
+    """
+
+    help: str
+    metavar: str = ""
+    flag: str = ""
+    least: float | None = None
+    most: float | None = None
+    choices: Sequence[str] = ()
+
+
+def option(default: T, help: str, metavar: str = "", **more: Any) -> T:
+    """A field that is an option; ``MISSING`` is the default of one that has to be given."""
+    told = SettingOption(help=help, metavar=metavar, **more)
+    return field(default=default, metadata={"option": told})
+
+
+FASTTEXT, LINEAR = "fasttext", "sklearn"
+CLASSIFIERS = (FASTTEXT, LINEAR)
+"""``fasttext`` as OpenCoder's; ``sklearn``, a logistic regression, where floret has no wheel."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallSettings:
+    """All that the outcome of recall depends on but the documents and the reviewed patterns.
+
+    Args:
+        rounds: at most so many; a round is the last if it brings nothing to the seed.
+        threshold: a page is recalled from this score on, in (0, 1).
+        domain_share: a domain is related if more than this share of its pages is recalled, in
+            [0, 1).
+        classifier: of ``CLASSIFIERS``.
+        vocabulary: tokens of the byte-level BPE that a round learns.
+        characters: of the head of a page that are read.
+        examples: the most pages of either kind that a round learns from.
+        seed: of the classifier.
+
+    Raises:
+        SettingsError: a value is out of range.
+    """
+
+    rounds: int = option(3, "At most so many rounds.", "N")
+    threshold: float = option(0.5, "Recalled from this score on.", "P")
+    domain_share: float = option(
+        0.1, "A domain is related if more than this share of its pages is recalled.", "S"
+    )
+    classifier: str = option(
+        FASTTEXT,
+        "fasttext (floret), or sklearn: a logistic regression.",
+        "NAME",
+        choices=CLASSIFIERS,
+    )
+    vocabulary: int = option(32_000, "Tokens of the BPE that is learnt.", "N")
+    characters: int = 10_000
+    examples: int = 500_000
+    seed: int = option(0, "Of the classifier.", "N")
+
+    def __post_init__(self) -> None:
+        for name, least in (("rounds", 1), ("vocabulary", 300), ("characters", 1), ("examples", 1)):
+            if (value := getattr(self, name)) < least:
+                raise SettingsError(f"{name} must be at least {least}, got {value}")
+        if not 0 < self.threshold < 1:
+            raise SettingsError(f"the threshold must lie in (0, 1), got {self.threshold}")
+        if not 0 <= self.domain_share < 1:
+            raise SettingsError(f"domain_share must lie in [0, 1), got {self.domain_share}")
+        if self.classifier not in CLASSIFIERS:
+            raise SettingsError(
+                f"a classifier is one of {', '.join(CLASSIFIERS)}, got {self.classifier!r}"
+            )
+
+    def json(self) -> Mapping[str, Any]:
+        """The settings as JSON."""
+        return asdict(self)
+
+
+FUNCTIONS, INSTRUCTIONS, DOCUMENTATION, SQL = "functions", "instructions", "documentation", "sql"
+KINDS = (FUNCTIONS, INSTRUCTIONS, DOCUMENTATION, SQL)
+"""Kinds of rows: ``functions`` from documents of code, ``instructions`` evolved from tasks,
+``documentation`` from signatures and doc strings, ``sql`` from databases."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SynthSettings:
+    """What rows are written, from what seeds, by whom, and what is kept of them.
+
+    ``modules`` are names with commas. ``generator`` is ``module:function``; without one ``model``
+    writes, here or on a ``server``.
+    """
+
+    kind: str = option(
+        cast("Any", MISSING),
+        "functions or instructions (from --input), documentation (from --modules), sql (from "
+        "--databases).",
+        "KIND",
+        choices=KINDS,
+    )
+    input: Path | None = option(  # noqa: RUF009 - it makes a field
+        None,
+        "Documents to start from: code, or tasks to be made harder; as of other stages.",
+        "PATH",
+    )
+    modules: str = option("", "Modules whose documented functions are used.", "A,B")
+    databases: Path | None = option(  # noqa: RUF009
+        None, "Holds <name>/<name>.sqlite.", "DIR"
+    )
+    model: str = option(
+        "", "A model's directory or its name on the Hub; with --server its name there.", "NAME"
+    )
+    server: str = option("", "A server that speaks OpenAI's protocol.", "URL")
+    generator: str = option(
+        "", "A function of your own: prompts and seeds in, as many texts out.", "MODULE:FUNCTION"
+    )
+    key_env: str = option("", "Environment variable with the server's key.", "NAME")
+    most: int | None = option(None, "Seeds at most [default: all].", "N", least=1)
+    samples: int = option(1, "Answers for each seed.", "N", least=1)
+    seed: int = option(0, "Of all draws.", "N", least=0)
+    max_tokens: int = option(2048, "Tokens of an answer at most.", "N", least=1)
+    temperature: float = option(1.0, "Of sampling, above 0.", "T")
+    second: bool = option(
+        True,
+        "Have each function written again from the task alone; both have to agree.",
+        flag="--second/--no-second",
+    )
+    survivors: float = option(
+        0.5,
+        "Share of programs made wrong in one place that may pass the tests.",
+        "S",
+        least=0.0,
+        most=1.0,
+    )
+    timeout: float = option(5.0, "Seconds for one test or query.", "S")
+
+    def json(self, generator: Mapping[str, Any]) -> dict[str, Any]:
+        """All that answers and verdicts depend on but the seeds; ``generator`` is its identity."""
+        return {
+            "kind": self.kind,
+            "samples": self.samples,
+            "seed": self.seed,
+            "generator": dict(generator),
+            "second": self.second,
+            "survivors": self.survivors,
+            "timeout": self.timeout,
+        }
