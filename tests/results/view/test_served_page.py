@@ -150,7 +150,7 @@ def test_answers_beyond_the_first_hundred_come_with_a_click(tmp_path, open_page)
     texts = pa.array([f"SELECT {i}" for i in range(len(table))])
     numbered = table.set_column(table.schema.get_field_index("text"), "text", texts)
     write_samples(path, numbered, digest="numbered")
-    with serving([place]) as server, patch.object(documents, "ANSWERS", 4):
+    with serving([place]) as server, patch.object(app, "ANSWERS", 4):
         page = open_page(server, "#/problem/dev/dev-0000")
         column = "#problem .column.of-r2"
         page.wait_for_selector(f"{column} .answer")
