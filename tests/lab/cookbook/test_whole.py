@@ -1,10 +1,6 @@
 """A whole cookbook, tiny: from SQL files to Pass@k after RL, killed on the way, twice the same."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -75,6 +71,7 @@ checkpoint_every = 1
 data = { verifier = "length_grader:grade", modules = ["MODULES"] }
 presample = { samples = 4, threshold = 1 }
 """
+PROGRAM = "import sys; from dph.cli import main; sys.exit(main())"
 AFTER = (
     "base/checkpoints/checkpoint-2/whole",
     "sft/only/checkpoints/checkpoint-2/whole",
@@ -83,34 +80,26 @@ AFTER = (
 """What is there when the run is killed, each time."""
 
 
-def begin(tmp_path, name):
-    search = os.pathsep.join(filter(None, sys.path))
-    command = [sys.executable, "-m", "dph", "corpus", "run", f"{tmp_path}/cookbook.toml"]
-    return subprocess.Popen(
-        [*command, "--out", f"{tmp_path}/{name}", "--workers", "1", "--json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=os.environ | {"PYTHONPATH": search, "HF_HUB_OFFLINE": "1"},
-        text=True,
-    )
-
-
-def test_killed_three_times_it_ends_with_the_digests_of_a_run_that_was_not(tmp_path):
+def test_killed_three_times_it_ends_with_the_digests_of_a_run_that_was_not(fork_program, tmp_path):
     text = TOML.replace("MODULES", str(Path(__file__).parents[2]))
     (tmp_path / "cookbook.toml").write_text(text)
-    whole = begin(tmp_path, "whole")
-    made, said = whole.communicate()
-    assert whole.returncode == 0, said
+
+    def begin(name):
+        words = ("corpus", "run", tmp_path / "cookbook.toml", "--out", tmp_path / name)
+        return fork_program(PROGRAM, *words, "--workers", 1, "--json")
+
+    with begin("whole") as whole:
+        code, made, said = whole.finish()
+    assert code == 0, said
     for place in AFTER:
-        killed = begin(tmp_path, "killed")
-        while not (tmp_path / "killed" / place).exists():
-            assert killed.poll() is None, killed.communicate()
-            time.sleep(0.02)
-        killed.send_signal(signal.SIGKILL)
-        killed.communicate()
-    again = begin(tmp_path, "killed")
-    found, said = again.communicate()
-    assert again.returncode == 0, said
+        with begin("killed") as killed:
+            while not (tmp_path / "killed" / place).exists():
+                assert killed.poll() is None, killed.finish()
+                time.sleep(0.02)
+            killed.kill()
+    with begin("killed") as again:
+        code, found, said = again.finish()
+    assert code == 0, said
     assert json.loads(found) == json.loads(made)
     stages = {"world", "ingest", "decontaminate", "base", "sft", "evaluate", "pool", "rl"}
     assert stages <= set(json.loads(made))

@@ -1,8 +1,6 @@
 """A quickstart killed in each stage and started again ends as one left alone."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -53,27 +51,21 @@ KILLS = [
 ]
 
 
-def start(directory):
-    return subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(directory)], stdout=subprocess.PIPE, text=True
-    )
-
-
-def kill_at(directory, stage, amount):
-    """Start, and send SIGKILL as soon as ``stage`` has come to ``amount``."""
-    with start(directory) as process:
-        for line in process.stdout:
-            title, done = line.strip().split("|")
+def kill_at(program, stage, amount):
+    """Send SIGKILL as soon as ``stage`` has come to ``amount``."""
+    with program:
+        for line in program.lines():
+            title, done = line.split("|")
             if title == stage and int(done) >= amount:
-                process.kill()
+                program.kill()
                 return
     raise AssertionError(f"{stage} never came to {amount}")
 
 
-def finish(directory):
-    with start(directory) as process:
-        process.stdout.read()
-    assert process.returncode == 0
+def finish(program, directory):
+    with program:
+        code, _, said = program.finish()
+    assert code == 0, said
     return json.loads((directory / "summary.json").read_text())
 
 
@@ -89,12 +81,14 @@ def final_weights(directory: Path, method):
 
 
 @pytest.mark.slow
-def test_killed_in_every_stage_it_ends_with_the_same_metrics_and_bit_identical_weights(tmp_path):
-    whole = finish(tmp_path / "whole")
+def test_killed_in_every_stage_it_ends_with_the_same_metrics_and_bit_identical_weights(
+    fork_program, tmp_path
+):
+    whole = finish(fork_program(CHILD, tmp_path / "whole"), tmp_path / "whole")
     for stage, amount in KILLS:
-        kill_at(tmp_path / "killed", stage, amount)
+        kill_at(fork_program(CHILD, tmp_path / "killed"), stage, amount)
         assert not (tmp_path / "killed" / "summary.json").exists()
-    killed = finish(tmp_path / "killed")
+    killed = finish(fork_program(CHILD, tmp_path / "killed"), tmp_path / "killed")
     assert without_seconds(killed) == without_seconds(whole)
     for method in ("grpo", "dph_f"):
         assert final_weights(tmp_path / "killed", method) == final_weights(

@@ -1,0 +1,1 @@
+from forked_programs import fork_program  # noqa: F401
