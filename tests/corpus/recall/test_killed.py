@@ -19,7 +19,7 @@ recall(open_corpus(here / "pages"), open_corpus(here / "seeds"), here / "killed"
 @ONCE_AND_OFTEN
 def test_killed_at_any_moment_it_ends_with_the_same_bytes(tmp_path, often):
     (tmp_path / "reviewed.csv").write_text("pattern,accept\n%/questions/%,yes\n")
-    source = small_corpus(tmp_path / "pages", pages(each=40)[0], shards=3)
+    source = small_corpus(tmp_path / "pages", pages(each=40 if often else 12)[0], shards=3)
     known = small_corpus(tmp_path / "seeds", seeds())
     recall(
         source,

@@ -74,7 +74,13 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(text, id=name, marks=[pytest.mark.slow] * (name == "nested tags"))
+        for name, text in HOSTILE.items()
+    ],
+)
 def test_every_file_gets_values_or_a_reason(text):
     for doc_type, language in KINDS:
         view = FileView(text, path="a", bytes=len(text), language=language)
