@@ -246,13 +246,20 @@ def kill_after(program, path):
     raise AssertionError(f"{path} was not written: {lines}")
 
 
-def test_killed_anywhere_the_same_command_ends_with_the_same_files(recipe, fork_program, tmp_path):
+@pytest.mark.parametrize(
+    "places",
+    [KILLED_AFTER[3:4], pytest.param(KILLED_AFTER, marks=pytest.mark.slow)],
+    ids=["once", "five times"],
+)
+def test_killed_anywhere_the_same_command_ends_with_the_same_files(
+    recipe, fork_program, places, tmp_path
+):
     run(recipe(updates=0), tmp_path / "anchor")
     save_problems(tmp_path / "unlabelled.jsonl", MANY)
     words = ("consolidate", tmp_path / "anchor", "--prompts", tmp_path / "unlabelled.jsonl")
     words += ("--set", "consolidation.updates=4", "--forecast-prompts", 6, "--out")
     whole = finish(fork_program(CHILD, *words, tmp_path / "whole"), tmp_path / "whole")
-    for name in KILLED_AFTER:
+    for name in places:
         kill_after(fork_program(CHILD, *words, tmp_path / "killed"), tmp_path / "killed" / name)
     killed = finish(fork_program(CHILD, *words, tmp_path / "killed"), tmp_path / "killed")
     assert killed == whole
