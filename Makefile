@@ -13,7 +13,7 @@ export OMP_NUM_THREADS ?= 1
 
 CORPUS_DATA ?= $(or $(DPH_DATA),../shared/data)/opencoder
 
-.PHONY: quickstart cookbook corpus-data smollm2 dist release-check docs tables screenshots test coverage test-trl test-verl test-inspect test-vllm fuzz bench lint check format clean
+.PHONY: quickstart cookbook corpus-data smollm2 dist release-check docs tables screenshots test test-all coverage test-trl test-verl test-inspect test-vllm fuzz bench lint check format clean
 
 quickstart: $(STAMP)
 	$(BIN)/dph quickstart
@@ -28,9 +28,13 @@ cookbook: $(STAMP)
 	$(BIN)/dph corpus run recipes/cookbook/cookbook.toml --out $(COOKBOOK)
 
 # A file of tests stays in one process, so that what its module makes is made once.
-TESTS := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+TESTS := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 10
 
+# All but the tests marked slow: a law that one of them repeats at length has a shorter test here.
 test: $(STAMP)
+	$(TESTS) -m "not slow"
+
+test-all: $(STAMP)
 	$(TESTS)
 
 # The same with branch coverage, of child processes too: up to twice the time.
@@ -84,7 +88,7 @@ test-vllm: $(VLLM_STAMP)
 		--cov=dph.model.sampler.vllm --cov-branch --cov-config=/dev/null --cov-report=term-missing \
 		--cov-fail-under=90
 
-# The graders against ten thousand generated answers and more: minutes, so not part of `make test`.
+# The graders against ten thousand generated answers and more: minutes, so not part of `make test-all`.
 fuzz: $(STAMP)
 	DPH_FUZZ=full $(BIN)/python -m pytest -k generated tests/tasks/verifiers
 

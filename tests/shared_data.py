@@ -5,6 +5,11 @@ from pathlib import Path
 
 import pytest
 
+SOME_AND_ALL = pytest.mark.parametrize(
+    "every", [pytest.param(20, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)]
+)
+"""A test that takes every twentieth of many rows, and, marked slow, all of them."""
+
 
 def shared_data(name: str) -> Path:
     """The directory or file ``name`` of the data; the test is skipped where it is not there."""

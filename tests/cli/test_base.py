@@ -44,7 +44,6 @@ def recipes(tmp_path):
     return tmp_path
 
 
-@pytest.mark.slow
 def test_a_base_model_is_made_and_then_tuned(recipes, capsys):
     pytest.importorskip("trl")
     assert main(["base", f"{recipes}/base.toml", "--out", f"{recipes}/base", "--json"]) == 0

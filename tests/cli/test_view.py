@@ -19,7 +19,6 @@ def runs(tmp_path):
     return make_runs(tmp_path / "runs", sets={"dev": 3})
 
 
-@pytest.mark.slow
 def test_it_prints_the_address_answers_there_and_ends_when_it_is_interrupted(runs):
     command = [sys.executable, "-c", PROGRAM, "view", str(runs), "--port", "0", "--token"]
     pipe = subprocess.PIPE

@@ -1,10 +1,5 @@
 import hashlib
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +10,7 @@ from dph.corpus.stage import StageSpec
 from dph.corpus.stage_run import run_stage
 from dph.corpus.tables import read_table
 from dph.errors import DataError, StageError
+from killed_corpora import ONCE_AND_OFTEN, kill
 from small_corpora import numbered, small_corpus
 
 
@@ -123,8 +119,8 @@ def test_a_stage_does_not_write_over_its_own_input(tmp_path):
         run_stage(lengths(), source, tmp_path / "in")
 
 
-@pytest.mark.slow
-def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
+@ONCE_AND_OFTEN
+def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path, often):
     source = small_corpus(tmp_path / "in", numbered(4000), shards=16)
     run_stage(lengths(7), source, tmp_path / "whole", workers=2)
     script = (
@@ -132,20 +128,7 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
         "from test_stage_run import lengths, run_stage, open_corpus\n"
         "run_stage(lengths(7), open_corpus(Path(sys.argv[2])), Path(sys.argv[3]), workers=2)\n"
     )
-    paths = os.pathsep.join([*sys.path, str(tmp_path)])
-    here, kills = Path(__file__).parent, 0
-    for delay in (0.3, 0.6, 0.9, 1.2, 1.5, 60):
-        child = subprocess.Popen(
-            [sys.executable, "-c", script, here, tmp_path / "in", tmp_path / "out"],
-            env=os.environ | {"PYTHONPATH": paths},
-        )
-        begun = time.monotonic()
-        while child.poll() is None and time.monotonic() - begun < delay:
-            time.sleep(0.01)
-        if child.poll() is None:
-            child.send_signal(signal.SIGKILL)
-            kills += 1
-        child.wait()
-    assert kills
+    words = [Path(__file__).parent, tmp_path / "in", tmp_path / "out"]
+    kill(script, words, tmp_path / "out", often=often)
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
     json.loads((tmp_path / "out" / "manifest.json").read_text())

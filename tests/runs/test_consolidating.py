@@ -1,10 +1,6 @@
 """A finished run consolidated by itself: the same weights as in one recipe, killed or not."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -220,9 +216,6 @@ def told(self, target):
 Path.replace = told
 sys.exit(main(sys.argv[1:]))
 """
-TESTS = Path(__file__).parents[1]
-
-
 KILLED_AFTER = (
     "forecast.partial/stores/after",  # it begins anew
     "forecast.json",
@@ -232,46 +225,42 @@ KILLED_AFTER = (
 )
 
 
-def start(words, out):
-    words = ("consolidate", *words, "--out", out)
-    return subprocess.Popen(
-        [sys.executable, "-c", CHILD, *map(str, words)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "PYTHONPATH": f"{TESTS}:{os.environ.get('PYTHONPATH', '')}"},
-    )
-
-
-def finish(words, out):
-    with start(words, out) as process:
-        said, _ = process.communicate()
-    assert process.returncode == 0, said
+def finish(program, out):
+    with program:
+        code, _, said = program.finish()
+    assert code == 0, said
     names = ("samples.parquet", "base/samples.parquet", "stores/after/groups.parquet")
     names += ("stores/after/values.parquet", "checkpoints/step_000004/model.safetensors")
     return [(out / name).read_bytes() for name in names], metrics(out)
 
 
-def kill_after(words, out, name):
-    """SIGKILL as soon as ``name`` was put in its place."""
+def kill_after(program, path):
+    """SIGKILL as soon as ``path`` was put in its place."""
     lines = []
-    with start(words, out) as process:
-        for line in process.stdout:
+    with program:
+        for line in program.lines():
             lines.append(line)
-            if line.strip() == f"renamed {out / name}":
-                process.kill()
+            if line == f"renamed {path}":
+                program.kill()
                 return
-    raise AssertionError(f"{name} was not written: {''.join(lines)}")
+    raise AssertionError(f"{path} was not written: {lines}")
 
 
-@pytest.mark.slow
-def test_killed_anywhere_the_same_command_ends_with_the_same_files(recipe, tmp_path):
+@pytest.mark.parametrize(
+    "places",
+    [KILLED_AFTER[3:4], pytest.param(KILLED_AFTER, marks=pytest.mark.slow)],
+    ids=["once", "five times"],
+)
+def test_killed_anywhere_the_same_command_ends_with_the_same_files(
+    recipe, fork_program, places, tmp_path
+):
     run(recipe(updates=0), tmp_path / "anchor")
     save_problems(tmp_path / "unlabelled.jsonl", MANY)
-    words = (tmp_path / "anchor", "--prompts", tmp_path / "unlabelled.jsonl")
-    words += ("--set", "consolidation.updates=4", "--forecast-prompts", 6)
-    whole = finish(words, tmp_path / "whole")
-    for name in KILLED_AFTER:
-        kill_after(words, tmp_path / "killed", name)
-    assert finish(words, tmp_path / "killed") == whole
+    words = ("consolidate", tmp_path / "anchor", "--prompts", tmp_path / "unlabelled.jsonl")
+    words += ("--set", "consolidation.updates=4", "--forecast-prompts", 6, "--out")
+    whole = finish(fork_program(CHILD, *words, tmp_path / "whole"), tmp_path / "whole")
+    for name in places:
+        kill_after(fork_program(CHILD, *words, tmp_path / "killed"), tmp_path / "killed" / name)
+    killed = finish(fork_program(CHILD, *words, tmp_path / "killed"), tmp_path / "killed")
+    assert killed == whole
     assert not (tmp_path / "killed" / "forecast.partial").exists()

@@ -1,12 +1,5 @@
 """A run that is killed with SIGKILL while it is measured ends with the same files."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
-import pytest
-
 from dph.recipe import save_recipe
 
 CHILD = """
@@ -33,22 +26,12 @@ told("_write")
 with open_plan(load_recipe(sys.argv[1]), Path(sys.argv[2])) as plan:
     train_stage(plan, Silent())
 """
-TESTS = Path(__file__).parents[1]
 
 
-def start(recipe, run):
-    return subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(recipe), str(run)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": f"{TESTS}:{os.environ.get('PYTHONPATH', '')}"},
-    )
-
-
-def finish(recipe, run):
-    with start(recipe, run) as process:
-        process.stdout.read()
-    assert process.returncode == 0
+def finish(program, run):
+    with program:
+        code, _, said = program.finish()
+    assert code == 0, said
     names = ("progress.parquet", "progress_initial.parquet", "checkpoints/best.json")
     weights = run / "checkpoints" / "step_000004" / "model.safetensors"
     kept = sorted((run / "training_samples").iterdir())
@@ -56,26 +39,31 @@ def finish(recipe, run):
     return [path.read_bytes() for path in (*(run / name for name in names), weights, *kept)]
 
 
-def kill_at(recipe, run, line, count):
-    """SIGKILL as soon as the child has printed ``line`` so many times."""
-    with start(recipe, run) as process:
-        for said in process.stdout:
-            count -= said.strip() == line
+def kill_at(program, line, count):
+    """SIGKILL as soon as the program has printed ``line`` so many times."""
+    with program:
+        for said in program.lines():
+            count -= said == line
             if not count:
-                process.kill()
+                program.kill()
                 return
     raise AssertionError(f"{line!r} was not said often enough")
 
 
-@pytest.mark.slow
-def test_killed_while_drawing_grading_or_writing_it_ends_with_the_same_file(make_recipe, tmp_path):
+def test_killed_while_drawing_grading_or_writing_it_ends_with_the_same_file(
+    make_recipe, fork_program, tmp_path
+):
     recipe = make_recipe(
         "grpo",
         train={"steps": 4, "checkpoint_every": 2},
         evaluate={"every": 1, "during": {"samples": 2}, "keep_best": "mean"},
     )
     save_recipe(recipe, tmp_path / "recipe.toml")
-    whole = finish(tmp_path / "recipe.toml", tmp_path / "whole")
+
+    def start(name):
+        return fork_program(CHILD, tmp_path / "recipe.toml", tmp_path / name)
+
+    whole = finish(start("whole"), tmp_path / "whole")
     for line, count in [
         ("_begin starts", 1),
         ("_begin ended", 2),
@@ -83,5 +71,5 @@ def test_killed_while_drawing_grading_or_writing_it_ends_with_the_same_file(make
         ("_begin ended", 1),
         ("_write ended", 1),
     ]:
-        kill_at(tmp_path / "recipe.toml", tmp_path / "killed", line, count)
-    assert finish(tmp_path / "recipe.toml", tmp_path / "killed") == whole
+        kill_at(start("killed"), line, count)
+    assert finish(start("killed"), tmp_path / "killed") == whole

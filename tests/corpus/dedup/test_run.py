@@ -1,9 +1,4 @@
-import os
 import random
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -14,6 +9,7 @@ from dph.corpus.dedup.run import dedup
 from dph.corpus.documents import Document
 from dph.corpus.tables import read_table
 from dph.errors import DataError
+from killed_corpora import ONCE_AND_OFTEN, kill
 from planted_pairs import pair
 from small_corpora import small_corpus
 
@@ -87,11 +83,10 @@ def test_near_copies_go_and_copies_of_them_are_told_who_stayed(tmp_path):
     assert {reason for reason, _ in dropped(closer).values()} == {"exact"}
 
 
-@pytest.mark.slow
 def test_neither_order_nor_shards_nor_workers_change_a_byte(tmp_path):
-    documents = planted_documents()
+    documents = planted_documents(6)
     made = []
-    for shards in (1, 2, 4):
+    for shards in (1, 4):
         random.Random(shards).shuffle(documents)
         source = small_corpus(tmp_path / f"in{shards}", documents, shards=shards)
         for name in ("opencoder", "loose"):
@@ -117,8 +112,8 @@ def test_done_again_it_does_nothing_and_another_setting_does_it_anew(tmp_path):
         dedup(source, tmp_path / "in", nearness=OPENCODER)
 
 
-@pytest.mark.slow
-def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
+@ONCE_AND_OFTEN
+def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path, often):
     source = small_corpus(tmp_path / "in", planted_documents(), shards=6)
     dedup(source, tmp_path / "whole", nearness=PRESETS["loose"], workers=2)
     script = (
@@ -127,18 +122,5 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
         "from dph.corpus.shards import open_corpus\n"
         "dedup(open_corpus(Path(sys.argv[1])), Path(sys.argv[2]), nearness=PRESETS['loose'])\n"
     )
-    kills, delay, code = 0, 0.5, 1
-    while code:
-        child = subprocess.Popen(
-            [sys.executable, "-c", script, tmp_path / "in", tmp_path / "out"],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        )
-        begun = time.monotonic()
-        while child.poll() is None and time.monotonic() - begun < delay:
-            time.sleep(0.01)
-        if child.poll() is None:
-            child.send_signal(signal.SIGKILL)
-            kills += 1
-        code, delay = child.wait(), delay * 1.4
-    assert kills
+    kill(script, [tmp_path / "in", tmp_path / "out"], tmp_path / "out", often=often)
     assert bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")

@@ -23,7 +23,6 @@ def test_a_planted_pair_has_the_similarity_that_it_is_said_to_have():
     assert jaccard(shingle_set(first), shingle_set(second)) == pytest.approx(similarity, abs=1e-12)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("low", "high"),
     [

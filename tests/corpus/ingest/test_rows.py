@@ -84,7 +84,6 @@ def test_what_is_no_document_is_counted_with_its_line(tmp_path):
     assert skipped == [(reason, f"line {n}") for n, reason in enumerate(reasons, 1)]
 
 
-@pytest.mark.slow
 def test_a_line_of_a_hundred_megabytes_is_passed_over_without_being_held(tmp_path):
     path = tmp_path / "a.jsonl"
     with path.open("wb") as file:

@@ -1,10 +1,6 @@
 import json
 import os
 import random
-import signal
-import subprocess
-import sys
-import time
 import zipfile
 from pathlib import Path
 
@@ -18,6 +14,7 @@ from dph.corpus.opening import open_input
 from dph.corpus.steps import Care
 from dph.corpus.tables import read_table
 from dph.errors import DataError, SettingsError
+from killed_corpora import ONCE_AND_OFTEN, kill
 
 
 def rows_file(path, rows):
@@ -68,7 +65,6 @@ def test_a_directory_becomes_documents_and_what_cannot_is_counted(tmp_path):
     ]
 
 
-@pytest.mark.slow
 def test_neither_order_nor_cutting_nor_workers_nor_shards_change_the_documents(tmp_path):
     rows = made(300)
     one = rows_file(tmp_path / "one.jsonl", rows)
@@ -188,8 +184,8 @@ def test_a_directory_of_files_of_rows_is_rows_however_many_there_are(tmp_path):
     assert {unit.kind for unit in plan([str(home)])} == {"directory"}
 
 
-@pytest.mark.slow
-def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
+@ONCE_AND_OFTEN
+def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path, often):
     files = [str(rows_file(tmp_path / f"{n}.jsonl", made(40 + n))) for n in range(8)]
     ingest(plan(files), tmp_path / "whole", shards=4, workers=2)
     script = (
@@ -197,20 +193,7 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
         "from dph.corpus.ingest.run import ingest; from dph.corpus.ingest.sources import plan\n"
         "ingest(plan(sys.argv[2:]), Path(sys.argv[1]), shards=4, workers=2)\n"
     )
-    kills, delay, code = 0, 0.5, 1
-    while code:
-        child = subprocess.Popen(
-            [sys.executable, "-c", script, tmp_path / "out", *files],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        )
-        begun = time.monotonic()
-        while child.poll() is None and time.monotonic() - begun < delay:
-            time.sleep(0.01)
-        if child.poll() is None:
-            child.send_signal(signal.SIGKILL)
-            kills += 1
-        code, delay = child.wait(), delay * 1.4
-    assert kills
+    kill(script, [tmp_path / "out", *files], tmp_path / "out", often=often)
     assert files_of(tmp_path / "out") == files_of(tmp_path / "whole")
     assert Path(tmp_path / "out" / "manifest.json").is_file()
 

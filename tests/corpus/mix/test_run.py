@@ -26,7 +26,6 @@ def test_a_mixture_is_a_corpus_with_the_shares_and_tells_what_is_short(tmp_path)
     assert made.manifest.flow.reasons["share"].documents == 80
 
 
-@pytest.mark.slow
 def test_neither_the_parts_shards_nor_the_workers_change_a_byte(tmp_path):
     mixture = Mixture(budget=300, shares={"a": 3, "b": 1}, caps={"python": 250})
     made = []

@@ -3,13 +3,13 @@
 import re
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dph.corpus.signals.python import parse_python
 from dph.corpus.transform.cleaning import clean, findings
 from opencoder_files import opencoder_files
+from shared_data import SOME_AND_ALL
 
 LABELLED = Path(__file__).with_name("labelled.txt")
 
@@ -93,9 +93,9 @@ def test_what_was_taken_out_is_counted():
     assert cleaned.counts == {"notice": 1, "email": 2}
 
 
-@pytest.mark.slow
-def test_real_files_are_cleaned_once_and_for_all():
-    for record in opencoder_files()[::5]:
+@SOME_AND_ALL
+def test_real_files_are_cleaned_once_and_for_all(every):
+    for record in opencoder_files()[:: 5 * every]:
         if len(record["text"]) < 500_000:
             once = clean(record["text"], record["program_lang"]).text
             assert clean(once, record["program_lang"]).text == once, record["id"]

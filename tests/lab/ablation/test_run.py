@@ -44,7 +44,6 @@ def run(corpora, out, **changes):
     return ablate(*corpora, out, AblationSettings(**SETTINGS | changes), Silent())
 
 
-@pytest.mark.slow
 def test_every_arm_learns_as_many_tokens_and_differences_are_paired_by_seed(corpora, tmp_path):
     found = run(corpora, tmp_path / "a", copies=0.6)
     arms = {arm: found["arms"][arm]["documents"] for arm in ARMS}

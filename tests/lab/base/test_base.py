@@ -60,7 +60,6 @@ def test_a_finished_one_is_kept_and_another_is_refused_or_replaced(trained, corp
         train_base(base_recipe(*corpora, learning_rate=2e-2), trained, Silent())
 
 
-@pytest.mark.slow
 def test_killed_in_the_middle_it_goes_on_and_ends_with_the_same_weights(corpora, trained, tmp_path):
     script = (
         "import os, sys\n"

@@ -93,7 +93,6 @@ def test_each_stage_leaves_a_model_that_begins_with_the_one_before(trained, star
     assert "rows: 18" in (trained / "broad" / MODEL / "README.md").read_text()
 
 
-@pytest.mark.slow
 def test_a_stage_that_was_interrupted_ends_with_the_same_weights(trained, start, tmp_path):
     from dph.lab.base.sft import train_sft  # noqa: PLC0415
 

@@ -1,6 +1,7 @@
 """A cookbook without models: its corpora from files to mixtures and rows, again after a kill."""
 
 import json
+import shutil
 
 import pytest
 
@@ -48,28 +49,37 @@ def lines(path, rows):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-@pytest.fixture
-def cookbook(tmp_path):
-    (tmp_path / "files").mkdir()
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("cookbook")
+
+
+@pytest.fixture(scope="module")
+def cookbook(home):
+    (home / "files").mkdir()
     rows = [{"path": f"{n}.py", "text": function(n)} for n in range(12)]
     rows += [
         {"path": "copy.py", "text": function(0)},
         {"path": "tiny.py", "text": "x = 1\n"},
     ]
-    lines(tmp_path / "files" / "code.jsonl", rows)
-    lines(tmp_path / "tests.jsonl", [{"prompt": function(7)}])
-    lines(tmp_path / "rows.jsonl", [{"prompt": f"p{n}", "response": f"r{n}"} for n in range(9)])
-    (tmp_path / "cookbook.toml").write_text(TOML)
-    return load_cookbook(tmp_path / "cookbook.toml")
+    lines(home / "files" / "code.jsonl", rows)
+    lines(home / "tests.jsonl", [{"prompt": function(7)}])
+    lines(home / "rows.jsonl", [{"prompt": f"p{n}", "response": f"r{n}"} for n in range(9)])
+    (home / "cookbook.toml").write_text(TOML)
+    return load_cookbook(home / "cookbook.toml")
+
+
+@pytest.fixture(scope="module")
+def made(cookbook, home):
+    """Digests of the stages, in ``home / "a"``."""
+    return run(cookbook, home / "a")
 
 
 def run(cookbook, directory):
     return run_cookbook(cookbook, directory, Silent(), workers=1)
 
 
-@pytest.mark.slow
-def test_it_makes_the_same_twice_and_keeps_what_is_finished(cookbook, tmp_path):
-    made = run(cookbook, tmp_path / "a")
+def test_it_makes_the_same_twice_and_keeps_what_is_finished(cookbook, home, made, tmp_path):
     assert list(made) == [
         "ingest",
         "dedup",
@@ -79,10 +89,10 @@ def test_it_makes_the_same_twice_and_keeps_what_is_finished(cookbook, tmp_path):
         "mix",
         "instruct",
     ]
-    assert run(cookbook, tmp_path / "b") == made == read_json(tmp_path / "a" / "digests.json")
-    shards = sorted((tmp_path / "a").rglob("kept/*.parquet"))
+    assert run(cookbook, tmp_path / "b") == made == read_json(home / "a" / "digests.json")
+    shards = sorted((home / "a").rglob("kept/*.parquet"))
     written = [shard.stat().st_mtime_ns for shard in shards]
-    assert run(cookbook, tmp_path / "a") == made
+    assert run(cookbook, home / "a") == made
     assert [shard.stat().st_mtime_ns for shard in shards] == written
     for directory in ("filter", "mixtures"):  # as a kill leaves it: no manifest yet
         for manifest in (tmp_path / "b").rglob(f"*{directory}*/**/manifest.json"):
@@ -90,10 +100,9 @@ def test_it_makes_the_same_twice_and_keeps_what_is_finished(cookbook, tmp_path):
     assert run(cookbook, tmp_path / "b") == made
 
 
-@pytest.mark.slow
-def test_the_report_tells_what_was_dropped_with_an_example(cookbook, tmp_path):
-    run(cookbook, tmp_path / "a")
-    report = (tmp_path / "a" / "report.md").read_text()
+@pytest.mark.usefixtures("made")
+def test_the_report_tells_what_was_dropped_with_an_example(home):
+    report = (home / "a" / "report.md").read_text()
     assert "| ingest | 14 |" in report
     assert "| dedup | 13 |" in report
     assert "| dedup | `exact` | 1 | 1 | `code/" in report
@@ -101,9 +110,8 @@ def test_the_report_tells_what_was_dropped_with_an_example(cookbook, tmp_path):
     assert "| only | own | 9 | 5 | 0 | quota 4 |" in report
 
 
-@pytest.mark.slow
-def test_another_setting_does_again_what_depends_on_it_and_no_more(cookbook, tmp_path):
-    made = run(cookbook, tmp_path / "a")
+def test_another_setting_does_again_what_depends_on_it_and_no_more(cookbook, home, made, tmp_path):
+    shutil.copytree(home / "a", tmp_path / "a")
     filtered = next((tmp_path / "a").rglob("filter/kept/*.parquet"))
     written = filtered.stat().st_mtime_ns
     other = cookbook.model_copy(
@@ -118,7 +126,10 @@ def test_another_setting_does_again_what_depends_on_it_and_no_more(cookbook, tmp
     assert filtered.stat().st_mtime_ns == written
 
 
-def test_a_pattern_without_a_file_is_told(cookbook, tmp_path):
-    (tmp_path / "files" / "code.jsonl").unlink()
+@pytest.mark.usefixtures("cookbook")
+def test_a_pattern_without_a_file_is_told(home, tmp_path):
+    shutil.copytree(home, tmp_path / "none", ignore=shutil.ignore_patterns("a"))
+    (tmp_path / "none" / "files" / "code.jsonl").unlink()
+    cookbook = load_cookbook(tmp_path / "none" / "cookbook.toml")
     with pytest.raises(DataError, match=r"no file matches .*files/\*\.jsonl"):
         run(cookbook, tmp_path / "a")

@@ -39,7 +39,6 @@ def lines(path, documents):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-@pytest.mark.slow
 def test_pages_are_recalled_before_copies_go_and_rows_are_written_once(tmp_path):
     pytest.importorskip("sklearn", reason="needs dph-rl[corpus]")
     found, _ = pages(each=12)

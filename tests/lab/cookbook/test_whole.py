@@ -1,17 +1,12 @@
 """A whole cookbook, tiny: from SQL files to Pass@k after RL, killed on the way, twice the same."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("trl", reason="needs dph-rl[sft]")
-pytestmark = pytest.mark.slow
 
 TOML = """
 name = "tiny"
@@ -75,6 +70,7 @@ checkpoint_every = 1
 data = { verifier = "length_grader:grade", modules = ["MODULES"] }
 presample = { samples = 4, threshold = 1 }
 """
+PROGRAM = "import sys; from dph.cli import main; sys.exit(main())"
 AFTER = (
     "base/checkpoints/checkpoint-2/whole",
     "sft/only/checkpoints/checkpoint-2/whole",
@@ -83,43 +79,59 @@ AFTER = (
 """What is there when the run is killed, each time."""
 
 
-def begin(tmp_path, name):
-    search = os.pathsep.join(filter(None, sys.path))
-    command = [sys.executable, "-m", "dph", "corpus", "run", f"{tmp_path}/cookbook.toml"]
-    return subprocess.Popen(
-        [*command, "--out", f"{tmp_path}/{name}", "--workers", "1", "--json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=os.environ | {"PYTHONPATH": search, "HF_HUB_OFFLINE": "1"},
-        text=True,
-    )
-
-
-def test_killed_three_times_it_ends_with_the_digests_of_a_run_that_was_not(tmp_path):
+@pytest.fixture(scope="module")
+def begin(fork_program, tmp_path_factory):
+    """``begin(name)``: the program that makes the cookbook in ``begin.place / name``."""
+    place = tmp_path_factory.mktemp("cookbook")
     text = TOML.replace("MODULES", str(Path(__file__).parents[2]))
-    (tmp_path / "cookbook.toml").write_text(text)
-    whole = begin(tmp_path, "whole")
-    made, said = whole.communicate()
-    assert whole.returncode == 0, said
-    for place in AFTER:
-        killed = begin(tmp_path, "killed")
-        while not (tmp_path / "killed" / place).exists():
-            assert killed.poll() is None, killed.communicate()
-            time.sleep(0.02)
-        killed.send_signal(signal.SIGKILL)
-        killed.communicate()
-    again = begin(tmp_path, "killed")
-    found, said = again.communicate()
-    assert again.returncode == 0, said
-    assert json.loads(found) == json.loads(made)
+    (place / "cookbook.toml").write_text(text)
+
+    def start(name):
+        words = ("corpus", "run", place / "cookbook.toml", "--out", place / name)
+        return fork_program(PROGRAM, *words, "--workers", 1, "--json")
+
+    start.place = place
+    return start
+
+
+def finish(program):
+    with program:
+        code, made, said = program.finish()
+    assert code == 0, said
+    return json.loads(made)
+
+
+@pytest.fixture(scope="module")
+def whole(begin):
+    """Its digests where nobody killed it."""
+    return finish(begin("whole"))
+
+
+def shows_pass_at_k(directory):
+    report = (directory / "report.md").read_text()
+    names = ("base", "only", "grpo", "dph_f")
+    return "## Pass@k on in_domain" in report and all(f"\n| {n} |" in report for n in names)
+
+
+def test_it_goes_from_files_to_pass_at_k_after_rl(begin, whole):
     stages = {"world", "ingest", "decontaminate", "base", "sft", "evaluate", "pool", "rl"}
-    assert stages <= set(json.loads(made))
-    scores = json.loads((tmp_path / "killed" / "scores.json").read_text())
-    assert scores == json.loads((tmp_path / "whole" / "scores.json").read_text())
+    assert stages <= set(whole)
+    scores = json.loads((begin.place / "whole" / "scores.json").read_text())
     assert list(scores["models"]) == ["base", "only", "grpo", "dph_f"]
     assert scores["model_seed"] == 3
     assert "torch" in scores["computed_by"]
-    report = Path(tmp_path / "killed" / "report.md").read_text()
-    assert "## Pass@k on in_domain" in report
-    for model in ("base", "only", "grpo", "dph_f"):
-        assert f"\n| {model} |" in report
+    assert shows_pass_at_k(begin.place / "whole")
+
+
+@pytest.mark.slow
+def test_killed_three_times_it_ends_with_the_digests_of_a_run_that_was_not(begin, whole):
+    for place in AFTER:
+        with begin("killed") as killed:
+            while not (begin.place / "killed" / place).exists():
+                assert killed.poll() is None, killed.finish()
+                time.sleep(0.02)
+            killed.kill()
+    assert finish(begin("killed")) == whole
+    scores = [(begin.place / run / "scores.json").read_text() for run in ("whole", "killed")]
+    assert json.loads(scores[0]) == json.loads(scores[1])
+    assert shows_pass_at_k(begin.place / "killed")

@@ -1,13 +1,12 @@
 """A quickstart killed in each stage and started again ends as one left alone."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 CHILD = """
+import json
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,17 +29,20 @@ class Lines:
     def say(self, text):
         pass
 
-quickstart(
-    Path(sys.argv[1]),
-    methods=("grpo", "dph_f"),
-    seed=7,
-    progress=Lines(),
-    size=Size(
-        world=SQLWorldSizes(train=48, in_domain=8, cross_domain=8, arithmetic=8),
-        base_steps=140, threshold=1, steps=4, problems_per_step=4, samples=16, checkpoint_every=2,
-    ),
-)
+asked = json.loads(sys.argv[2])
+size = Size(world=SQLWorldSizes(**asked["world"]), steps=4, checkpoint_every=2, **asked["size"])
+quickstart(Path(sys.argv[1]), methods=asked["methods"], seed=7, progress=Lines(), size=size)
 """
+WHOLE = {
+    "methods": ["grpo", "dph_f"],
+    "world": {"train": 48, "in_domain": 8, "cross_domain": 8, "arithmetic": 8},
+    "size": {"base_steps": 140, "threshold": 1, "problems_per_step": 4, "samples": 16},
+}
+SHORT = {
+    "methods": ["grpo"],
+    "world": {"train": 12, "in_domain": 3, "cross_domain": 3, "arithmetic": 3},
+    "size": {"base_steps": 1, "problems_per_step": 2, "samples": 16},
+}
 
 KILLS = [
     ("base model", 5),
@@ -53,27 +55,21 @@ KILLS = [
 ]
 
 
-def start(directory):
-    return subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(directory)], stdout=subprocess.PIPE, text=True
-    )
-
-
-def kill_at(directory, stage, amount):
-    """Start, and send SIGKILL as soon as ``stage`` has come to ``amount``."""
-    with start(directory) as process:
-        for line in process.stdout:
-            title, done = line.strip().split("|")
+def kill_at(program, stage, amount):
+    """Send SIGKILL as soon as ``stage`` has come to ``amount``."""
+    with program:
+        for line in program.lines():
+            title, done = line.split("|")
             if title == stage and int(done) >= amount:
-                process.kill()
+                program.kill()
                 return
     raise AssertionError(f"{stage} never came to {amount}")
 
 
-def finish(directory):
-    with start(directory) as process:
-        process.stdout.read()
-    assert process.returncode == 0
+def finish(program, directory):
+    with program:
+        code, _, said = program.finish()
+    assert code == 0, said
     return json.loads((directory / "summary.json").read_text())
 
 
@@ -88,22 +84,32 @@ def final_weights(directory: Path, method):
     return (directory / method / "checkpoints/step_000004/model.safetensors").read_bytes()
 
 
-@pytest.mark.slow
-def test_killed_in_every_stage_it_ends_with_the_same_metrics_and_bit_identical_weights(tmp_path):
-    whole = finish(tmp_path / "whole")
-    for stage, amount in KILLS:
-        kill_at(tmp_path / "killed", stage, amount)
+@pytest.mark.parametrize(
+    ("asked", "kills"),
+    [(SHORT, [("training grpo", 3)]), pytest.param(WHOLE, KILLS, marks=pytest.mark.slow)],
+    ids=["while it trains", "in every stage"],
+)
+def test_killed_it_ends_with_the_same_metrics_and_bit_identical_weights(
+    asked, kills, fork_program, tmp_path
+):
+    def start(name):
+        return fork_program(CHILD, tmp_path / name, json.dumps(asked))
+
+    whole = finish(start("whole"), tmp_path / "whole")
+    for stage, amount in kills:
+        kill_at(start("killed"), stage, amount)
         assert not (tmp_path / "killed" / "summary.json").exists()
-    killed = finish(tmp_path / "killed")
+    killed = finish(start("killed"), tmp_path / "killed")
     assert without_seconds(killed) == without_seconds(whole)
-    for method in ("grpo", "dph_f"):
+    for method in asked["methods"]:
         assert final_weights(tmp_path / "killed", method) == final_weights(
             tmp_path / "whole", method
         )
     pools = [
-        {file.name: file.read_bytes() for file in (tmp_path / name / "pool").iterdir()}
+        {file.name: file.read_bytes() for file in (tmp_path / name / "pool").glob("*")}
         for name in ("whole", "killed")
     ]
+    assert pools[0]
     assert pools[0].keys() == pools[1].keys()
     for name in pools[0]:
         if name != "manifest.json":  # holds the path of the model

@@ -70,6 +70,16 @@ def test_another_method_is_added_to_what_is_there(finished):
     assert weights.stat().st_mtime_ns == before
 
 
+def test_side_by_side_a_method_has_the_scores_that_it_has_alone(finished, tmp_path):
+    _, alone = finished
+    summary = quickstart(
+        tmp_path, methods=["grpo", "rkl"], seed=3, progress=Silent(), size=SMALL, jobs=2
+    )
+    assert list(summary["methods"]) == ["grpo", "rkl"]
+    assert summary["base"] == alone["base"]
+    assert summary["methods"]["grpo"] == alone["methods"]["grpo"]
+
+
 @pytest.mark.slow
 def test_side_by_side_it_finds_the_same_as_one_after_the_other(tmp_path):
     summaries = [

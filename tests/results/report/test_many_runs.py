@@ -7,7 +7,7 @@ from dph.results.report import read_report, write_report
 from report_runs import make_runs
 
 pytest.importorskip("axe_playwright_python.sync_playwright", reason=MISSING)
-pytestmark = [needs_browser, pytest.mark.slow]
+pytestmark = needs_browser
 
 CUT = """selector => [...document.querySelectorAll(selector)]
     .filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)"""

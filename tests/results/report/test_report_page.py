@@ -13,7 +13,7 @@ from report_runs import HOSTILE, HOSTILE_ID, LOST, SETS, make_runs
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason=MISSING)
-pytestmark = [needs_browser, pytest.mark.slow]
+pytestmark = needs_browser
 
 
 def texts(page, selector):
@@ -354,7 +354,7 @@ def test_light_and_dark_and_a_phone_and_paper(browser, written):
     page.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_axe_finds_nothing_that_keeps_anybody_out(open_report, scheme):
     page = open_report()
     page.emulate_media(color_scheme=scheme)

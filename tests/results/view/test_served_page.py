@@ -15,7 +15,7 @@ from live_server import serving
 from report_runs import HOSTILE, HOSTILE_ID, LOST, SETS, make_runs, recipe
 
 axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason=MISSING)
-pytestmark = [needs_browser, pytest.mark.slow]
+pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +167,9 @@ def test_answers_beyond_the_first_hundred_come_with_a_click(tmp_path, open_page)
 PAGES = ("#/", "#/training", "#/diagnosis", "#/problems", f"#/problem/in_domain/{LOST}")
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+@pytest.mark.parametrize(
+    ("scheme", "width"), [("light", 1280), pytest.param("dark", 390, marks=pytest.mark.slow)]
+)
 def test_axe_finds_nothing_that_keeps_anybody_out(server, open_page, scheme, width):
     page = open_page(server)
     page.emulate_media(color_scheme=scheme)

@@ -201,7 +201,6 @@ def test_a_mathematical_gold_that_hangs_once_is_no_bad_gold_for_any_worker(math)
     assert outcomes == [Outcome.CORRECT] * 3 + [Outcome.WRONG] * 3
 
 
-@pytest.mark.slow
 def test_a_mathematical_gold_that_always_hangs_is_bad_but_for_what_is_spelled_alike(math, marks):
     with math("always") as verifier:
         pairs = [MathPair("x+1", r"\boxed{1+x+0}"), MathPair("x+1", r"\boxed{x+1}")] * 4

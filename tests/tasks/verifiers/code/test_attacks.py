@@ -144,7 +144,6 @@ def test_a_few_attacks_in_short(tmp_path):
 
 # What stands between a program and a right verdict does not depend on the machine: without the
 # confinement's parts a program may do harm, but what it returns is compared elsewhere all the same.
-@pytest.mark.slow
 @pytest.mark.parametrize("part", ["system calls", "files", "namespaces"])
 def test_forged_verdicts_fail_without_a_part_of_the_confinement(part, tmp_path):
     pairs = pairs_of(attacks.FORGED, ADD, tmp_path)
@@ -156,7 +155,6 @@ def test_forged_verdicts_fail_without_a_part_of_the_confinement(part, tmp_path):
     assert good == {Outcome.CORRECT}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("part", ["system calls", "files", "namespaces"])
 def test_no_file_and_no_network_is_reached_without_one_part(part, tmp_path):
     reading = ("read", "list", "a disk") if part == "files" else ()

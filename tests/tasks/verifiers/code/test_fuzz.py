@@ -5,8 +5,6 @@ import socket
 import struct
 import time
 
-import pytest
-
 from dph._processes.sandbox.remote import ProgramGoneError, Remote, RemoteProgram
 from dph._processes.sandbox.values import Channel
 from dph.tasks.verifiers.code.task import extract_program
@@ -84,7 +82,6 @@ def types_in(value):
             yield from types_in(each)
 
 
-@pytest.mark.slow
 def test_generated_answers_of_a_program_are_plain_values_references_or_failures():
     draw, kinds, raised, started = random.Random(0), set(), set(), time.monotonic()
     for _ in range(20_000):
@@ -109,7 +106,6 @@ def test_generated_answers_of_a_program_are_plain_values_references_or_failures(
     assert time.monotonic() - started < 300
 
 
-@pytest.mark.slow
 def test_generated_texts_are_searched_in_no_time():
     draw = random.Random(1)
     for _ in range(20_000):

@@ -5,6 +5,7 @@ from dph.records import Outcome, Problem
 from dph.tasks.verifiers import make_verifier, verifier_identity
 from dph.tasks.verifiers.code.task import parse_task
 from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
+from shared_data import SOME_AND_ALL
 
 ADD = Problem(
     problem_id="add",
@@ -111,13 +112,14 @@ def test_a_script_of_many_cases_stops_at_the_first_that_fails(verifier):
     assert judged.verdict.reason == "test 4 of 50: line 1 is '3', '7' was expected"
 
 
-@pytest.mark.slow
-def test_the_200_problems_solutions_are_right_and_their_mutants_are_not(verifier):
+@SOME_AND_ALL
+def test_the_200_problems_solutions_are_right_and_their_mutants_are_not(verifier, every):
     from benchmarks.code_problems import examples  # noqa: PLC0415
 
     made = examples()
     assert len(made) == 200
     assert {each.shape for each in made} == {"humaneval", "mbpp", "livecodebench"}
+    made = made[::every]
     tasks = [parse_task(each.answer, each.name) for each in made]
     for program, expected in (("right", {Outcome.CORRECT}), ("wrong", {Outcome.WRONG})):
         pairs = [CodePair(t, getattr(e, program)) for t, e in zip(tasks, made, strict=True)]

@@ -12,7 +12,7 @@ from dph.records import Outcome, Problem
 from dph.tasks.verifiers.math import verifier as pooled
 from dph.tasks.verifiers.math.verifier import MathPair, MathVerifier
 from dph.tasks.verifiers.qwen.verifier import MathQwenVerifier
-from shared_data import shared_data
+from shared_data import SOME_AND_ALL, shared_data
 
 pytest.importorskip("math_verify")
 
@@ -64,6 +64,16 @@ ATTACKS = {
     "percents": r"\boxed{" + r"\%" * 2000 + "}",
     "many and": r"\boxed{1}" + " and " * 100_000 + r"\boxed{2}",
 }
+QUICK = (
+    "braces",
+    "decimals",
+    "code",
+    "bare code",
+    "not text",
+    "subclasses",
+    "infinity",
+    "percents",
+)
 
 
 def verdicts(verifier, pairs):
@@ -113,11 +123,13 @@ def test_other_rules_for_finding_answers_are_another_version():
     assert versions[0] == "4"
 
 
-@pytest.mark.slow
-def test_attacks_change_no_other_verdict_and_none_is_right(verifier, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "names", [QUICK, pytest.param([*ATTACKS, "tower"], marks=pytest.mark.slow)], ids=["some", "all"]
+)
+def test_attacks_change_no_other_verdict_and_none_is_right(verifier, names, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     good = [(rf"\frac{{{n}}}{{7}}", rf"\boxed{{\frac{{{2 * n}}}{{14}}}}") for n in range(1, 101)]
-    attacks = [("x^2 + 7", text) for text in (ATTACKS | dict([*SLOW_ATTACKS.items()][:1])).values()]
+    attacks = [("x^2 + 7", (ATTACKS | SLOW_ATTACKS)[name]) for name in names]
     mixed = [*good, *attacks]
     random.Random(0).shuffle(mixed)
     before = resident_bytes()
@@ -128,9 +140,13 @@ def test_attacks_change_no_other_verdict_and_none_is_right(verifier, tmp_path, m
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.slow
-def test_what_hangs_is_killed_and_says_so(verifier):
-    outcomes = verdicts(verifier, [("x^2 + 7", text) for text in SLOW_ATTACKS.values()])
+@pytest.mark.parametrize(
+    "names",
+    [["tower"], pytest.param([*SLOW_ATTACKS], marks=pytest.mark.slow)],
+    ids=["one", "all"],
+)
+def test_what_hangs_is_killed_and_says_so(verifier, names):
+    outcomes = verdicts(verifier, [("x^2 + 7", SLOW_ATTACKS[name]) for name in names])
     assert set(outcomes) == {Outcome.TIMED_OUT}
 
 
@@ -147,9 +163,10 @@ def cases(columns):
     return pq.read_table(shared_data(CASES), columns=["gold", "response", *columns]).to_pylist()
 
 
-@pytest.mark.slow
-def test_math_agrees_with_the_labels_and_never_accepts_a_near_miss():
+@SOME_AND_ALL
+def test_math_agrees_with_the_labels_and_never_accepts_a_near_miss(every):
     rows = [row for row in cases(["label", "variant", "group"]) if row["group"] == "gold_variants"]
+    rows = rows[::every]
     with closing(MathVerifier(workers=2)) as math:
         outcomes = verdicts(math, [(row["gold"], row["response"]) for row in rows])
     graded = [
@@ -161,9 +178,9 @@ def test_math_agrees_with_the_labels_and_never_accepts_a_near_miss():
     assert not [row for row, right in graded if right and row["variant"] in near]
 
 
-@pytest.mark.slow
-def test_math_qwen_agrees_with_the_tool():
-    rows = cases(["group", "qwen_tool"])
+@SOME_AND_ALL
+def test_math_qwen_agrees_with_the_tool(every):
+    rows = cases(["group", "qwen_tool"])[::every]
     with closing(MathQwenVerifier(workers=2)) as qwen:
         outcomes = verdicts(qwen, [(row["gold"], row["response"]) for row in rows])
     missed = [
@@ -174,7 +191,7 @@ def test_math_qwen_agrees_with_the_tool():
     assert {
         group for group in missed if group not in ("gold_variants", "mathverify_tests")
     } == set()
-    assert len(missed) <= 0.002 * len(rows)
+    assert len(missed) <= max(every > 1, 0.002 * len(rows))
 
 
 def spellings(number, rng):
@@ -190,8 +207,9 @@ def spellings(number, rng):
     return rng.choice(ways)
 
 
-# Each costs a parse by sympy: `make fuzz` tries them all, CI has fifteen minutes.
+# Each costs a parse by sympy: `make fuzz` tries them all.
 GENERATED = 10_000 if os.environ.get("DPH_FUZZ") == "full" else 500
+FEW = 100
 
 
 def fuzzed(rng):
@@ -226,11 +244,13 @@ def fuzzed(rng):
     return f"q_{{{int(digest[:6], 16) + 10**7}}}", rf"\boxed{{{text}}}", True
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
-def test_generated_inputs_neither_crash_nor_pass_when_wrong(verifier, seed):
+@pytest.mark.parametrize(
+    ("seed", "count"),
+    [(2, FEW), *(pytest.param(seed, GENERATED, marks=pytest.mark.slow) for seed in range(2))],
+)
+def test_generated_inputs_neither_crash_nor_pass_when_wrong(verifier, seed, count):
     rng = random.Random(seed)
-    inputs = [fuzzed(rng) for _ in range(GENERATED)]
+    inputs = [fuzzed(rng) for _ in range(count)]
     outcomes = verdicts(verifier, [pair[:2] for pair in inputs])
     assert Outcome.CRASHED not in outcomes
     if isinstance(verifier, MathQwenVerifier):  # it forgives a factor of 100, as it should
@@ -245,12 +265,12 @@ def test_generated_inputs_neither_crash_nor_pass_when_wrong(verifier, seed):
     assert set(right) == {Outcome.CORRECT}
 
 
-@pytest.mark.slow
-def test_every_wrong_answer_has_a_reason_that_names_it_and_the_gold():
-    rows = pq.read_table(shared_data(CASES)).to_pylist()[:300]
+@SOME_AND_ALL
+def test_every_wrong_answer_has_a_reason_that_names_it_and_the_gold(every):
+    rows = pq.read_table(shared_data(CASES)).to_pylist()[:300:every]
     pairs = [MathPair(row["gold"], row["response"]) for row in rows]
     with MathVerifier(workers=2, timeout=20.0) as verifier:
         verdicts = [judged.verdict for judged in verifier.judge(pairs)]
     wrong = [verdict.reason for verdict in verdicts if verdict.outcome is Outcome.WRONG]
-    assert len(wrong) > 50
+    assert len(wrong) > 50 / every
     assert all(" is not " in reason and "the answer'" not in reason for reason in wrong)

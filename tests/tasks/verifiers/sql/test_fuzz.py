@@ -92,7 +92,6 @@ def fuzzed():
         yield verifier
 
 
-@pytest.mark.slow
 def test_generated_statements_are_correct_exactly_where_sqlite_says_so(fuzzed, singers):
     rng = random.Random(0)
     golds = [rng.choice(GOLDS) for _ in range(INPUTS // 2)]
@@ -116,7 +115,6 @@ def test_generated_statements_are_correct_exactly_where_sqlite_says_so(fuzzed, s
     assert seen >= {Outcome.CORRECT, Outcome.WRONG, Outcome.INVALID}
 
 
-@pytest.mark.slow
 def test_generated_responses_are_graded_by_what_is_extracted(fuzzed, singers):
     rng = random.Random(1)
     golds = [rng.choice(GOLDS) for _ in range(INPUTS // 2)]

@@ -28,7 +28,6 @@ def judge(rule, rows, predicted):
         return [judged.verdict for judged in verifier.judge(pairs)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rule", list(OFFICIAL))
 def test_every_official_verdict_on_real_predictions_is_met(rule):
     column, fragile = OFFICIAL[rule]
@@ -45,7 +44,6 @@ def test_every_official_verdict_on_real_predictions_is_met(rule):
     assert different == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rule", list(RULES))
 def test_the_gold_is_right_by_every_rule(rule):
     rows = pq.read_table(shared_data("spider/dev.parquet")).to_pylist()
