@@ -106,7 +106,7 @@ def test_half_a_pool_is_not_continued_by_another_engine(
     with open_workbench(make_recipe()) as bench, caplog.at_level(logging.WARNING):
         presample_stage(bench, tmp_path / "run", Silent())
         presample_stage(bench, tmp_path / "fresh", Silent())
-    assert "pieces of a job with other settings: removed" in caplog.text
+    assert "parts of a job with other settings: removed" in caplog.text
     samples = [pq.read_table(tmp_path / d / "pool" / "samples.parquet") for d in ("run", "fresh")]
     assert samples[0] == samples[1]
 

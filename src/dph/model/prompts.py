@@ -159,7 +159,7 @@ def encode_prompt(
     """
     if isinstance(prompt, str) and not chat:
         if system_prompt:
-            raise SettingsError("system_prompt needs chat = true: a plain prompt is taken as it is")
+            raise SettingsError("system_prompt needs chat = true: a plain prompt is used unchanged")
         return tuple(tokenizer.encode(prompt))
     if tokenizer.chat_template is None:
         raise ModelError(NO_TEMPLATE)

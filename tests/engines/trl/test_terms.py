@@ -130,7 +130,7 @@ def test_what_is_said_twice_may_be_the_same(tmp_path):
         ({"surrogate": {"kind": "unclipped"}}, r"objective.surrogate = 'unclipped'.* and verl can"),
         (
             {"penalties": {"wide": {"kind": "entropy", "weight": 0.1}}},
-            r"penalties.wide: it sees whole next-token distributions.*; `dph train` can",
+            r"penalties.wide: it needs whole next-token distributions.*; `dph train` can",
         ),
         (
             {"anchors": {"js": {"divergence": "jensen_shannon", "weight": 0.1, "target": 0.1}}},

@@ -139,7 +139,7 @@ def test_the_first_kl_is_verls_and_other_penalties_are_added_to_its_loss(compose
                 "+dph.objective.penalties.wide.kind=entropy",
                 "+dph.objective.penalties.wide.weight=0.1",
             ),
-            "penalties.wide: it sees whole next-token distributions, and verl.*`dph train` can",
+            "penalties.wide: it needs whole next-token distributions, and verl.*`dph train` can",
         ),
         (
             (

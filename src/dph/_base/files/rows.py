@@ -116,7 +116,7 @@ def _opened(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     except (EOFError, zlib.error) as error:
-        raise DataError(f"cannot read {path}, it is cut off or damaged: {error}") from error
+        raise DataError(f"cannot read {path}, it is truncated or damaged: {error}") from error
 
 
 # The tables of a parquet file, one after the other.
@@ -133,9 +133,7 @@ def open_parquet(path: Path) -> pq.ParquetFile:
     except OSError as error:
         raise DataError(f"cannot read {path} as parquet: {error.strerror or error}") from error
     except pa.ArrowException as error:
-        raise DataError(
-            f"cannot read {path} as parquet, it is not a parquet file: {error}"
-        ) from error
+        raise DataError(f"{path} is not a parquet file: {error}") from error
 
 
 def parquet_tables(

@@ -288,7 +288,7 @@ class Confinement:
             _try_in_a_child(lambda: _become(user))
             self._user = user
         except OSError as error:
-            self.missing.append(f"another user than root ({error.strerror or error})")
+            self.missing.append(f"a user other than root ({error.strerror or error})")
 
     def _file_rules(self) -> FileRules:
         python = {sys.prefix, sys.base_prefix, sys.exec_prefix, sysconfig.get_path("stdlib")}

@@ -80,8 +80,8 @@ class CheckCounts:
         """What failed, or came to no end, although the tests went on; or ''."""
         if self._failed:
             text = str(self._failed[0])
-            return f"an assertion failed, and the tests went on{': ' if text else ''}{text}"
-        return "an assertion came to no end, and the tests went on" if self._open > 0 else ""
+            return f"an assertion failed, and the tests continued{': ' if text else ''}{text}"
+        return "an assertion did not finish, and the tests continued" if self._open > 0 else ""
 
     def forgive(self) -> None:
         """What failed so far should have."""
@@ -311,7 +311,9 @@ class _Trial:
             raise
         counts.append(self._counts.reached - counts_before)
         if not counts[-1] and self._counts.looped and self._program.asked > self._counts.asked:
-            raise AssertionError("no assertion ran: what the program gave left none to run")
+            raise AssertionError(
+                "no assertion ran: the values that the program returned left none to run"
+            )
 
     def _run_call(self, call: dict[str, Any], entry_point: str) -> None:
         value, left = _called(self._program, call, entry_point)
@@ -319,7 +321,7 @@ class _Trial:
             if type(value) is not type(call["solved"]) or value != call["solved"]:
                 raise AssertionError("the other program returned something else")
             if value is None and left != call["left"]:
-                raise AssertionError("the other program left its arguments otherwise")
+                raise AssertionError("the other program changed its arguments differently")
         elif not same_value(value, call["returns"]):
             raise AssertionError(f"{json.dumps(call['returns'])[:100]} was expected")
 

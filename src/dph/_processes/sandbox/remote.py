@@ -184,7 +184,7 @@ class RemoteProgram:
         """
         message = self._receive()
         if message[0] not in ("loaded", "failed") or not isinstance(message[1], list):
-            self._gone("it sent what is no message")
+            self._gone("it sent a malformed message")
         if message[0] == "loaded":
             self.names = frozenset(str(name) for name in message[1])
             kinds = message[2] if len(message) > 2 and isinstance(message[2], dict) else {}
@@ -229,14 +229,14 @@ class RemoteProgram:
                 break
             self._call_function(content)
         if kind not in ("raised", "value") or len(content) < 2:
-            self._gone("it sent what is no answer")
+            self._gone("it sent a malformed answer")
         extras = content[-1] if isinstance(content[-1], dict) else {}
         self._print(extras.get("printed"))
         values, changed = arguments[:2] if request == "call" else (), extras.get("changed")
         try:
             value = self.left.returned(values, changed, None if kind == "raised" else content[0])
         except (BadValueError, RecursionError) as error:
-            self._gone(f"it sent what is no value: {error}")
+            self._gone(f"it sent a malformed value: {error}")
         if kind == "raised":
             self._raise([str(each) for each in content[0]], str(content[1]), extras)
         return value
@@ -262,7 +262,7 @@ class RemoteProgram:
         try:
             self.left.begin(frame, kind)
         except BadValueError as error:
-            self._gone(f"it sent what is no value: {error}")
+            self._gone(f"it sent a malformed value: {error}")
 
     def _call_function(self, content: list[Any]) -> None:
         try:
@@ -288,7 +288,7 @@ class RemoteProgram:
         try:
             return decode(data, self._resolve)
         except (BadValueError, RecursionError) as error:
-            self._gone(f"it sent what is no value: {error}")
+            self._gone(f"it sent a malformed value: {error}")
 
     def _resolve(self, name: str, content: Any) -> Any:
         if name == "exception":
@@ -298,7 +298,7 @@ class RemoteProgram:
         if name == "coroutine":
             return self.ask("await", self._object(content))
         if name != "object":
-            raise BadValueError(f"{name!r} is no value")
+            raise BadValueError(f"{name!r} is not a value")
         return self._object(content)
 
     def _object(self, content: Any) -> Remote:
@@ -339,7 +339,7 @@ class RemoteProgram:
         except ChannelBrokenError as error:
             self._gone(f"it sent {error}")
         if not isinstance(message, list) or not 2 <= len(message) <= 4:
-            self._gone("it sent what is no message")
+            self._gone("it sent a malformed message")
         return message
 
     def _gone(self, why: str) -> NoReturn:

@@ -104,7 +104,7 @@ class Remote:
         if name.startswith("__") and name not in _SHOWN:
             raise AttributeError(name)
         if name in SAY_TRUE and "name" not in reference(self) and not _is_made_here(self):
-            raise AttributeError(f"{_text(self)} is no value that has {name}")
+            raise AttributeError(f"{_text(self)} is not a value that has {name}")
         return _program(self).ask("get", self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -166,7 +166,7 @@ class Remote:
             return _truth(_program(self).ask("operate", self, "truth", [self]))
         if not _program(self).is_checking():
             return _truth(_program(self).ask("operate", self, "truth", [self]))
-        raise TypeError(f"{_text(self)} is no value that a test could look into")
+        raise TypeError(f"{_text(self)} is not a value that a test can inspect")
 
     def __copy__(self) -> Any:
         return _copied(self, "copy")

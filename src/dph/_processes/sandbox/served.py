@@ -171,7 +171,7 @@ class _Served:
             for part in content[1].split("."):
                 found = getattr(found, part)
             return found
-        raise BadValueError(f"{name!r} is no value")
+        raise BadValueError(f"{name!r} is not a value")
 
     def _asked(self, function: int | str, positional: Any, named: Any = ()) -> Any:
         """Call a function of the other side, which waits for this one."""

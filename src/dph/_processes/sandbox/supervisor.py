@@ -81,7 +81,7 @@ _READ = 65536
 _START_SECONDS = 60.0
 _ERRORS_KEPT = 4096
 _HEADER = 8
-_NO_MESSAGE = "the tests sent what is no verdict"
+_NO_MESSAGE = "the test process sent a malformed verdict"
 _ADD_SEALS, _SEALS = 1033, 0b1111
 """F_ADD_SEALS; F_SEAL_SEAL, _SHRINK, _GROW and _WRITE. Only on Linux does ``fcntl`` know them."""
 
@@ -255,7 +255,7 @@ class Sandbox(Closing):
             socket.send_fds(self._control, [json.dumps(message).encode()], descriptors)
             data = self._control.recv(_LARGEST)
         except OSError as error:
-            raise VerifierError(f"the process that starts programs is gone: {error}") from error
+            raise VerifierError(f"the process that starts programs has died: {error}") from error
         if not data:
             code = self._process.wait()
             raise VerifierError(f"the process that starts programs ended with code {code}")

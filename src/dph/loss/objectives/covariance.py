@@ -103,7 +103,9 @@ class ClipCov:
     def __call__(self, tokens: PolicyTokens) -> PolicyTerm:
         """The loss of every token, and where a bound of the ratio is active."""
         if tokens.chosen is None:
-            raise DataError("clip_cov chooses among a whole mini-batch, and nothing was chosen")
+            raise DataError(
+                "clip_cov chooses tokens among a whole mini-batch, and none were chosen"
+            )
         term = self._clipped(tokens)
         return PolicyTerm(
             loss=torch.where(tokens.chosen, 0.0, term.loss),
@@ -160,6 +162,6 @@ class KLCov:
     def __call__(self, tokens: PolicyTokens) -> Float[Tensor, "rows tokens"]:
         """Nats at the chosen tokens, 0 elsewhere."""
         if tokens.chosen is None:
-            raise DataError("kl_cov chooses among a whole mini-batch, and nothing was chosen")
+            raise DataError("kl_cov chooses tokens among a whole mini-batch, and none were chosen")
         distance = at_least_float32(tokens.logprobs) - at_least_float32(tokens.old_logprobs)
         return torch.where(tokens.chosen, distance.abs(), 0.0)

@@ -215,7 +215,7 @@ def _of_buckets(
 
 def _over_vocabulary(beside: Beside, name: str) -> Float[Tensor, "rows tokens"]:
     if name not in beside.over_vocabulary:
-        raise DataError(f"the penalty {name!r} sees whole distributions, and was given none")
+        raise DataError(f"the penalty {name!r} needs whole distributions, and none were given")
     return beside.over_vocabulary[name]
 
 

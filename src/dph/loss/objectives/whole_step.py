@@ -9,7 +9,7 @@ def needs_whole_step(objective: Objective) -> dict[str, str]:
     An engine that computes a loss from log-probs of sampled tokens alone has to refuse them.
     """
     needs = {
-        f"penalties.{name}": "sees whole next-token distributions"
+        f"penalties.{name}": "needs whole next-token distributions"
         for name in objective.vocabulary_penalties
     }
     for place in objective.choosing:

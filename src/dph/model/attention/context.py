@@ -80,7 +80,9 @@ def _attend(
 ) -> tuple[Tensor, None]:
     running = _current.get()
     if running is None:
-        raise ModelError("a layer's attention was called outside of the forward it belongs to")
+        raise ModelError(
+            "a layer's attention was called outside the forward pass that it belongs to"
+        )
     return running.attend(module, query, key, value, **options), None
 
 

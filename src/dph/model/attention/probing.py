@@ -146,7 +146,7 @@ def _listed(value: int | Sequence[int] | None) -> Sequence[int]:
 
 RECURRENT = (
     "keep a recurrent state (Mamba, RWKV, linear attention), which cannot be repeated for the "
-    "samples of a prompt; a model can be used if all of its layers attend to tokens"
+    "samples of a prompt; only models whose layers all attend to tokens can be used"
 )
 
 

@@ -178,9 +178,9 @@ def _positions(
 
 def _check(statistics: Sequence[RowStatistic], *, with_entropy: bool) -> None:
     if statistics and with_entropy:
-        raise ValueError("with_entropy is not computed beside statistics: ask for one of them")
+        raise ValueError("with_entropy cannot be combined with statistics: ask for one of them")
     if statistics and int(torch.stack([s.rows for s in statistics]).sum(0).max()) > 1:
-        raise ValueError("a row is in two statistics: join them into one")
+        raise ValueError("a row appears in two statistics: combine them into one")
 
 
 @torch.no_grad()

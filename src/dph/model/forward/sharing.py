@@ -188,7 +188,7 @@ def _refusal_of_gradients(model: PreTrainedModel, probe: _Probe) -> str | None:
             with rounded_anew(model, draw):
                 moved += _distances(_gradients(model, probe.alone(model), probe), own).square()
     if (apart > MOST * (moved / DRAWS).sqrt()).any():
-        return "packed rows change its gradients (is it another attention that is recomputed?)"
+        return "packed rows change its gradients (is a different attention recomputed?)"
     return None
 
 

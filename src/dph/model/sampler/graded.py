@@ -50,8 +50,8 @@ class CrashCount:
             raise VerifierError(
                 f"the verifier {self._verifier!r} crashed on {self._crashed} of {self._graded} "
                 f"graded answers, more than data.verifier_crash_limit = {self._limit:g} allows; "
-                f"for example on {self._example}; what was finished is kept: mend the verifier and "
-                "start the same command again (with --accept-verifier if its file changed)"
+                f"for example on {self._example}; finished work is kept: fix the verifier and run "
+                f"the same command again (with --accept-verifier if its file changed)"
             )
 
 

@@ -302,7 +302,7 @@ def test_an_engine_that_dies_is_an_error_with_its_own_words(make_sampler, monkey
         raise RuntimeError("the engine is dead")
 
     monkeypatch.setattr(fake_vllm.LLMEngine, "step", die)
-    with pytest.raises(ModelError, match="vLLM broke off: RuntimeError: the engine is dead"):
+    with pytest.raises(ModelError, match="vLLM failed: RuntimeError: the engine is dead"):
         make_sampler().sample(requests(), PLAIN, seed=0)
 
 
@@ -337,7 +337,11 @@ def test_an_empty_prompt_is_refused(make_sampler):
 
 def test_a_context_that_the_memory_has_no_room_for_is_named(make_sampler, vllm, monkeypatch):
     monkeypatch.setattr(vllm, "longest", 8)
-    with pytest.raises(SettingsError, match=r"context of 8 that vLLM has room for; raise vllm\."):
+    with pytest.raises(
+        SettingsError,
+        match=r"context of 8 that fits in vLLM's memory; raise "
+        r"vllm\.",
+    ):
         make_sampler().sample(requests(), PLAIN, seed=0)
 
 

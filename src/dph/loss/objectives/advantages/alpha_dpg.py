@@ -90,11 +90,11 @@ class AlphaDPG:
         if samples.logprobs is None or samples.ref_logprobs is None:
             raise DataError(
                 "alpha_dpg reads the samples' log-probs and the initial policy's, which are not "
-                "both there"
+                "both given"
             )
         if samples.base_correct is None or samples.base_samples is None:
             raise DataError(
-                "alpha_dpg reads the initial policy's right answers, which are not there"
+                "alpha_dpg reads the initial policy's right answers, which are not given"
             )
         rate = (samples.base_correct.to(rewards.dtype) + 1) / (samples.base_samples + 2)
         drawn, initial = (x.to(rewards.dtype) for x in (samples.logprobs, samples.ref_logprobs))

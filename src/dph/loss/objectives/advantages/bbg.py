@@ -77,7 +77,7 @@ class BayesianBoundaryGate:
             DataError: the initial policy's counts are missing.
         """
         if samples.base_correct is None or samples.base_samples is None:
-            raise DataError("bbg reads the initial policy's right answers, which are not there")
+            raise DataError("bbg reads the initial policy's right answers, which are not given")
         gates = boundary_gates(samples.base_samples, self.k, self.tau)
         return _gated(rewards, samples.base_correct, gates, self.scale)
 

@@ -61,7 +61,7 @@ class FlowRL:
         if samples.logprobs is None or samples.lengths is None or samples.ref_logprobs is None:
             raise DataError(
                 "flowrl reads the samples' log-probs and the initial policy's, which are not both "
-                "there"
+                "given"
             )
         drawn, initial = (x.to(rewards.dtype) for x in (samples.logprobs, samples.ref_logprobs))
         back = (initial - drawn) / samples.lengths.clamp(min=1)

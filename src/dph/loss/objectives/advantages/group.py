@@ -29,7 +29,7 @@ def right_answers(
     if len(other):
         raise DataError(
             f"the advantage {advantage!r} needs rewards of 0 or 1, got {float(other[0]):g}: it "
-            "counts right answers; grade them so, without objective.overlong_buffer"
+            "counts right answers; grade them that way, without objective.overlong_buffer"
         )
     return rewards == 1
 

@@ -121,7 +121,7 @@ class Cohort(Generic[CacheT]):
             length = int(lengths[place])
             if not np.isfinite(logprobs[place, :length]).all():
                 raise ModelError(
-                    "the model gives log-probs that are not finite: its weights are lost"
+                    "the model returns log-probs that are not finite: its weights are unusable"
                 )
             yield DrawnRow(
                 row=self.wave.rows[row],
