@@ -17,7 +17,7 @@ REFUSED = {
     "figure styles RUN --out nowhere/x.png": "there is no directory",
     "table scores RUN --out THERE": "names a directory",
     "interpolate RUN --weights 1.5": "between 0 (the initial policy) and 1",
-    "interpolate RUN --weights 0.5,half": "takes numbers with commas",
+    "interpolate RUN --weights 0.5,half": "takes numbers separated by commas",
     "interpolate RUN --weights 0.5,0.50": "named twice",
     "interpolate RUN --weights nan": "finite number",
     "interpolate RUN": "there is no checkpoint in",

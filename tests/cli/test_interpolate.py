@@ -73,7 +73,7 @@ def test_settings_of_the_evaluation_can_be_overridden(dph, trained):
 @pytest.mark.parametrize(
     ("weights", "said"),
     [
-        ("0.5,half", "takes numbers with commas"),
+        ("0.5,half", "takes numbers separated by commas"),
         ("0.5,0.50", "0.5 is named twice"),
         ("-0.1", "between 0 (the initial policy) and 1"),
         ("nan", "finite number, got nan"),

@@ -35,7 +35,7 @@ def test_a_method_without_rehearsal_is_not_presampled(dph, example):
     out = dph("recipe", "check", example, "--set", "method=rkl", "--set", "data.sets={}")[1]
     assert "pre-sample:" not in out
     assert "KL penalty 0.01 (k3)" in out
-    assert "evaluate: nothing, no set is named" in out
+    assert "evaluate: nothing, because [data.sets] names no set" in out
 
 
 def test_without_a_recipe_every_key_is_shown(dph):

@@ -342,7 +342,7 @@ def test_the_memory_is_told_part_by_part_for_the_device_that_is_named(dph, examp
         "memory, estimated: training",
         "memory, estimated: sampling",
     ]
-    assert told[2:] == ["memory there is: 24.0 GiB (a GPU of 24 GiB)"]
+    assert told[2:] == ["memory available: 24.0 GiB (a GPU of 24 GiB)"]
     cpu = ("--set", "model.device=cpu", "--device-memory", 2, "--json")
     memory = json.loads(dph("recipe", "check", example, *cpu)[1])["memory"]
     assert memory["device"] == {"name": "a machine of 2 GiB", "bytes": 2**31}

@@ -48,7 +48,7 @@ def test_a_task_that_fails_there_ends_the_others(tmp_path):
 
 def test_files_that_are_not_seen_here_are_told(tmp_path):
     jobs = RayJobs(2, FakeRay(), lambda _payload: None)
-    with pytest.raises(StageError, match="has to be one that every machine of the cluster writes"):
+    with pytest.raises(StageError, match="every machine of the cluster must be able to write"):
         run([task(tmp_path, "a")], tmp_path, jobs)
 
 

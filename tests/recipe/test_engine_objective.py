@@ -74,7 +74,7 @@ def test_short_names_may_stand_beside_it():
         ("{'eta': 0.1}", {}, r"objective is not JSON"),
         ("[1]", {}, r"a table, JSON text or the path of a recipe \(.toml\), got '\[1\]'"),
         ("none.toml", {}, r"cannot read the recipe none.toml"),
-        ("none.toml", {"method": "grpo"}, r"method='grpo' beside the recipe none.toml"),
+        ("none.toml", {"method": "grpo"}, r"method='grpo' cannot go with the recipe none.toml"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_value(given, more, message):

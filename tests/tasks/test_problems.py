@@ -188,7 +188,7 @@ def test_an_empty_data_set_and_a_broken_parquet_file_are_refused(tmp_path, jsonl
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"), [({"prompt": 1}, "cannot have the field"), ({"x": b"y"}, "is not JSON")]
+    ("answer", "words"), [({"prompt": 1}, "must not have the field"), ({"x": b"y"}, "is not JSON")]
 )
 def test_what_cannot_be_written_leaves_no_file(tmp_path, answer, words):
     problem = Problem(problem_id="a", prompt="?", answer=answer)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 RunArgument = Annotated[
     Path,
-    typer.Argument(metavar="RUN", help="Run directory, a checkpoint of one, or a saved model."),
+    typer.Argument(metavar="RUN", help="Run directory, a checkpoint, or a saved model."),
 ]
 PromptsOption = Annotated[
     Path,
@@ -37,7 +37,9 @@ LabelledOption = Annotated[
 ]
 ForecastPromptsOption = Annotated[
     int,
-    typer.Option("--forecast-prompts", min=2, metavar="N", help="Prompts of either kind to try."),
+    typer.Option(
+        "--forecast-prompts", min=2, metavar="N", help="Number of prompts of each kind to try."
+    ),
 ]
 ForecastOnlyOption = Annotated[
     bool, typer.Option("--forecast-only", help="Stop after the forecast.")

@@ -22,18 +22,18 @@ VerdictsOption = Annotated[
     typer.Option(
         "--out",
         metavar="FILE",
-        help=f"The rows with reward, outcome, reason, seconds added: {ROW_FILES}.",
+        help=f"File for the rows with reward, outcome, reason and seconds added: {ROW_FILES}.",
     ),
 ]
 AnswerTimeoutOption = Annotated[
-    float, typer.Option("--timeout", metavar="S", help="Seconds that one answer may take.")
+    float, typer.Option("--timeout", metavar="S", help="Time limit of one answer, in seconds.")
 ]
 ReplaceOption = Annotated[
     bool,
-    typer.Option("--replace", help="Leave out the verdicts of an earlier grading of the input."),
+    typer.Option("--replace", help="Discard verdicts that the input has from an earlier grading."),
 ]
 ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Go on where a killed run of the same command stopped.")
+    bool, typer.Option("--resume", help="Continue where a killed run of the same command stopped.")
 ]
 
 
@@ -44,18 +44,24 @@ ProblemsOption = Annotated[
     typer.Option(
         "--problems",
         metavar="FILE",
-        help=f"Problems with the tests, found by problem_id: {ROW_FILES} "
-        "[default: every row has its own].",
+        help=f"Problems with tests, looked up by problem_id: {ROW_FILES} "
+        "[default: tests are in the rows].",
     ),
 ]
 TimeoutOption = Annotated[
     float,
-    typer.Option("--timeout", metavar="S", help="Seconds for one test; ten times that for all."),
+    typer.Option(
+        "--timeout",
+        metavar="S",
+        help="Time limit of one test, in seconds; ten times that for all tests.",
+    ),
 ]
 MemoryOption = Annotated[
     int,
     typer.Option(
-        "--memory-mb", metavar="MB", help="Address space of a program, in units of 10^6 bytes."
+        "--memory-mb",
+        metavar="MB",
+        help="Address space limit of a program, in units of 10^6 bytes.",
     ),
 ]
 
@@ -99,8 +105,8 @@ MathRuleOption = Annotated[
     typer.Option(
         "--verifier",
         metavar="NAME",
-        help="math is strict; math_qwen agrees with Qwen2.5-Math's tool; number, exact, or a "
-        "function of yours (module:function), whose problem has the gold as its answer.",
+        help="math is strict; math_qwen agrees with Qwen2.5-Math's tool; number, exact, or your "
+        "function (module:function), which gets the gold as the problem's answer.",
     ),
 ]
 PhraseOption = Annotated[
@@ -108,7 +114,7 @@ PhraseOption = Annotated[
     typer.Option(
         "--phrase",
         metavar="TEXT",
-        help="math: what announces an answer without a box; may be repeated "
+        help="math: phrase that announces an answer without a box; may be repeated "
         "[default: answer is, answer: ...].",
     ),
 ]
@@ -116,7 +122,7 @@ ExpressionOption = Annotated[
     bool,
     typer.Option(
         "--any-expression/--no-any-expression",
-        help="math: without box and phrase, the last expression counts.",
+        help="math: use the last expression if there is no box or phrase.",
     ),
 ]
 
@@ -185,7 +191,7 @@ RuleOption = Annotated[
         "--rule",
         metavar="RULE",
         parser=_rule,
-        help="When two results are equal: spider, bird, bird_soft_f1, strict or cartesian "
+        help="Rule for equal results: spider, bird, bird_soft_f1, strict or cartesian "
         "(see docs/graders.md).",
     ),
 ]
@@ -236,14 +242,15 @@ SourceOption = Annotated[
     Path | None, typer.Option("--input", metavar="FILE", help=f"Answers: {ROW_FILES}.")
 ]
 TargetOption = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="The rows with their verdicts.")
+    Path | None,
+    typer.Option("--out", metavar="FILE", help="File for the rows with their verdicts."),
 ]
 VerifierOption = Annotated[
     str | None,
     typer.Option(
         "--verifier",
         metavar="NAME",
-        help="A function of yours (module:function), or number, exact, math, math_qwen.",
+        help="Your function (module:function), or number, exact, math, math_qwen.",
     ),
 ]
 

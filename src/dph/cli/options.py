@@ -41,7 +41,7 @@ def exit_code(error: BaseException) -> int:
         return BAD_INPUT if is_bad_input(error) else FAILED
     if isinstance(error, OSError) and error.errno in _OUTSIDE:
         place = f": {error.filename}" if error.filename else ""
-        _say(f"{os.strerror(error.errno)}{place}; what was finished is kept")
+        _say(f"{os.strerror(error.errno)}{place}; finished work is kept")
         return FAILED
     traceback.print_exception(error, file=sys.stderr)
     _say(f"unexpected {type(error).__name__}: {error}; the traceback is above")
@@ -50,7 +50,7 @@ def exit_code(error: BaseException) -> int:
 
 def say_interrupted() -> int:
     """Say how to go on, and return the exit code."""
-    where = "the same command goes on where it stopped (grade: with --resume)"
+    where = "the same command continues where it stopped (grade: with --resume)"
     print(f"dph: interrupted; {where}", file=sys.stderr)  # noqa: T201
     return INTERRUPTED
 
@@ -86,7 +86,7 @@ SetOption = Annotated[
 ]
 SetNamesOption = Annotated[
     list[str] | None,
-    typer.Option("--set-name", metavar="NAME", help="Only this set; may be repeated."),
+    typer.Option("--set-name", metavar="NAME", help="Use only this set; may be repeated."),
 ]
 OlderSetOption = Annotated[list[str] | None, typer.Option("--set", hidden=True)]
 """Of verbs without a recipe, which had it for a name of a set (``renamed_set``)."""
@@ -103,7 +103,8 @@ JsonOption = Annotated[
 AcceptVerifierOption = Annotated[
     bool,
     typer.Option(
-        "--accept-verifier", help="Go on though the verifier's file changed since the run began."
+        "--accept-verifier",
+        help="Continue although the verifier's file changed since the run began.",
     ),
 ]
 WorkersOption = Annotated[

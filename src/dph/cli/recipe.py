@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 recipe_app = typer.Typer(
     name="recipe",
-    help="Check or show a recipe; list and copy those that come with the package.",
+    help="Check or show a recipe; list and copy the recipes of the package.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -27,7 +27,7 @@ def check(
         typer.Option(
             "--device-memory",
             metavar="GIB",
-            help="Memory of the GPU that it has to fit [default: of the device at hand].",
+            help="Memory of the GPU that it must fit [default: of the device at hand].",
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -115,7 +115,7 @@ def _print_json(recipe: Path, plan: list[str], found: "Findings") -> None:
 @recipe_app.command("show")
 def show(
     recipe: Annotated[
-        Path | None, typer.Argument(metavar="[RECIPE]", help="Without one: every key there is.")
+        Path | None, typer.Argument(metavar="[RECIPE]", help="Without a recipe: all keys.")
     ] = None,
     overrides: SetOption = None,
     as_json: JsonOption = False,
@@ -164,11 +164,15 @@ def list_recipes(as_json: JsonOption = False) -> None:
 @recipe_app.command("copy")
 def copy(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="As `dph recipe list` has it, or its folder.")
+        str, typer.Argument(metavar="NAME", help="Name from `dph recipe list`, or its folder.")
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="PATH", help="The copy [default: its name, here]."),
+        typer.Option(
+            "--out",
+            metavar="PATH",
+            help="File to write [default: its name, in the working directory].",
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -125,18 +125,23 @@ def presample(
 EngineOption = Annotated[
     str | None,
     typer.Option(
-        "--engine", metavar="NAME", help="Who trains: own, trl or verl [default: train.engine]."
+        "--engine",
+        metavar="NAME",
+        help="Training engine: own, trl or verl [default: train.engine].",
     ),
 ]
 ProcessesOption = Annotated[
     int | None,
-    typer.Option("--processes", min=1, metavar="N", help="--engine trl: processes (accelerate)."),
+    typer.Option(
+        "--processes", min=1, metavar="N", help="--engine trl: number of processes (accelerate)."
+    ),
 ]
 NodesOption = Annotated[
-    int | None, typer.Option("--nodes", min=1, metavar="N", help="--engine verl: machines.")
+    int | None,
+    typer.Option("--nodes", min=1, metavar="N", help="--engine verl: number of machines."),
 ]
 GpusOption = Annotated[
-    int | None, typer.Option("--gpus", min=1, metavar="N", help="--engine verl: GPUs a machine.")
+    int | None, typer.Option("--gpus", min=1, metavar="N", help="--engine verl: GPUs per machine.")
 ]
 AddressOption = Annotated[
     str | None,
@@ -144,7 +149,9 @@ AddressOption = Annotated[
 ]
 DryRunOption = Annotated[
     bool,
-    typer.Option("--dry-run", help="Print what --engine trl or verl would be started with."),
+    typer.Option(
+        "--dry-run", help="Print the command and settings that would start --engine trl or verl."
+    ),
 ]
 
 SETTINGS: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -174,7 +181,7 @@ def require_engine_of_options(engine: str, **options: int | str | None) -> None:
         wanted, _ = SETTINGS[name]
         if value is not None and engine != wanted:
             raise typer.BadParameter(
-                f"--{name} {value} is of the engine {wanted}; train.engine is {engine!r}"
+                f"--{name} {value} belongs to the engine {wanted}; train.engine is {engine!r}"
             )
 
 
@@ -235,7 +242,7 @@ def _dry_run(request: "Request") -> str:
     if request.recipe.train.engine == "own":
         raise SettingsError(
             '--dry-run prints the commands of another engine, and train.engine is "own": name one '
-            "(--engine trl, --engine verl); `dph recipe check` says what would run here"
+            "(--engine trl, --engine verl); `dph recipe check` shows the plan of this engine"
         )
     quiet_libraries()
     from dph.engines.stages.dry_run import commands_text

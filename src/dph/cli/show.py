@@ -12,20 +12,18 @@ RunArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="Run directory, or a directory with one run.")
 ]
 OtherArgument = Annotated[
-    Path | None, typer.Argument(metavar="[OTHER]", help="A second run, shown beside it.")
+    Path | None, typer.Argument(metavar="[OTHER]", help="Second run to compare with the first.")
 ]
 ProblemOption = Annotated[
     list[str] | None,
-    typer.Option("--problem", metavar="ID", help="This problem; may be repeated."),
+    typer.Option("--problem", metavar="ID", help="Problem to show; may be repeated."),
 ]
 OutcomeOption = Annotated[
     Outcome | None,
-    typer.Option(
-        "--outcome", case_sensitive=False, help="Problems with such answers, and only these."
-    ),
+    typer.Option("--outcome", case_sensitive=False, help="Show only problems with such answers."),
 ]
 LimitOption = Annotated[
-    int, typer.Option("--limit", min=1, metavar="N", help="At most N problems.")
+    int, typer.Option("--limit", min=1, metavar="N", help="Show at most N problems.")
 ]
 AnswersOption = Annotated[
     int | None,
@@ -33,15 +31,15 @@ AnswersOption = Annotated[
         "--answers",
         min=1,
         metavar="N",
-        help="At most N different answers a problem [default: 6; all with --json].",
+        help="Show at most N different answers per problem [default: 6; all with --json].",
     ),
 ]
 NoPagerOption = Annotated[
     bool,
     typer.Option(
         "--no-pager",
-        help="Print it all at once. Otherwise $PAGER [default: less] shows what is longer than the "
-        "screen of a terminal.",
+        help="Print everything at once. Otherwise $PAGER [default: less] shows output that is "
+        "longer than the terminal.",
     ),
 ]
 
@@ -50,19 +48,19 @@ def show(
     run: RunArgument,
     other: OtherArgument = None,
     lost: Annotated[
-        bool, typer.Option("--lost", help="Problems that RUN lost, as dph diagnose says.")
+        bool, typer.Option("--lost", help="Show problems that RUN lost, by dph diagnose.")
     ] = False,
     gained: Annotated[
-        bool, typer.Option("--gained", help="Problems that RUN gained, as dph diagnose says.")
+        bool, typer.Option("--gained", help="Show problems that RUN gained, by dph diagnose.")
     ] = False,
     problem: ProblemOption = None,
     outcome: OutcomeOption = None,
     set_name: Annotated[
-        str | None, typer.Option("--set-name", metavar="NAME", help="Only this set.")
+        str | None, typer.Option("--set-name", metavar="NAME", help="Use only this set.")
     ] = None,
     limit: LimitOption = 10,
     answers: AnswersOption = None,
-    full: Annotated[bool, typer.Option("--full", help="Cut no text off.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Show texts in full length.")] = False,
     no_pager: NoPagerOption = False,
     as_json: JsonOption = False,
 ) -> None:

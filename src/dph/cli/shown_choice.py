@@ -113,7 +113,7 @@ def _of_set(keys: Sequence[Key], name: str | None) -> list[Key]:
     found = [key for key in keys if name in (None, key[0])]
     if not found:
         sets = ", ".join(dict.fromkeys(key[0] for key in keys))
-        raise DataError(f"there is no set {name!r}; evaluated were: {sets}")
+        raise DataError(f"there is no set {name!r}; the evaluated sets are {sets}")
     return found
 
 

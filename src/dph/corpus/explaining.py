@@ -47,7 +47,7 @@ def explain(document_id: str, directories: Sequence[Path]) -> list[StageWord]:
     corpora.sort(key=lambda corpus: len(corpus.manifest.history))
     words = [_word(document_id, corpus) for corpus in corpora]
     if not any(word.kept or word.dropped for word in words):
-        raise DataError(f"no stage saw a document {document_id!r}; ids are as `ingest` made them")
+        raise DataError(f"no stage saw a document {document_id!r}; use an id made by `ingest`")
     return words
 
 
@@ -62,7 +62,7 @@ def _stages(directory: Path) -> list[Corpus]:
     inside = sorted(directory.iterdir()) if directory.is_dir() else []
     found = [open_corpus(path) for path in inside if is_corpus(path)]
     if not found:
-        raise DataError(f"{directory} holds no stage that has finished: there is no manifest.json")
+        raise DataError(f"{directory} has no finished stage: there is no manifest.json")
     return found
 
 

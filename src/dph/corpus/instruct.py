@@ -71,7 +71,7 @@ def instruct_row(part: str, value: Any, place: str) -> InstructRow:
     """
     if not isinstance(value, Mapping) or len(texts := [*row_texts(value)]) < 2:
         raise DataError(
-            f"{place}: a row has a prompt and a response, or messages; got {value!r:.80}"
+            f"{place}: a row must have a prompt and a response, or messages; got {value!r:.80}"
         )
     key = hashlib.sha256(json.dumps(texts).encode("utf-8", "surrogatepass")).hexdigest()
     return InstructRow(part, value, key)
@@ -290,7 +290,7 @@ def _finished(out: Path, made_from: Mapping[str, Any]) -> InstructFile | None:
 def _require_quotas(parts: Mapping[str, Path], quotas: Mapping[str, int]) -> None:
     if set(parts) != set(quotas) or not parts:
         raise SettingsError(
-            "each part needs a number of rows and the other way round: parts "
+            "parts and numbers of rows must have the same names: parts "
             f"{', '.join(sorted(parts))}; rows {', '.join(sorted(quotas))}"
         )
     if short := [name for name, count in quotas.items() if count < 1]:

@@ -129,7 +129,7 @@ def _outcome(
     stage: DocumentStage, document: Document, given_up: Mapping[str, str]
 ) -> DocumentOutcome:
     if (reason := given_up.get(document.id)) is not None:
-        return DocumentOutcome(None, [Drop(reason, note="the stage did not come to an end")])
+        return DocumentOutcome(None, [Drop(reason, note="the stage did not finish")])
     return stage(document)
 
 

@@ -311,8 +311,8 @@ def open_corpus(directory: Path) -> Corpus:
     """
     if not is_corpus(directory):
         raise DataError(
-            f"{directory} is not a corpus: it has no {MANIFEST}, which a stage writes last; "
-            "make one with `dph corpus ingest`, or let the stage that makes it finish"
+            f"{directory} is not a corpus: it has no {MANIFEST}, which a stage writes last; make "
+            f"one with `dph corpus ingest`, or run its stage to the end"
         )
     corpus = Corpus(directory, _manifest(directory / MANIFEST))
     if missing := [s.name for s in corpus.shards if not corpus.path(s).is_file()]:

@@ -127,7 +127,7 @@ class StageSpec:
 
     def __post_init__(self) -> None:
         if missing := set(self.files) - set(self.inputs):
-            raise ValueError(f"no digest is given of the files {sorted(missing)}")
+            raise ValueError(f"digests are missing for the files {sorted(missing)}")
 
     def given(self) -> dict[str, Any]:
         """What the factory gets."""

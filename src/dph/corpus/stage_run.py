@@ -63,7 +63,7 @@ def run_stage(
         StageError: the stage broke.
     """
     if out.resolve() == source.directory.resolve():
-        raise DataError(f"the output must be another directory than the input {out}")
+        raise DataError(f"the output must be a different directory from the input {out}")
     stage: DocumentStage = load_callable(spec.entry)(spec.given())
     with only_writer(out):
         step = spec.key() | {"input": source.manifest.content}
@@ -108,7 +108,7 @@ def made_once(
         DataError: ``out`` is the directory of a source, or held by another process.
     """
     if any(source.directory.resolve() == out.resolve() for source in sources):
-        raise DataError(f"the output must be another directory than the input {out}")
+        raise DataError(f"the output must be a different directory from the input {out}")
     with only_writer(out):
         found = unchanged(out, history, shards) if beside() else None
         if found is None:

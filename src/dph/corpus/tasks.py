@@ -145,8 +145,9 @@ def run_as_jobs(jobs: Jobs, tasks: Sequence[Task], notes: Notes, work: Work, don
                 raise StageError(ended.error)
             if (answer := notes.read(task)) is None:
                 raise StageError(
-                    f"{task.name} was done elsewhere, and its files are not at {notes.path(task)}: "
-                    "the directory has to be one that every machine of the cluster writes to"
+                    f"{task.name} was done on another machine, and its files are not at "
+                    f"{notes.path(task)}: every machine of the cluster must be able to write to "
+                    f"the directory"
                 )
             done(task, answer)
     except BaseException:

@@ -32,16 +32,17 @@ class DuringSettings(Section):
         (1, 8), description="the k of Pass@k (default: those up to samples)"
     )
     sets: Annotated[tuple[str, ...], Field(strict=False)] = Field(
-        (), description="names of evaluation sets; default: all of data.sets"
+        (), description="evaluation sets, by name; default: all of data.sets"
     )
     problems: Positive = Field(
-        64, description="problems of each set, drawn by evaluate.seed; all where it has no more"
+        64, description="problems of each set, drawn by evaluate.seed; all of a smaller set"
     )
-    greedy: bool = Field(True, description="draw the greedy answer too")
+    greedy: bool = Field(True, description="also draw the greedy answer")
     compared: Count = Field(
         1,
         description="samples a problem whose next-token distributions are compared with those of "
-        "the initial policy, over the whole vocabulary; 0: none, and it is not loaded for that",
+        "the initial policy, over the whole vocabulary; 0: none, and the initial policy is not "
+        "loaded",
     )
 
     @model_validator(mode="before")
@@ -78,8 +79,8 @@ class EvaluationSettings(Section):
     seed: Count = Field(0, description="seed of the samples and of the bootstrap")
     token_details: Count = Field(
         0,
-        description="samples a problem, and the greedy answer, of which each token's log-probs "
-        "and entropy are kept; 0: none",
+        description="samples a problem, and the greedy answer, with the log-probs and the entropy "
+        "of each token kept; 0: none",
     )
     every: Count = Field(
         0, description="training steps between evaluations during training; 0: none"
@@ -87,12 +88,12 @@ class EvaluationSettings(Section):
     keep_best: str | None = Field(
         None,
         description="greedy, mean or pass_at_<k> (of all sets, or <set>/pass_at_<k>): the best "
-        "checkpoint by it, as measured during training, is kept beside the newest",
+        "checkpoint by this score, as measured during training, is kept in addition to the newest",
     )
     result: Literal["newest", "best"] = Field(
         "newest",
-        description="checkpoint that a run ends with, which is consolidated, evaluated and "
-        "exported: the newest, or the best by keep_best",
+        description="checkpoint to consolidate, evaluate and export at the end: the newest, or "
+        "the best by keep_best",
     )
     during: DuringSettings = DuringSettings()
 
@@ -124,7 +125,9 @@ class EvaluationSettings(Section):
     def _best_is_measured(self) -> Self:
         if self.keep_best is None:
             if self.result == "best":
-                raise ValueError("result='best' needs keep_best, the score that says which it is")
+                raise ValueError(
+                    "result='best' needs keep_best, the score that decides which checkpoint is best"
+                )
             return self
         if not self.every:
             raise ValueError(f"keep_best={self.keep_best!r} needs every > 0, got every=0")
@@ -161,10 +164,11 @@ def wrong_during(settings: EvaluationSettings, known: Collection[str], *, steps:
     if not known:
         return f"evaluate.every={settings.every} measures nothing: name a set in [data.sets]"
     if unknown := [name for name in settings.during.sets if name not in known]:
-        return f"evaluate.during.sets names {unknown[0]!r}; there is [data.sets] for: {there}"
+        return f"evaluate.during.sets names {unknown[0]!r}; [data.sets] has: {there}"
     best = settings.best_by
     if best and best[0] is not None and best[0] not in (sets := settings.during_sets(known)):
-        return f"evaluate.keep_best names the set {best[0]!r}; measured are: {', '.join(sets)}"
+        measured = ", ".join(sets)
+        return f"evaluate.keep_best names the set {best[0]!r}; the measured sets are {measured}"
     return ""
 
 
@@ -177,10 +181,10 @@ class ShotSettings(Section):
     """Solved examples that stand before every prompt: how a base model is asked."""
 
     file: LocalPath | None = Field(
-        None, description="problems to show as parquet, jsonl or csv; default: of data.train"
+        None, description="problems to show, as parquet, jsonl or csv; default: of data.train"
     )
     count: Positive | None = Field(
-        None, description="examples, drawn by the seed; default: all of the file, in its order"
+        None, description="number of examples, drawn by the seed; default: the whole file, in order"
     )
     template: str | None = Field(
         None,
@@ -199,7 +203,7 @@ class ShotSettings(Section):
         if min(places) < 0 or places[0] > places[1]:
             raise ValueError(f"needs {PROMPT} and then {ANSWER}")
         if template.count(PROMPT) + template.count(ANSWER) > 2:
-            raise ValueError(f"has {PROMPT} and {ANSWER} once each")
+            raise ValueError(f"must have {PROMPT} and {ANSWER} exactly once each")
         return template
 
     @model_validator(mode="after")
@@ -239,42 +243,44 @@ class DataSettings(Section):
     )
     columns: Columns = Field(
         {},
-        description='fields by the columns they are called in the files, {prompt = "question"}; '
-        "rows without a problem_id are numbered then",
+        description='columns of the files by field, {prompt = "question"}; '
+        "rows without a problem_id are then numbered",
     )
     sets: dict[str, SetSettings] = Field({}, description="evaluation sets by name")
     verifier: str = Field(
         "exact",
-        description="sql, math, math_qwen, code, reasoning_gym, number, exact, or module:function "
-        "of your own",
+        description="sql, math, math_qwen, code, reasoning_gym, number, exact, or your own "
+        "module:function",
     )
     modules: Annotated[tuple[FilePath, ...], Field(strict=False)] = Field(
         (),
-        description="directories of your own modules, searched first; default: where they are "
-        "found, beside the recipe or in the working directory",
+        description="directories of your modules, searched first; default: where found, "
+        "next to the recipe or in the working directory",
     )
     verifier_workers: Positive = Field(1, description="worker processes of the verifier")
     verifier_timeout: float = Field(
-        5.0, gt=0, description="seconds an answer may take to be graded"
+        5.0, gt=0, description="time limit of grading one answer, in seconds"
     )
     verifier_crash_limit: float = Field(
         0.5,
         ge=0,
         le=1,
-        description="share of a step's graded answers that may crash; more end the run",
+        description="share of a step's graded answers that may crash; a larger share ends the run",
     )
     databases: FilePath | None = Field(
-        None, description="where relative database paths start (sql)"
+        None, description="base directory of relative database paths (sql)"
     )
-    sql_rule: SQLRuleName = Field("bird", description="when two results are equal (sql)")
+    sql_rule: SQLRuleName = Field("bird", description="rule for equal results (sql)")
     math_phrases: Annotated[tuple[Phrase, ...], Field(strict=False)] | None = Field(
-        None, description="what announces an answer without a box (math); default: its own list"
+        None,
+        description="phrases that announce an answer without a box (math); default: a "
+        "built-in list",
     )
     math_any_expression: bool = Field(
-        True, description="without box and phrase, the last expression counts (math)"
+        True, description="use the last expression if there is no box or phrase (math)"
     )
     code_memory_mb: int = Field(
-        1000, ge=64, description="address space of a program, in units of 10^6 bytes (code)"
+        1000, ge=64, description="address space limit of a program, in units of 10^6 bytes (code)"
     )
     gym_threshold: float = Field(
         1.0, gt=0, le=1, description="least score of a right answer (reasoning_gym)"

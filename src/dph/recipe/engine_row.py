@@ -86,7 +86,8 @@ SHARED_ROWS: Mapping[str, Row] = MappingProxyType(
         "data.verifier_crash_limit": ours(
             "pre-sampling and evaluation",
             only=(0.5, 1.0),
-            why=f"a crash while it trains takes one answer out and ends nothing; {_OWN} count them",
+            why=f"a crash while it trains removes one answer and does not end the run; {_OWN} "
+            f"count them",
         ),
         "data.styles": ours(_EVALUATION),
         **{f"sampling.{name}": ours(_EVALUATION) for name in ("max_rows", "cache_tokens")},
@@ -146,8 +147,8 @@ SHARED_ROWS: Mapping[str, Row] = MappingProxyType(
             f"evaluate.during.{name}": under("evaluate.every")
             for name in ("samples", "k", "sets", "problems", "greedy", "compared")
         },
-        "track.to": ours("metrics.jsonl and beside it"),
-        "track.project": ours("metrics.jsonl and beside it"),
+        "track.to": ours("metrics.jsonl and the files next to it"),
+        "track.project": ours("metrics.jsonl and the files next to it"),
         "track.answers": ours(_EVALUATION),
     }
 )

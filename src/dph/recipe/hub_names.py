@@ -72,7 +72,7 @@ def hub_file(path: str | Path) -> HubFile | None:
         return None
     found = _FILE.fullmatch(str(path))
     if found is None or ".." in found["path"].split("/"):
-        raise ValueError(f"a file on the Hub is named {SPELLING}, got {str(path)!r}")
+        raise ValueError(f"a file on the Hub must be named {SPELLING}, got {str(path)!r}")
     revision = found["revision"]
     return HubFile(
         repo=found["repo"],
@@ -106,7 +106,7 @@ def _spelled(path: Path) -> str:
 
 def _local(path: Path) -> Path:
     if names_hub(path):
-        raise ValueError(f"has to be a local path, not a name on the Hub, got {_spelled(path)!r}")
+        raise ValueError(f"must be a local path, not a name on the Hub, got {_spelled(path)!r}")
     return path
 
 

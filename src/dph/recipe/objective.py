@@ -106,7 +106,7 @@ def _put(table: dict[str, Any], path: tuple[str, ...], value: Any, name: str) ->
 
 
 def _choices(table: Mapping[str, Term]) -> str:
-    return f"{', '.join(table)}, or module:callable of your own"
+    return f"{', '.join(table)}, or your own module:callable"
 
 
 class TermSettings(Section):
@@ -189,24 +189,26 @@ class AnchorSettings(TermSettings):
     )
     tokens_per_step: Positive | None = Field(
         None,
-        description="at most so many computed tokens of stored samples a rollout (what they begin "
-        "with alike once), or one sample",
+        description="limit of computed tokens of stored samples per rollout (shared prefixes "
+        "count once); at least one sample is drawn",
     )
     recent: Positive | None = Field(
         None,
-        description="instead of stored samples: the policy's own correct ones of so many steps",
+        description="number of steps whose correct samples of the policy replace stored samples",
     )
     recent_capacity: Positive | None = Field(
-        None, description="at most so many recent samples, the newest; default: all"
+        None, description="limit of recent samples, the newest first; default: all"
     )
     target: float | None = Field(
-        None, gt=0, description="adapt the weight until the term's value is this (nats)"
+        None, gt=0, description="target of the term's value, which the weight adapts to (nats)"
     )
     target_rate: float = Field(
-        0.2, gt=0, description="log of the most that one optimizer step changes the weight by"
+        0.2,
+        gt=0,
+        description="log of the largest factor by which one optimizer step changes the weight",
     )
-    weight_min: float = Field(0.01, gt=0, description="the adapted weight stays at or above this")
-    weight_max: float = Field(10.0, gt=0, description="the adapted weight stays at or below this")
+    weight_min: float = Field(0.01, gt=0, description="lower bound of the adapted weight")
+    weight_max: float = Field(10.0, gt=0, description="upper bound of the adapted weight")
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -223,7 +225,7 @@ class AnchorSettings(TermSettings):
                 f"distributions = {self.distributions!r} out, or choose 'distribution_kl'"
             )
         if self.distributions is not None and self.store is not None:
-            raise ValueError("store and distributions name two sources: leave one of them out")
+            raise ValueError("store and distributions both name a source: leave one of them out")
         if self.whole_prompts and self.whole_schemas:
             raise ValueError(
                 "whole_prompts and whole_schemas are two ways of drawing stored answers: set one "
@@ -282,12 +284,12 @@ class ObjectiveSettings(Section):
         {}, description="terms on stored samples by name ([objective.anchors.<name>])"
     )
     reduction: Literal["token_mean", "sequence_mean", "fixed_length"] = Field(
-        "token_mean", description="how token losses are averaged over a mini-batch"
+        "token_mean", description="average of token losses over a mini-batch"
     )
     dynamic_sampling: bool = Field(
         False, description="draw more problems until enough groups hold right and wrong answers"
     )
-    max_refills: Count = Field(10, description="how often a step may draw more problems")
+    max_refills: Count = Field(10, description="limit of extra draws of problems per step")
     overlong_buffer: float = Field(
         0.0,
         ge=0,
@@ -296,7 +298,7 @@ class ObjectiveSettings(Section):
     )
     overlong_penalty: float = Field(1.0, ge=0, description="penalty of a completion at max_tokens")
     overlong_filter: bool = Field(
-        False, description="leave completions that were cut off at max_tokens out of the loss"
+        False, description="exclude completions that were cut off at max_tokens from the loss"
     )
 
     @model_validator(mode="before")

@@ -65,7 +65,7 @@ def _refused(recipe: Recipe) -> Iterator[str]:
     for key, value in flat(_in_use(recipe)):
         row = rows.get(pattern_of(key))
         if row is not None and row.refuses(value):
-            yield f"{key} = {value!r} cannot be had with train.engine = {engine!r}: {row.why}"
+            yield f"{key} = {value!r} is not possible with train.engine = {engine!r}: {row.why}"
 
 
 def _in_use(recipe: Recipe) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def copy_recipe(name: str, out: Path | None = None) -> list[Path]:
     source = _source(name)
     out = Path(source.name) if out is None else out
     if out.exists():
-        raise SettingsError(f"{out} is there already: name another place (--out)")
+        raise SettingsError(f"{out} already exists: name another place (--out)")
     make_directory(out.absolute().parent)
     with atomic_path(out) as temporary:
         if source.is_dir():

@@ -40,7 +40,7 @@ READS = frozenset({LOGPROBS, REF_LOGPROBS, BASE_CORRECT})
 """What an advantage may ask for beside rewards: the samples' log-probs and lengths, the initial
 policy's log-probs of them, and how many answers of that policy were right in pre-sampling."""
 READ_IN_OWN_LOOP = {
-    BASE_CORRECT: "how many answers of the initial policy to a problem were right",
+    BASE_CORRECT: "the number of the initial policy's right answers to a problem",
     REF_LOGPROBS: "the initial policy's log-probs of new samples",
 }
 """Those that other engines do not give an advantage, in words."""
@@ -125,7 +125,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
                 k=(Whole, Field(4, ge=1, description="the k of Pass@k")),
                 baseline=(
                     Literal["none", "leave_one_out", "k_minus_one"],
-                    Field("k_minus_one", description="what is taken off without adding bias"),
+                    Field("k_minus_one", description="baseline, which adds no bias"),
                 ),
             ),
         ),
@@ -135,14 +135,16 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
             parameters=parameters(
                 gamma_p=(
                     float,
-                    Field(0.01, ge=0, description="taken off a nat of log-prob of right answers"),
+                    Field(
+                        0.01, ge=0, description="subtracted per nat of log-prob of right answers"
+                    ),
                 ),
                 gamma_n=(
                     float | None,
                     Field(
                         None,
                         ge=0,
-                        description="added a nat of log-prob of wrong answers; default: gamma_p",
+                        description="added per nat of log-prob of wrong answers; default: gamma_p",
                     ),
                 ),
                 scale=_SCALE,
@@ -222,8 +224,14 @@ SURROGATES: Mapping[str, Term] = MappingProxyType(
             parameters=parameters(
                 **_CLIP,
                 share=(float, _SHARE),
-                cov_low=(float, Field(1.0, description="covariance above which a token may go")),
-                cov_high=(float, Field(5.0, description="covariance above which it may not")),
+                cov_low=(
+                    float,
+                    Field(1.0, description="covariance above which a token may be removed"),
+                ),
+                cov_high=(
+                    float,
+                    Field(5.0, description="covariance above which it is always kept"),
+                ),
             ),
         ),
         "flow_balance": Term(

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from dph.recipe.data import SHOTS
 from dph.recipe.engine_row import SHARED_ROWS, Row, others, ours, to, under
 
-_NO_ROOM = "TRL computes its loss in one piece, with no room for another term; "
+_NO_ROOM = "TRL computes its loss as a whole, with no place for another term; "
 _OWN, _BOTH = "`--engine own` does", "`--engine own` and `--engine verl` do"
 _DATA, _REWARD, _OBJECTIVE = "train_dataset", "reward_funcs", "objective"
 _OPTIMIZER = "optimizers"

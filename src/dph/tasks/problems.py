@@ -194,7 +194,9 @@ def problem_line(problem: Problem, *, canonical: bool = False) -> str:
         DataError: the answer is not JSON or has a field named ``problem_id`` or ``prompt``.
     """
     if clash := [field for field in _OWN_FIELDS if field in problem.answer]:
-        raise DataError(f"problem {problem.problem_id!r}: an answer cannot have the field {clash}")
+        raise DataError(
+            f"problem {problem.problem_id!r}: its answer must not have the field {clash}"
+        )
     prompt: Any = problem.prompt
     if not isinstance(prompt, str):
         prompt = [dict(message) for message in prompt]
@@ -219,9 +221,7 @@ def parse_problem(row: Any, place: str) -> Problem:
     if isinstance(problem_id, int) and not isinstance(problem_id, bool):
         problem_id = str(problem_id)
     if not isinstance(problem_id, str) or not problem_id:
-        raise DataError(
-            f"{place}: problem_id has to be a text or a whole number, got {problem_id!r}"
-        )
+        raise DataError(f"{place}: problem_id must be text or a whole number, got {problem_id!r}")
     answer = {field: value for field, value in row.items() if field not in _OWN_FIELDS}
     return Problem(problem_id=problem_id, prompt=_prompt(row.get("prompt"), place), answer=answer)
 
@@ -232,7 +232,7 @@ def _prompt(value: Any, place: str) -> str | tuple[Mapping[str, str], ...]:
     if isinstance(value, list) and value and all(_is_message(message) for message in value):
         return tuple(value)
     raise DataError(
-        f"{place}: prompt has to be a text or a list of messages "
+        f"{place}: prompt must be text or a list of messages "
         f'{{"role": ..., "content": ...}}, not empty, got {value!r:.80}'
     )
 

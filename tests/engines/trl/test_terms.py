@@ -93,9 +93,9 @@ def test_what_is_saved_of_a_run_can_be_read_as_json_and_says_the_terms(tmp_path)
         ({"advantage_scale": "none", "scale_rewards": "batch"}, r"scale_rewards='batch' and"),
         (
             {"objective": {"reduction": "fixed_length"}, "loss_type": "grpo"},
-            r"loss_type='grpo' and objective.reduction, which makes it 'dr_grpo'",
+            r"loss_type='grpo' and objective.reduction, which sets it to 'dr_grpo'",
         ),
-        ({"clip_low": 0.1, "loss_type": "cispo"}, r"loss_type='cispo' is another surrogate"),
+        ({"clip_low": 0.1, "loss_type": "cispo"}, r"loss_type='cispo' differs from the surrogate"),
         (
             {"objective": {"advantage": {"kind": RELATIVE}}, "scale_rewards": "none"},
             r"scale_rewards='none' shapes TRL's own advantages",

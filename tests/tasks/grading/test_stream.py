@@ -172,7 +172,7 @@ def test_two_chunks_are_in_flight_and_no_more(tmp_path):
         ("in.jsonl", '{"n": 1}\n\n[1]', r"line 3: a row is a JSON object, got \[1\]"),
         ("in.jsonl", '{"m": 1, "o": 2}', "no column 'n'; it has m, o"),
         ("in.jsonl", '{"n": 1, "reward": 2}', "already has the column 'reward'"),
-        ("out.jsonl", '{"n": 1}', "another file than the input"),
+        ("out.jsonl", '{"n": 1}', "a different file from the input"),
         ("in.jsonl", "[" * 100_000, "not valid JSON"),
     ],
 )

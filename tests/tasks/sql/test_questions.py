@@ -35,8 +35,8 @@ def test_a_row_without_a_field_is_named(tmp_path, field, value):
     ("rows", "message"),
     [
         ([ROW | {"id": 3}, ROW | {"id": 3}], "question 1: id 3 was used before"),
-        ([ROW | {"db_id": "../zoo"}], "'db_id' has to be the name of a database, got '../zoo'"),
-        ([ROW | {"evidence": 5}], "'evidence' has to be a text, got 5"),
+        ([ROW | {"db_id": "../zoo"}], "'db_id' must be the name of a database, got '../zoo'"),
+        ([ROW | {"evidence": 5}], "'evidence' must be text, got 5"),
         ([], "does not hold a list of questions"),
     ],
 )

@@ -86,8 +86,8 @@ def test_a_function_that_never_returns_costs_only_its_own_answer(verifier, respo
     [
         ("raise", "ZeroDivisionError: by nought"),
         ("exit", "SystemExit: 3"),
-        ("two", "it returned 2; a number has to lie in [0, 1]"),
-        ("nan", "it returned nan; a number has to lie in [0, 1]"),
+        ("two", "it returned 2; a number must lie in [0, 1]"),
+        ("nan", "it returned nan; a number must lie in [0, 1]"),
         ("decimal", "it returned Decimal('3')"),
         ("none", "it returned None (NoneType); a bool"),
         ("text", "it returned 'yes' (str); a bool"),

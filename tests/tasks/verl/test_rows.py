@@ -191,11 +191,11 @@ def test_not_a_number_is_like_itself():
     ("row", "message"),
     [
         ([1], "a row is a JSON object"),
-        (GSM8K | {"data_source": None}, "data_source has to be a text, got None"),
+        (GSM8K | {"data_source": None}, "data_source must be text, got None"),
         (GSM8K | {"reward_model": None}, "there is no reward_model.ground_truth"),
         (GSM8K | {"reward_model": {"style": "model"}}, "there is no reward_model.ground_truth"),
-        (GSM8K | {"reward_model": "rule"}, "reward_model has to be a table of fields, got 'rule'"),
-        (GSM8K | {"extra_info": 3}, "extra_info has to be a table of fields, got 3"),
+        (GSM8K | {"reward_model": "rule"}, "reward_model must be a table of fields, got 'rule'"),
+        (GSM8K | {"extra_info": 3}, "extra_info must be a table of fields, got 3"),
         (GSM8K | {"prompt": []}, "prompt has to be"),
     ],
 )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def show(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory that a stage made.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory written by a stage.")],
     as_json: JsonOption = False,
 ) -> None:
     """Print what a stage made: documents and bytes by kind, and what each reason dropped."""
@@ -37,11 +37,11 @@ def show(
 
 
 def explain(
-    document_id: Annotated[str, typer.Argument(metavar="ID", help="Of the document.")],
+    document_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the document.")],
     directories: Annotated[
         list[Path],
         typer.Argument(
-            metavar="DIR...", help="Directories of stages, or one that holds those of several."
+            metavar="DIR...", help="Directories of stages, or a parent directory of several."
         ),
     ],
     as_json: JsonOption = False,
@@ -68,7 +68,7 @@ def _outcome(word: "StageWord") -> str:
         digest = text_digest(word.kept.text)
         return f"kept ({kind}, {word.kept.bytes} bytes, sha256 {digest}...)"
     if word.dropped is None:
-        return "never saw it"
+        return "did not see it"
     facts = [
         f"{name} {word.dropped[name]}"
         for name in ("value", "threshold", "kept_id", "note")
@@ -130,8 +130,8 @@ PresetOption = Annotated[
         "--preset",
         metavar="NAME",
         parser=_preset,
-        help="opencoder (as released), fixed (what is wrong there mended) or sql (fixed, and rules "
-        "for SQL); `dph corpus rules` lists them.",
+        help="opencoder (as released), fixed (with its errors corrected) or sql (fixed, plus "
+        "rules for SQL); `dph corpus rules` lists them.",
     ),
 ]
 
@@ -145,7 +145,7 @@ def filter_documents(
         typer.Option(
             "--threshold",
             metavar="RULE[.KIND]=CONDITION",
-            help="Drop by another condition, '> 0.5' or '< 2 or > 10'; '' leaves the rule out. May "
+            help="Drop by another condition, '> 0.5' or '< 2 or > 10'; '' disables the rule. May "
             "be repeated.",
         ),
     ] = None,

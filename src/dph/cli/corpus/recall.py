@@ -21,7 +21,7 @@ def _classifier(name: str) -> str:
 SeedsOption = Annotated[
     Path,
     typer.Option(
-        "--seeds", metavar="PATH", help="Documents that are what is looked for; as --input."
+        "--seeds", metavar="PATH", help="Examples of the documents to find; same forms as --input."
     ),
 ]
 PatternsOption = Annotated[
@@ -29,8 +29,8 @@ PatternsOption = Annotated[
     typer.Option(
         "--patterns",
         metavar="FILE",
-        help="A url_patterns.csv of an earlier run with yes or no under accept. Without it nothing "
-        "joins the seed and one round is done.",
+        help="A url_patterns.csv of an earlier run with yes or no under accept. Without it, "
+        "nothing joins the seed and one round is run.",
     ),
 ]
 LabelledOption = Annotated[
@@ -38,12 +38,15 @@ LabelledOption = Annotated[
     typer.Option(
         "--labelled",
         metavar="FILE",
-        help="Pages by id and whether they are relevant: recall and precision are measured.",
+        help="Page ids with their relevance, to measure recall and precision.",
     ),
 ]
-RoundsOption = Annotated[int, typer.Option("--rounds", metavar="N", help="At most so many rounds.")]
+RoundsOption = Annotated[
+    int, typer.Option("--rounds", metavar="N", help="Maximum number of rounds.")
+]
 ThresholdOption = Annotated[
-    float, typer.Option("--threshold", metavar="P", help="Recalled from this score on.")
+    float,
+    typer.Option("--threshold", metavar="P", help="Lowest score at which a page is recalled."),
 ]
 DomainShareOption = Annotated[
     float,
@@ -63,9 +66,9 @@ ClassifierOption = Annotated[
     ),
 ]
 VocabularyOption = Annotated[
-    int, typer.Option("--vocabulary", metavar="N", help="Tokens of the BPE that is learnt.")
+    int, typer.Option("--vocabulary", metavar="N", help="Vocabulary size of the BPE to train.")
 ]
-SeedOption = Annotated[int, typer.Option("--seed", metavar="N", help="Of the classifier.")]
+SeedOption = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the classifier.")]
 
 
 def recall(
@@ -125,7 +128,7 @@ def recall(
         typer.echo(_scores_line(rounds_of(out)[-1], threshold))
     print_corpus(kept, as_json=as_json)
     if not as_json and patterns is None:
-        typer.echo(f"to go on: answer {out / REVIEW} and give it with --patterns")
+        typer.echo(f"to continue: answer {out / REVIEW} and pass it with --patterns")
 
 
 def _scores_line(last: "Mapping[str, Any]", threshold: float) -> str:
@@ -136,7 +139,7 @@ def _scores_line(last: "Mapping[str, Any]", threshold: float) -> str:
         return line
     return (
         f"{line}\nno page scores {threshold:g} or more, so none is recalled by score: give more "
-        "seeds, or choose --threshold among these scores"
+        f"seeds, or pick a --threshold from these scores"
     )
 
 

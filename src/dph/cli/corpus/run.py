@@ -15,37 +15,43 @@ HeldoutOption = Annotated[
     typer.Option(
         "--heldout",
         metavar="PATH",
-        help="Code of other repositories, as --input; files that both have are left out of it.",
+        help="Code of other repositories, same forms as --input; files in both are left out of it.",
     ),
 ]
 ModelsOption = Annotated[
-    str, typer.Option("--models", metavar="A,B", help="Of ngram and transformer.")
+    str, typer.Option("--models", metavar="A,B", help="Models to use: ngram, transformer.")
 ]
 TokensOption = Annotated[
-    int, typer.Option("--tokens", metavar="N", help="That each model learns from.")
+    int, typer.Option("--tokens", metavar="N", help="Tokens that each model is trained on.")
 ]
 SeedsOption = Annotated[
-    int, typer.Option("--seeds", metavar="N", help="Each draws sequences and first weights.")
+    int,
+    typer.Option(
+        "--seeds", metavar="N", help="Number of seeds; each draws sequences and initial weights."
+    ),
 ]
 MegabytesOption = Annotated[
-    float, typer.Option("--megabytes", metavar="N", help="Of the input, at most: a sample of it.")
+    float,
+    typer.Option(
+        "--megabytes", metavar="N", help="Maximum megabytes of the input; a sample is taken."
+    ),
 ]
 CopiesOption = Annotated[
     float,
     typer.Option(
         "--copies",
         metavar="S",
-        help="Share of the raw files that are planted copies; OpenCoder found about 0.75.",
+        help="Share of planted copies among the raw files; OpenCoder found about 0.75.",
     ),
 ]
 LanguageOption = Annotated[
-    str, typer.Option("--language", metavar="NAME", help="Documents of this language alone.")
+    str, typer.Option("--language", metavar="NAME", help="Use only documents of this language.")
 ]
 DedupOption = Annotated[
-    str, typer.Option("--dedup", metavar="PRESET", help="As of dph corpus dedup.")
+    str, typer.Option("--dedup", metavar="PRESET", help="Preset of dph corpus dedup.")
 ]
 FilterOption = Annotated[
-    str, typer.Option("--filter", metavar="PRESET", help="As of dph corpus filter.")
+    str, typer.Option("--filter", metavar="PRESET", help="Preset of dph corpus filter.")
 ]
 
 
@@ -102,9 +108,7 @@ def run(
     cookbook: Annotated[Path, typer.Argument(metavar="COOKBOOK", help="cookbook.toml.")],
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", metavar="DIR", help="Where everything is written [default: its name]."
-        ),
+        typer.Option("--out", metavar="DIR", help="Output directory [default: the recipe's name]."),
     ] = None,
     overrides: SetOption = None,
     workers: WorkersOption = None,

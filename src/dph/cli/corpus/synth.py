@@ -29,14 +29,14 @@ def instruct(
     ],
     rows: Annotated[
         list[str] | None,
-        typer.Option("--rows", metavar="NAME=COUNT", help="How many rows of a part."),
+        typer.Option("--rows", metavar="NAME=COUNT", help="Number of rows of a part."),
     ] = None,
     stage: Annotated[
         str | None,
         typer.Option(
             "--stage",
             metavar="NAME",
-            help="Instead of --rows: stage1 or stage2, the numbers of OpenCoder.",
+            help="OpenCoder's numbers instead of --rows: stage1 or stage2.",
         ),
     ] = None,
     tests: Annotated[
@@ -50,8 +50,8 @@ def instruct(
         typer.Option(
             "--check",
             metavar="NAME",
-            help="By what rows are compared with tests: words (10 in a row), entry_point, prompt "
-            "(the whole of it) [default: all].",
+            help="Ways of comparing rows with tests: words (10 in a row), entry_point, prompt "
+            "(all of it) [default: all].",
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -129,12 +129,13 @@ SeedsOption = Annotated[
     typer.Option(
         "--input",
         metavar="PATH",
-        help="Documents to start from: code, or tasks to be made harder; as of other stages.",
+        help="Documents to start from: code, or tasks to make harder; same forms as in other "
+        "stages.",
     ),
 ]
 ModulesOption = Annotated[
     str,
-    typer.Option("--modules", metavar="A,B", help="Modules whose documented functions are used."),
+    typer.Option("--modules", metavar="A,B", help="Modules with the documented functions to use."),
 ]
 DatabasesOption = Annotated[
     Path | None,
@@ -145,7 +146,7 @@ ModelOption = Annotated[
     typer.Option(
         "--model",
         metavar="NAME",
-        help="A model's directory or its name on the Hub; with --server its name there.",
+        help="Directory of a model or its name on the Hub; with --server, its name there.",
     ),
 ]
 ServerOption = Annotated[
@@ -157,7 +158,7 @@ GeneratorOption = Annotated[
     typer.Option(
         "--generator",
         metavar="MODULE:FUNCTION",
-        help="A function of your own: prompts and seeds in, as many texts out.",
+        help="Your own function: takes prompts and seeds, returns as many texts.",
     ),
 ]
 KeyOption = Annotated[
@@ -165,22 +166,23 @@ KeyOption = Annotated[
     typer.Option("--key-env", metavar="NAME", help="Environment variable with the server's key."),
 ]
 MostOption = Annotated[
-    int | None, typer.Option("--most", min=1, metavar="N", help="Seeds at most [default: all].")
+    int | None,
+    typer.Option("--most", min=1, metavar="N", help="Maximum number of seeds [default: all]."),
 ]
 SamplesOption = Annotated[
-    int, typer.Option("--samples", min=1, metavar="N", help="Answers for each seed.")
+    int, typer.Option("--samples", min=1, metavar="N", help="Number of answers per seed.")
 ]
 TokensOption = Annotated[
-    int, typer.Option("--max-tokens", min=1, metavar="N", help="Tokens of an answer at most.")
+    int, typer.Option("--max-tokens", min=1, metavar="N", help="Maximum tokens of an answer.")
 ]
 TemperatureOption = Annotated[
-    float, typer.Option("--temperature", metavar="T", help="Of sampling, above 0.")
+    float, typer.Option("--temperature", metavar="T", help="Sampling temperature, above 0.")
 ]
 SecondOption = Annotated[
     bool,
     typer.Option(
         "--second/--no-second",
-        help="Have each function written again from the task alone; both have to agree.",
+        help="Write each function twice, the second time from the task alone; both must agree.",
     ),
 ]
 SurvivorsOption = Annotated[
@@ -190,7 +192,7 @@ SurvivorsOption = Annotated[
         min=0.0,
         max=1.0,
         metavar="S",
-        help="Share of programs made wrong in one place that may pass the tests.",
+        help="Maximum share of programs with one injected error that may pass the tests.",
     ),
 ]
 TimeoutOption = Annotated[
@@ -210,7 +212,7 @@ def synth(
     key_env: KeyOption = "",
     most: MostOption = None,
     samples: SamplesOption = 1,
-    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Of all draws.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Seed of all draws.")] = 0,
     max_tokens: TokensOption = 2048,
     temperature: TemperatureOption = 1.0,
     second: SecondOption = True,
@@ -275,7 +277,7 @@ def _seeds(
     named = {"--input": source, "--modules": modules, "--databases": databases}
     wanted = {DOCUMENTATION: "--modules", SQL: "--databases"}.get(kind, "--input")
     if [flag for flag, value in named.items() if value] != [wanted]:
-        raise SettingsError(f"--kind {kind} starts from {wanted}, and from nothing else")
+        raise SettingsError(f"--kind {kind} takes only {wanted} as its input")
     if kind == DOCUMENTATION:
         return signature_seeds([name.strip() for name in modules.split(",") if name.strip()])
     if databases is not None:
@@ -291,7 +293,9 @@ def _generator(
     from dph.lab.cookbook.writers import open_generator
 
     if bool(function) == bool(model) or (server and not model):
-        raise SettingsError("who writes? --model NAME, --server URL --model NAME, or --generator")
+        raise SettingsError(
+            "name a writer: --model NAME, --server URL --model NAME, or --generator"
+        )
     return open_generator(
         function=function,
         model=model,

@@ -102,7 +102,7 @@ def memory_lines(found: MemoryEstimate, device: Device | None) -> Iterator[str]:
     if found.vllm:
         yield f"memory, estimated: vLLM {_size(found.vllm)} while pre-sampling and evaluating"
     if device is not None:
-        yield f"memory there is: {_size(device.memory)} ({device.name})"
+        yield f"memory available: {_size(device.memory)} ({device.name})"
 
 
 def memory_json(found: MemoryEstimate, device: Device | None) -> dict[str, Any]:
@@ -231,7 +231,7 @@ def parts(package: str = _PACKAGE, *, cuda: bool = False) -> list[InstalledPart]
 
 def _lacks(name: str, extras: Collection[str], cuda: bool) -> str:
     if name not in (OWN, *extras):
-        return f"{_PACKAGE} as it is installed has no extra {name!r}: install it again"
+        return f"{_PACKAGE} as installed has no extra {name!r}: reinstall it"
     return "there is no CUDA device" if name in _ON_CUDA and not cuda else ""
 
 
@@ -324,4 +324,4 @@ def _confinement() -> str:
             missing = verifier.missing
     except DphError as error:
         return f"cannot be graded: {error}"
-    return f"confined but for {'; '.join(missing)}" if missing else "confined in full"
+    return f"confined except for {'; '.join(missing)}" if missing else "fully confined"

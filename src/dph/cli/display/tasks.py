@@ -39,7 +39,9 @@ def say_sql(made: SQLProblems, source: SQLSplit, out: Path, *, checked: bool, as
         )
     lines = [f"{out}: {len(made.problems)} problems of {len(source.questions)} questions"]
     if source.databases is None:
-        lines.append("  there are no databases: no gold query was run, nothing can be graded yet")
+        lines.append(
+            "  databases are missing: no gold query was run, and nothing can be graded yet"
+        )
     elif not checked:
         lines.append("  no gold query was run (--keep-all)")
     for why, count in made.counts().items():
@@ -115,6 +117,6 @@ def say_gym(problems: Sequence[Problem], name: str, out: Path, *, count: int, as
         return json_text(document)
     lines = [f"{out}: {len(problems)} problems of {name}"]
     if len(problems) < count:
-        lines.append(f"  {count - len(problems)} fewer than asked for: its questions repeat")
+        lines.append(f"  {count - len(problems)} fewer than requested: its questions repeat")
     lines.append('  in a recipe: data.verifier = "reasoning_gym"')
     return "\n".join(lines)

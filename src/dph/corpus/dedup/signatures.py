@@ -245,6 +245,6 @@ def _rensa() -> Any:
         return import_module("rensa").RMinHash
     except ImportError as error:
         raise SettingsError(
-            "near-copies are found by rensa, which is not installed: `pip install "
-            "'dph-rl[corpus]'`, or choose the preset exact"
+            "finding near-copies needs rensa, which is not installed: `pip install "
+            "'dph-rl[corpus]'`, or use the preset exact"
         ) from error

@@ -238,7 +238,7 @@ def _zip_files(path: Path) -> Iterator[RawFile | Skip]:
                     data = file.read()
                 left -= len(data)
                 if left < 0:
-                    raise TooLargeError("it unpacks to more than it may")
+                    raise TooLargeError("it unpacks to more than the limit")
                 yield RawFile(place.path, data)
 
 

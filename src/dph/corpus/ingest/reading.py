@@ -58,7 +58,7 @@ class BoundedStream(io.RawIOBase):
         data = self._source.read(len(buffer))
         self._left -= len(data)
         if self._left < 0:
-            raise TooLargeError("it unpacks to more than it may")
+            raise TooLargeError("it unpacks to more than the limit")
         buffer[: len(data)] = data
         return len(data)
 
@@ -185,7 +185,8 @@ def column_choices(texts: Sequence[str]) -> dict[str, str]:
         field, equals, column = text.partition("=")
         if not equals or not column or field not in _NAMES:
             raise SettingsError(
-                f"a column is given as FIELD=NAME with a FIELD of {', '.join(_NAMES)}; got {text!r}"
+                f"a column must be given as FIELD=NAME with FIELD one of {', '.join(_NAMES)}; got "
+                f"{text!r}"
             )
         if field in found:
             raise SettingsError(f"the column of {field} is given twice: {found[field]}, {column}")

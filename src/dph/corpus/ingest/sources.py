@@ -94,12 +94,12 @@ def about_sources(path: Path) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for place, row in read_rows(path):
         if not isinstance(row, dict) or not isinstance(row.get("source"), str):
-            raise DataError(f"{place}: a row names a source, got {row!r:.80}")
+            raise DataError(f"{place}: a row must name a source, got {row!r:.80}")
         if unknown := sorted(set(row) - {"source", *_TEXTS, *_NUMBERS}):
             allowed = ", ".join((*_TEXTS, *_NUMBERS))
             raise DataError(f"{place}: {unknown[0]!r} is not one of source, {allowed}")
         if row["source"] in found:
-            raise DataError(f"{place}: {row['source']!r} is there twice")
+            raise DataError(f"{place}: {row['source']!r} occurs twice")
         found[row["source"]] = {
             name: _field(name, value, place)
             for name, value in row.items()
@@ -194,7 +194,7 @@ def plan(
         if label in taken:
             raise DataError(
                 f"{taken[label]} and {path} would both be called {label!r}; "
-                "give one of them a name of its own as NAME=PATH"
+                "give one of them a different name as NAME=PATH"
             )
         taken[label] = path
         if out is not None and path.is_dir() and out.resolve() == path.resolve():
@@ -202,8 +202,8 @@ def plan(
         units += _units(label, path, facts.get(label, {}), columns or {}, out)
     if unknown := sorted(set(facts) - set(taken)):
         raise DataError(
-            f"{about} tells of {unknown[0]!r}, which is no input; "
-            f"inputs: {', '.join(sorted(taken))}"
+            f"{about} describes {unknown[0]!r}, which is not an input; inputs: "
+            f"{', '.join(sorted(taken))}"
         )
     found = {unit.key(): unit for unit in units}  # equal files of a directory are read once
     return sorted(found.values(), key=lambda unit: (unit.label, unit.files[:1], unit.version))

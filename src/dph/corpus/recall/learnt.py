@@ -86,7 +86,7 @@ def read_labels(path: Path) -> dict[str, bool]:
         if label is None:
             raise DataError(f"{place}: relevant must be true or false, got {row['relevant']!r}")
         if row["id"] in labels:
-            raise DataError(f"{place}: the id {row['id']!r} is there twice")
+            raise DataError(f"{place}: the id {row['id']!r} occurs twice")
         labels[row["id"]] = label
     return labels
 

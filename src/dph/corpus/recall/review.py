@@ -158,7 +158,7 @@ def read_review(path: Path) -> dict[str, bool | None]:
         if not pattern.strip("%"):
             raise DataError(f"{place}: the pattern {pattern!r} would match every page")
         if pattern in answers:
-            raise DataError(f"{place}: the pattern {pattern!r} is there twice")
+            raise DataError(f"{place}: the pattern {pattern!r} occurs twice")
         if answer.lower() not in _ANSWERS:
             raise DataError(f"{place}: accept must be yes, no or empty, got {answer!r}")
         answers[pattern] = _ANSWERS[answer.lower()]

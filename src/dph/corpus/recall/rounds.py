@@ -269,7 +269,7 @@ class Rounds:
             if row["id"] in self.labels:
                 known.add(row["id"])
         if strange := sorted(set(self.labels) - known):
-            raise DataError(f"{len(strange)} labelled ids are no pages, first {strange[0]!r}")
+            raise DataError(f"{len(strange)} labelled ids are not pages, first {strange[0]!r}")
         least = self.settings.domain_share
         domains = [
             WebDomain(

@@ -86,8 +86,8 @@ def _condition(name: str, text: str) -> Condition:
         return parse_condition(text)
     except ValueError as error:
         raise SettingsError(
-            f"the threshold of {name} is a comparison such as '> 0.5' or '< 2 or > 10', or '' to "
-            f"leave the rule out; got {text!r}"
+            f"the threshold of {name} must be a comparison such as '> 0.5' or '< 2 or > 10', or "
+            f"'' to disable the rule; got {text!r}"
         ) from error
 
 

@@ -83,7 +83,7 @@ def read_draft(answer: str) -> Draft:
     after = [block[2] for block in blocks if block.start() > program.start()]
     tests = next((found for text in after if (found := _assertions(text))), [])
     if not _LEAST_TESTS <= len(tests) <= _MOST_TESTS:
-        raise NoDraft(f"tests: {len(tests)} assertions, wanted are {_LEAST_TESTS} to {_MOST_TESTS}")
+        raise NoDraft(f"tests: {len(tests)} assertions, expected {_LEAST_TESTS} to {_MOST_TESTS}")
     functions = _functions(program[2])
     called = [name for name in functions if all(_calls(test, name) for test in tests)]
     if not called:

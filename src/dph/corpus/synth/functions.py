@@ -75,7 +75,7 @@ class FunctionJudge:
                 draft=draft, reason="hard_coded", note="holds its tests as constants"
             )
         if wanted_values(draft) < 2:
-            return DraftOutcome(draft=draft, reason="weak", note="all tests want the same value")
+            return DraftOutcome(draft=draft, reason="weak", note="all tests expect the same value")
         return DraftOutcome(draft=draft)
 
     def _run(self, drafts: Sequence[Draft]) -> list[DraftOutcome[Draft]]:
@@ -124,7 +124,7 @@ class FunctionJudge:
         if idle:
             return "weak", "a function that does no work passes"
         if alike:
-            return "hard_coded", "answers alike beside its tests"
+            return "hard_coded", "gives the same answer for all inputs other than its tests"
         if not count or alive > self._survivors * count:
             return "weak", f"{alive} of {count} wrong programs pass"
         return "", ""

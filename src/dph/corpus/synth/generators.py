@@ -57,7 +57,7 @@ class OwnFunction:
         answers = list(self._function(prompts, seeds))
         if len(answers) != len(prompts) or not all(isinstance(each, str) for each in answers):
             raise GeneratorError(
-                f"{self.identity['function']} has to return {len(prompts)} texts, "
+                f"{self.identity['function']} must return {len(prompts)} texts, "
                 f"got {len(answers)} values: {answers!r:.80}"
             )
         return answers
@@ -91,7 +91,9 @@ class Server:
         timeout: float = 600.0,
     ) -> None:
         if not url.startswith(("http://", "https://")):
-            raise SettingsError(f"a server's address begins with http:// or https://, got {url!r}")
+            raise SettingsError(
+                f"a server's address must begin with http:// or https://, got {url!r}"
+            )
         self.identity: Mapping[str, Any] = {
             "server": model,
             "max_tokens": max_tokens,

@@ -60,7 +60,7 @@ def _impurities(tree: ast.Module, modules: Collection[str]) -> Iterator[str]:
     for place, statement in enumerate(tree.body):
         doc_string = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
         if not isinstance(statement, _STATEMENTS) and not (doc_string and place == 0):
-            yield f"does something when it is loaded: {type(statement).__name__}"
+            yield f"runs code when it is loaded: {type(statement).__name__}"
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=names):
@@ -170,7 +170,7 @@ def database_seeds(databases: Path) -> list[Seed]:
         if file.is_file()
     ]
     if not seeds:
-        raise DataError(f"{databases} holds no database <name>/<name>.sqlite")
+        raise DataError(f"{databases} has no database <name>/<name>.sqlite")
     return seeds
 
 

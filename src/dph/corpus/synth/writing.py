@@ -98,9 +98,9 @@ def _against(verdicts: Sequence[Verdict]) -> str:
         return f"the second program fails the tests: {tests.reason}"
     told = [one for one in beside if one.outcome != Outcome.BAD_GOLD]
     if different := [one for one in told if one.outcome != Outcome.CORRECT]:
-        return f"the second program differs beside the tests: {different[0].reason}"
+        return f"the second program differs on other inputs than the tests: {different[0].reason}"
     if 2 * len(told) < len(beside):
-        return f"the second program fails beside the tests: {beside[0].reason}"
+        return f"the second program fails on other inputs than the tests: {beside[0].reason}"
     return ""
 
 

@@ -28,7 +28,7 @@ def commands_text(bench: Workbench, directory: Path) -> str:
     )
     if installed:
         return text
-    return f"# {engine} is not installed here: for an environment in which it is\n\n{text}"
+    return f"# {engine} is not installed here: use an environment that has it\n\n{text}"
 
 
 def _of_trl(bench: Workbench, directory: Path, *, python: str) -> str:

@@ -107,7 +107,7 @@ def _reason(log: Path, code: int) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     said = [line.partition(ERROR)[2] for line in lines if line.startswith(ERROR)]
     errors = [found[1] for line in lines if (found := _RAISED.match(line))]
-    last = [*said[:1], *errors[:1], *lines[-1:], "it said nothing"][0]
+    last = [*said[:1], *errors[:1], *lines[-1:], "it left no message"][0]
     return last if code > 0 else f"ended by signal {-code}: {last}"
 
 
@@ -168,7 +168,7 @@ def require_made_from(place: Path, digest: str) -> None:
     elif dict(read_json(path)).get("digest") != digest:
         raise CheckpointError(
             f"the checkpoints in {place} were made with other settings; continue with the recipe "
-            "in its run directory, or train into another one (--out)"
+            f"in its run directory, or train into a different directory (--out)"
         )
 
 

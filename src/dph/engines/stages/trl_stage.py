@@ -166,8 +166,8 @@ def _vllm(recipe: Recipe) -> dict[str, Any]:
         return {}
     if recipe.sampling.stop:
         raise SettingsError(
-            f"sampling.stop = {list(recipe.sampling.stop)} cannot be had with sampling.engine = "
-            '"vllm" in TRL, which tells vLLM of the model\'s own end tokens only: leave it out, or '
+            f"sampling.stop = {list(recipe.sampling.stop)} is not possible with sampling.engine = "
+            '"vllm" in TRL, which gives vLLM only the model\'s own end tokens: leave it out, or '
             'draw with sampling.engine = "torch"'
         )
     return {

@@ -307,7 +307,7 @@ def require_possible(bench: Workbench) -> None:
     require_engine_can(recipe)
     require_cluster(recipe)
     train_overrides(run_of(bench, Path()))
-    require_a_rollout(bench, why="verl drops the rest of an epoch that fills no rollout")
+    require_a_rollout(bench, why="verl drops the rest of an epoch that does not fill a rollout")
 
 
 def presample_stage(

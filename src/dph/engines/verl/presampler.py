@@ -184,8 +184,8 @@ class ClusterDraw:
     def _require_same_prompt(self, problem: Problem, ids: list[int]) -> None:
         if tuple(ids) != self.encode(problem):
             raise TrainingError(
-                f"the agent loop made other tokens of the prompt of {problem.problem_id!r} than "
-                "`dph train` would: use rollout.agent.default_agent_loop=dph_single_turn"
+                f"the agent loop tokenized the prompt of {problem.problem_id!r} differently from "
+                f"`dph train`: use rollout.agent.default_agent_loop=dph_single_turn"
             )
 
     def _graded(

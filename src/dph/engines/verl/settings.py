@@ -66,7 +66,7 @@ class SharedSettings(Section):
         if self.verifier in REFUSED_VERIFIERS:
             raise ValueError(REFUSED_VERIFIERS[self.verifier])
         if self.system_prompt and not self.chat:
-            raise ValueError("system_prompt needs chat=true: a plain prompt is taken as it is")
+            raise ValueError("system_prompt needs chat=true: a plain prompt is used unchanged")
         return self
 
     def make_verifier(self) -> Verifier:

@@ -151,7 +151,7 @@ def _apply_advantage(config: DictConfig, objective: ObjectiveSettings) -> None:
     estimator = OmegaConf.select(config, "algorithm.adv_estimator")
     if estimator != "grpo":
         raise SettingsError(
-            f"algorithm.adv_estimator={estimator} is another advantage than "
+            f"algorithm.adv_estimator={estimator} differs from "
             f"dph.objective.advantage.kind={kind}: leave one of them out"
         )
     if not own_advantage(objective):
@@ -163,7 +163,7 @@ def _set(config: DictConfig, key: str, wanted: Any, default: Any) -> None:
     given = OmegaConf.select(config, key)
     if given not in (default, wanted):
         raise SettingsError(
-            f"{key}={given} and dph.objective, which makes it {wanted}: give it once"
+            f"{key}={given} and dph.objective, which sets it to {wanted}: set it only once"
         )
     with open_dict(config):
         OmegaConf.update(config, key, wanted)

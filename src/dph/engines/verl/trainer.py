@@ -126,8 +126,8 @@ class DPHTrainerColocateAsync(_Rehearsing, PPOTrainerColocateAsync):  # type: ig
 def _require_no_shuffle(config: DictConfig) -> None:
     if config.actor_rollout_ref.actor.shuffle:
         raise SettingsError(
-            "actor_rollout_ref.actor.shuffle=true would give mini-batches without stored answers: "
-            "the rows are laid out so that each gets its share; set it to false"
+            "actor_rollout_ref.actor.shuffle=true would give mini-batches without stored answers, "
+            "because rows are ordered to give each its share: set it to false"
         )
 
 

@@ -94,7 +94,7 @@ class VerifierRowGrader(Closing):
             return _verdict(Outcome.BAD_GOLD, f"there is no {self._gold}")
         response = row.get("response")
         if not isinstance(response, str):
-            return _verdict(Outcome.NO_ANSWER, f"response is no text: {response!r:.80}")
+            return _verdict(Outcome.NO_ANSWER, f"response is not text: {response!r:.80}")
         return None
 
     def _problem(self, row: Mapping[str, Any]) -> Problem:
@@ -198,7 +198,7 @@ class CodeRowGrader(Closing):
             return _verdict(Outcome.BAD_GOLD, str(error)[:400])
         answer = row.get(self._answers)
         if not isinstance(answer, str):
-            return _verdict(Outcome.NO_ANSWER, f"{self._answers} is no text: {answer!r:.80}")
+            return _verdict(Outcome.NO_ANSWER, f"{self._answers} is not text: {answer!r:.80}")
         program = answer if self._answers == "program" else program_of(answer, task)
         if program is None or not program.strip():
             return _verdict(Outcome.NO_ANSWER, f"no program in the {self._answers}")
@@ -290,7 +290,7 @@ def _verifier(
         )
     if phrases is not None or not any_expression:
         raise SettingsError(
-            f"{name} finds answers as its tool does: phrases and any_expression "
+            f"{name} finds answers the way its tool does: phrases and any_expression "
             f"are settings of {MathVerifier.name}"
         )
     return MathQwenVerifier(workers=workers, timeout=timeout)
@@ -301,9 +301,9 @@ def _pair(row: Mapping[str, Any]) -> MathPair | Verdict:
     if isinstance(gold, int | float) and not isinstance(gold, bool):
         gold = str(gold)
     if not isinstance(gold, str) or not gold.strip():
-        return _verdict(Outcome.BAD_GOLD, f"gold is no text: {gold!r:.80}")
+        return _verdict(Outcome.BAD_GOLD, f"gold is not text: {gold!r:.80}")
     if not isinstance(response, str):
-        return _verdict(Outcome.NO_ANSWER, f"response is no text: {response!r:.80}")
+        return _verdict(Outcome.NO_ANSWER, f"response is not text: {response!r:.80}")
     return MathPair(gold, response)
 
 
@@ -354,7 +354,7 @@ class SQLRowGrader(Closing):
         timeout: float = 5.0,
     ) -> None:
         if not databases.is_dir():
-            raise DataError(f"the databases are no directory: {databases}")
+            raise DataError(f"the databases are not a directory: {databases}")
         self._verifier = SQLVerifier(
             databases=databases, rule=rule, workers=workers, timeout=timeout
         )
@@ -393,10 +393,10 @@ class SQLRowGrader(Closing):
         for name in ("db_id", "gold_sql"):
             value = row.get(name)
             if not isinstance(value, str) or not value:
-                return _verdict(Outcome.BAD_GOLD, f"{name} is no text: {value!r:.80}")
+                return _verdict(Outcome.BAD_GOLD, f"{name} is not text: {value!r:.80}")
         answer = row.get(self._answers)
         if not isinstance(answer, str):
-            return _verdict(Outcome.NO_ANSWER, f"{self._answers} is no text: {answer!r:.80}")
+            return _verdict(Outcome.NO_ANSWER, f"{self._answers} is not text: {answer!r:.80}")
         database, gold = database_path(row["db_id"]), row["gold_sql"]
         if self._answers == "pred_sql":
             return SQLPair(database, gold, answer, whole=True)

@@ -371,7 +371,7 @@ def _check(source: Path, target: Path, grader: RowGrader, *, replace: bool) -> N
     require_target(target)
     names = column_names(source)
     if source.resolve() == target.resolve():
-        raise DataError(f"the output must be another file than the input {source}")
+        raise DataError(f"the output must be a different file from the input {source}")
     if not names:  # an empty file has no fields to check
         return
     if missing := [name for name in grader.required if name not in names]:
@@ -388,5 +388,5 @@ def _refuse_verdicts(source: Path, names: Collection[str]) -> None:
     if taken := [name for name in ADDED if name in names]:
         raise DataError(
             f"{source} already has the column {', '.join(map(repr, taken))}, which grading adds; "
-            "grade with --replace to leave the earlier verdicts out, or rename it"
+            f"use --replace to discard the earlier verdicts, or rename the column"
         )

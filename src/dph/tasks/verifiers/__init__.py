@@ -122,7 +122,7 @@ def unknown_verifier(name: object) -> str:
         return ""
     if not isinstance(name, str):
         return (
-            f"a verifier is one of {known}, or a function of your own, got {name!r:.80} "
+            f"a verifier is one of {known}, or your own function, got {name!r:.80} "
             f"({type(name).__name__})"
         )
     if name in VERIFIERS or is_import_path(name):

@@ -175,8 +175,8 @@ def make_code_grader(options: Mapping[str, Any]) -> CodeGrader:
     lacking = [each for each in _ONE_OF_THEM if any(m.startswith(each) for m in missing)]
     if len(lacking) == len(_ONE_OF_THEM):
         raise SettingsError(
-            f"nothing would keep programs from other processes here: {', '.join(missing)}; "
-            "one of the filter of system calls (seccomp) and namespaces is needed"
+            f"programs cannot be isolated from other processes here: {', '.join(missing)}; a "
+            f"filter of system calls (seccomp) or namespaces are needed"
         )
     return grader
 

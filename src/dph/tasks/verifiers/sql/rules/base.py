@@ -148,7 +148,7 @@ def _unordered(predicted: Rows, gold: Rows, key: Key, equal: Equal | None) -> st
     row = (extra or missing)[0]
     times, wanted = ours[key(row)], theirs[key(row)]
     if times and wanted:
-        return f"{shown(row)} came {times} times, {wanted} wanted"
+        return f"{shown(row)} came {times} times, {wanted} expected"
     return f"{shown(row)} is {'too much' if times else 'missing'}"
 
 
@@ -165,14 +165,14 @@ def came(one: Row, other: Row) -> str:
     """``one came, other was wanted``; of long rows that are alike the first other cell alone."""
     shown_one, shown_other = shown(one), shown(other)
     if shown_one != shown_other and max(len(shown_one), len(shown_other)) < _ROW:
-        return f"{shown_one} came, {shown_other} was wanted"
+        return f"got {shown_one}, expected {shown_other}"
     differing = [i for i, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]]
     if not differing or len(one) != len(other):
-        return f"{shown_one} came, {shown_other} was wanted"
+        return f"got {shown_one}, expected {shown_other}"
     place = differing[0]
     start = _start(one[place], other[place])
     ours, theirs = (_cell(row[place], start) for row in (one, other))
-    return f"column {place + 1}: {ours} came, {theirs} was wanted"
+    return f"column {place + 1}: got {ours}, expected {theirs}"
 
 
 def shown(row: Sequence[object]) -> str:
