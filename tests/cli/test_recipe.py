@@ -28,7 +28,7 @@ def test_the_check_says_what_would_run_and_what_is_not_there(dph, example):
         "train",
         "evaluate",
     ]
-    assert content["notes"] == ["model.path is not there: gone"]
+    assert content["notes"] == ["model.path does not exist: gone"]
 
 
 def test_a_method_without_rehearsal_is_not_presampled(dph, example):
@@ -83,7 +83,7 @@ def test_the_recipes_of_the_package_are_listed_and_copied(dph, tmp_path):
     assert dph("recipe", "check", copy / "recipe.toml")[0] == 0
     code, out, err = dph("recipe", "copy", "example-own-task", "--out", copy)
     assert (code, out) == (2, "")
-    assert "is there already" in err
+    assert "already exists" in err
     again = dph("recipe", "copy", "cookbook", "--out", tmp_path / "book", "--json")[1]
     assert json.loads(again) == {"recipes": [str(tmp_path / "book" / "cookbook.toml")]}
 

@@ -71,7 +71,7 @@ def test_stores_and_modules_of_own_terms_are_looked_for(errors, example, dph):
     content = json.loads(out)
     assert code == 0
     assert [n for n in content["notes"] if "objective.anchors.old.store is not there" in n]
-    assert "what the terms of your own compute: they need torch" in content["unchecked"]
+    assert "the values that your terms compute: they need torch" in content["unchecked"]
     found = errors(
         example,
         *words[1:3],
@@ -108,9 +108,9 @@ def test_every_error_is_told_at_once(errors, example):
     ("content", "message"),
     [
         ("", "holds no problems"),
-        ('{"prompt": "x"}\n', "problem_id has to be"),
+        ('{"prompt": "x"}\n', "problem_id must be"),
         ("no json\n", "line 1: not valid JSON"),
-        ('{"problem_id": "a", "prompt": ""}\n', "prompt has to be"),
+        ('{"problem_id": "a", "prompt": ""}\n', "prompt must be"),
     ],
 )
 def test_data_that_cannot_be_used(errors, example, content, message):
@@ -189,7 +189,7 @@ def test_programs_whose_tests_do_not_compile_are_told(errors, dph, example):
 
 def test_databases_that_are_a_file(errors, example):
     [message] = errors(example, f"data.databases={example}")
-    assert message == f"data.databases is no directory: {example}"
+    assert message == f"data.databases is not a directory: {example}"
 
 
 def test_databases_of_problems_are_looked_at_each(errors, dph, example):
@@ -203,7 +203,7 @@ def test_databases_of_problems_are_looked_at_each(errors, dph, example):
     overrides = ["data.verifier=sql", f"data.databases={directory}", "data.sets={}"]
     overrides.append(f"data.train={example.parent / 'sql.jsonl'}")
     [message] = errors(example, *overrides)
-    assert "data.train: 2 of 3 databases are not there or are no SQLite files" in message
+    assert "data.train: 2 of 3 databases are missing or not SQLite files" in message
     assert message.endswith("b.sqlite")
     rows(example.parent / "sql.jsonl", sql[0], row("d", gold_sql="SELECT 2", database="a.sqlite"))
     words = [word for override in overrides for word in ("--set", override)]
@@ -227,7 +227,7 @@ def test_what_the_model_and_its_tokenizer_say(errors, example):
     tokenizer = json.loads((directory / "tokenizer_config.json").read_text())
     (directory / "config.json").write_text(json.dumps(config | {"vocab_size": 7}))
     [message] = errors(example)
-    assert "they do not belong together" in message
+    assert "they do not match" in message
     (directory / "config.json").write_text(json.dumps(config))
     (directory / "tokenizer_config.json").write_text(json.dumps(tokenizer | {"eos_token": None}))
     [message] = errors(example)
@@ -242,7 +242,7 @@ def test_what_the_model_and_its_tokenizer_say(errors, example):
     (directory / "model.safetensors").unlink()
     assert "holds no weights" in errors(example)[0]
     (directory / "config.json").write_text("{}")
-    assert "names no model_type" in errors(example)[0]
+    assert "does not name a model_type" in errors(example)[0]
     (directory / "config.json").unlink()
     assert "has no config.json" in errors(example)[0]
 
@@ -255,7 +255,7 @@ def test_what_cannot_be_looked_at_is_said(dph, example):
     assert "note: data.train is not there" in out
     assert "not checked: data.verifier on a row: there is none to read" in out
     assert "not checked: the tokenizer and the lengths of prompts: without a tokenizer.json" in out
-    assert "not checked: whether vLLM is installed" in out
+    assert "not checked: the installation of vLLM" in out
     shutil.rmtree(example.parent / "model")
     out = dph("recipe", "check", example)[1]
     assert "not checked: the tokenizer and the lengths of prompts: there is no model" in out

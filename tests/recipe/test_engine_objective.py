@@ -64,7 +64,7 @@ def test_short_names_may_stand_beside_it():
 @pytest.mark.parametrize(
     ("given", "more", "message"),
     [
-        ({"eta": 0.1}, {"beside": {"eta": 0.2}}, r"rehearsal.weight is 0.1, and 0.2 beside it"),
+        ({"eta": 0.1}, {"beside": {"eta": 0.2}}, r"rehearsal.weight is 0.1, and also 0.2"),
         (None, {"beside": {"eta": -1.0}}, r"^eta: Input should be greater .*, got -1.0"),
         (None, {"beside": {"eta": float("nan")}}, r"^eta: .*got nan"),
         (None, {"beside": {"divergence": "alpha", "alpha": 1.0}}, r"^alpha: .*got 1.0"),

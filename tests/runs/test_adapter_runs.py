@@ -142,7 +142,7 @@ def test_a_run_without_an_adapter_is_exported_as_it_is(make_recipe, tmp_path):
     trained = train(make_recipe("grpo"), run)
     out = export(run, tmp_path / "out")
     assert files(out)["model.safetensors"] == files(trained.checkpoint)["model.safetensors"]
-    with pytest.raises(SettingsError, match="is there already"):
+    with pytest.raises(SettingsError, match="already exists"):
         export(run, out)
 
 

@@ -118,7 +118,7 @@ def _as_given(place: Path, run: Path) -> Path:
 def _model(evaluation: Path) -> str:
     content = read_json(evaluation)
     if not isinstance(content, dict) or not isinstance(content.get("model"), str):
-        raise DataError(f"{evaluation} is no evaluation: it names no model")
+        raise DataError(f"{evaluation} is not an evaluation: it does not name a model")
     return str(content["model"])
 
 
@@ -189,7 +189,7 @@ def _runs_at(place: Path) -> list[Path]:
     inside = [path for path in sorted(place.iterdir()) if path.is_dir() and is_run(path)]
     if not inside:
         raise DataError(
-            f"{place} is no run and holds none: a run has {METRICS} or {EVALUATION} in it"
+            f"{place} is not a run and contains none: a run has {METRICS} or {EVALUATION} in it"
         )
     # What the others began with comes by itself.
     return [path for path in inside if path.name != BASE] or inside

@@ -185,15 +185,15 @@ def _warn_of_another_start(bench: Workbench, run: Path, ends: Ends) -> None:
         done = read_progress(trained, digest=training_digest(bench, run)).step
     except CheckpointError:
         logger.warning(
-            "the settings, or what they name, are not those that %s was trained with: if %s is not "
-            "the model that it began from, nothing between the two means anything",
+            "the settings, or the files that they name, differ from those that %s was trained "
+            "with: if it did not begin from %s, the models between the two are meaningless",
             trained,
             ends.base,
         )
         return
     if done < bench.recipe.train.steps:
         logger.warning(
-            "%s is not finished, after %d of %d steps; these are models between its initial policy "
+            "%s is unfinished, after %d of %d steps; these are models between its initial policy "
             "and %s",
             run,
             done,

@@ -167,8 +167,8 @@ def _split_again(
     if trained := expected.trained:
         raise PoolError(
             f"a run was trained on the pool {path} ({trained}), so it is not split again "
-            f"({change}): use another directory (--out), with a copy of the pool in it if nothing "
-            "is to be drawn"
+            f"({change}): use another directory (--out), with a copy of the pool to avoid drawing "
+            f"again"
         )
     progress.say(
         f"the pool {path} is finished: its samples are split again ({change}), nothing is drawn"

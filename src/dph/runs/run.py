@@ -164,7 +164,8 @@ def run(
         recipe = load_recipe(Path(recipe), overrides=overrides, seed=seed)
     elif overrides or seed is not None:
         raise SettingsError(
-            "overrides and seed belong to the path of a recipe; change a Recipe before it is given"
+            "overrides and seed apply only to the path of a recipe; change a Recipe before "
+            "passing it"
         )
     directory = run_directory(recipe, Path(out) if out is not None else None)
     resolved = resolve_names(recipe, run=directory)

@@ -182,7 +182,7 @@ def what_changed(path: Path, recipe: Recipe) -> str:
     if not named:
         return (
             "[the recipe says the same: the model's files, its tokenizer or chat template, the "
-            "problems, the databases, a store of an anchor or a term of one's own changed]"
+            "problems, the databases, a store of an anchor, or a user-defined term changed]"
         )
     return f"[{'; '.join(named[:_MOST_NAMED])}{more}]"
 

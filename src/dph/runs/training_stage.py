@@ -144,7 +144,7 @@ def steps_done(bench: Workbench, directory: Path, digest: str) -> int:
         raise CheckpointError(f"{error} {changed}".rstrip()) from error
     if done > recipe.train.steps:
         raise CheckpointError(
-            f"the run in {directory} is at step {done} already, but train.steps = "
+            f"the run in {directory} is already at step {done}, but train.steps = "
             f"{recipe.train.steps}: ask for {done} or more, or train into another directory (--out)"
         )
     require_same_verifier(bench, directory, checkpoint, step=done)

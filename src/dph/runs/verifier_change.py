@@ -54,7 +54,7 @@ def accepted_source(
 
 
 _HOW = (
-    "undo the change, start in another directory (--out), or go on with the verifier as it is now "
+    "undo the change, start in another directory (--out), or continue with the current verifier "
     "(dph run or dph train, with --accept-verifier)"
 )
 

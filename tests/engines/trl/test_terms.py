@@ -100,7 +100,7 @@ def test_what_is_saved_of_a_run_can_be_read_as_json_and_says_the_terms(tmp_path)
             {"objective": {"advantage": {"kind": RELATIVE}}, "scale_rewards": "none"},
             r"scale_rewards='none' shapes TRL's own advantages",
         ),
-        ({"objective": {"eta": 0.1}, "eta": 0.2}, r"rehearsal.weight is 0.1, and 0.2 beside it"),
+        ({"objective": {"eta": 0.1}, "eta": 0.2}, r"rehearsal.weight is 0.1, and also 0.2"),
     ],
 )
 def test_what_is_said_twice_has_to_be_the_same(tmp_path, changes, message):

@@ -68,7 +68,7 @@ def test_it_fits_with_a_warning_and_is_refused_for_what_it_says(
     found = load_pool(earlier).manifest
     wanted = make_source(make_model(), verifier_settings={"timeout": 5.0})
     require_fit(earlier, found, wanted, rule)
-    assert "is of format 1, which does not say the verifier's settings" in caplog.text
+    assert "is of format 1, which does not record the verifier's settings" in caplog.text
     with pytest.raises(PoolError, match="seed was 0, this run has 1"):
         require_fit(earlier, found, wanted.model_copy(update={"seed": 1}), rule)
 

@@ -172,7 +172,7 @@ def test_a_pickle_that_is_more_than_a_text_is_refused_and_never_run(tmp_path, ca
         ("humaneval", HUMANEVAL | {"prompt": ""}, "'prompt' must be text, got ''"),
         ("humaneval", HUMANEVAL | {"test": None}, "'test' must be text, got None"),
         ("mbpp", MBPP | {"task_id": None}, "'task_id' must be a number or a text"),
-        ("mbpp", MBPP | {"test_list": "assert"}, "'test_list' has to be a list of texts"),
+        ("mbpp", MBPP | {"test_list": "assert"}, "'test_list' must be a list of texts"),
         ("mbpp", MBPP | {"test_list": ["assert f("]}, "its code or its tests are not valid Python"),
         ("mbpp", MBPP | {"test_list": ["assert f(1)"]}, "no test calls what the code defines"),
         ("livecodebench", STDIN | {"public_test_cases": "[{]"}, "cases are not JSON"),

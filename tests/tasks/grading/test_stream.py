@@ -131,7 +131,11 @@ def test_the_parts_of_another_job_are_refused(tmp_path, change):
     if change == "source":
         write(source, 13)
     rule, size = "odd" if change == "rule" else "even", 5 if change == "chunk_rows" else 4
-    words = {"rule": "another grader", "source": "another source", "chunk_rows": "another chunk"}
+    words = {
+        "rule": "different grader",
+        "source": "different source",
+        "chunk_rows": "different chunk",
+    }
     with pytest.raises(DataError, match=words[change]):
         grade_file(source, target, grader=EvenIsRight(rule), resume=True, chunk_rows=size)
 
@@ -335,7 +339,7 @@ def test_a_second_run_with_the_same_output_is_refused_and_does_no_harm(tmp_path)
     class StartsAnother(EvenIsRight):
         def grade_rows(self, rows):
             for resume in (True, False):
-                with pytest.raises(DataError, match="another dph process is writing"):
+                with pytest.raises(DataError, match="different dph process is writing"):
                     grade_file(source, target, grader=EvenIsRight(), resume=resume)
             return super().grade_rows(rows)
 

@@ -27,7 +27,7 @@ def test_ids_are_the_files_own_numbers_or_positions(tmp_path):
 @pytest.mark.parametrize("value", [None, "", " ", 3])
 def test_a_row_without_a_field_is_named(tmp_path, field, value):
     path = write(tmp_path, [ROW, ROW | {field: value}])
-    with pytest.raises(DataError, match=f"question 1: '{field}' has to be a text"):
+    with pytest.raises(DataError, match=f"question 1: '{field}' must be text"):
         questions(path)
 
 

@@ -196,7 +196,7 @@ def test_not_a_number_is_like_itself():
         (GSM8K | {"reward_model": {"style": "model"}}, "there is no reward_model.ground_truth"),
         (GSM8K | {"reward_model": "rule"}, "reward_model must be a table of fields, got 'rule'"),
         (GSM8K | {"extra_info": 3}, "extra_info must be a table of fields, got 3"),
-        (GSM8K | {"prompt": []}, "prompt has to be"),
+        (GSM8K | {"prompt": []}, "prompt must be"),
     ],
 )
 def test_a_malformed_row_is_refused_with_its_place(row, message):

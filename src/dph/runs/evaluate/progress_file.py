@@ -223,7 +223,7 @@ def read_progress_file(path: Path) -> pa.Table:
     version = (table.schema.metadata or {}).get(_VERSION, b"none").decode()
     if version != str(SCHEMA) or not table.schema.equals(PROGRESS):
         raise DataError(
-            f"{path} is no progress file of schema {SCHEMA}: it has schema {version} and the "
+            f"{path} is not a progress file of schema {SCHEMA}: it has schema {version} and the "
             f"columns {', '.join(table.column_names)}"
         )
     return table

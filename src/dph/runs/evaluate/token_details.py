@@ -139,7 +139,7 @@ def _graded_alone(table: pa.Table, graded: Mapping[tuple[object, ...], object]) 
     same = [graded.get(tuple(row[:3])) == row[3] for row in rows]
     if not all(same):
         logger.warning(
-            "token details: %d of %d answers came out otherwise when they were drawn again, by "
+            "token details: %d of %d answers differed when they were drawn again, because of "
             "rounding; they are left out",
             same.count(False),
             len(same),

@@ -54,8 +54,8 @@ def read_tokenizer(directory: Path) -> TokenizerFiles | None:
     configs = [config for config in configs if isinstance(config, dict)]
     if configs and _said(configs, "eos_token") is None:
         raise ModelError(
-            f"the tokenizer in {directory} has no eos token and answers need an end: "
-            "set tokenizer.eos_token and save it there"
+            f"the tokenizer in {directory} has no eos token, which answers need in order to end: "
+            f"set tokenizer.eos_token and save it there"
         )
     if not (directory / "tokenizer.json").is_file():
         if not configs:
@@ -141,7 +141,9 @@ def check_model(recipe: Recipe, findings: Findings) -> ModelFiles | None:
         findings.errors.append(f"model.path: {error}")
         return None
     if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
-        findings.errors.append(f"model.path: {directory / 'config.json'} names no model_type")
+        findings.errors.append(
+            f"model.path: {directory / 'config.json'} does not name a model_type"
+        )
         return None
     findings.errors.extend(f"model.path: {error}" for error in _errors(directory, config))
     findings.unchecked.append("the weights and the device: they need torch")
@@ -169,18 +171,19 @@ def _directory(model: ModelSettings, findings: Findings) -> Path | None:
         if model.revision is not None:
             findings.errors.append(
                 f"model.revision = {model.revision!r} belongs to a model of the Hub, but "
-                f"model.path = {model.path!r} is none"
+                f"model.path = {model.path!r} is not one"
             )
         if directory.exists():
             return directory
-        findings.notes.append(f"model.path is not there: {directory}")
+        findings.notes.append(f"model.path does not exist: {directory}")
         return None
     at = model.revision or "its main branch"
     try:
         found = model_directory(model)
     except ModelError:
         findings.notes.append(
-            f"model.path is not there: {model.path}; a run would fetch the model of that name from "
+            f"model.path does not exist: {model.path}; a run would fetch the model of that name "
+            f"from "
             f"the Hub, at {at}"
         )
         return None

@@ -55,7 +55,7 @@ def _prompts(
     recipe: Recipe, key: str, store: StoreSettings, known: Known, findings: Findings
 ) -> list[NamedProblems]:
     if store.file is not None and not store.file.exists():
-        findings.notes.append(f"{key}.file is not there: {store.file}")
+        findings.notes.append(f"{key}.file does not exist: {store.file}")
         return []
     if is_import_path(store.prompts):
         findings.unchecked.append(f"{key}: the prompts that {store.prompts!r} makes")
@@ -79,7 +79,7 @@ def _check_unlabelled(recipe: Recipe, known: Known, findings: Findings) -> list[
         require_files({}, settings)
         _check_agreement(recipe, "self_consistency", settings, True, findings)
         if settings.file is not None and not settings.file.exists():
-            findings.notes.append(f"self_consistency.file is not there: {settings.file}")
+            findings.notes.append(f"self_consistency.file does not exist: {settings.file}")
             return []
         problems = file_prompts("self_consistency", settings, known)
     except DphError as error:
@@ -146,7 +146,7 @@ def check_objective(recipe: Recipe, findings: Findings) -> None:
         if not _is_there(top):
             findings.errors.append(f"{key}: there is no module {top!r} for {term.chosen!r}")
     if own:
-        findings.unchecked.append("what the terms of your own compute: they need torch")
+        findings.unchecked.append("the values that your terms compute: they need torch")
 
 
 def _is_there(module: str) -> bool:
@@ -158,7 +158,7 @@ def _is_there(module: str) -> bool:
 
 def _check_store(key: str, store: Path, findings: Findings) -> None:
     if not store.exists():
-        findings.notes.append(f"{key} is not there: {store}")
+        findings.notes.append(f"{key} does not exist: {store}")
         return
     try:
         held = read_manifest(store / "manifest.json").counts.rehearsal
@@ -166,7 +166,7 @@ def _check_store(key: str, store: Path, findings: Findings) -> None:
         findings.errors.append(f"{key}: {error}")
         return
     if not held:
-        findings.errors.append(f"{key}: the pool {store} holds no rehearsal sample")
+        findings.errors.append(f"{key}: the pool {store} has no rehearsal sample")
 
 
 def _terms(recipe: Recipe) -> Iterator[tuple[str, TermSettings]]:

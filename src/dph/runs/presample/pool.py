@@ -100,7 +100,7 @@ def _lock(lock: Path, path: Path, what: str, held: contextlib.ExitStack) -> bool
     except OSError as error:
         raise DataError(
             f"another dph process is making the {kind} {path}; wait for it, or choose another "
-            f"place {setting}"
+            f"directory {setting}"
         ) from error
     try:
         return os.path.samestat(os.fstat(file.fileno()), lock.stat())
@@ -227,8 +227,8 @@ def require_rule(pool_path: Path, found: Manifest, rule: Rule) -> None:
     if difference := first_difference(found.rule.model_dump(), rule.model_dump()):
         raise PoolError(
             f"the pool {pool_path} does not fit this run: {difference}; `dph presample` with the "
-            "settings of this run splits its samples again and draws nothing, or use the recipe "
-            "that the pool was split with"
+            f"settings of this run splits its samples again without drawing, or use the recipe "
+            f"that the pool was split with"
         )
 
 
@@ -244,8 +244,8 @@ def require_source(pool_path: Path, found: Manifest, expected: Source) -> None:
     settings = have.pop("verifier_settings"), want.pop("verifier_settings")
     if settings[0] is None and settings[1] is not None:
         logger.warning(
-            "the pool %s is of format 1, which does not say the verifier's settings: they are "
-            "taken to be those of this run",
+            "the pool %s is of format 1, which does not record the verifier's settings: those of "
+            "this run are assumed",
             pool_path,
         )
     elif None not in settings:

@@ -118,7 +118,7 @@ def read_progress(path: Path, *, digest: str) -> Progress:
     if found.digest != digest:
         raise CheckpointError(
             f"the checkpoint {path} was made with other settings; continue with the recipe in its "
-            "run directory, or train into another one (--out)"
+            "run directory, or train into a different directory (--out)"
         )
     return found.progress
 

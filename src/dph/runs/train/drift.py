@@ -71,7 +71,7 @@ def read_initial_answers(
             for name, problems in problem_ids.items()
         }
     except (OSError, pa.ArrowException, KeyError) as error:
-        raise DataError(f"{path} is damaged: {error}; remove it to go on") from error
+        raise DataError(f"{path} is damaged: {error}; remove it to continue") from error
 
 
 Group = Sequence[Sequence[int]]
@@ -111,7 +111,10 @@ def _scored(
     forward: TrainingForward, prompts: Sequence[Sequence[int]], groups: Sequence[Group]
 ) -> list[list[ComparedTokens]]:
     if forward.reference is None:
-        raise DataError("the policy is compared with the initial policy, and there is none here")
+        raise DataError(
+            "comparing the policy with the initial policy needs the initial policy, "
+            "which is not loaded"
+        )
     rows = [(i, ids) for i, group in enumerate(groups) for ids in group]
     found = compared_tokens(
         forward.model,

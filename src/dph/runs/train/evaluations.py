@@ -133,7 +133,7 @@ class Evaluations(Closing):
         if progress_digest(self._path) not in (None, self._digest):
             raise CheckpointError(
                 f"{self._path} was measured with other settings ([evaluate], its sets or their "
-                "graders); undo the change, or move the file away to begin another one"
+                "graders); undo the change, or move the file away to start a new one"
             )
 
     def go_on(self, step: int) -> list[StepEvaluation]:

@@ -156,7 +156,7 @@ def _of_policy(
     reference = None
     if objective.reads_reference_tables:
         if forward.reference is None:
-            raise DataError("a penalty compares with the initial policy, and there is none here")
+            raise DataError("a penalty needs the initial policy, which is not loaded")
         of_policy = [w.row for w in rows if w.source == POLICY]
         reference = next_tokens(
             forward.reference,

@@ -65,7 +65,7 @@ def group_samples(
         if base is None:
             raise PoolError(
                 f"{advantage!r} reads how many answers of the initial policy were right, which "
-                "only a pool says: run `dph presample` first"
+                f"only a pool records: run `dph presample` first"
             )
         ids = [group.completions[0].completion.problem_id for group in groups]
         correct = torch.tensor([base.of(problem_id) for problem_id in ids])

@@ -102,8 +102,8 @@ def checked(samples: Sequence[StoredRow]) -> list[StoredRow]:
     """
     if not samples:
         raise PoolError(
-            "the pool holds no rehearsal sample, but the method rehearses: `dph presample` says "
-            "of a finished pool why; or use a method without rehearsal"
+            "the pool has no rehearsal sample, but the method rehearses: run `dph presample` on "
+            "the finished pool to see why, or use a method without rehearsal"
         )
     return [samples[i] for i in range(0, len(samples), -(-len(samples) // CHECKED))]
 
@@ -216,7 +216,7 @@ def require_enough(problems: Sequence[Problem], recipe: Recipe) -> None:
         SettingsError: there are fewer.
     """
     if len(problems) < recipe.labelled_per_step:
-        beside = " beside the unlabelled ones" * recipe.self_consistency.active
+        beside = " in addition to the unlabelled ones" * recipe.self_consistency.active
         raise SettingsError(
             f"train.problems_per_step = {recipe.train.problems_per_step}{beside}, but there are "
             f"only {len(problems)} problems to explore"

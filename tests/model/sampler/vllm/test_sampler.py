@@ -169,7 +169,7 @@ def test_a_running_engine_is_rescored_where_its_log_probs_do_not_fit(make_sample
 
 def test_log_probs_that_nobody_can_give_are_refused_before_the_engine_starts(make_sampler, vllm):
     parameters = SamplingParameters(max_tokens=6, stop_token_ids=(1,), temperature=0.6, top_p=0.7)
-    with pytest.raises(SettingsError, match=r"temperature 0\.6, top_p 0\.7, .* give rescore"):
+    with pytest.raises(SettingsError, match=r"temperature 0\.6, top_p 0\.7, .* pass rescore"):
         make_sampler().sample(requests(), parameters, seed=0)
     assert vllm.started == ()
 

@@ -215,8 +215,8 @@ def require_whole_distributions(groups: Sequence[StoredGroup]) -> None:
         if not abs(mass[worst] - 1) <= MASS_ERROR:
             raise PoolError(
                 f"a next-token distribution of the answers to {group.problem.problem_id!r} adds up "
-                f"to {mass[worst]:.3f}, not to 1: stored tokens need the mass of all others, the "
-                "tail, beside them"
+                f"to {mass[worst]:.3f}, not to 1: stored tokens need the mass of all other "
+                f"tokens, the tail, as well"
             )
 
 

@@ -116,7 +116,7 @@ def read_store_manifest(path: Path) -> StoreManifest:
     found = content.get("format") if isinstance(content, dict) else None
     if found != FORMAT or "source" not in content or "top" not in content["source"]:
         raise PoolError(
-            f"{path} is no manifest of a store of distributions, format {FORMAT} (its format is "
+            f"{path} is not a manifest of a store of distributions, format {FORMAT} (its format is "
             f"{found!r}); a pool is named by an anchor's store, not by its distributions"
         )
     return validated(StoreManifest, content, path)
