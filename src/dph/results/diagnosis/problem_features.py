@@ -173,7 +173,7 @@ def _why_unused(values: Sequence[Any]) -> str:
         return "it is empty"
     if any(isinstance(value, dict) for value in values):
         return "its values are objects"
-    return "its values tell no problems apart"
+    return "its values do not distinguish problems"
 
 
 def _is_number(value: Any) -> bool:
@@ -240,7 +240,7 @@ def over_represented(
         DataError: a lost problem is not among the candidates.
     """
     if (lost & ~candidates).any():
-        raise DataError("a problem that was lost has to be one that could be lost")
+        raise DataError("a problem that was lost must be one that could be lost")
     held, named = features.held[:, candidates], lost[candidates]
     having = held.sum(axis=1)
     told = np.flatnonzero((having > 0) & (having < held.shape[1]))

@@ -128,7 +128,9 @@ def _log(files: RunFiles, notes: list[str]) -> list[Finding]:
     """What the run's log says; notes of what it does not cover."""
     rows = files.log()
     if not rows:
-        notes.append(f"{files.run} has no metrics.jsonl, so nothing is said about training")
+        notes.append(
+            f"{files.run} has no metrics.jsonl, so the diagnosis has no findings about training"
+        )
     if files.consolidation_steps():
         notes.append(
             f"{files.consolidation_steps()} updates followed RL (consolidation); the log is of RL"

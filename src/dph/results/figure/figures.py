@@ -277,7 +277,7 @@ KINDS: Mapping[str, PaperFigure] = MappingProxyType(
         ),
         "retention": PaperFigure(
             number="Figure 4",
-            shows="what was kept and gained",
+            shows="problems kept and gained",
             k="samples of a draw",
             make=_retention,
         ),

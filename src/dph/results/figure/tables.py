@@ -55,7 +55,7 @@ def _elsewhere(asked: FigureRequest, ks: Sequence[int] | None) -> TextTable:
     sets = [name for name in models.sets if name in models.other_tasks]
     if not sets:
         raise DataError(
-            "no set has a grader of its own, so none is another task than the trained one; "
+            "no set has its own grader, so all are the trained task; "
             "name sets with `dph table scores --set-name`"
         )
     return _score_table(models, sets, ks, name="elsewhere", title="Tasks that were not trained")
@@ -134,7 +134,7 @@ def _eta(asked: FigureRequest, ks: Sequence[int] | None) -> TextTable:
     ]
     return TextTable(
         name="eta",
-        title="What a method's strength does",
+        title="Scores over a method's strength",
         columns=("method", "strength", *columns),
         rows=tuple(rows),
         note=f"{_UNITS}; intervals: {models.interval_note()}.",
@@ -172,7 +172,7 @@ TABLE_KINDS: Mapping[str, TableKind] = MappingProxyType(
             number="Table 2", shows="the same on tasks that were not trained", make=_elsewhere
         ),
         "retention": TableKind(
-            number="the rates of Figure 4", shows="what was kept and gained", make=_retention
+            number="the rates of Figure 4", shows="problems kept and gained", make=_retention
         ),
         "eta": TableKind(number="Table 8", shows="scores over a method's strength", make=_eta),
     }

@@ -88,7 +88,7 @@ def _document(path: Path) -> Mapping[str, Any] | None:
         return None
     content = read_json(path)
     if not isinstance(content, dict) or not {"model", "samples", "sets"} <= content.keys():
-        raise DataError(f"{path} is no evaluation: it lacks model, samples or sets")
+        raise DataError(f"{path} is not an evaluation: it lacks model, samples or sets")
     return content
 
 
@@ -117,7 +117,7 @@ def _last(path: str) -> str:
 
 
 FILE = "README.md"
-_MARK = "<!-- Written by `dph card`. Remove this line to keep what you change. -->"
+_MARK = "<!-- Written by `dph card`. Remove this line to keep your changes. -->"
 
 
 def write_card(run: FinishedRun, path: Path | None = None) -> Path:

@@ -113,9 +113,11 @@ class Limits:
 
     def __post_init__(self) -> None:
         if self.longest < 1:
-            raise SettingsError(f"the longest text has at least 1 character, got {self.longest}")
+            raise SettingsError(
+                f"the longest text must have at least 1 character, got {self.longest}"
+            )
         if self.most is not None and self.most < 1:
-            raise SettingsError(f"at least 1 answer a problem has to be kept, got {self.most}")
+            raise SettingsError(f"at least 1 answer per problem must be kept, got {self.most}")
 
 
 class EqualAnswers(NamedTuple):

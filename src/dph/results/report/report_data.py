@@ -144,7 +144,7 @@ def _of_run(
         if name in kept:
             continue
         if not path.is_file():
-            notes[path] = f"{path}, the problems of {name}, is not there: no prompts, no gold"
+            notes[path] = f"{path}, the problems of {name}, is missing: no prompts, no gold"
             continue
         if path not in read:
             read[path] = {problem.problem_id: problem for problem in load_problems(path)}
@@ -350,7 +350,7 @@ def _document(path: Path) -> Mapping[str, Any] | None:
         return None
     document = read_json(path / EVALUATION)
     if not isinstance(document, dict) or "sets" not in document:
-        raise DataError(f"{path / EVALUATION} is no evaluation: it has no 'sets'")
+        raise DataError(f"{path / EVALUATION} is not an evaluation: it has no 'sets'")
     return document
 
 

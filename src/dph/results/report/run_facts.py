@@ -129,7 +129,7 @@ def _verifiers(run: ReportRun) -> str:
         return "" if run.recipe is None else str(run.recipe.data.verifier)
     trainer = read_json(newest)
     if not isinstance(trainer, dict) or not isinstance(trainer.get("verifiers", []), list):
-        raise DataError(f"{newest} is damaged: its verifiers are no list")
+        raise DataError(f"{newest} is damaged: its verifiers are not a list")
     return ", ".join(f"{one['name']} {one['version']}" for one in trainer.get("verifiers", []))
 
 

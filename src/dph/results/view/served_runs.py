@@ -168,7 +168,7 @@ class ServedRuns:
                     self._said = f"cannot be read: {error}"
                 self._stop.wait(0 if self._reading else _LOOK_EVERY)
         except Exception:
-            self._said = "dph view broke; its terminal says why"
+            self._said = "dph view failed; see its terminal for the cause"
             logger.exception("dph view stopped reading")
             raise
 

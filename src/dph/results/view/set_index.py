@@ -52,7 +52,7 @@ def count_answers(path: Path) -> dict[str, AnswerCounts]:
     starts = np.concatenate([[0], np.flatnonzero(changed) + 1])
     pairs = set_codes[starts].astype(np.int64) * len(ids) + id_codes[starts]
     if len(np.unique(pairs)) < len(pairs):
-        raise DataError(f"{path}: rows of a problem are missing or not side by side")
+        raise DataError(f"{path}: rows of a problem are missing or not adjacent")
     ends = np.append(starts[1:], table.num_rows)
     columns = _columns(table, starts)
     found = {}
