@@ -30,7 +30,12 @@ PHRASES = {
     "expected": r"\bwanted\b",
     "is not possible": r"\bcannot be had\b",
 }
-DATA = ("It has to pass these tests:", "Here is a file of code:", "left as it was")
+DATA = (
+    "It has to pass these tests:",
+    "Here is a file of code:",
+    "left as it was",
+    *("how many {} {}", "whose {} has", "how many are there of"),
+)
 """Texts that models are asked with, and a key of a file: they stay."""
 FOUND = {better: re.compile(phrase, re.I | re.S) for better, phrase in PHRASES.items()}
 

@@ -70,7 +70,7 @@ def test_stores_and_modules_of_own_terms_are_looked_for(errors, example, dph):
     code, out, _ = dph("recipe", "check", example, *flags, "--json")
     content = json.loads(out)
     assert code == 0
-    assert [n for n in content["notes"] if "objective.anchors.old.store is not there" in n]
+    assert [n for n in content["notes"] if "objective.anchors.old.store does not exist" in n]
     assert "the values that your terms compute: they need torch" in content["unchecked"]
     found = errors(
         example,
@@ -252,7 +252,7 @@ def test_what_cannot_be_looked_at_is_said(dph, example):
     (example.parent / "model" / "tokenizer.json").unlink()
     code, out, _ = dph("recipe", "check", example, "--set", "sampling.engine=vllm")
     assert code == 0
-    assert "note: data.train is not there" in out
+    assert "note: data.train is not in the cache" in out
     assert "not checked: data.verifier on a row: there is none to read" in out
     assert "not checked: the tokenizer and the lengths of prompts: without a tokenizer.json" in out
     assert "not checked: the installation of vLLM" in out

@@ -65,11 +65,11 @@ DOCUMENTATION = ["--kind", "documentation", "--modules", "math"]
         (["--kind", "sql", "--generator", "a:b"], "--kind sql starts from --databases"),
         (["--kind", "functions", "--modules", "math"], "--kind functions starts from --input"),
         (["--kind", "documentation", "--modules", "os", "--generator", "a:b"], "'os' is not among"),
-        (DOCUMENTATION, "who writes?"),
+        (DOCUMENTATION, "name a writer"),
         (["--kind", "poems"], "'poems' is not one of functions, instructions"),
         (
             [*DOCUMENTATION, "--model", "m", "--server", "http://x", "--key-env", "NO_SUCH_KEY"],
-            "NO_SUCH_KEY, which is not set",
+            "set NO_SUCH_KEY",
         ),
     ],
 )

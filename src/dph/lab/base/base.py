@@ -128,7 +128,7 @@ def config_of(recipe: BaseRecipe, *, vocabulary: int) -> LlamaConfig:
     """The Llama of ``[model]``; special tokens are left to the tokenizer."""
     shape = recipe.model
     if shape is None:
-        raise ModelError("a model that is continued has the shape of its directory")
+        raise ModelError("a continued model takes its shape from its directory")
     return LlamaConfig(
         vocab_size=vocabulary,
         hidden_size=shape.width,

@@ -120,7 +120,7 @@ def check_methods(rl: RLSettings) -> None:
         SettingsError: one is unknown, or named twice.
     """
     if len(set(rl.methods)) < len(rl.methods):
-        raise SettingsError(f"name each method once, got {', '.join(rl.methods)}")
+        raise SettingsError(f"name each method only once, got {', '.join(rl.methods)}")
     for label in rl.methods:
         parse_contender(label)
 

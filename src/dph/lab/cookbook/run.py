@@ -159,8 +159,8 @@ def _models(kitchen: Kitchen) -> Iterator[str]:
         yield f"## Pass@k on {set_name}"
         yield (
             f"{first['problems']} problems, {next(iter(found.values()))['samples']} samples each, "
-            "in per cent with 95% intervals over problems. They are those of one seed and one "
-            f"processor ({computed_by()}): another trains other models, which score otherwise."
+            "in per cent with 95% intervals over problems. They come from one seed and one "
+            f"processor ({computed_by()}): others train different models with different scores."
         )
         yield _table(("model", "greedy", *(f"pass@{k}" for k in ks)), rows)
 

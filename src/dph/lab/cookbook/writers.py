@@ -35,7 +35,7 @@ def open_generator(
     if not server:
         return _own_model(model, max_tokens, temperature)
     if key_env and key_env not in os.environ:
-        raise SettingsError(f"the server's key is to stand in {key_env}, which is not set")
+        raise SettingsError(f"set {key_env} to the server's key")
     key = os.environ[key_env] if key_env else ""
     return Server(server, model, max_tokens=max_tokens, temperature=temperature, key=key)
 

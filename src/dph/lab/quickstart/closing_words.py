@@ -73,10 +73,12 @@ def closing_words(summary: Mapping[str, Any], table: OverSeeds | None) -> list[s
     lines = [f"Seen on seed {summary['seed']}, base model to trained model:"]
     lines += [f"  {method_label(name)}: {_seen(summary, name)}." for name in methods]
     if costs := summary.get("cost"):  # a summary of schema 2 has none
-        lines.append("Cost of all stages, with what methods share in full for each:")
+        lines.append("Cost of all stages; shared stages count in full for each method:")
         lines += [f"  {method_label(name)}: {cost_words(costs[name])}." for name in methods]
     if table is None:
-        lines.append("There is no table over seeds of this world yet; one seed is an illustration.")
+        lines.append(
+            "There is no table over seeds of this world yet; one seed is only an illustration."
+        )
         return lines
     known = [name for name in (BASE, *methods) if name in table.methods]
     lines.append(f"Over {table.seeds} seeds ({table.page}), mean ± half of the 95% interval:")
@@ -84,7 +86,7 @@ def closing_words(summary: Mapping[str, Any], table: OverSeeds | None) -> list[s
     missing = [method_label(name) for name in methods if name not in table.methods]
     if missing:
         lines.append(f"The table has no {', no '.join(missing)}.")
-    lines.append("One seed is one draw of many; where the two differ, the table is the result.")
+    lines.append("One seed is one draw of many; where they differ, trust the table.")
     return lines
 
 

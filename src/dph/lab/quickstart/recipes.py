@@ -196,9 +196,7 @@ def parse_contender(label: str, strengths: Mapping[str, float | None] | None = N
     if method not in METHODS:
         raise SettingsError(f"unknown method {method!r}; choose from {', '.join(METHODS)}")
     if plus and (not optimizer or optimizer not in OPTIMIZERS):
-        raise SettingsError(
-            f"unknown optimizer {optimizer!r} in {label!r}; there is +slow and +fast"
-        )
+        raise SettingsError(f"unknown optimizer {optimizer!r} in {label!r}; choose +slow or +fast")
     if not at:
         return Contender(label, method, usual.get(method), optimizer)
     if STRENGTHS[method] is None:

@@ -101,7 +101,7 @@ class GgufFile:
             DataError: the file does not say it.
         """
         if name not in self.facts:
-            raise DataError(f"the model file says nothing of {name}")
+            raise DataError(f"the model file does not give {name}")
         return self.facts[name]
 
 

@@ -201,7 +201,7 @@ def _require_same_base(work: _Work, made: str) -> None:
         place = f"seed {work.seed} of {work.payload['site']['name']}"
         raise DataError(
             f"{place}: its rows began with the base model {known}, and this machine made {made}; "
-            "another processor rounds differently. Copy work/ from where the rows were made, or "
+            f"different processors round differently. Copy work/ from where the rows were made, or "
             "give another directory (--out)"
         )
 

@@ -62,15 +62,15 @@ def current_lock(study: Study, places: Places, rows: Mapping[str, RunRow]) -> Ru
         earlier = [found["rule_sha256"]]
     if earlier:
         raise DataError(
-            f"the rule changed after runs on the report seeds: they obey {earlier[0]}, the rule is "
-            f"now {lock.sha256}; bring the old rule back, or start a directory of its own for the "
-            "new one with --new-rule, whose tables will say so"
+            f"the rule changed after runs on the report seeds: they follow {earlier[0]}, the rule "
+            f"is now {lock.sha256}; restore the old rule, or start a separate directory for the "
+            f"new one with --new-rule, whose tables will say so"
         )
     for key, now in _seeds(study).items():
         if found.get(key, now) != now:
             raise DataError(
                 f"study.{key} changed after runs on the report seeds: it was {found[key]}, now "
-                f"{now}; bring it back, or give another directory (--out)"
+                f"{now}; restore it, or give another directory (--out)"
             )
     return lock
 
@@ -166,7 +166,7 @@ def default_places(study: Study, out: Path | None) -> Places:
 def _read(places: Places) -> dict[str, Any]:
     found = read_json(places.lock) if places.lock.exists() else {}
     if not isinstance(found, dict):
-        raise DataError(f"{places.lock} is damaged: bring it back; got {found!r:.80}")
+        raise DataError(f"{places.lock} is damaged: restore it; got {found!r:.80}")
     return found
 
 

@@ -100,7 +100,7 @@ def choices_table(report: Report) -> TextTable:
     seeds = ", ".join(map(str, report.study.file.study.seeds_development)) or "none"
     return TextTable(
         name="choices",
-        title="What was tried and what was chosen",
+        title="Candidates and choices",
         columns=("world", "method", "strength", "learning rate", "weight", "score", "tie"),
         rows=tuple(rows),
         note=report.note(
@@ -215,7 +215,7 @@ def comparisons_table(report: Report, tested: Sequence[RuleComparison]) -> TextT
     corrected = "Holm's correction" if report.study.rule.correction == "holm" else "no correction"
     return TextTable(
         name="comparisons",
-        title="What the rule tests",
+        title="Tests of the rule",
         columns=("world", "difference", "of", "alternative", "points", "p", "adjusted p", "seeds"),
         rows=tuple(rows),
         note=report.note(

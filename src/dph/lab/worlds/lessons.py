@@ -88,7 +88,7 @@ class Answerer:
     def __post_init__(self) -> None:
         lengths = {len(other) for others in self.varied for other in others}
         if lengths - {len(self.usual)}:
-            raise ValueError(f"answers of {lengths} tokens beside one of {len(self.usual)}")
+            raise ValueError(f"answers of {lengths} tokens next to one of {len(self.usual)}")
 
     def cells(self) -> Iterator[tuple[int, list[int]]]:
         """For each cell its choice, counted from 1 (0: none), and its token for each option.

@@ -100,7 +100,7 @@ def draw_puzzles(domain: PuzzleDomain, count: int, rng: Random, taken: set[Key])
             failures += 1
             if failures == TRIES:
                 raise SettingsError(
-                    f"after {len(drawn)} of {count} puzzles of {domain} no new one was found in "
+                    f"after {len(drawn)} of {count} puzzles of {domain} no new puzzle was found in "
                     f"{TRIES} draws; ask for fewer"
                 )
             continue

@@ -146,14 +146,14 @@ def _follow(text: str, left: list[int], target: int) -> Verdict:
         step = read_step(written)
         if step is None:
             return _verdict(
-                Outcome.INVALID, f"step {place} is not written like 7 - 5 = 2: {_shown(written)}"
+                Outcome.INVALID, f"step {place} must look like 7 - 5 = 2: {_shown(written)}"
             )
         for number in (step.first, step.second):
             if number not in left:
                 there = " ".join(map(str, left))
                 return _verdict(
                     Outcome.WRONG,
-                    f"step {place} uses {number}, which is not there; left: {there or 'none'}",
+                    f"step {place} uses {number}, which is not available; left: {there or 'none'}",
                 )
             left.remove(number)
         value = result_of(step.first, step.operator, step.second)
