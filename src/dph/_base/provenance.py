@@ -1,4 +1,4 @@
-"""Which code made a result: the commit, and the versions of what decides its numbers.
+"""Provenance of a result: the commit, and the versions of the packages that decide its numbers.
 
 A wheel holds its commit (``hatch_build.py`` writes it). A checkout is asked by git.
 """

@@ -21,7 +21,7 @@ _JOB = "job.json"
 
 
 class Earlier(Enum):
-    """What becomes of the pieces that an earlier job left in the directory."""
+    """Treatment of the parts that an earlier job left in the directory."""
 
     KEPT_IF_SAME = auto()
     """Those of the same job are kept; others are removed, with a warning."""
@@ -57,7 +57,7 @@ class Parts:
         make_directory(directory.parent)
 
     def path(self, index: int) -> Path:
-        """Where piece ``index`` lies, or will lie."""
+        """Path of part ``index``, whether it exists or not."""
         return self._directory / f"{index:06d}{self._suffix}"
 
     @contextmanager

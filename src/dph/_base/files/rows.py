@@ -156,7 +156,7 @@ def parquet_tables(
 
 
 class RowFormat(Enum):
-    """How the rows of a file are written."""
+    """Format of the rows of a file."""
 
     PARQUET = "parquet"
     JSONL = "jsonl"
@@ -197,7 +197,7 @@ class Chunk:
 
 
 def row_format(path: Path) -> RowFormat:
-    """How the rows of a file are written, by its name.
+    """Format of the rows of a file, by its name.
 
     Raises:
         DataError: the name ends in something else.
@@ -256,7 +256,7 @@ def read_chunks(path: Path, size: int) -> Iterator[Chunk]:
 
 
 def count_rows(path: Path) -> int:
-    """How many rows a file has; blank lines do not count.
+    """Number of rows of a file; blank lines do not count.
 
     Raises:
         DataError: the file cannot be read.
