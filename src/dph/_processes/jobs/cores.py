@@ -132,7 +132,7 @@ class CoreJobs:
 
     @property
     def capacity(self) -> int:
-        """How many children at a time."""
+        """Number of children at a time."""
         return self._capacity
 
     def prepare(self) -> None:

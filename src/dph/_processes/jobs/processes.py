@@ -1,4 +1,4 @@
-"""How children begin: as fresh processes, or forked by one that has imported what they need."""
+"""Start children: as fresh processes, or forked from one that has imported what they need."""
 
 import contextlib
 import json
@@ -44,7 +44,7 @@ class Jobs(Protocol):
 
     @property
     def capacity(self) -> int:
-        """How many."""
+        """Number of children at a time."""
         ...
 
     def start(self, job: Job) -> None:
@@ -74,21 +74,21 @@ class Child(Protocol):
 
     @property
     def stdin(self) -> IO[bytes] | None:
-        """Where its job is written; the child ends when it is closed."""
+        """Stream for the child's job; the child ends when it is closed."""
         ...
 
     @property
     def stdout(self) -> IO[bytes] | None:
-        """What it prints, if somebody reads it."""
+        """Output of the child, if somebody reads it."""
         ...
 
     @property
     def returncode(self) -> int | None:
-        """How it ended, as ``poll`` last saw it."""
+        """Exit code, as ``poll`` last saw it."""
         ...
 
     def poll(self) -> int | None:
-        """How it ended; None while it runs."""
+        """Exit code; None while it runs."""
         ...
 
     def wait(self) -> int:
@@ -104,7 +104,7 @@ class Starter(Protocol):
     """Something that starts children which call one function."""
 
     def prepare(self) -> None:
-        """Begin what the first child would have to wait for."""
+        """Begin the work that the first child would have to wait for."""
         ...
 
     def start(self, *, stderr: IO[bytes], read: bool) -> Child:
@@ -117,7 +117,7 @@ class Starter(Protocol):
 
 
 def starter(entry: str) -> Starter:
-    """What starts children that call ``entry`` (``module:function``) here.
+    """Starter of children that call ``entry`` (``module:function``) here.
 
     Only Linux is known to fork well after numerical libraries were imported.
     """
@@ -134,7 +134,7 @@ class Fresh:
         """There is nothing to prepare."""
 
     def start(self, *, stderr: IO[bytes], read: bool) -> Child:
-        """Start a process in a session of its own: Ctrl-C is for its parent."""
+        """Start a process in a separate session: Ctrl-C goes to its parent."""
         return subprocess.Popen(
             self._command,
             stdin=subprocess.PIPE,

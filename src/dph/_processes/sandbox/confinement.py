@@ -122,7 +122,7 @@ _RECURSIVE, _PRIVATE = 0x4000, 0x40000
 
 
 def leave_the_others() -> None:
-    """Move the caller into namespaces of its own; the next child is the first process in one.
+    """Move the caller into its own namespaces; the next child is the first process in one.
 
     Raises:
         OSError: the kernel or the machine's settings do not allow it.

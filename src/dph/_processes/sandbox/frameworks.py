@@ -198,7 +198,7 @@ def _run_unittest(unittest: Any, kind: type) -> bool:
 
 
 def awaited(coroutine: Any) -> Any:
-    """What a coroutine gives."""
+    """Result of a coroutine."""
     import asyncio  # noqa: PLC0415 - it would be much for every fork to copy
 
     return asyncio.run(coroutine)

@@ -37,7 +37,7 @@ from dph.records import Outcome
 
 
 class CheckCounts:
-    """How many checks were reached, and which failed.
+    """Number of checks that were reached, and the ones that failed.
 
     Attributes:
         reached: checks, so far.
@@ -72,19 +72,19 @@ class CheckCounts:
         return self.reached
 
     def reach(self, is_assertion: bool = False) -> None:
-        """A check is reached; an assertion has to hold or fail before the text ends."""
+        """Record that a check is reached; an assertion must hold or fail before the text ends."""
         self.reached += 1
         self._open += is_assertion
 
     def failure(self) -> str:
-        """What failed, or came to no end, although the tests went on; or ''."""
+        """The check that failed or did not finish although the tests continued; or ''."""
         if self._failed:
             text = str(self._failed[0])
             return f"an assertion failed, and the tests continued{': ' if text else ''}{text}"
         return "an assertion did not finish, and the tests continued" if self._open > 0 else ""
 
     def forgive(self) -> None:
-        """What failed so far should have."""
+        """Forgive the failures so far: they were expected."""
         self._failed.clear()
         self._open = 0
 

@@ -150,7 +150,7 @@ _INPUT = "input"
 
 
 class ProgramGoneError(BaseException):
-    """The program's process ended, or sent what is no answer. Not for tests to catch."""
+    """The program's process ended, or sent a malformed answer. Not for tests to catch."""
 
 
 class RemoteProgram:
@@ -194,7 +194,7 @@ class RemoteProgram:
         return said(message[1], str(message[2]))
 
     def named(self, name: str) -> Any:
-        """What the program has under a global name; its exceptions are classes here too."""
+        """The program's object under a global name; its exceptions are classes here too."""
         if name not in self._names:
             bases = self.classes.get(name, [])
             if "BaseException" in bases:

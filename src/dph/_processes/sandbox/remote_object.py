@@ -1,4 +1,4 @@
-"""What a program has and no plain value says: functions, classes and objects of its own.
+"""Objects of a program that are not plain values: its functions, classes and objects.
 
 A Remote can be called, its attributes and elements can be read and set, and each of those gives
 values again. What it may decide depends on whose it is:
@@ -276,7 +276,7 @@ def awaitable(remote: Remote) -> Coroutine[Any, Any, Any]:
 
 
 def reference(remote: Remote) -> dict[str, Any]:
-    """What the other side knows it by."""
+    """Reference by which the other side knows it."""
     found: dict[str, Any] = object.__getattribute__(remote, "_reference")
     return found
 

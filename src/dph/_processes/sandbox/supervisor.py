@@ -88,7 +88,7 @@ _ADD_SEALS, _SEALS = 1033, 0b1111
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptEnd:
-    """How a script ended.
+    """End of a script.
 
     ``code`` is that of its process, negative for a signal, None if it had to be killed.
     ``output`` is what it printed, as far as ``over_output`` does not say that it was too much;
@@ -112,7 +112,7 @@ class StepLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReply:
-    """What a judge said. ``outcome`` is None if it did not come to a verdict.
+    """Reply of a judge. ``outcome`` is None if it did not reach a verdict.
 
     ``stage`` is then the one that took longer than it may, if ``late``, or in which the judge died.
     """
@@ -162,7 +162,7 @@ class Sandbox(Closing):
         return pid
 
     def end(self, pid: int, seconds: float) -> int | None:
-        """How a process ended by itself within this time, else None; all others are ended, too."""
+        """Exit of a process that ended by itself within this time, else None; others are killed."""
         self._control.settimeout(_START_SECONDS + seconds)
         status: int | None = self._ask({"end": pid, "seconds": seconds})["status"]
         return status

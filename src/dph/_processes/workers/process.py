@@ -23,7 +23,7 @@ _SHORTEST_EXTENSION = 0.01
 
 
 class ReplyKind(Enum):
-    """How a request ended."""
+    """End of a request."""
 
     OK = auto()
     ERROR = auto()
