@@ -126,7 +126,7 @@ def save_policy(model: PreTrainedModel, directory: Path) -> None:
 
 
 def without_adapter(model: PreTrainedModel) -> PreTrainedModel:
-    """The initial policy: a frozen model of its own that shares the weights of ``model``.
+    """The initial policy: a separate frozen model that shares the weights of ``model``.
 
     It holds no tensor of its own, so it takes no memory beside ``model``. A model without an
     adapter is returned as it is.

@@ -16,7 +16,7 @@ from dph.model.loading import autocast
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedTokens:
-    """What two models say at each token of an answer, nats.
+    """Statistics of two models at each token of an answer, nats.
 
     ``logprobs`` and ``ref_logprobs`` are those of the tokens themselves. The others are sums over
     the whole vocabulary: the policy's ``entropy``, ``reverse_kl`` = KL(policy || reference) and

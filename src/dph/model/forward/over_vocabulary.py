@@ -192,7 +192,7 @@ def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NextTokens:
-    """What a model says of each completion token, row after row, without gradient.
+    """Statistics of a model at each completion token, row after row, without gradient.
 
     With a head ``states`` are hidden states and blocks are computed when they are asked for;
     without one they are the log-probs themselves.

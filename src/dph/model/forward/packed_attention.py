@@ -1,4 +1,4 @@
-"""Exact attention of packed rows: the keys and values of a stem serve all that goes on from it.
+"""Exact attention of packed rows: the keys and values of a stem serve all its continuations.
 
 A token attends causally to its own node and to the whole of every stem above. The parts are
 computed apart and merged one after the other by the logs of their softmax's sums (`merge`).

@@ -21,7 +21,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """What continues a stem: ``tokens`` covers all of it, including branches of branches."""
+    """Continuations of a stem: ``tokens`` covers all of it, including branches of branches."""
 
     stem: Span
     tokens: Span

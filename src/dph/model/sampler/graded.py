@@ -189,7 +189,7 @@ class GradedSampler:
     crashes: CrashCount | None = None
 
     def counted_together(self) -> "GradedSampler":
-        """The same, with a count of crashes that goes on from call to call: those of one step."""
+        """The same, with a count of crashes kept from call to call: those of one step."""
         return replace(self, crashes=CrashCount(self.verifier.name, self.crash_limit))
 
     def __call__(
@@ -220,7 +220,7 @@ class GradedSampler:
         first_index: int = 0,
         on_progress: Callable[[int], None] | None = None,
     ) -> "DrawnAnswers":
-        """Draw ``samples`` completions of every problem; grading goes on when this returns.
+        """Draw ``samples`` completions of every problem; grading continues when this returns.
 
         Raises:
             VerifierError: the verifier broke.

@@ -51,7 +51,7 @@ _DEFAULTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOptions:
-    """How an engine is set up.
+    """Options of an engine.
 
     Args:
         dtype: of the weights and the computation.

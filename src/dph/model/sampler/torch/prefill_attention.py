@@ -66,7 +66,7 @@ class PrefillPart:
         self.positions += range(start, len(prompt))
 
     def sources(self, device: torch.device) -> Int[Tensor, "prompts width"]:
-        """Where every column of every prompt is found; 0 behind its end."""
+        """Source of every column of every prompt; 0 behind its end."""
         width = padded_width(max(self.ends))
         table = torch.tensor([row + [0] * (width - len(row)) for row in self._sources])
         return torch.where(table < 0, self.run - 1 - table, table).to(device)

@@ -68,7 +68,7 @@ class RepeatedForward:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Nothing has to be set up."""
+        """Do nothing: no set-up is needed."""
         yield
 
     def start(

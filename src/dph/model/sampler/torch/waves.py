@@ -43,7 +43,7 @@ class Wave:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """What may be in the cache: rows, and tokens (prompts once each, completions to the full)."""
+    """Limits of the cache: rows, and tokens (prompts once each, completions to the full)."""
 
     rows: int
     tokens: int
