@@ -45,7 +45,7 @@ class Divergence(Protocol):
 
 @runtime_checkable
 class PolicyHalf(Protocol):
-    """What a divergence has that also acts on the policy's own samples."""
+    """Part of a divergence that also acts on the policy's own samples."""
 
     def on_policy(
         self, log_ratio: Float[Tensor, "*shape"], ratio: Float[Tensor, "*shape"]

@@ -1,4 +1,4 @@
-"""Which tokens make the entropy fall: those whose log-prob and advantage vary together.
+"""Tokens that make the entropy fall: those whose log-prob and advantage vary together.
 
 Cui et al., "The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models"
 (arXiv:2505.22617): under policy gradients the entropy changes by minus the covariance of log-prob
@@ -33,7 +33,7 @@ def token_covariances(tokens: PolicyTokens) -> Float[Tensor, "rows tokens"]:
 
 
 def share_of(mask: Bool[Tensor, "rows tokens"], share: float) -> int:
-    """How many tokens a share of all is: rounded down, at least 1, and 0 where there is none."""
+    """Number of tokens in a share of all: rounded down, at least 1, and 0 where there are none."""
     tokens = int(mask.sum())
     return min(tokens, max(int(share * tokens), 1))
 

@@ -63,7 +63,7 @@ class LossBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """What only some terms need, beside the log-probs of the same rows.
+    """Inputs that only some terms need, in addition to the log-probs of the same rows.
 
     ``over_vocabulary`` holds the values of the penalties that see whole distributions, by name,
     ``chosen`` the tokens that terms chose in the whole mini-batch, by their places

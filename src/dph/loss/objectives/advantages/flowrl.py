@@ -13,7 +13,7 @@ from dph.loss.objectives.terms import GroupSamples
 
 @dataclass(frozen=True, slots=True)
 class FlowRL:
-    """How far each sample is from FlowRL's target, which the group itself normalises.
+    """Distance of each sample from FlowRL's target, which the group itself normalises.
 
     Equation: FlowRL (arXiv:2509.15207) minimises w delta^2 with
     delta = log Z(x) + log pi(y) / |y| - beta r - log pi_0(y) / |y|, r the reward of GRPO's

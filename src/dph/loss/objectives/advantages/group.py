@@ -15,7 +15,7 @@ from dph.errors import DataError, SettingsError
 def right_answers(
     rewards: Float[Tensor, "groups samples"], advantage: str
 ) -> Bool[Tensor, "groups samples"]:
-    """Which samples are right: reward 1. The others have reward 0.
+    """Mask of right samples: those with reward 1. The others have reward 0.
 
     Raises:
         DataError: a reward is neither 0 nor 1, as with a graded or a shaped reward
