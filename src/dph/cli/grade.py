@@ -1,4 +1,4 @@
-"""``dph grade``: verdicts on files of answers, by a verifier of one's own or a built-in one."""
+"""``dph grade``: verdicts on files of answers, by a user-defined or a built-in verifier."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar

@@ -233,7 +233,7 @@ def study(
     table: TableOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare methods over strengths, seeds and worlds; started again it goes on."""
+    """Compare methods over strengths, seeds and worlds; started again it continues."""
     from dph.cli.display.output import json_text
     from dph.cli.display.progress import open_progress
     from dph.cli.display.study import said_status, said_tables

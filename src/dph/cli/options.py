@@ -49,7 +49,7 @@ def exit_code(error: BaseException) -> int:
 
 
 def say_interrupted() -> int:
-    """Say how to go on, and return the exit code."""
+    """Say how to continue, and return the exit code."""
     where = "the same command continues where it stopped (grade: with --resume)"
     print(f"dph: interrupted; {where}", file=sys.stderr)  # noqa: T201
     return INTERRUPTED

@@ -162,7 +162,7 @@ class PaperTable(StrEnum):
 
 
 class TableFormat(StrEnum):
-    """How a table is written."""
+    """Format of a table."""
 
     MD = "md"
     LATEX = "latex"

@@ -32,7 +32,7 @@ def train(
     accept_verifier: AcceptVerifierOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Train, or go on from the newest checkpoint."""
+    """Train, or continue from the newest checkpoint."""
     from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.progress import open_progress
     from dph.cli.request import read_request
@@ -54,7 +54,7 @@ def train(
 
 
 def trained_json(trained: "Trained") -> dict[str, Any]:
-    """Where the weights are, for machines."""
+    """Location of the weights, for machines."""
     return {
         "checkpoint": str(trained.checkpoint),
         "step": trained.step,
@@ -63,7 +63,7 @@ def trained_json(trained: "Trained") -> dict[str, Any]:
 
 
 def trained_text(trained: "Trained") -> str:
-    """Where the weights are, for people."""
+    """Location of the weights, for people."""
     return f"checkpoint after {trained.step} steps: {trained.checkpoint}"
 
 
@@ -166,7 +166,7 @@ SETTINGS: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 
 def engine_overrides(engine: str | None, **options: int | str | None) -> list[str]:
-    """What the options say, as ``--set`` would."""
+    """Overrides of the options, as ``--set`` would give them."""
     overrides = [] if engine is None else [f"train.engine={engine}"]
     return [*overrides, *_given(options)]
 
@@ -272,7 +272,7 @@ def _text(request: "Request", result: "RunResult") -> str:
 
 
 def result_json(result: "RunResult") -> dict[str, Any]:
-    """What training and evaluation left, for machines."""
+    """Results of training and evaluation, for machines."""
     return {
         "training": trained_json(result.trained),
         "base": result.base,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """What a file is converted to."""
+    """Target format of a conversion."""
 
     VERL = "verl"
     DPH = "dph"

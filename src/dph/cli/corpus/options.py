@@ -144,7 +144,7 @@ EngineOption = Annotated[
 
 
 def open_workers(engine: str, workers: int | None) -> "Workers":
-    """Who does the shards; a Ray cluster is that of RAY_ADDRESS, or one made here.
+    """Workers for the shards; a Ray cluster is that of RAY_ADDRESS, or a new one.
 
     Raises:
         SettingsError: Ray is not installed.

@@ -115,7 +115,7 @@ def run(
     engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
-    """Run all stages that the file has tables for, in order; go on where a kill left off.
+    """Run all stages that the file has tables for, in order; continue where a kill interrupted it.
 
     What is finished from the same inputs and settings is skipped. DIR/report.md says what came in,
     stayed and was dropped, and what was measured; DIR/digests.json what each stage made.

@@ -56,7 +56,7 @@ def instruct(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write DIR/rows.jsonl for `dph sft`: so many rows of each part, no copies, none of a test.
+    """Write DIR/rows.jsonl for `dph sft`: this many rows of each part, no copies, none of a test.
 
     What is taken is a uniform sample. A part that is too small leaves a shortfall, which is told.
     """

@@ -1,4 +1,4 @@
-"""How evaluated runs compare: as text and as JSON."""
+"""Comparisons of evaluated runs: as text and as JSON."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace

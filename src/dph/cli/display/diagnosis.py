@@ -1,4 +1,4 @@
-"""What ``dph diagnose`` prints for people; ``dph.results.diagnosis.sentences`` is for machines."""
+"""Output of ``dph diagnose`` for people; ``dph.results.diagnosis.sentences`` is for machines."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING

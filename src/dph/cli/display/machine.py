@@ -1,4 +1,4 @@
-"""What a machine is: its devices, its memory, and what of it the graders use."""
+"""Description of a machine: its devices, its memory, and the part of it that graders use."""
 
 import os
 import platform
@@ -27,7 +27,7 @@ _PROMPT, _ANSWER = "The capital of France is", " Paris"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealModel:
-    """What was found of the model; with ``missing`` it is not ready."""
+    """State of the real model; with ``missing`` it is not ready."""
 
     directory: Path | None
     facts: dict[str, str] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class RealModel:
         return not self.missing
 
     def line(self) -> str:
-        """What is there, or what is missing and how it comes."""
+        """State of the model, or its missing part and the way to get it."""
         told = self.missing or list(self.facts.values())
         state = "ready" if self.ready else "not ready"
         return f"{_LABEL} ({NAME}): {state}: {'; '.join(told)}"
@@ -191,11 +191,11 @@ class InstalledPart:
 
     @property
     def missing(self) -> list[str]:
-        """What is missing or too old, for people."""
+        """Missing or outdated packages, for people."""
         return [str(one) for one in self.needs if not one.fits] + [self.lacks] * bool(self.lacks)
 
     def line(self) -> str:
-        """What is there, or what is missing and how it comes."""
+        """State of the part, or its missing package and the way to get it."""
         state = "ready" if self.ready else "not ready"
         told = "; ".join(self.missing or map(str, self.needs))
         extra = "" if self.name == OWN else f"[{self.name}]"
@@ -213,7 +213,7 @@ class InstalledPart:
 
 
 def parts(package: str = _PACKAGE, *, cuda: bool = False) -> list[InstalledPart]:
-    """What every run needs first, then the extras, as the installed package asks for them.
+    """Requirements of every run, then the extras, as the installed package lists them.
 
     ``cuda`` says whether there is a CUDA device. A package that is not installed itself, but only
     found, is what is missing first.
@@ -252,7 +252,7 @@ def _version(name: str) -> str | None:
 
 
 def machine() -> dict[str, Any]:
-    """What ``dph doctor`` says of this machine; bytes are numbers, the rest is for people.
+    """Report of ``dph doctor`` on this machine; bytes are numbers, the rest is for people.
 
     Torch is loaded where it is there, and a confined process is started and ended.
     """

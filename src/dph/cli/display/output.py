@@ -1,4 +1,4 @@
-"""What goes to stdout: one JSON document, or text."""
+"""Output on stdout: one JSON document, or text."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What a recipe would do."""
+"""The plan of a recipe, in words."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What ``dph tasks`` prints: how many problems there are, what was left out, and why."""
+"""Output of ``dph tasks``: numbers of problems, those left out, and the reasons."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -82,7 +82,7 @@ def say_math(loaded: MathProblems, known: MathSet | None, out: Path, *, as_json:
 def say_code(
     loaded: CodeProblems, out: Path, *, solutions: int, checked: bool, as_json: bool
 ) -> str:
-    """The report on programming problems; ``solutions`` is how many have one of their own."""
+    """The report on programming problems; ``solutions`` is the number with their own solution."""
     total = len(loaded.problems) + len(loaded.dropped)
     if as_json:
         return json_text(
