@@ -1,4 +1,4 @@
-"""What an engine would be started with, as text that a shell takes: nothing is started."""
+"""The command line of an engine, as text that a shell takes: nothing is started."""
 
 import shlex
 import sys

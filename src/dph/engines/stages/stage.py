@@ -1,4 +1,4 @@
-"""What the training stage does in every engine: what it asks before, and the log it follows."""
+"""The training stage common to all engines: its checks, and the log it follows."""
 
 import contextlib
 import os
@@ -240,7 +240,7 @@ def require_a_rollout(bench: Workbench, *, why: str) -> None:
 def already_trained(
     bench: Workbench, directory: Path, *, place: Path, digest: str
 ) -> Trained | None:
-    """What there is of a finished training; else None, and what training needs is there.
+    """A finished training, if there is one; else None, and its requirements are checked.
 
     Raises:
         CheckpointError: the directory, or the engine's own ``place``, holds another run.

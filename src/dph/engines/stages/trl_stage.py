@@ -1,4 +1,4 @@
-"""The training stage in TRL: ``DPHTrainer`` in a process of its own, or several by accelerate."""
+"""The training stage in TRL: ``DPHTrainer`` in a separate process, or several by accelerate."""
 
 import os
 import shutil
@@ -40,7 +40,7 @@ ENGINE_DIRECTORY = "trl"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batches:
-    """How TRL cuts a rollout: rows of a micro-step in one process, and micro-steps of a step."""
+    """Division of a rollout in TRL: rows of a micro-step in a process, and a step's micro-steps."""
 
     rows: int
     micro_steps: int
@@ -211,7 +211,7 @@ def require_possible(bench: Workbench) -> None:
 def train_stage(
     bench: Workbench, directory: Path, progress: ProgressDisplay, *, digest: str | None = None
 ) -> Trained:
-    """Train in TRL, or go on from TRL's newest checkpoint.
+    """Train in TRL, or continue from TRL's newest checkpoint.
 
     Raises:
         CheckpointError: the directory holds a run with other settings.
@@ -262,7 +262,7 @@ def trl_command(recipe: Recipe, directory: Path, *, python: str = sys.executable
 
 
 def trl_environment(recipe: Recipe) -> dict[str, str]:
-    """What TRL's processes need: the user's own modules, and no telemetry."""
+    """Environment of TRL's processes: the user's own modules, and no telemetry."""
     search = [*map(str, recipe.data.modules), search_path()]
     return {"PYTHONPATH": os.pathsep.join(search), "HF_HUB_DISABLE_TELEMETRY": "1"}
 

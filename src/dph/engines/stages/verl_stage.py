@@ -85,7 +85,7 @@ _ROLLOUT, _MODEL = "actor_rollout_ref.rollout", "actor_rollout_ref.model"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerlRun:
-    """A recipe in its run directory, as far as verl has to know.
+    """A recipe in its run directory, as far as verl needs to know.
 
     ``model`` is the directory of the initial policy; ``longest_prompt`` is in tokens; ``chat`` is
     the recipe's, decided.
@@ -98,7 +98,7 @@ class VerlRun:
 
     @property
     def place(self) -> Path:
-        """Where verl's files lie."""
+        """Directory of verl's files."""
         return self.directory.absolute() / ENGINE_DIRECTORY
 
 
@@ -156,7 +156,7 @@ def train_overrides(run: VerlRun) -> list[str]:
 
 
 def environment(run: VerlRun, *, log: Path) -> dict[str, str]:
-    """What verl's processes need beside their overrides."""
+    """Environment of verl's processes, in addition to their overrides."""
     address = run.recipe.verl.address
     return {
         "VERL_FILE_LOGGER_PATH": str(log),
@@ -278,7 +278,7 @@ _OURS = "dph.engines.verl"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One process of verl: what it is for, its words, and what its environment says beside ours."""
+    """One process of verl: its purpose, its words, and additions to our environment."""
 
     what: str
     words: Sequence[str]
@@ -333,7 +333,7 @@ def presample_stage(
 def train_stage(
     bench: Workbench, directory: Path, progress: ProgressDisplay, *, digest: str | None = None
 ) -> Trained:
-    """Train in verl, or go on from verl's newest checkpoint.
+    """Train in verl, or continue from verl's newest checkpoint.
 
     Raises:
         CheckpointError: the directory holds a run with other settings.
@@ -368,7 +368,7 @@ def train_stage(
 
 
 def run_of(bench: Workbench, directory: Path) -> VerlRun:
-    """The recipe with what verl has to be told of its model and prompts."""
+    """The recipe with verl's settings of its model and prompts."""
     return VerlRun(
         recipe=bench.recipe,
         directory=directory,
@@ -384,7 +384,7 @@ def pool_is_missing(bench: Workbench, directory: Path) -> bool:
 
 
 def commands(run: VerlRun, *, pool: bool, python: str = sys.executable) -> list[Command]:
-    """What is run, in order: pre-sampling where a ``pool`` is to be made, and training."""
+    """Commands in order: pre-sampling if a ``pool`` is to be made, and training."""
     module = [python, "-P", "-m"]
     search = [
         *map(str, run.recipe.data.modules),

@@ -1,4 +1,4 @@
-"""What must hold before the first step: the pool is this model's, and TRL can resume here."""
+"""Checks before the first step: the pool is this model's, and TRL can resume here."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -37,7 +37,7 @@ from dph.runs.train.rows import StoredRow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """How a batch is cut: data-parallel ranks, and mini-batches on each."""
+    """Division of a batch: data-parallel ranks, and mini-batches on each."""
 
     ranks: int
     minibatches: int
@@ -121,7 +121,7 @@ def _deal(lengths: Sequence[int], cells: int, filling: int) -> list[list[int]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowScales:
-    """What the loss has to know of the whole mini-batch, a value a row.
+    """Values of the whole mini-batch that the loss needs, one per row.
 
     ``weight`` is the row's share in its anchor's term, ``policy_tokens`` the denominator of the
     policy term, ``policy_scale`` its factor.

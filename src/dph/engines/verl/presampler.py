@@ -52,7 +52,7 @@ class DPHPresampler(PPOTrainerSync):  # type: ignore[misc]
         super().__init__(config)
 
     def fit(self, agent_loop_manager: Any) -> None:
-        """Make the pool, or go on with a half-made one; a finished one is checked and kept.
+        """Make the pool, or continue a half-made one; a finished one is checked and kept.
 
         A finished one that was split by another rule is split again, and nothing is drawn.
 

@@ -43,7 +43,7 @@ PRECISIONS = {
 
 
 class SharedSettings(Section):
-    """What pre-sampling and training need alike; config/dph_shared.yaml says what is what."""
+    """Settings of both pre-sampling and training; config/dph_shared.yaml explains them."""
 
     pool: FilePath
     seed: Count = 0
@@ -85,7 +85,7 @@ class SharedSettings(Section):
 
 
 class LossSettings(SharedSettings):
-    """What is minimised: a recipe's ``[objective]``, whole or by its short names."""
+    """The objective: a recipe's ``[objective]``, whole or by its short names."""
 
     objective: ObjectiveSettings = ObjectiveSettings()
     method: str | None = None
@@ -150,13 +150,13 @@ class PresampleSettings(SharedSettings):
 
     @property
     def rule(self) -> Rule:
-        """How the samples become two sets."""
+        """Rule for splitting the samples into two sets."""
         checked = _checked(PresamplingSettings, self, ("samples", "threshold", "wrong_final"))
         return Rule(threshold=checked.threshold, wrong_final=checked.wrong_final)
 
 
 def shared_settings(config: DictConfig) -> LossSettings:
-    """What workers read that serve either command.
+    """Settings that workers read for either command.
 
     Raises:
         SettingsError: a setting has the wrong type or is out of range.

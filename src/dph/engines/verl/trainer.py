@@ -118,7 +118,7 @@ class DPHTrainerSync(_Rehearsing, PPOTrainerSync):  # type: ignore[misc]
 
 @register_trainer(f"{PREFIX}colocate_async")
 class DPHTrainerColocateAsync(_Rehearsing, PPOTrainerColocateAsync):  # type: ignore[misc]
-    """As ``sync``, but answers that are not finished go on with the next weights."""
+    """As ``sync``, but unfinished answers continue with the next weights."""
 
     mode = "colocate_async"
 
