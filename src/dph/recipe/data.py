@@ -25,7 +25,7 @@ def require_k(ks: tuple[int, ...], samples: int) -> None:
 
 
 class DuringSettings(Section):
-    """What is measured every ``evaluate.every`` steps of training."""
+    """Measurements every ``evaluate.every`` steps of training."""
 
     samples: Positive = Field(8, description="samples a problem")
     k: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1)] = Field(
@@ -64,7 +64,7 @@ _SCORE = re.compile(r"(?:(?P<set>.+)/)?(?P<metric>greedy|mean|pass_at_(?P<k>[1-9
 
 
 class EvaluationSettings(Section):
-    """What is measured of a model."""
+    """Measurements of a model."""
 
     samples: Positive = Field(32, description="samples a problem")
     k: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1)] = Field(
@@ -152,7 +152,7 @@ class EvaluationSettings(Section):
 
 
 def wrong_during(settings: EvaluationSettings, known: Collection[str], *, steps: int) -> str:
-    """What is wrong with evaluations during ``steps`` of training; '' if nothing is."""
+    """The fault in evaluations during ``steps`` of training; '' if there is none."""
     if not settings.every:
         return ""
     if settings.result == "best" and settings.every > steps:
@@ -310,6 +310,6 @@ class DataSettings(Section):
         return {**data, "sets": plain}
 
     def columns_of(self, name: str) -> Columns:
-        """What the columns of a set are called: as it says, or else as all files do."""
+        """Columns of a set's fields: its own names, or else those of all files."""
         own = self.sets[name].columns
         return self.columns if own is None else own

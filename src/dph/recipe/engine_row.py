@@ -1,4 +1,4 @@
-"""What another engine does with a setting of a recipe."""
+"""Treatment of a recipe's settings in another engine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ Kind = Literal["engine", "package", "other"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Where a setting goes, and which of its values the engine cannot have.
+    """Target of a setting, and the values that the engine does not support.
 
     ``engine``: it becomes the engine's own ``key``. ``package``: this package reads it, before,
     around or after the engine's training; ``key`` says where. ``other``: it belongs to an engine
@@ -51,7 +51,7 @@ def others(engine: str) -> Row:
 
 
 def under(key: str) -> Row:
-    """A setting that matters only where ``key``, which has a row of its own, switches it on."""
+    """A setting that matters only where ``key``, which has its own row, switches it on."""
     return Row(kind="package", key=f"with {key}")
 
 

@@ -1,4 +1,4 @@
-"""How a recipe names models and files of data sets on the Hub; nothing is looked up here."""
+"""Names of models and files of data sets on the Hub in a recipe; nothing is looked up here."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ class HubFile:
 
     @property
     def where(self) -> Path:
-        """What stands for it where a setting is a path."""
+        """Placeholder for it where a setting is a path."""
         return Path(str(self))
 
 

@@ -110,7 +110,7 @@ def _choices(table: Mapping[str, Term]) -> str:
 
 
 class TermSettings(Section):
-    """What is common to all terms: a choice from a table, and that term's own parameters."""
+    """Settings common to all terms: a choice from a table, and that term's own parameters."""
 
     model_config = ConfigDict(extra="allow")
     table: ClassVar[Mapping[str, Term]]
@@ -131,7 +131,7 @@ class TermSettings(Section):
 
     @property
     def chosen(self) -> str:
-        """Which term it is."""
+        """The chosen term."""
         return str(getattr(self, self.selector))
 
     @property
@@ -141,14 +141,14 @@ class TermSettings(Section):
 
 
 class AdvantageSettings(TermSettings):
-    """How rewards become advantages."""
+    """Advantages computed from rewards."""
 
     table = ADVANTAGES
     kind: str = Field("group", description=_choices(ADVANTAGES))
 
 
 class SurrogateSettings(TermSettings):
-    """What is maximised on new samples."""
+    """Objective to maximise on new samples."""
 
     table = SURROGATES
     kind: str = Field("clipped", description=_choices(SURROGATES))
@@ -344,7 +344,7 @@ class ObjectiveSettings(Section):
         return self.reads_reference()
 
     def reads_reference(self, directories: Sequence[Path] = ()) -> bool:
-        """The same, with terms of one's own looked for in ``directories`` first.
+        """The same, with user-defined terms searched in ``directories`` first.
 
         Raises:
             SettingsError: a term of one's own cannot be imported.
@@ -359,7 +359,7 @@ class ObjectiveSettings(Section):
         )
 
     def advantage_reads(self, directories: Sequence[Path] = ()) -> frozenset[str]:
-        """What the advantage needs beside rewards; one's own is looked for in ``directories``.
+        """Inputs of the advantage other than rewards; ``directories`` are searched for your own.
 
         Raises:
             SettingsError: an advantage of one's own cannot be imported.

@@ -120,7 +120,7 @@ def shipped_recipes() -> list[ShippedRecipe]:
 
 
 def copy_recipe(name: str, out: Path | None = None) -> list[Path]:
-    """Copy a recipe, or a folder of them with all that lies beside it.
+    """Copy a recipe, or a folder of them with all files next to it.
 
     Args:
         name: of a recipe or of a folder.
@@ -194,7 +194,7 @@ def load_recipe(
 def recipe_of(
     table: dict[str, Any], *, beside: Path, overrides: Sequence[str] = (), seed: int | None = None
 ) -> Recipe:
-    """``load_recipe`` of a table that lies, or would lie, in a file in ``beside``.
+    """``load_recipe`` of a table that is, or would be, in a file in ``beside``.
 
     Raises:
         SettingsError: as for load_recipe.
@@ -329,7 +329,7 @@ def _chooses_another(under: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
 
 
 def messages(error: ValidationError, within: str = "") -> Iterator[str]:
-    """What is wrong, one setting at a time, each with its key and its value.
+    """The faults, one setting at a time, each with its key and its value.
 
     ``within`` is the key of the table that was checked, where that is not the recipe.
     """

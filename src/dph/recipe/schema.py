@@ -184,7 +184,7 @@ class Recipe(Section):
 
     @property
     def needs_pool(self) -> bool:
-        """Whether training reads a pool, as far as is known without code of one's own."""
+        """Whether training reads a pool, as far as is known without user-defined code."""
         advantage = ADVANTAGES.get(self.objective.advantage.chosen)
         return (
             self.train.problems == "exploration"

@@ -1,4 +1,4 @@
-"""Which stores a recipe reads, and whether what reads them and what they are fit together."""
+"""Stores that a recipe reads, and whether they fit their readers."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -144,7 +144,7 @@ class StoreSettings(PromptFileSettings):
 
 
 def wrong_targets(targets: Targets, values: Values, tilt: float) -> str:
-    """What does not fit of the targets of a store; '' where everything does."""
+    """The fault in the targets of a store; '' where there is none."""
     if targets == "distributions":
         return ""
     if values not in CHOOSING:

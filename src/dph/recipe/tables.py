@@ -43,7 +43,7 @@ Targets = Annotated[Literal["all-linear"] | tuple[str, ...], BeforeValidator(_ta
 
 
 class AdapterSettings(Section):
-    """Small matrices beside the model's, which are trained in its place (PEFT).
+    """Small matrices next to the model's, which are trained in its place (PEFT).
 
     Whatever ``init`` says, the adapter changes nothing before the first step: with it off the
     model is the initial policy, so methods that compare with that need no second set of weights.
@@ -69,7 +69,7 @@ class AdapterSettings(Section):
 
 
 class ModelSettings(Section):
-    """Which model, where, and in which precision."""
+    """Choice of the model, its device and its precision."""
 
     path: str = Field(
         min_length=1,
@@ -118,7 +118,7 @@ class ModelSettings(Section):
 
 
 class PresamplingSettings(Section):
-    """How the initial policy's answers split the problems and what is kept."""
+    """Split of the problems by the initial policy's answers, and the answers to keep."""
 
     samples: Positive = Field(
         8, description="samples per problem that decide its side of the split"
@@ -167,7 +167,7 @@ class PresamplingSettings(Section):
 
 
 class SamplingSettings(Section):
-    """How completions are drawn while pre-sampling and training."""
+    """Sampling of completions while pre-sampling and training."""
 
     engine: Literal["torch", "vllm"] = Field(
         "torch", description="sampler of pre-sampling and evaluation; training always uses torch"
@@ -192,7 +192,7 @@ class SamplingSettings(Section):
 
 
 class VLLMSettings(Section):
-    """How vLLM is set up, for sampling.engine = "vllm"."""
+    """Settings of vLLM, for sampling.engine = "vllm"."""
 
     memory: float = Field(
         0.5,
@@ -287,7 +287,7 @@ Override = Annotated[str, Field(pattern=r"^[+~]{0,2}[A-Za-z_][\w.@/-]*(=.*)?$")]
 
 
 class TRLSettings(Section):
-    """How TRL is started, for train.engine = "trl"."""
+    """Settings of TRL, for train.engine = "trl"."""
 
     processes: Positive = Field(
         1, description="processes that train together, one a GPU, started by accelerate"
@@ -295,7 +295,7 @@ class TRLSettings(Section):
 
 
 class VerlSettings(Section):
-    """How verl is started, for train.engine = "verl"."""
+    """Settings of verl, for train.engine = "verl"."""
 
     nodes: Positive = Field(1, description="machines of the Ray cluster")
     gpus: Positive = Field(1, description="GPUs of each machine")
@@ -396,7 +396,7 @@ class TrainingSettings(Section):
 
 
 class TrackingSettings(Section):
-    """Where metrics go beside metrics.jsonl."""
+    """Targets of metrics in addition to metrics.jsonl."""
 
     to: Annotated[tuple[Literal["tensorboard", "wandb", "trackio"], ...], Field(strict=False)] = (
         Field((), description="trackers of accelerate: tensorboard, wandb, trackio")

@@ -386,7 +386,7 @@ def reads_reference(table: Mapping[str, Term], name: str, directories: Sequence[
 
 
 def reads(name: str, directories: Sequence[Path] = ()) -> frozenset[str]:
-    """What the advantage ``name`` reads of the samples beside their rewards.
+    """Inputs of the advantage ``name`` in addition to the samples' rewards.
 
     One's own says so by an attribute ``reads``.
 

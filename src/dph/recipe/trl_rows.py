@@ -1,4 +1,4 @@
-"""What becomes of every setting of a recipe in TRL: fields of ``DPHConfig``, or arguments."""
+"""Every setting of a recipe in TRL: fields of ``DPHConfig``, or arguments."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""What becomes of every setting of a recipe in verl: keys of its configuration."""
+"""Every setting of a recipe in verl: keys of its configuration."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
