@@ -33,7 +33,7 @@ class CodeProblem:
 
 
 def text_field(row: Mapping[str, Any], name: str, place: str, *, empty: bool = False) -> str:
-    """A text that a row has to have.
+    """A required text of a row.
 
     Raises:
         DataError: it is missing, no text, or blank (unless ``empty`` allows that).

@@ -48,7 +48,7 @@ def renamed(
 
 
 def prompt_text(problem: Problem) -> str:
-    r"""The prompt as it was given; of a chat each message under its role.
+    r"""The prompt unchanged; of a chat, each message under its role.
 
     >>> prompt_text(Problem(problem_id="p", prompt=({"role": "user", "content": "2 + 2?"},)))
     '[user]\n2 + 2?'
@@ -108,7 +108,7 @@ def load_problems(path: str | Path, *, columns: Mapping[str, str] | None = None)
 
 
 def stream_problems(path: Path, *, columns: Mapping[str, str] | None = None) -> Iterator[Problem]:
-    """What ``load_problems`` reads, one by one, with only the ids in memory.
+    """Yield the problems of ``load_problems`` one by one, with only the ids in memory.
 
     Raises:
         DataError: as ``load_problems`` does, where the iteration meets it.
@@ -137,7 +137,7 @@ def distinct(problems: Iterable[tuple[str, Problem]], path: Path) -> Iterator[Pr
 
 
 def malformed_rows(path: Path, *, columns: Mapping[str, str] | None = None) -> Iterator[str]:
-    """What is wrong with every row that ``load_problems`` refuses, one message each.
+    """Faults of the rows that ``load_problems`` refuses, one message each.
 
     A line that is not JSON is the last one told of: the rows after it cannot be read.
     """

@@ -167,7 +167,7 @@ class CodeRowGrader(Closing):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What this machine does not offer of the confinement of programs."""
+        """Parts of the confinement of programs that this machine lacks."""
         return self._verifier.missing
 
     def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:
@@ -312,12 +312,12 @@ _FILES = (".sqlite", ".sqlite3", ".db")
 
 
 def answer_column(columns: Sequence[str]) -> AnswerColumn:
-    """Which column holds the answers: ``pred_sql`` if it is there, else ``response``."""
+    """Column of the answers: ``pred_sql`` if it is there, else ``response``."""
     return "response" if "response" in columns and "pred_sql" not in columns else "pred_sql"
 
 
 def database_path(db_id: str) -> str:
-    """Where a database lies below the directory of databases.
+    """Path of a database below the directory of databases.
 
     >>> database_path("pets_1"), database_path("/data/pets"), database_path("old/pets.db")
     ('pets_1/pets_1.sqlite', '/data/pets', 'old/pets.db')

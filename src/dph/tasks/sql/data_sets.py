@@ -36,7 +36,7 @@ class SQLQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SQLSplit:
-    """Where a split's questions, schemas and databases lie; None where there are none."""
+    """Paths of a split's questions, schemas and databases; None where there are none."""
 
     questions: list[SQLQuestion]
     databases: Path | None

@@ -228,7 +228,7 @@ def sql_prompt(schema: str, question: str) -> str:
 
 
 def database_file(db_id: str) -> str:
-    """Where a database lies in the directory of databases.
+    """Path of a database in the directory of databases.
 
     >>> database_file("pets_1")
     'pets_1/pets_1.sqlite'

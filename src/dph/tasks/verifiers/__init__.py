@@ -112,7 +112,7 @@ def make_verifier(
 
 
 def unknown_verifier(name: object) -> str:
-    """What is to be said of a verifier's name; '' for a known one, an import path and a function.
+    """Message about a verifier's name; '' for a known one, an import path and a function.
 
     >>> unknown_verifier("sqll")[:54]
     "there is no verifier 'sqll'; did you mean 'sql'? It is"

@@ -54,7 +54,7 @@ class FunctionGrader:
 
 
 def as_verdict(value: object) -> Verdict:
-    """What a user's function returned, as a verdict.
+    """Result of a user's function, as a verdict.
 
     True and 1 are CORRECT. Any other number in [0, 1] is WRONG, with that reward. Scalars of
     numpy, torch and the like count as what they hold.

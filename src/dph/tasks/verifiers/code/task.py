@@ -1,4 +1,4 @@
-"""What a problem says about the programs that solve it.
+"""Specification of the programs that solve a problem.
 
 Fields of a problem's answer, each as JSON or as a text of JSON (parquet and CSV files):
 

@@ -52,7 +52,7 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GymEntry:
-    """Which entry of which dataset of reasoning-gym a problem is."""
+    """Entry of a dataset of reasoning-gym that a problem is."""
 
     task: str
     config: Mapping[str, Any]

@@ -80,7 +80,7 @@ class GymVerifier(Closing):
 
 
 def require_gym(who: str) -> None:
-    """Refuse to go on without the package.
+    """Refuse to continue without the package.
 
     Raises:
         SettingsError: says how to install it.

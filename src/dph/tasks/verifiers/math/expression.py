@@ -28,7 +28,7 @@ _DECIMAL_TOLERANCE = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What math-verify may compare of an answer: an expression, its text, or both."""
+    """Parts of an answer that math-verify may compare: an expression, its text, or both."""
 
     values: tuple[Any, ...]
 

@@ -1,4 +1,4 @@
-r"""Where the Qwen2.5-Math evaluation tool finds the answer of a response.
+r"""Find the answer of a response as the Qwen2.5-Math evaluation tool does.
 
 The first rule whose mark occurs in the response decides:
 

@@ -166,7 +166,7 @@ _NAMES = ("sql", "query", "sql_query", "statement")
 
 
 def answer_spans(response: str) -> list[tuple[int, int]]:
-    """Where the insides of the ``<answer>`` elements lie, the last one first."""
+    """Positions of the insides of the ``<answer>`` elements, the last one first."""
     return list(_elements(_ANSWER, response))[::-1]
 
 

@@ -44,7 +44,7 @@ GoldKey = tuple[str, tuple[int, int], str]
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """What the rule keeps of a gold result, about how big it is, and where it was run."""
+    """Part of a gold result that the rule keeps, its approximate size, and its database."""
 
     kept: Any
     size: int

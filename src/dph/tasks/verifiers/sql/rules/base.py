@@ -1,4 +1,4 @@
-"""What a rule of comparison is: the gold's rows and the prediction's in, a reward out."""
+"""Interface of a rule of comparison: the gold's rows and the prediction's in, a reward out."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -27,7 +27,7 @@ def as_it_is(sql: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SQLRule:
-    """When a prediction's result counts as the gold's.
+    """Rule for when a prediction's result counts as the gold's.
 
     Attributes:
         name: what recipes and the command line call it.
@@ -52,7 +52,7 @@ class SQLRule:
 
 
 def bag(items: Iterable[Hashable]) -> dict[Hashable, int]:
-    """How often each item is there.
+    """Number of occurrences of each item.
 
     A plain dict: two Counters are compared item by item in Python, which takes seconds for a
     result of half a million rows.
@@ -84,7 +84,7 @@ def difference(
     key: Key = tuple,
     equal: Equal | None = None,
 ) -> str:
-    """How the results differ: in the number of rows, of columns, in a row, or in their order.
+    """Difference of the results: in the number of rows, of columns, in a row, or in their order.
 
     Args:
         predicted: the prediction's rows.
@@ -162,7 +162,7 @@ def _first(predicted: Rows, gold: Rows) -> str:
 
 
 def came(one: Row, other: Row) -> str:
-    """``one came, other was wanted``; of long rows that are alike the first other cell alone."""
+    """``got one, expected other``; of long rows that are alike only the first different cell."""
     shown_one, shown_other = shown(one), shown(other)
     if shown_one != shown_other and max(len(shown_one), len(shown_other)) < _ROW:
         return f"got {shown_one}, expected {shown_other}"
