@@ -1,4 +1,4 @@
-"""What every stage made of one document: from the directories that they left."""
+"""The history of one document in every stage: from the directories that they left."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from dph.errors import DataError
 
 @dataclass(frozen=True, slots=True)
 class StageWord:
-    """What a stage made of a document.
+    """Verdict of a stage on a document.
 
     Args:
         stage: the stage.
@@ -36,7 +36,7 @@ class StageWord:
 
 
 def explain(document_id: str, directories: Sequence[Path]) -> list[StageWord]:
-    """What the stages in ``directories`` made of a document, in the order in which they ran.
+    """The verdicts of the stages in ``directories`` on a document, in the order in which they ran.
 
     A directory is a stage's own, or one that holds those of several stages.
 

@@ -1,4 +1,4 @@
-"""The rows of one stage of fine-tuning: so many of each part, no copies, nothing of a test set."""
+"""The rows of one stage of fine-tuning: a number of each part, no copies, nothing of a test set."""
 
 import hashlib
 import json
@@ -53,7 +53,7 @@ class InstructRow:
 
     @property
     def prompt(self) -> str:
-        """What is asked: all texts but the last."""
+        """The question: all texts but the last."""
         *asked, _ = row_texts(self.content)
         return "\n".join(asked)
 
@@ -78,7 +78,7 @@ def instruct_row(part: str, value: Any, place: str) -> InstructRow:
 
 
 def row_texts(row: Mapping[str, Any]) -> Iterator[str]:
-    """What is said, turn by turn; nothing of what has another form."""
+    """The texts turn by turn; nothing for other forms."""
     turns = row.get("messages")
     if turns is None:
         prompt, answer = row.get("prompt"), row.get("response")
@@ -160,7 +160,7 @@ _EXAMPLES = 3
 
 @dataclass(frozen=True, slots=True)
 class InstructFile:
-    """What was written, and its manifest."""
+    """The file that was written, and its manifest."""
 
     path: Path
     manifest: Mapping[str, Any]

@@ -41,7 +41,7 @@ ANNEALING: Mapping[str, float] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mixture:
-    """What is wanted of a mixture.
+    """Request for a mixture.
 
     Args:
         budget: bytes of text in all.

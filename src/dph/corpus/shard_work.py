@@ -1,4 +1,4 @@
-"""What a worker does: put one shard of documents through a stage and write what comes out."""
+"""Work of a worker: put one shard of documents through a stage and write the result."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -103,7 +103,7 @@ def write_shard(
 
 
 def part_path(out: Path, table: str, name: str) -> Path:
-    """Where a part of a stage's output lies; parts of its own tables are joined in the end."""
+    """Path of a part of a stage's output; parts of its own tables are joined in the end."""
     return out / table / name if table in (KEPT, DROPPED) else out / ".parts" / table / name
 
 

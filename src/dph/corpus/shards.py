@@ -52,7 +52,7 @@ class Passage:
 
 @dataclass(slots=True)
 class Reason:
-    """What a reason dropped: hits, those that no other reason hit, bytes, and some ids.
+    """Effect of a reason: hits, hits of no other reason, bytes, and some ids.
 
     The examples are the first in the order of a corpus, so they are drawn alike everywhere.
     """
@@ -126,7 +126,7 @@ class Flow:
         return total
 
     def json(self) -> dict[str, Any]:
-        """The flow as JSON, in an order of its own."""
+        """The flow as JSON, in a fixed order."""
         return {
             "passages": [
                 {
@@ -220,7 +220,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class CorpusManifest:
-    """What a stage made. Holds nothing that differs when the same is made again elsewhere.
+    """Result of a stage. It has nothing that differs when the same is made again elsewhere.
 
     ``content`` is a digest of the documents that does not depend on how they were cut into
     shards. ``history`` names the stages that led here, each with its settings, oldest first.
@@ -234,7 +234,7 @@ class CorpusManifest:
 
     @property
     def documents(self) -> int:
-        """How many documents were kept."""
+        """Number of documents kept."""
         return sum(shard.documents for shard in self.shards)
 
     @property
@@ -272,7 +272,7 @@ class Corpus:
         return self.manifest.shards
 
     def path(self, shard: Shard) -> Path:
-        """Where a shard lies."""
+        """Path of a shard."""
         return self.directory / KEPT / shard.name
 
     def within(self, low: int, high: int) -> list[Shard]:
@@ -326,7 +326,7 @@ def shard_name(index: int, shards: int) -> str:
 
 
 def shard_of(document_id: str, shards: int) -> int:
-    """Which of ``shards`` a document belongs to: each holds an equal range of positions."""
+    """Shard of a document, out of ``shards``: each holds an equal range of positions."""
     return position(document_id) * shards >> 64
 
 
@@ -341,7 +341,7 @@ def position_range(index: int, shards: int) -> tuple[int, int]:
 
 
 def shards_for(size: int) -> int:
-    """How many shards documents of ``size`` bytes make by default."""
+    """Default number of shards of documents of ``size`` bytes."""
     return min(MOST_SHARDS, max(1, -(-size // _SHARD_BYTES)))
 
 

@@ -164,7 +164,7 @@ def finish_stage(
 
 
 def unchanged(out: Path, history: Sequence[Mapping[str, Any]], shards: int) -> Corpus | None:
-    """What was made of the same before, if it is there and whole."""
+    """An earlier result of the same input, if it exists and is whole."""
     try:
         corpus = open_corpus(out)
     except DataError:  # unfinished, or a shard is missing
@@ -174,7 +174,7 @@ def unchanged(out: Path, history: Sequence[Mapping[str, Any]], shards: int) -> C
 
 
 def whole(corpus: Corpus) -> bool:
-    """Whether the shards are as they were written."""
+    """Whether the shards are still as written."""
     return all(sha256(corpus.path(shard)) == shard.sha256 for shard in corpus.shards)
 
 

@@ -42,22 +42,22 @@ class Task:
     title: str = ""
 
     def place(self, name: str) -> Path:
-        """Where the file of that name lies."""
+        """Path of the file of that name."""
         return self.files[name] if self.folder is None else self.folder / name
 
 
 class Notes:
-    """What finished tasks answered, a file each."""
+    """Answers of finished tasks, a file each."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
     def path(self, task: Task) -> Path:
-        """Where the note of a task lies."""
+        """Path of the note of a task."""
         return self.directory / f"{task.name}.json"
 
     def read(self, task: Task) -> dict[str, Any] | None:
-        """What the task answered, if it was the same and its files are as it left them."""
+        """Answer of the task, if it was the same and its files are unchanged."""
         try:
             note = read_json(self.path(task))
         except DataError:  # none, or cut off
@@ -83,7 +83,7 @@ def _is(task: Task, name: str, expected: str | None) -> bool:
 
 
 def answer_of(pool: WorkerPool, task: Task, most_given_up: int) -> dict[str, Any]:
-    """What the handler says, after giving up documents that cost a worker.
+    """Answer of the handler, after giving up documents that cost a worker.
 
     Raises:
         StageError: the task failed.
@@ -119,7 +119,7 @@ Done = Callable[[Task, dict[str, Any]], None]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is done with each task: the handler of a worker, and documents that it may cost."""
+    """Work on each task: the handler of a worker, and documents that it may cost."""
 
     handler: str
     options: Mapping[str, Any]

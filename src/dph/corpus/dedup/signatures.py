@@ -216,7 +216,7 @@ def band_digests(texts: Sequence[str], nearness: Nearness) -> list[bytes]:
 
 
 def algorithm_version() -> int:
-    """Which signatures rensa makes: other ones must not be compared with these."""
+    """Version of the signatures that rensa makes: others must not be compared with these."""
     return int(_rensa().ALGORITHM_VERSION)
 
 

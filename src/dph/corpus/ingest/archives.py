@@ -59,7 +59,7 @@ def newest_commit(path: Path) -> tuple[str, int]:
 
 
 def repository_facts(path: Path) -> dict[str, Any]:
-    """Where the repository came from, without names and passwords, and its newest commit's time."""
+    """Origin of the repository, without names and passwords, and its newest commit's time."""
     facts: dict[str, Any] = {"commit_time": newest_commit(path)[1]}
     try:
         origin = _git(path, "config", "--local", "--get", "remote.origin.url").decode().strip()

@@ -1,4 +1,4 @@
-"""What readers yield: files as bytes, or why there is none. Bytes become documents here."""
+"""Readers yield files as bytes, or reasons for having none. Bytes become documents here."""
 
 import bz2
 import datetime
@@ -78,7 +78,7 @@ def unpacked(path: Path) -> Iterator[io.BufferedReader]:
 
 
 def allowed(size: int) -> int:
-    """How many bytes a file of ``size`` bytes may unpack to."""
+    """Number of bytes that a file of ``size`` bytes may unpack to."""
     return max(ALWAYS_ALLOWED, MOST_EXPANSION * size)
 
 
@@ -103,7 +103,7 @@ class RawFile:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """What did not become a document: a short ``reason`` that is counted, and where it stands."""
+    """An input that did not become a document: a short ``reason`` to count, and its place."""
 
     reason: str
     path: str

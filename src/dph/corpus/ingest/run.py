@@ -1,4 +1,4 @@
-"""Ingestion: every input read once, then cut into shards; both go on after a kill."""
+"""Ingestion: every input read once, then cut into shards; both continue after a kill."""
 
 import shutil
 from collections.abc import Mapping, Sequence

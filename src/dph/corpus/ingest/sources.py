@@ -1,4 +1,4 @@
-"""What the inputs of an ingestion are, cut into units that a worker reads one at a time."""
+"""Inputs of an ingestion, cut into units that a worker reads one at a time."""
 
 import os
 import re
@@ -126,7 +126,7 @@ _UNIT_FILES, _UNIT_BYTES = 1000, 64_000_000
 
 
 class SourceKind(StrEnum):
-    """What an input is. A directory of files of rows, and of nothing else, is rows."""
+    """Kind of an input. A directory that has only files of rows is rows."""
 
     DIRECTORY = "directory"
     GIT = "git"
@@ -151,7 +151,7 @@ class Unit:
     columns: Mapping[str, str]
 
     def request(self) -> dict[str, Any]:
-        """What a worker gets."""
+        """Request to a worker."""
         return asdict(self)
 
     def key(self) -> str:
@@ -159,7 +159,7 @@ class Unit:
         return digest({name: value for name, value in asdict(self).items() if name != "path"})
 
     def identity(self) -> dict[str, Any]:
-        """What the manifest says of it: the same wherever and whenever the files were copied."""
+        """Identity in the manifest: the same wherever and whenever the files were copied."""
         files = len(self.files)
         version = digest(list(self.files)) if self.kind == SourceKind.DIRECTORY else self.version
         return {"label": self.label, "kind": str(self.kind), "version": version} | (
@@ -210,7 +210,7 @@ def plan(
 
 
 def kind_of(path: Path, *, out: Path | None = None) -> SourceKind:
-    """What an input is; a directory ``out`` inside it is no part of it.
+    """Kind of an input; a directory ``out`` inside it does not count.
 
     Raises:
         DataError: there is nothing there, or nothing that could be read.

@@ -147,7 +147,7 @@ def _rank(pattern: str, found: Mapping[str, UrlSection]) -> tuple[int, str]:
 
 
 def read_review(path: Path) -> dict[str, bool | None]:
-    """What a person answered, by pattern: accepted, refused, or None.
+    """Answers of a person, by pattern: accepted, refused, or None.
 
     Raises:
         DataError: it cannot be read, a pattern is empty or there twice, or an answer is none.

@@ -119,7 +119,7 @@ def _step(
 
 
 def rounds_of(out: Path) -> Sequence[Mapping[str, Any]]:
-    """What each round did (``learnt.Round`` as JSON).
+    """Records of all rounds (``learnt.Round`` as JSON).
 
     Raises:
         DataError: recall has not been run there.

@@ -50,7 +50,7 @@ def kind_of_file(doc_type: str, language: str, natural_language: str) -> str | N
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Comparisons of which one has to hold, such as ``< 2 or > 10``."""
+    """Comparisons of which one must hold, such as ``< 2 or > 10``."""
 
     text: str
     parts: tuple[tuple[str, float], ...]
@@ -229,7 +229,7 @@ class RuleVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """All that a preset has to say of a file.
+    """Full judgement of a preset on a file.
 
     ``kind`` is None for a file that no rule reads: it is dropped unread.
     """

@@ -114,7 +114,7 @@ def make_filter(settings: Mapping[str, Any]) -> DocumentStage:
 
 
 class FilterStage:
-    """Applies a preset to documents, with thresholds of one's own (``with_thresholds``)."""
+    """Applies a preset to documents, with user-defined thresholds (``with_thresholds``)."""
 
     def __init__(self, preset: str, thresholds: Mapping[str, str] = MappingProxyType({})) -> None:
         self._preset = with_thresholds(load_preset(preset), thresholds)
@@ -125,7 +125,7 @@ class FilterStage:
         return {"verdicts": VERDICTS, "signals": SIGNALS}
 
     def judgement(self, document: Document) -> Judgement:
-        """What the preset says of ``document``."""
+        """Judgement of the preset on ``document``."""
         if self._preset.released_names:
             document = _as_released(document)
         view = FileView(

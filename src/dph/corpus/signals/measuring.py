@@ -397,7 +397,7 @@ def frac_chars_hyperlink_html_tag(view: FileView) -> float | None:
 
 
 def frac_chars_alphabet(view: FileView) -> float | None:
-    """Letters over characters that are no space; for English only."""
+    """Letters over non-space characters; for English only."""
     if view.characters.visible and view.natural_language != "en":
         return None
     return shared.frac_chars_alphabet(view)

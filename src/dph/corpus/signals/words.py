@@ -185,7 +185,7 @@ def raw_words(text: str, natural_language: str = "en") -> list[str]:
 
 
 def count_words(text: str, natural_language: str = "en") -> int:
-    """How many raw words ``text`` has."""
+    """Number of raw words in ``text``."""
     return len(raw_words(text, natural_language))
 
 

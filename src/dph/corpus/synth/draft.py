@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftOutcome(Generic[T]):
-    """What became of an answer; ``reason`` is '' if it is kept.
+    """Outcome of an answer; ``reason`` is '' if it is kept.
 
     Args:
         draft: what was read of it; None if nothing could be.
@@ -50,7 +50,7 @@ class NoDraft(ValueError):  # noqa: N818 - what is wrong with an answer, not wit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What a model wrote. Every test is one assertion about ``entry_point``."""
+    """Draft of a model. Every test is one assertion about ``entry_point``."""
 
     instruction: str
     program: str

@@ -1,4 +1,4 @@
-"""Who writes: a function of your own, or a server that speaks OpenAI's protocol.
+"""Generators of text: a user-defined function, or a server that speaks OpenAI's protocol.
 
 A model of ours, sampled here, is ``dph.model.sampler.writer``; this package loads no torch.
 """
@@ -24,7 +24,7 @@ class GeneratorError(StageError):
 
 
 class Generator(Protocol):
-    """Writes an answer to each prompt; the seed beside it decides which."""
+    """Writes an answer to each prompt, decided by its seed."""
 
     @property
     def identity(self) -> Mapping[str, Any]:

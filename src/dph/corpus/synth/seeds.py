@@ -1,4 +1,4 @@
-"""What a model is shown: a document, a function of a module with its doc string, a database.
+"""Seeds for a model: a document, a function of a module with its doc string, a database.
 
 A seed says what to write about. Its id and the run's seed decide what is drawn, so that more seeds
 or samples leave the rows of the others as they are.
@@ -91,7 +91,7 @@ _LONGEST = 4000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seed:
-    """What a prompt is made of.
+    """Origin of a prompt.
 
     Args:
         id: names it.

@@ -30,7 +30,7 @@ _INPUTS = 16
 
 
 def second_prompt(draft: Draft) -> str:
-    """What the second author is asked: the instruction and the signature."""
+    """Prompt for the second author: the instruction and the signature."""
     return (
         f"{draft.instruction}\n\nWrite the function in Python, with this signature:\n\n"
         f"```python\n{signature(draft)}\n```\n\nAnswer with one block of Python."
@@ -53,7 +53,7 @@ def signature(draft: Draft) -> str:
 def disagreements(
     verifier: CodeVerifier, drafts: Sequence[Draft], answers: Sequence[str]
 ) -> list[str]:
-    """What the second answers say against the first; '' where nothing.
+    """Disagreement of the second answers with the first; '' where there is none.
 
     Inputs beside the tests on which the second program fails count for neither, as long as both
     agree on half of them.

@@ -58,7 +58,7 @@ def clean(text: str, language: str) -> Cleaned:
 
 
 def findings(text: str, language: str) -> list[PrivateSpan]:
-    """What a first pass would replace in ``text``, in order."""
+    """Replacements of a first pass in ``text``, in order."""
     return _found(text, parses=_is_python(text, language))
 
 
@@ -128,7 +128,7 @@ class TransformStage:
 
     @property
     def tables(self) -> Mapping[str, pa.Schema]:
-        """What was taken out of which document."""
+        """Removals by document."""
         return {"changes": CHANGES}
 
     def __call__(self, document: Document) -> DocumentOutcome:

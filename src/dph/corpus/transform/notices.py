@@ -33,7 +33,7 @@ _KEPT_HEAD = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class CommentStyle:
-    """How a language writes comments: markers of a line, and pairs around a block."""
+    """Comments of a language: markers of a line, and pairs around a block."""
 
     lines: tuple[str, ...] = ()
     blocks: tuple[tuple[str, str], ...] = ()
