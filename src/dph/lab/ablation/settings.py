@@ -1,4 +1,4 @@
-"""What an ablation is told."""
+"""Settings of an ablation."""
 
 from typing import Annotated, Literal, Self
 
@@ -10,7 +10,7 @@ NGRAM = "ngram"
 
 
 class AblationSettings(Section):
-    """How much text, how many seeds, and which models."""
+    """Amount of text, number of seeds, and models."""
 
     megabytes: Annotated[float, Field(gt=0)] = Field(
         1.0,

@@ -143,7 +143,7 @@ def config_of(recipe: BaseRecipe, *, vocabulary: int) -> LlamaConfig:
 
 
 def parameters_of(config: LlamaConfig) -> int:
-    """How many parameters a model of ``config`` has; nothing is allocated."""
+    """Number of parameters of a model of ``config``; nothing is allocated."""
     with torch.device("meta"):
         return int(LlamaForCausalLM(config).num_parameters())
 

@@ -1,4 +1,4 @@
-"""What a recipe of ``dph base`` or ``dph sft`` would do, and what is wrong with what it names."""
+"""The plan of a recipe of ``dph base`` or ``dph sft``, and faults in what it names."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What ``dph base`` and ``dph sft`` are told: one TOML file each, checked without torch."""
+"""Recipes of ``dph base`` and ``dph sft``: one TOML file each, checked without torch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -121,7 +121,7 @@ class DeviceSettings(Section):
 
 
 class AdamSettings(Section):
-    """What AdamW is told, whatever the schedule."""
+    """Settings of AdamW, whatever the schedule."""
 
     learning_rate: Rate
     betas: Annotated[tuple[float, float], Field(strict=False)] = (0.9, 0.95)

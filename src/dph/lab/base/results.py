@@ -1,4 +1,4 @@
-"""What a training leaves: a model directory that says what it was made from, and the log."""
+"""Results of a training: a model directory with its provenance, and the log."""
 
 import json
 import shutil

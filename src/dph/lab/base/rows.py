@@ -30,7 +30,7 @@ class EncodedRow:
 
     @property
     def learnt(self) -> int:
-        """How many tokens are learnt."""
+        """Number of tokens that are learnt."""
         return sum(label != IGNORED for label in self.labels)
 
 

@@ -100,7 +100,7 @@ def _synthesise(kitchen: Kitchen, name: str, table: SynthTable) -> Corpus:
 def seeds_of(
     table: SynthTable, databases: Path | None, corpus: Callable[[str], Corpus]
 ) -> list[Seed]:
-    """What rows are written about, at most ``table.most`` of them."""
+    """Subjects of the rows to write, at most ``table.most`` of them."""
     if table.corpus is not None:
         return document_seeds(corpus(table.corpus), most=table.most)
     if databases is not None:

@@ -1,4 +1,4 @@
-"""What a cookbook.toml says: one table a stage, all checked before anything runs."""
+"""Settings of a cookbook.toml: one table a stage, all checked before anything runs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -158,7 +158,7 @@ class AblationTable(AblationSettings):
 
 
 class MixtureSettings(Section):
-    """``[mixtures.<name>]``: so many bytes of each corpus."""
+    """``[mixtures.<name>]``: a number of bytes of each corpus."""
 
     budget: Positive = Field(description="bytes of text")
     shares: dict[str, Annotated[float, Field(gt=0)]] = Field(

@@ -65,7 +65,7 @@ class Kitchen:
         return found
 
     def corpus_stage(self, stage: str, name: str) -> Path:
-        """Where a stage of one corpus writes."""
+        """Output directory of a stage of one corpus."""
         return self.directory / "corpora" / name / stage
 
     def corpus_stages(self, name: str) -> tuple[str, ...]:
@@ -77,7 +77,7 @@ class Kitchen:
         return ("ingest", *recall, "dedup", "transform", "filter", *last)
 
     def before(self, stage: str, name: str) -> Corpus:
-        """What a stage of a corpus reads."""
+        """Input of a stage of a corpus."""
         stages = self.corpus_stages(name)
         return open_corpus(self.corpus_stage(stages[stages.index(stage) - 1], name))
 

@@ -32,7 +32,7 @@ class _Table:
 
 
 def write(prompts: Sequence[str], seeds: Sequence[int]) -> list[str]:
-    r"""A question and a query for each prompt, by the seed beside it; '' where none can be asked.
+    r"""A question and a query for each prompt, by its seed; '' where none can be asked.
 
     >>> prompt = "CREATE TABLE ship (\n    guns INTEGER, -- example: [51, 17]\n);"
     >>> print(write([prompt], [3])[0])

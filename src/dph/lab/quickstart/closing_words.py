@@ -1,4 +1,4 @@
-"""What a quickstart ends with: what was seen on its seed, and what tables over seeds say."""
+"""Closing words of a quickstart: the results on its seed, and those of tables over seeds."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

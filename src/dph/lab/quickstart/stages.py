@@ -98,7 +98,7 @@ def stages_of(recipes: Sequence[Recipe]) -> list[QuickstartStage]:
 
 
 def method_stages(recipes: Sequence[Recipe]) -> list[QuickstartStage]:
-    """The stages of each method of its own."""
+    """The stages that each method runs separately."""
     stages: list[QuickstartStage] = []
     for recipe in recipes:
         pool = frozenset({"presample"} if needs_pool(recipe) else ())
@@ -165,7 +165,7 @@ def clock_of(directory: Path) -> StageClock:
 def stage_runner(
     directory: Path, progress: ProgressDisplay, *, jobs: int
 ) -> Iterator[Callable[[Sequence[QuickstartStage]], None]]:
-    """What runs stages, at most ``jobs`` at a time; with one job in this process, in order.
+    """Runner of stages, at most ``jobs`` at a time; with one job in this process, in order.
 
     Children begin to import what they need at once, whatever this process does meanwhile. Asked
     for an end (Ctrl-C), those that train write a checkpoint first.

@@ -1,4 +1,4 @@
-"""Where the model lies, and whether it is the one that numbers of this project were made with."""
+"""Location of the model, and whether it is the one that this project's numbers were made with."""
 
 import os
 from pathlib import Path

@@ -164,7 +164,7 @@ def length_tables(report: Report) -> Iterator[TextTable]:
 
 
 def references_of_other_lengths(report: Report, world: str) -> dict[str, list[str]]:
-    """What differs from the reference in its length alone, the shortest first.
+    """Methods that differ from the reference only in their length, the shortest first.
 
     Each with all labels of its length, itself among them.
     """

@@ -60,7 +60,7 @@ def looks_of(report: Report) -> dict[str, Look]:
 
 
 def legend_label(report: Report, world: str, label: str) -> str:
-    """What a legend calls a label; all that are not shown have one entry."""
+    """Legend of a label; all that are not shown have one entry."""
     return method_label(label) if label in report.shown(world) else OTHERS
 
 

@@ -1,4 +1,4 @@
-"""Which runs a study consists of, as far as it is decided by those that are finished."""
+"""Runs of a study, as far as the finished ones decide them."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
@@ -92,7 +92,7 @@ def _missing(metric: str, sets: Sequence[str], site: Site, ks: Collection[int]) 
 
 
 class Planner:
-    """Makes plans of a study: pure in the finished runs, so that every start goes on alike.
+    """Makes plans of a study: pure in the finished runs, so that every start continues alike.
 
     ``locked`` are choices that were made before runs on report seeds, by world and label: they
     hold as long as the same candidates are asked for.
@@ -109,7 +109,7 @@ class Planner:
         self._check_settings()
 
     def plan(self, rows: Rows) -> Plan:
-        """What is decided when these runs are finished."""
+        """The decisions that follow when these runs are finished."""
         choices: dict[tuple[str, str], Choice] = {}
         tried: dict[tuple[str, str], tuple[Candidate, ...]] = {}
         waiting = list(self.study.file.methods)

@@ -1,4 +1,4 @@
-"""What the report seeds say: means with intervals, differences, and the rule's comparisons."""
+"""Results on the report seeds: means with intervals, differences, and the rule's comparisons."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -133,7 +133,7 @@ class RuleComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
-    """How well a world tells ``label`` from the base model: standard errors by number of seeds.
+    """Power of a world to tell ``label`` from the base model: standard errors by number of seeds.
 
     ``deviation`` is that of the paired differences between seeds.
     """
@@ -147,7 +147,7 @@ class Power:
     seeds: int
 
     def standard_error(self, seeds: int) -> float:
-        """Of the mean difference over so many seeds."""
+        """Standard error of the mean difference over this many seeds."""
         return self.deviation / sqrt(seeds)
 
 
@@ -195,7 +195,7 @@ class Results:
         return self._rows.get((world, label), {})
 
     def seeds(self, world: str, label: str) -> int:
-        """How many of them there are."""
+        """Number of seeds."""
         return len(self.rows(world, label))
 
     def values(self, world: str, label: str, metric: str, sets: Sequence[str]) -> dict[int, float]:

@@ -74,7 +74,7 @@ _ROW = TypeAdapter(RunRow)
 
 
 def row_path(directory: Path, run: str) -> Path:
-    """Where the row of a run lies: ``<directory>/<run>.json``."""
+    """Path of the row of a run: ``<directory>/<run>.json``."""
     return directory / f"{run}.json"
 
 

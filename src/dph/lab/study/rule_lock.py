@@ -36,7 +36,7 @@ class RuleLock:
 
     @property
     def note(self) -> str:
-        """What every table says."""
+        """Note of every table."""
         text = f"rule {self.sha256[:SHOWN]}"
         if self.replaces:
             before = ", ".join(sha[:SHOWN] for sha in self.replaces)
@@ -93,7 +93,7 @@ def write_lock(
 
 
 def locked_choices(places: Places) -> dict[Place, Choice]:
-    """What was chosen before the runs on report seeds, by world and label."""
+    """Choices made before the runs on report seeds, by world and label."""
     return dict(_choices(_read(places).get("choices", ())))
 
 
@@ -132,7 +132,7 @@ def _choices(document: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Place, Cho
 
 
 def start_with_new_rule(study: Study, places: Places) -> Places:
-    """A directory for the changed rule beside the old one: same rows, and a lock that says so.
+    """A directory for the changed rule next to the old one: same rows, and a lock that records it.
 
     Where the rule did not change after all, or no run on a report seed was made, it is the old one.
     """
@@ -159,7 +159,7 @@ def start_with_new_rule(study: Study, places: Places) -> Places:
 
 
 def default_places(study: Study, out: Path | None) -> Places:
-    """``out``, or the directory ``<name>`` beside the STUDY.toml."""
+    """``out``, or the directory ``<name>`` next to the STUDY.toml."""
     return Places((out or study.path.parent / study.file.study.name).absolute())
 
 

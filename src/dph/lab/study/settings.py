@@ -176,7 +176,7 @@ class WorldSettings(Section):
 
 
 class RecipeSettings(Section):
-    """``[[recipes]]``: a recipe of one's own in the place of a world; seeds override its seed."""
+    """``[[recipes]]``: a user-defined recipe in the place of a world; seeds override its seed."""
 
     path: Annotated[str, Field(min_length=1)] = Field(description="the recipe's file")
     name: Name | None = Field(None, description="name in tables; default: the recipe's name")

@@ -20,7 +20,7 @@ _LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What tables are made from."""
+    """Data of the tables."""
 
     study: Study
     plan: Plan

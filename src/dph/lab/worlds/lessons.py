@@ -1,4 +1,4 @@
-"""What a base model imitates: a prompt, and the exact chances of everything that is answered.
+"""Lessons of a base model: a prompt, and the exact chances of all of its answers.
 
 Sampled answers teach a model the frequencies of what annotators say only by many samples. Here the
 chances are known, so an answer is sampled only to decide which tokens are read; what should come
@@ -72,7 +72,7 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True)
 class Answerer:
-    """What one who answers may write, given by what each choice alone changes.
+    """Possible answers of one author, given by what each choice alone changes.
 
     Raises:
         ValueError: an option changes the answer's length.

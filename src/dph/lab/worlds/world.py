@@ -1,4 +1,4 @@
-"""What a world is: problems, prompts without labels, and a base model that knows both.
+"""A world: problems, prompts without labels, and a base model that knows both.
 
 A world is a small task of our own whose effects show on a CPU in minutes. Everything in it is drawn
 from one seed.
@@ -48,12 +48,12 @@ class World(Protocol):
 
     @property
     def directory(self) -> Path:
-        """Where its files are."""
+        """Directory of its files."""
         ...
 
     @property
     def seed(self) -> int:
-        """What everything was drawn from."""
+        """Seed of all draws."""
         ...
 
     def problems_path(self, name: str) -> Path:
@@ -98,7 +98,7 @@ class TrainBaseModel(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldKind:
-    """How worlds of a kind are made: a row of ``WORLDS``, one for each edition.
+    """Kind of worlds: a row of ``WORLDS``, one for each edition.
 
     Attributes:
         base_steps: training steps that its base model needs.
@@ -196,7 +196,7 @@ def newest_edition(task: str) -> int:
 
 
 def world_kind(task: str, edition: int | None = None) -> WorldKind:
-    """How worlds of a task are made.
+    """Kind of worlds of a task.
 
     Raises:
         SettingsError: there is no such task or edition.

@@ -1,4 +1,4 @@
-"""What an answer is worth: every step true, every number used once, the target at the end.
+"""Worth of an answer: every step true, every number used once, the target at the end.
 
 A row of the data has the fields ``numbers`` (a list) and ``target``. Any derivation will do. An
 answer is only read, never evaluated, and one that is longer than any derivation is not even read.
@@ -27,7 +27,7 @@ _STEP = re.compile(rf"{_NUMBER} ([-+*/]) {_NUMBER} = {_NUMBER}")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a step says, true or not."""
+    """Claim of a step, true or not."""
 
     first: int
     operator: str
@@ -51,7 +51,7 @@ def read_step(text: str) -> Step | None:
 
 
 def result_of(first: int, operator: str, second: int) -> int | None:
-    """What a step gives; None where that is no whole number from 1 to ``LARGEST``.
+    """Result of a step; None where that is not a whole number from 1 to ``LARGEST``.
 
     >>> result_of(7, "-", 5), result_of(5, "-", 7), result_of(8, "/", 3)
     (2, None, None)

@@ -100,7 +100,7 @@ POOL = 6000
 
 @dataclass(frozen=True, slots=True)
 class AnnotatorCorpus:
-    """What annotators are asked; they answer afresh every time."""
+    """Questions to annotators; they answer afresh every time."""
 
     questions: tuple[Question, ...]
     annotators: tuple[Annotator, ...]
@@ -139,7 +139,7 @@ class AnnotatorCorpus:
 
 
 class Teach(Protocol):
-    """How a base model is made of one with random weights."""
+    """Training of a base model from one with random weights."""
 
     def __call__(
         self,
@@ -206,7 +206,7 @@ def train_base_model(
 def draw_corpus(
     world: SQLWorld, tokenizer: PreTrainedTokenizerFast, *, seed: int
 ) -> AnnotatorCorpus:
-    """What the first edition's base model learns from."""
+    """Training corpus of the first edition's base model."""
     return AnnotatorCorpus(draw_pool(world, seed=seed), world.annotators, tokenizer)
 
 

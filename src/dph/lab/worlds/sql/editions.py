@@ -1,4 +1,4 @@
-"""What a text-to-SQL world is made from: the sizes of its sets, and what editions differ in."""
+"""Ingredients of a text-to-SQL world: the sizes of its sets, and differences between editions."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,7 +13,7 @@ QUESTIONS_WITHOUT_ANSWERS = 600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SQLWorldSizes:
-    """How many problems each set holds."""
+    """Number of problems in each set."""
 
     train: int = 600
     in_domain: int = 150
@@ -39,7 +39,7 @@ TINY_STEPS = 140
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edition:
-    """What differs between the editions of this world."""
+    """Differences between the editions of this world."""
 
     number: int
     schema: int
@@ -53,7 +53,7 @@ class Edition:
     """How likely a gap is every annotator's; a number makes the edition hostile."""
 
     def manifest_head(self, seed: int, sizes: SQLWorldSizes) -> dict[str, Any]:
-        """What a world was made from.
+        """Ingredients of a world, for its manifest.
 
         Raises:
             SettingsError: the sizes ask for a set that this edition does not have.

@@ -1,4 +1,4 @@
-"""The text-to-SQL world as it was first: kept, so that its figures can be made again."""
+"""The first edition of the text-to-SQL world: kept, so that its figures can be made again."""
 
 from functools import partial
 

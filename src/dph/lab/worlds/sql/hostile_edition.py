@@ -32,7 +32,7 @@ def hostile(correlation: float) -> Edition:
 
 
 def hostile_edition(correlation: float) -> WorldKind:
-    """How worlds are made of which a gap is every annotator's with this probability.
+    """Edition whose gaps are shared by all annotators with this probability.
 
     Raises:
         SettingsError: as of ``hostile``.

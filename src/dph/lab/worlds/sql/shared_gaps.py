@@ -1,4 +1,4 @@
-"""Gaps that annotators share: with some probability nobody has one of their own.
+"""Gaps that annotators share: with some probability, nobody has a separate one.
 
 A gap is a term that an annotator does not know, or a phrase that it misreads. With probability
 ``correlation`` everybody's gap at a term or phrase is one and the same draw: all have it or nobody,
