@@ -1,4 +1,4 @@
-"""Who compares answers without labels in a run: the verifier, or a function of the user's own."""
+"""Choose how unlabelled answers are compared: by the verifier, or by a user-defined function."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from dph.tasks.agreement import Comparer, KeyComparer, VerifierComparer, compare
 def comparer(
     bench: Workbench, agreement: str | None, *, key: str, instead: str
 ) -> Iterator[Comparer]:
-    """What compares answers; its workers are stopped afterwards.
+    """Comparer of answers; its workers are stopped afterwards.
 
     Args:
         bench: of the run.

@@ -1,4 +1,4 @@
-"""What a consolidation would come to, before it is paid for: a small one, measured.
+"""Forecast of a consolidation before it is paid for: a small one, measured.
 
 Some labelled prompts are answered as the store's would be, and once greedily: how often answers
 agree, and whether on a right result, says what can be learnt from agreement. Some of the unlabelled
@@ -80,7 +80,7 @@ def forecast_stage(
 
 
 def comparing(bench: Workbench) -> AbstractContextManager[Comparer]:
-    """Who compares the answers of the store.
+    """Comparer of the answers of the store.
 
     Raises:
         SettingsError: nobody can.

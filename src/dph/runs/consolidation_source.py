@@ -42,7 +42,7 @@ class ConsolidationSource:
 
 
 def consolidation_source(place: Path, recipe: Path | None) -> ConsolidationSource:
-    """What ``place`` means; ``recipe`` is that of a model outside of runs.
+    """Meaning of ``place``; ``recipe`` is that of a model outside of runs.
 
     Raises:
         ModelError: there is no model.

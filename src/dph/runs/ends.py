@@ -1,4 +1,4 @@
-"""What a run began with and what it ended with, as directories of models; nothing is loaded."""
+"""Begin and end of a run, as directories of models; nothing is loaded."""
 
 import math
 from collections.abc import Sequence

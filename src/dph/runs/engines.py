@@ -1,4 +1,4 @@
-"""Which functions check, pre-sample and train: this package's own, or those of another engine.
+"""Functions that check, pre-sample and train: this package's own, or those of another engine.
 
 The others are named by their import paths, because they lie above this package and are loaded
 where a recipe asks for them.
@@ -43,7 +43,7 @@ class Presample(Protocol):
 
 
 class Train(Protocol):
-    """Trains, or goes on where a run was stopped."""
+    """Trains, or continues where a run was stopped."""
 
     def __call__(
         self,

@@ -1,4 +1,4 @@
-"""Which directories a verb is about: the runs that were named, and what they began with."""
+"""Directories that a verb is about: the runs that were named, and their initial policies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ def find_base(run: Path) -> FoundBase:
 
 
 def base_places(run: Path) -> list[Path]:
-    """Where the evaluation of its initial policy may lie: in a run, and beside it."""
+    """Possible places of the evaluation of its initial policy: in a run, and next to it."""
     home = (_home(run) or run).absolute()
     return [_as_given(place, run) for place in (home / BASE, home.parent / BASE)]
 

@@ -122,7 +122,7 @@ class Interpolation:
 
     @property
     def name(self) -> str:
-        """What it is called beside others."""
+        """Name that distinguishes it from others."""
         return weight_name(self.weight)
 
 

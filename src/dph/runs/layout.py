@@ -1,4 +1,4 @@
-"""Where things lie in a run directory.
+"""Paths in a run directory.
 
 <run>/recipe.toml  pool/  stores/<name>/  checkpoints/step_000040/  metrics.jsonl
       progress.parquet  training_samples/             what was measured and drawn while it trained
@@ -100,5 +100,5 @@ def pool_directory(recipe: Recipe, directory: Path) -> Path:
 
 
 def store_directory(recipe: Recipe, directory: Path, name: str) -> Path:
-    """Where the named store lies: its ``place``, or ``stores/<name>`` in the run directory."""
+    """Directory of the named store: its ``place``, or ``stores/<name>`` in the run directory."""
     return recipe.stores[name].place or directory / "stores" / name

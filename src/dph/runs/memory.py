@@ -156,7 +156,7 @@ _LAYER = re.compile(r"(^|\.)(layers|h|blocks)\.\d+\.")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelShape:
-    """What the memory of a decoder depends on; all sizes in numbers, not bytes.
+    """Sizes that the memory of a decoder depends on; all in numbers, not bytes.
 
     ``queries`` and ``keys`` are heads x size of a head. ``linear`` are (inputs, outputs) of every
     weight matrix inside the layers, by name.

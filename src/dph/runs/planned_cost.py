@@ -1,4 +1,4 @@
-"""What a consolidation is expected to take, from what a small one took."""
+"""Expected cost of a consolidation, from a small one."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from dph.runs.evaluate.consensus import Answered
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallConsolidation:
-    """A small consolidation as it was measured."""
+    """Measurements of a small consolidation."""
 
     groups: Sequence[Answered]
     answers: int
@@ -22,7 +22,7 @@ class SmallConsolidation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCost:
-    """What the whole consolidation is expected to take; its evaluation is no part of it."""
+    """Expected cost of the whole consolidation, without its evaluation."""
 
     prompts: int
     answers: int

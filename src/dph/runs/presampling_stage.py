@@ -47,7 +47,7 @@ def pin(recipe: Recipe, directory: Path) -> None:
 def presample_stage(
     bench: Workbench, directory: Path, progress: ProgressDisplay, *, may_split_again: bool = True
 ) -> Manifest:
-    """Make the pool, or go on with a half-made one; a finished one is checked and kept.
+    """Make the pool, or continue a half-made one; a finished one is checked and kept.
 
     A finished pool of the same samples that was split by another rule is split again by this
     one, and nothing is drawn; not without ``may_split_again``, and never a pool that a run was

@@ -1,4 +1,4 @@
-"""Which of a run's checkpoints is its result."""
+"""Choose which of a run's checkpoints is its result."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -91,7 +91,7 @@ def consolidation_recipe(recipe: Recipe, checkpoint: Path) -> Recipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """What every stage left; the evaluations are missing where training was stopped."""
+    """Results of every stage; the evaluations are missing where training was stopped."""
 
     pool: Manifest | None
     trained: Trained

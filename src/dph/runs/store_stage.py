@@ -138,7 +138,7 @@ _INSTEAD = {
 
 @contextmanager
 def judges_of(bench: Workbench, name: str, store: StoreSettings) -> Iterator[Judges | None]:
-    """Who judges the answers of a store; None where nothing that training does asks for it.
+    """Judges of the answers of a store; None where training does not ask for values.
 
     Raises:
         SettingsError: answers have to be compared, and nobody can.
@@ -165,7 +165,7 @@ def judges_of(bench: Workbench, name: str, store: StoreSettings) -> Iterator[Jud
 
 
 def value_parts(path: Path, judges: Judges, source: StoreSource) -> TableParts:
-    """Where the values of a store's answers are kept until all are known."""
+    """Place where the values of a store's answers are kept until all are known."""
     drawn = source.model_dump(mode="json", exclude={"model"})
     return TableParts(
         path.with_name(f"{path.name}.values.partial"),
@@ -200,7 +200,7 @@ _DRAWING = 3600.0
 def store_stage(
     bench: Workbench, directory: Path, progress: ProgressDisplay
 ) -> dict[str, StoreManifest]:
-    """Make the stores that training reads, or go on with half-made ones; finished ones are kept.
+    """Make the stores that training reads, or continue half-made ones; finished ones are kept.
 
     Without such a store nothing is loaded and nothing happens.
 
@@ -246,7 +246,7 @@ def shared_store_stage(
 
 
 def require_prompts(bench: Workbench, *names: str) -> None:
-    """Find out that prompts of stores cannot be had before anything is drawn.
+    """Refuse unavailable prompts of stores before anything is drawn.
 
     Raises:
         DataError: they cannot be read, none is left, or some are those of a test.
@@ -259,7 +259,7 @@ def require_prompts(bench: Workbench, *names: str) -> None:
 
 
 def known_problems(bench: Workbench) -> Known:
-    """What prompts of stores are held against."""
+    """Prompts that the prompts of stores are compared with."""
     sets = {name: bench.sets[name] for name in bench.recipe.data.sets}
     return Known(train=bench.problems, sets=sets, modules=bench.recipe.data.modules)
 

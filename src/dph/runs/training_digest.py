@@ -1,4 +1,4 @@
-"""What the weights of a run depend on, as one digest, and which settings that leaves out."""
+"""Inputs that decide the weights of a run, as one digest, and the settings that it leaves out."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -169,7 +169,7 @@ def _own_terms(recipe: Recipe) -> dict[str, str]:
 
 
 def what_changed(path: Path, recipe: Recipe) -> str:
-    """What the recipe in ``path``, which made a run, says otherwise; '' where it cannot be read.
+    """Differences of the recipe in ``path``, which made a run; '' where it cannot be read.
 
     Where it says the same, something that it names is not the same any more.
     """

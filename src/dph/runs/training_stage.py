@@ -35,7 +35,7 @@ from dph.runs.workbench import Workbench
 def train_stage(
     bench: Workbench, directory: Path, progress: ProgressDisplay, *, digest: str | None = None
 ) -> Trained:
-    """Train, or go on from the newest checkpoint in ``directory``.
+    """Train, or continue from the newest checkpoint in ``directory``.
 
     ``digest`` is that of ``training_digest``, where it is known already.
 
@@ -128,7 +128,7 @@ def _initial_policy(bench: Workbench, unadapted: PreTrainedModel | None) -> _Ini
 
 
 def steps_done(bench: Workbench, directory: Path, digest: str) -> int:
-    """How far the run in ``directory`` is; 0 where there is none.
+    """Steps that the run in ``directory`` has done; 0 where there is none.
 
     Raises:
         CheckpointError: it is a run with other settings, with more steps, or with another version

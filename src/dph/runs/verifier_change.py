@@ -14,7 +14,7 @@ from dph.tasks.verifiers.base import Verifier
 def require_same_verifier(
     bench: Workbench, directory: Path, checkpoint: Path, *, step: int
 ) -> None:
-    """Refuse to go on with another version of the verifier than gave the rewards so far.
+    """Refuse to continue with a different version of the verifier from the rewards so far.
 
     Where the change is accepted, the checkpoint says so from now on: steps after ``step`` were
     rewarded by the new version.
@@ -38,7 +38,7 @@ def require_same_verifier(
 def accepted_source(
     bench: Workbench, directory: Path, wanted: Source, stored: Source, *, pool: Path
 ) -> Source:
-    """What a pool has to be made from: ``wanted``, or another version of the verifier if accepted.
+    """Required source of a pool: ``wanted``, or another version of the verifier if accepted.
 
     A version is accepted for good once a checkpoint of the run in ``directory`` names it.
 

@@ -62,7 +62,7 @@ class Workbench:
         return load_policy(Path(path), self.recipe.model, initial=self.initial)
 
     def load_policy(self, checkpoint: Path | None) -> PreTrainedModel:
-        """What is trained: a checkpoint, or the initial policy with a new adapter if need be."""
+        """The model to train: a checkpoint, or the initial policy with a new adapter if need be."""
         return load_policy(
             checkpoint or self.initial,
             self.recipe.model,
@@ -200,7 +200,7 @@ class Workbench:
         )
 
     def source(self, model: PreTrainedModel, draw: GradedSampler) -> Source:
-        """What a pool of this recipe is made from; ``model`` is the initial policy."""
+        """Provenance of a pool of this recipe; ``model`` is the initial policy."""
         recipe, data = self.recipe, self.recipe.data
         verifier = verifier_identity(self.verifier)
         return Source(
@@ -224,7 +224,7 @@ class Workbench:
         )
 
     def rule(self) -> Rule:
-        """How a pool of this recipe is split."""
+        """Rule for splitting a pool of this recipe."""
         presample = self.recipe.presample
         return Rule(
             threshold=presample.threshold, wrong_final=presample.wrong_final, keep=presample.keep

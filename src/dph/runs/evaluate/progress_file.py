@@ -230,7 +230,7 @@ def read_progress_file(path: Path) -> pa.Table:
 
 
 def progress_digest(path: Path) -> str | None:
-    """What the rows of a progress file were measured with; None where there is no such file.
+    """Digest of the settings behind a progress file; None where there is no such file.
 
     Raises:
         DataError: it is damaged.

@@ -1,4 +1,4 @@
-"""What is wrong with the things that a recipe names, found in about a second, without torch."""
+"""Faults in the things that a recipe names, found in about a second, without torch."""
 
 from dph.recipe import Recipe
 from dph.runs.memory import Device

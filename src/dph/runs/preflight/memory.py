@@ -1,4 +1,4 @@
-"""How much memory the recipe will take, and whether the device at hand has it."""
+"""Memory that the recipe will take, and whether the device at hand has it."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -23,7 +23,7 @@ _SPECIAL = tuple(f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizerFiles:
-    """The tokenizer itself, the chat templates beside it, and its tokens that they may name."""
+    """The tokenizer itself, the chat templates next to it, and its tokens that they may name."""
 
     tokenizer: Tokenizer
     templates: Templates
@@ -113,7 +113,7 @@ _CONTEXT = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFiles:
-    """What a model's directory says without its weights; None where it does not say it."""
+    """Facts of a model's directory without its weights; None where unknown."""
 
     directory: Path
     context: int | None
@@ -121,7 +121,7 @@ class ModelFiles:
 
 
 def check_model(recipe: Recipe, findings: Findings) -> ModelFiles | None:
-    """What the model's directory says; None where it is not there or cannot be read.
+    """Facts of the model's directory; None if it is missing or cannot be read.
 
     A model of the Hub is looked for in the cache alone.
     """

@@ -1,4 +1,4 @@
-"""The objective: the stores that its anchors name, and the files of terms of one's own."""
+"""The objective: the stores that its anchors name, and the files of user-defined terms."""
 
 import importlib.util
 from collections.abc import Iterator, Sequence

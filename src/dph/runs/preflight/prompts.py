@@ -47,7 +47,7 @@ class PromptLengths:
 
 
 def prompt_lengths(data: DataSettings, tokenizer: TokenizerFiles) -> PromptLengths:
-    """What measures the prompts of a recipe.
+    """Measure of the prompts of a recipe.
 
     Raises:
         ModelError: ``data.template`` sets variables and there is no one template.

@@ -122,7 +122,7 @@ def require_usable(path: Path, found: Manifest, *, rehearses: bool, explores: in
 
 
 def shortage(counts: Counts, *, rehearses: bool = True, explores: int = 1) -> str:
-    """What a split has too little of, ``no problem to explore``; '' if there is enough."""
+    """Shortage of a split, such as ``no problem to explore``; '' if there is enough."""
     if counts.exploration < explores:
         if not counts.exploration:
             return "no problem to explore"
@@ -134,7 +134,7 @@ def shortage(counts: Counts, *, rehearses: bool = True, explores: int = 1) -> st
 
 
 def account(found: Manifest, *, explores: int = 1) -> str:
-    """How often problems were solved, what all samples came to, and the probable cause."""
+    """Numbers of problems solved, the outcomes of all samples, and the probable cause."""
     counts, n = found.counts, found.source.samples
     solved = ", ".join(f"{c} of {n}: {k}" for c, k in enumerate(counts.histogram) if k)
     return (
@@ -162,7 +162,7 @@ def cut_off_share(counts: Counts) -> float | None:
 
 
 def likely_cause(found: Manifest, *, explores: int = 1) -> str:
-    """What a failed split probably comes from, and what would change it."""
+    """Likely cause of a failed split, and a remedy."""
     counts, verifier = found.counts, f"the verifier {found.source.verifier!r}"
     cut_off = cut_off_share(counts) or 0.0
     if cut_off >= MOST:

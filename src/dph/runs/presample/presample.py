@@ -30,7 +30,7 @@ class Draw(Protocol):
 
     @property
     def parameters(self) -> SamplingParameters:
-        """How completions are drawn."""
+        """Parameters for drawing completions."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""Which checkpoint was the best by the score that ``evaluate.keep_best`` names: ``best.json``."""
+"""The best checkpoint by the score that ``evaluate.keep_best`` names: ``best.json``."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path

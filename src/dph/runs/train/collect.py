@@ -160,7 +160,7 @@ _LIKELY = {
 
 
 def uniform_outcomes(groups: Sequence[Group]) -> str | None:
-    """What to say of groups of which none holds two outcomes or two rewards; None where one does.
+    """Message for groups without two outcomes or two rewards; None where one has them.
 
     Unlabelled groups are none of them: nobody graded those.
     Partial rewards within one outcome are something to learn from, so they count as different.

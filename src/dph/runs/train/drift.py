@@ -1,4 +1,4 @@
-"""How far the policy is from the initial policy, on its own answers and on stored ones."""
+"""Distance of the policy from the initial policy, on its own answers and on stored ones."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

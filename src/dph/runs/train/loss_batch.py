@@ -69,7 +69,7 @@ def _checked(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingForward:
-    """How the policy scores its rows.
+    """Scoring of the policy's rows.
 
     ``reference`` is the initial policy, where a term compares whole distributions with its own.
     """
@@ -100,7 +100,7 @@ def scored_batch(
     objective: Objective,
     chosen: Mapping[str, Bool[Tensor, "rows tokens"]],
 ) -> ScoredBatch:
-    """Score the rows of ``batch``, with what the terms of ``objective`` need beside log-probs.
+    """Score the rows of ``batch``, with further inputs that the terms of ``objective`` need.
 
     ``chosen`` are the tokens of the whole mini-batch that terms chose, ``batch.rows`` its rows
     among those.

@@ -38,7 +38,7 @@ def group_samples(
     advantage: AnyAdvantage,
     base: BaseCounts | None,
 ) -> GroupSamples | None:
-    """What ``advantage`` reads, and None where it reads nothing.
+    """Inputs of ``advantage``, and None where it reads nothing.
 
     Args:
         groups: of the step, all of one size.
@@ -126,7 +126,7 @@ CHECKED = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scorers:
-    """Who gives the log-probs beside the policy's own gradient pass.
+    """Sources of log-probs other than the policy's own gradient pass.
 
     ``old`` is None where the sampler's log-probs are the old ones (same weights, same precision);
     ``reference`` is None where the objective needs no initial policy.

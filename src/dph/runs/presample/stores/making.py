@@ -30,7 +30,7 @@ from dph.runs.presample.stores.groups import (
 
 
 class Kept(NamedTuple):
-    """What is kept of one distribution: log-probs of some tokens, and of all others together."""
+    """The stored part of one distribution: log-probs of some tokens, and of all others together."""
 
     token_ids: tuple[int, ...]
     logprobs: tuple[float, ...]
@@ -120,7 +120,7 @@ CHUNK = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreDraw:
-    """Who draws for a store, and how much of it.
+    """The sampler of a store, and the number of its draws.
 
     Attributes:
         model: the initial policy.
@@ -171,7 +171,7 @@ def drawn_chunks(
 
 
 def sizes(groups: Sequence[pa.Table]) -> dict[str, int]:
-    """How much a store holds: prompts, answers, their tokens, those cut off, and distributions."""
+    """Size of a store: prompts, answers, their tokens, those cut off, and distributions."""
     found = [group for table in groups for group in groups_of(table)]
     return {
         "prompts": len(found),
@@ -206,7 +206,7 @@ def drawn_answers(
 def with_distributions(
     problems: Sequence[Problem], drawn: Sequence[Sequence[Completion]], draw: StoreDraw
 ) -> list[StoredGroup]:
-    """Score each different beginning of answers once, in the first one that goes on from it."""
+    """Score each different beginning of answers once, in the first answer that continues it."""
     asked = [draw.encode(problem) for problem in problems]
     tries = [answer_trie([c.token_ids for c in group]) for group in drawn]
     prompts: list[tuple[int, ...]] = []

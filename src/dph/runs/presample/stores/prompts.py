@@ -113,7 +113,7 @@ MADE_FOR_ONE = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What a recipe has already: training problems, evaluation sets by name, the user's modules."""
+    """Prompts that a recipe already has: training problems, evaluation sets, the user's modules."""
 
     train: Sequence[Problem]
     sets: Mapping[str, Sequence[Problem]]

@@ -143,7 +143,7 @@ def stored_groups(path: Path) -> list[StoredGroup]:
 
 
 def stored_values(path: Path) -> dict[str, list[Valued]]:
-    """What the answers to each prompt are worth, by its id.
+    """Values of the answers to each prompt, by its id.
 
     Raises:
         PoolError: the answers of this store were neither compared nor graded.
