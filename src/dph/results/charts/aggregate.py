@@ -39,7 +39,7 @@ def t_quantile(probability: float, degrees: int) -> float:
 
 
 def t_tail(t: float, degrees: int) -> float:
-    """How likely a value above ``t`` is: the upper tail.
+    """Probability of a value above ``t``: the upper tail.
 
     Computed as: SciPy's ``stdtr`` at -t, so that small tails keep their digits.
     Limits: 0 at infinity, 1 at minus infinity, 1/2 at 0.
@@ -100,7 +100,7 @@ def error_bars(summary: Mapping[str, Any], metric: str) -> tuple[list[float], li
 
 
 def metric_title(metric: str) -> str:
-    """What people call a metric.
+    """Title of a metric for people.
 
     >>> metric_title("pass_at_8"), metric_title("mean")
     ('Pass@8', 'mean@1')

@@ -1,4 +1,4 @@
-"""The picture of a quickstart run: styles and Pass@k of every method beside the base model."""
+"""The picture of a quickstart run: styles and Pass@k of every method and the base model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -89,7 +89,7 @@ def chosen_ks(pass_at_k: Mapping[str, Any], ks: Sequence[int] | None = None) -> 
 
 
 def run_labels(runs: Sequence[Path]) -> dict[str, str]:
-    """The shortest end of each path that no other path has, by the path as it was given.
+    """The shortest unique end of each path, by the path as given.
 
     >>> run_labels([Path("/runs/a/x"), Path("/runs/b/x"), Path("/runs/c")])
     {'/runs/a/x': 'a/x', '/runs/b/x': 'b/x', '/runs/c': 'c'}
@@ -110,7 +110,7 @@ def _shortest(mine: tuple[str, ...], others: Sequence[tuple[str, ...]]) -> str:
 
 
 class Look(NamedTuple):
-    """How the line of a method is drawn."""
+    """Line style of a method."""
 
     colour: str
     marker: str

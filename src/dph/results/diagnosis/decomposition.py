@@ -1,4 +1,4 @@
-"""Where a change of Pass@k comes from: styles that died, certainty in others, mass between them.
+"""Parts of a change of Pass@k: styles that died, certainty in others, mass between them.
 
 **Equation.** A problem's chance of a right answer is p = sum_s w_s q_s, w_s the share of its
 answers that are of style s and q_s the share of those that are right. Let D be the styles that died

@@ -1,4 +1,4 @@
-"""What problems have in common: the columns of their file, lengths, and how often they were solved.
+"""Features of problems: the columns of their file, lengths, and how often they were solved.
 
 A feature is a column with a value, or a band of values, that some problems have and others do not:
 ``db_id = concert``, ``gold_sql: characters = 41 to 63``.
@@ -43,7 +43,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Features:
-    """Which problem has which feature, a row for each feature.
+    """Problems by feature, a row for each feature.
 
     ``unused`` says of columns why they make no feature.
     """

@@ -70,7 +70,7 @@ def diagnose(
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Diagnosis:
-    """What an evaluated run lost against its initial policy, or against any other evaluation.
+    """Losses of an evaluated run against its initial policy, or against any other evaluation.
 
     Args:
         run: a run directory, or one with an evaluation.

@@ -1,4 +1,4 @@
-"""What a diagnosis reads: two evaluations, the problems of their sets, and the log of training."""
+"""Inputs of a diagnosis: two evaluations, the problems of their sets, and the log of training."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ QUESTIONS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Levels:
-    """What an adjusted p-value of each question has to reach for something to be named."""
+    """Levels that an adjusted p-value of each question must reach for something to be named."""
 
     lost: float
     gained: float
@@ -50,7 +50,7 @@ class Levels:
 
 
 def question_level(fdr: float) -> float:
-    """What each question gets of the whole.
+    """Share of each question in the whole level.
 
     >>> question_level(0.05)
     0.01
@@ -116,7 +116,7 @@ class RunFiles:
 
 
 def find_run_files(run: Path, against: Path | None) -> RunFiles:
-    """Where the evaluations of ``run`` and of what it is compared with lie.
+    """Paths of the evaluations of ``run`` and of its baseline.
 
     ``against`` is a directory with a samples.parquet or that file itself. None takes the evaluation
     of the initial policy (``dph.runs.found_runs``).
@@ -156,7 +156,7 @@ def change_levels(
 def problem_verdicts(
     run: Path, against: Path | None = None, *, fdr: float = FDR
 ) -> dict[tuple[str, str], ProblemChange]:
-    """What became of each problem, by set and id, as ``dph diagnose`` says it.
+    """Change of each problem, by set and id, as ``dph diagnose`` says it.
 
     Problems that one of the two was not evaluated on, or that cannot be graded, are left out.
 

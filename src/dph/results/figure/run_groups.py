@@ -56,7 +56,7 @@ class RunGroup:
 
 
 def strength_of(recipe: Recipe) -> float | None:
-    """What ``dph.recipe.STRENGTHS`` names for the recipe's method, out of the recipe."""
+    """The value that ``dph.recipe.STRENGTHS`` names for the recipe's method."""
     key = STRENGTHS.get(str(recipe.method))
     value = dict(flat(recipe.model_dump(mode="json"))).get(key) if key is not None else None
     return float(value) if isinstance(value, (int, float)) else None
@@ -145,7 +145,7 @@ class Family:
 
 
 def base_families(groups: Sequence[RunGroup], evaluated: Sequence[FoundRun]) -> list[Family]:
-    """Every run of ``groups`` in its family; runs without a base are families of their own.
+    """Every run of ``groups`` in its family; runs without a base are separate families.
 
     Policies that seeds of one method began with are called the same; where that leaves one name, it
     is that of the base model.

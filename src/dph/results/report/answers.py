@@ -102,7 +102,7 @@ Groups = Mapping[str, Mapping[str, Sequence[Row]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What is cut to keep a page small; the page says where and how much.
+    """Limits that keep a page small; the page says where and how much was cut.
 
     ``longest`` characters of a text, ``most`` different answers of a run to a problem (the most
     frequent ones), None: all.

@@ -47,7 +47,7 @@ def seed_groups(data: ReportData) -> list[SeedGroup]:
 
 
 def settings_without_seeds(recipe: Recipe) -> dict[str, Any]:
-    """What makes two runs seeds of one thing when it is equal, in the order of its keys."""
+    """Settings that make two runs seeds of one thing when equal, in the order of its keys."""
     table = recipe.model_dump(mode="json")
     for key in ("seed", "name", "notes", "track"):
         table.pop(key, None)

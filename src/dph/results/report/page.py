@@ -34,7 +34,7 @@ MOST_FEATURES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetView:
-    """What was found on one set. ``lost`` and ``gained`` are the clearest first; ``of`` all."""
+    """Findings on one set. ``lost`` and ``gained`` are the clearest first; ``of`` all."""
 
     name: str
     found: Mapping[str, Any]

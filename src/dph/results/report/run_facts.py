@@ -1,4 +1,4 @@
-"""What was run: models, seeds, steps, what training cost, and the settings that differ."""
+"""Facts of runs: models, seeds, steps, costs of training, and the settings that differ."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ class RunFacts:
 
 
 def run_facts(run: ReportRun) -> RunFacts:
-    """What the directory of a run says of it."""
+    """Facts that the directory of a run holds."""
     recipe, document = run.recipe, run.evaluation or {}
     return RunFacts(
         key=run.key,

@@ -1,4 +1,4 @@
-"""What the browser asks for, as JSON. Names in an address are looked up in tables of what was read.
+"""Documents for the browser, as JSON. Names in an address are looked up in tables.
 
 None: there is no such thing.
 """

@@ -38,7 +38,7 @@ class Analysed:
 
 
 def page_of(state: str, answers: int) -> dict[str, Any]:
-    """What the template says of a page that is served."""
+    """Values of the template of a served page."""
     return {"served": state, "answers": answers}
 
 
@@ -71,7 +71,7 @@ class Analysis:
         self._jobs.start(Job(id="analysis", payload={**payload, "out": str(out)}))
 
     def result(self) -> Analysed | str | None:
-        """What was found, or why nothing could be; None as long as it takes."""
+        """The result, or the reason for having none; None while it runs."""
         ended = self._jobs.poll()
         if ended is None:
             return None
@@ -141,7 +141,7 @@ class ServedRuns:
         return [*self._set_charts, *self._training]
 
     def state(self) -> dict[str, Any]:
-        """What a page asks again and again; names change with what they name."""
+        """State that a page asks for repeatedly; names change with what they name."""
         self._asked = time.monotonic()
         texts = self.snapshot.texts
         return {

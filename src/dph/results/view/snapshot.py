@@ -1,4 +1,4 @@
-"""What run directories held at one moment: counts of all answers, and files that stay open."""
+"""Contents of run directories at one moment: counts of all answers, and files that stay open."""
 
 import hashlib
 import threading
@@ -115,7 +115,7 @@ TokenRows = Mapping[tuple[str, str], tuple[int, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Snapshot:
-    """Runs as they were read; ``state`` names the files that this was made of."""
+    """Runs as they were when read; ``state`` names the files that this was made of."""
 
     state: str
     runs: Sequence[ReportRun]
