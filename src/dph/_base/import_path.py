@@ -247,7 +247,7 @@ def _lies_in(top: str, directory: Path) -> bool:
 
 
 def _place(top: str) -> Path | None:
-    """Where the module ``top`` lies that is imported or would be; None for one without a file."""
+    """Place of the module ``top``, imported or not; None for one without a file."""
     module = sys.modules.get(top)
     if module is not None:
         file, inside = getattr(module, "__file__", None), list(getattr(module, "__path__", ()))

@@ -50,7 +50,7 @@ def versions(kernels: str) -> str:
 
 
 def _git(directory: Path, *words: str) -> str | None:
-    """What git prints; None where there is no git, or no checkout."""
+    """Output of git; None where there is no git, or no checkout."""
     try:
         done = subprocess.run(
             ["git", "-C", str(directory), *words],
