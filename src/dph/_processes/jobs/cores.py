@@ -92,7 +92,7 @@ class RayJobs:
 
 
 def _reason(error: BaseException) -> str:
-    """What the task itself raised, in a line; Ray's own error would be the whole traceback."""
+    """Error of the task, in a line; Ray's own error would be the whole traceback."""
     text = " ".join(str(error).split())
     return text if isinstance(error, DphError) else f"{type(error).__name__}: {text}"
 

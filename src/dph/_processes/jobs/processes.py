@@ -259,7 +259,7 @@ class _ForkedChild:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """How it ended; a child whose zygote is gone is killed, as nobody will hear of its end."""
+        """Exit code; a child whose zygote is gone is killed, as nobody will hear of its end."""
         if self.returncode is None:
             self._zygote.hear()
             self.returncode = self._zygote.ended.pop(self.pid, None)

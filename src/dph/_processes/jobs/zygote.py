@@ -55,7 +55,7 @@ def _is_asked(channel: socket.socket, patience: float | None) -> bool:
 
 
 def _begin(channel: socket.socket, streams: list[int]) -> None:
-    """Become a process of its own, with the streams that the request brought."""
+    """Become a separate process, with the streams that the request brought."""
     channel.close()
     os.setsid()
     for number, stream in enumerate(streams):

@@ -133,7 +133,7 @@ class Defined:
         ]
 
     def _fixture(self, name: str, instance: Any, stack: contextlib.ExitStack) -> Any:
-        """What a test asks for by the name of a parameter."""
+        """Fixture that a test asks for by the name of a parameter."""
         if name in _OWN_FIXTURES:
             return stack.enter_context(_OWN_FIXTURES[name]())
         if name == "candidate" and self._candidate is not None:
@@ -222,7 +222,7 @@ def _capsys() -> Iterator[Any]:
 
 
 class _Captured:
-    """What was written since it was last read: ``readouterr().out``."""
+    """Text written since it was last read: ``readouterr().out``."""
 
     def __init__(self, out: io.StringIO, err: io.StringIO) -> None:
         self._streams = (out, err)

@@ -228,7 +228,7 @@ def _solved(
 
 
 def _called(program: RemoteProgram, call: dict[str, Any], entry_point: str) -> tuple[Any, Any]:
-    """What a call returns, and what it leaves of its arguments."""
+    """Result of a call, and its changes to its arguments."""
     given, named = copy.deepcopy((call["args"], call["kwargs"]))
     name, _, method = entry_point.partition(".")
     function = program.named(name)
@@ -326,7 +326,7 @@ class _Trial:
             raise AssertionError(f"{json.dumps(call['returns'])[:100]} was expected")
 
     def _described(self, error: BaseException) -> str:
-        """What happened: the line of the test, the exception, the latest call."""
+        """Description of the event: the line of the test, the exception, the latest call."""
         line = _line(error.__traceback__)
         what = "" if type(error) is AssertionError else type(error).__name__
         text = str(error)[:200] if not isinstance(error, KeyError) else repr(error)[:200]

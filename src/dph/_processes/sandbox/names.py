@@ -124,7 +124,7 @@ class TestNames(dict[str, Any]):
 
 
 class _Prefix(dict[str, Any]):
-    """What the beginning of the answers defines, which is the task's own: made when it is asked."""
+    """Definitions in the beginning of the answers, which are the task's: made when asked for."""
 
     def __init__(self, prefix: str, entry_point: str) -> None:
         super().__init__()
@@ -199,7 +199,7 @@ def _seed_both(module: Any, name: str, program: RemoteProgram) -> None:
 
 
 def _usual(name: str) -> Any:
-    """What a name usually is that tests forgot to import."""
+    """Usual meaning of a name that tests forgot to import."""
     if name in _USUAL_NAMES or name in sys.stdlib_module_names:
         try:
             return import_module(_USUAL_NAMES.get(name, name))

@@ -275,7 +275,7 @@ class RemoteProgram:
             self._send(["failed", type(error).__name__, str(error)])
 
     def _print(self, text: Any) -> None:
-        """What the program printed, where the tests' own standard output goes."""
+        """Pass on the program's output to the tests' own standard output."""
         if isinstance(text, str) and text:
             sys.stdout.write(text)
 

@@ -90,7 +90,7 @@ class Remote:
             object.__setattr__(self, name, value)
 
     def __call__(self, *positional: Any, **named: Any) -> Any:
-        """What the program's function or class gives for these arguments."""
+        """Result of the program's function or class for these arguments."""
         program = _program(self)
         given = ", ".join(map(short, positional))
         program.last = f"{_text(self)}({given})"[:200]
@@ -299,7 +299,7 @@ _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 60
 
 
 def _equal(one: Remote, other: Any) -> bool:
-    """What the program says, unless it says so of anything at all."""
+    """Answer of the program, unless it gives the same for anything at all."""
     program = _program(one)
     if not _truth(program.ask("operate", one, "eq", [one, other])):
         return False

@@ -292,7 +292,7 @@ def _listen(judge: socket.socket, limits: StepLimits) -> JudgeReply:
 
 
 def _received(judge: socket.socket) -> tuple[bytes, bool]:
-    """What came, and whether nothing did in time."""
+    """Received data, and whether nothing came in time."""
     try:
         return judge.recv(_READ), False
     except TimeoutError:

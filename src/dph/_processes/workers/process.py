@@ -156,7 +156,7 @@ class WorkerProcess:
             end = longer
 
     def _seconds_waited(self) -> float:
-        """How long the child has been ready to run while it had no core; 0 where nobody counts."""
+        """Time that the child has been ready to run without a core; 0 where nobody counts."""
         if self._schedule is None:
             return 0.0
         try:
