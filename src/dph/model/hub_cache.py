@@ -33,7 +33,7 @@ from dph.recipe.hub_names import HubFile
 
 @contextmanager
 def bars_for_people() -> Iterator[None]:
-    """No progress bars where stderr is not a terminal, unless HF_HUB_DISABLE_PROGRESS_BARS decides."""
+    """Hide progress bars off a terminal, unless HF_HUB_DISABLE_PROGRESS_BARS decides."""
     decided = constants.HF_HUB_DISABLE_PROGRESS_BARS is not None or are_progress_bars_disabled()
     if decided or sys.stderr.isatty():
         yield

@@ -222,7 +222,7 @@ def _lacks_attention(error: Exception) -> bool:
 
 
 def _refused_attention(error: Exception, config: PreTrainedConfig, attention: str) -> str:
-    """What is wrong with ``model.attention``; '' where something else is."""
+    """Fault of ``model.attention``; '' where something else is wrong."""
     if not _lacks_attention(error):
         return ""
     if recurrent_layers(config):

@@ -89,7 +89,7 @@ def compared_tokens(
 def _columns(
     mine: NextTokens, theirs: NextTokens, tokens: Int[Tensor, "positions"], vocabulary: int
 ) -> Float[Tensor, "positions five"]:
-    """What there is to know of every position, a block at a time."""
+    """Statistics of every position, a block at a time."""
     found = [torch.zeros(0, 5, device=tokens.device)]
     for positions in blocks(len(tokens), vocabulary):
         p, q = mine.logprobs(positions), theirs.logprobs(positions)

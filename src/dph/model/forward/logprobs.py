@@ -171,7 +171,7 @@ def _with_logprob(of: Statistic, targets: Int[Tensor, "positions"]) -> Statistic
 def _positions(
     statistic: RowStatistic, mask: Bool[Tensor, "rows tokens"]
 ) -> Int[Tensor, "positions"]:
-    """Which of the scored tokens are those of its rows."""
+    """Positions of its rows among the scored tokens."""
     of_row = statistic.rows.to(mask.device)[:, None].expand_as(mask)
     return of_row[mask].nonzero()[:, 0]
 

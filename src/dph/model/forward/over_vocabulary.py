@@ -171,7 +171,7 @@ class _OverVocabulary(torch.autograd.Function):
 def _gradient(
     statistic: Statistic, hidden: Tensor, head: HeadWeights, rows: slice, grad: Tensor
 ) -> Tensor:
-    """What reaches the head's products, from what reaches the statistic."""
+    """Gradient at the head's products, from that at the statistic."""
     with torch.no_grad():
         logits = _logits(hidden, head)
     with torch.enable_grad():

@@ -23,7 +23,7 @@ from dph.model.forward.packing import Branches, PackedRows, Span
 
 @dataclass(frozen=True, slots=True)
 class _Padding:
-    """How the tokens of spans of different lengths fill a table."""
+    """Padding of the tokens of spans of different lengths in a table."""
 
     index: Int[Tensor, "places"]
     """The token at every place of the table; at padding any token."""

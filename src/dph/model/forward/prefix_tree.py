@@ -280,7 +280,7 @@ class _Cutting:
         return joined
 
     def _ending(self, node: Node) -> list[_Piece]:
-        """The rows that do not go on after a node, one by one."""
+        """The rows that end at a node, one by one."""
         going_on = {row for child in node.children for row in child.rows}
         return [self._piece([row], 0) for row in node.rows if row not in going_on]
 

@@ -123,7 +123,7 @@ class BackgroundGrading(Closing):
             self._store(answers)
 
     def _next(self) -> list[_Answer]:
-        """What the next call grades; empty at the end."""
+        """Answers that the next call grades; empty at the end."""
         with self._changed:
             while not self._gathered and not self._ending:
                 self._changed.wait()

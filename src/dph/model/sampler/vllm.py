@@ -226,7 +226,7 @@ def _is_of_use(record: logging.LogRecord) -> bool:
 
 
 def _arguments(directory: Path, options: EngineOptions, mode: LogprobsMode) -> Mapping[str, Any]:
-    """What vLLM's LLM is made with.
+    """Arguments of vLLM's LLM.
 
     On CPUs prompts go in whole: after a part of one, vLLM sets a request's random numbers back by
     an offset, which torch's generators for CPUs do not have, and its processes end.
