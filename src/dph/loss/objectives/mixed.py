@@ -191,7 +191,7 @@ def policy_tokens(batch: LossBatch) -> PolicyTokens:
 def _counting(
     batch: LossBatch, divergence: DistributionDivergence, source: int
 ) -> Bool[Tensor, "rows"]:
-    """Which rows of the source the divergence counts now."""
+    """Rows of the source that the divergence counts now."""
     log_ratio = _log_ratio(batch, batch.mask_of(source)).sum(-1).detach()
     return divergence.counting(log_ratio) & (batch.source == source)
 
