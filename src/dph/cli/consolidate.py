@@ -104,7 +104,7 @@ def consolidate(
 
 
 def _pinned(recipe: "Recipe", directory: Path) -> "Recipe":
-    """What it names on the Hub, with the commits that the run began with."""
+    """Names on the Hub, with the commits that the run began with."""
     from dph.model.hub import resolve_names
 
     return resolve_names(recipe, run=directory).recipe
@@ -118,7 +118,7 @@ def _result(
     *,
     as_json: bool,
 ) -> str:
-    """What the run left and what it cost."""
+    """Results of the run, and their cost."""
     from dph.cli.display.output import json_text
     from dph.cli.run import result_json, result_texts
     from dph.results.charts.tables import cost_document, cost_words

@@ -285,7 +285,7 @@ def grade(
 
 
 def _refuse_options(context: typer.Context) -> None:
-    """What stands before a command would be lost."""
+    """Refuse options before a command, which would be lost."""
     from dph.errors import SettingsError
 
     flags = {parameter.name: parameter.opts[0] for parameter in context.command.params}

@@ -283,7 +283,7 @@ def study(
 
 
 def _jobs(settings: "StudySettings", places: "Places") -> "Jobs":
-    """Where runs are computed, as the study says."""
+    """Runner of the study's runs, as its settings say."""
     if settings.engine == "ray":
         from dph.lab.study.ray_jobs import study_ray_jobs
 

@@ -60,7 +60,7 @@ def check(
 def _looked_at(
     recipe: Path, overrides: list[str], memory: float | None
 ) -> tuple[str, list[str], "Findings"]:
-    """What a recipe of any kind is, what it would run, and what was found."""
+    """Description of a recipe of any kind, its plan, and the findings."""
     from dph.errors import SettingsError
     from dph.lab.base.recipes import load_lm_recipe, recipe_kind
 

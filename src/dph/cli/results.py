@@ -63,7 +63,7 @@ def push(
 
 
 def _finished(place: Path) -> "FinishedRun":
-    """The run, and a word where its card cannot set it beside what it began with."""
+    """The run, and a note where its card cannot compare it with its initial policy."""
     from dph.results.publish.card import read_finished_run
     from dph.runs.found_runs import the_run
 

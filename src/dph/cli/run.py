@@ -235,7 +235,7 @@ def run(
 
 
 def _dry_run(request: "Request") -> str:
-    """What the engine would be started with."""
+    """Command and settings that would start the engine."""
     from dph.cli.display.output import quiet_libraries
     from dph.errors import SettingsError
 

@@ -118,7 +118,7 @@ def _of_set(keys: Sequence[Key], name: str | None) -> list[Key]:
 
 
 def _problems(runs: Sequence[Path], keys: Sequence[Key]) -> Mapping[Key, Problem]:
-    """From beside the samples; of an evaluation by an earlier version from the recipe's sets."""
+    """Problems stored with the samples; for an earlier version, those of the recipe's sets."""
     for run in runs:
         kept = read_kept_problems(run / PROBLEMS_FILE)
         if all(key in kept for key in keys):

@@ -132,7 +132,7 @@ def recall(
 
 
 def _scores_line(last: "Mapping[str, Any]", threshold: float) -> str:
-    """Where the scores of the last round lie, and what to do if none of them is high enough."""
+    """Place of the scores of the last round, and advice if none of them is high enough."""
     told = ", ".join(f"{value:.3f} at {name}" for name, value in last["quantiles"].items())
     line = f"scores of all pages by quantile: {told}"
     if last["by_score"]:

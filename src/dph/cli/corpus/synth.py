@@ -80,7 +80,7 @@ def instruct(
 
 
 def _told(made: "InstructFile") -> str:
-    """What was taken, left out and written, for people."""
+    """Numbers taken, left out and written, for people."""
     lines = []
     for name, count in made.manifest["taken"].items():
         read, short = made.manifest["read"].get(name, 0), made.manifest["short"][name]

@@ -60,7 +60,7 @@ def _cost(forecast: Mapping[str, Any]) -> str:
 
 
 def _advice(forecast: Mapping[str, Any], prompts: Path) -> str:
-    """What the verdict means, and what to do about it."""
+    """Meaning of the verdict, and advice."""
     from dph.runs.evaluate.consensus import Worth
 
     worth, store = Worth(forecast["verdict"]), forecast["store"]

@@ -316,7 +316,7 @@ def _hub() -> str:
 
 
 def _confinement() -> str:
-    """How programs of models would be confined here (docs/graders.md)."""
+    """Confinement of models' programs on this machine (docs/graders.md)."""
     from dph.tasks.verifiers.code.verifier import CodeVerifier
 
     try:
