@@ -99,7 +99,7 @@ def _signal(process: "subprocess.Popen[bytes]", which: signal.Signals) -> None:
 
 
 def _reason(log: Path, code: int) -> str:
-    """What a child of this package said; or else the first error of a traceback, or the last line.
+    """Message of a child of this package; else the first error of a traceback, or the last line.
 
     Of several processes one fails first and the launcher last.
     """
@@ -138,7 +138,7 @@ def adopt(bench: Workbench, directory: Path, model: Path, *, step: int, digest: 
 
 
 def _say_the_dtype(directory: Path) -> None:
-    """Let ``config.json`` name the weights' dtype: verl writes bfloat16 beside float32 weights."""
+    """Let ``config.json`` name the weights' dtype: verl writes bfloat16 next to float32 weights."""
     found = set[str]()
     for path in directory.glob("*.safetensors"):
         with safe_open(path, framework="np") as file:

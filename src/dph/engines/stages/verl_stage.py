@@ -181,7 +181,7 @@ def require_cluster(recipe: Recipe) -> None:
 
 
 def _shared(run: VerlRun) -> dict[str, Any]:
-    """What pre-sampling and training are told alike."""
+    """Settings common to pre-sampling and training."""
     recipe, data, sampling = run.recipe, run.recipe.data, run.recipe.sampling
     problems = run.place / PROBLEMS
     return {

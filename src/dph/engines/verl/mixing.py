@@ -330,7 +330,7 @@ def _columns(scales: RowScales) -> dict[str, torch.Tensor]:
 
 
 def _with_metrics(output: TensorDict, policy: int, drawn: _Drawn) -> TensorDict:
-    """What an update reports, with the rows of both kinds and the distance before it."""
+    """Metrics of an update, with the rows of both kinds and the distance before it."""
     metrics = dict(output["metrics"])
     share = metrics["dph/stored_rows"]
     counted = [sample for sample, used in zip(drawn.samples, drawn.used, strict=True) if used]

@@ -256,7 +256,7 @@ def _source(
     problems: Sequence[Problem],
     draw: ClusterDraw,
 ) -> Source:
-    """What the pool is made from, as ``dph presample`` would say it."""
+    """Provenance of the pool, in the form of ``dph presample``."""
     path = str(Path(config.actor_rollout_ref.model.path).absolute())
     with closing(settings.make_verifier()) as made:
         verifier = verifier_identity(made)

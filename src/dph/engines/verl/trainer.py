@@ -36,7 +36,7 @@ PREFIX = "dph_"
 
 
 class _Rehearsing:
-    """What every mode adds: a pool that fits, its problems, the loss, the mixing actors."""
+    """Additions of every mode: a pool that fits, its problems, the loss, the mixing actors."""
 
     mode: ClassVar[str]
 
