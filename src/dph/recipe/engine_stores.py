@@ -95,7 +95,7 @@ def _objective_table(
 
 
 def _under(table: Mapping[str, Any], method: str | None) -> Mapping[str, Any]:
-    """What holds where ``table`` says nothing."""
+    """Defaults for ``table``."""
     if method is None:
         # ``eta`` alone is the weight of some divergence: of the one that DEFAULT names.
         anchors = table.get("anchors")
@@ -113,7 +113,7 @@ def _under(table: Mapping[str, Any], method: str | None) -> Mapping[str, Any]:
 
 
 def _joined(table: Mapping[str, Any], more: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Both tables in one; where they meet, they have to say the same."""
+    """Both tables in one; common keys must have equal values."""
     joined = dict(table)
     for name, value in more.items():
         there = joined.get(name, value)
@@ -217,7 +217,7 @@ def _table(name: str, value: object) -> Mapping[str, Any]:
 
 
 def _said(source: object, method: str | None) -> dict[str, dict[str, Any]]:
-    """What a recipe or a method says of its stores, as far as it matters here."""
+    """Settings of stores in a recipe or a method, as far as they matter here."""
     stores: Mapping[str, Any] = {}
     if method is not None:
         stores = METHODS.get(method, {}).get("stores", {})

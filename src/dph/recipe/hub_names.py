@@ -38,7 +38,7 @@ class HubFile:
     path: str
 
     def __str__(self) -> str:
-        """What a recipe says."""
+        """Name in a recipe."""
         return f"hf://datasets/{self.repo}{self._at()}/{self.path}"
 
     def _at(self) -> str:

@@ -71,7 +71,7 @@ def expand_shorthand(objective: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _idle(short: dict[str, Any]) -> list[str]:
-    """Short names that say nothing here; the definition form becomes a divergence of its own."""
+    """Short names without effect here; the definition form becomes a separate divergence."""
     idle = [] if short.get("js_definition") else [n for n in ("js_definition",) if n in short]
     if short.get("js_definition"):
         if short.get("divergence", "jensen_shannon") != "jensen_shannon":

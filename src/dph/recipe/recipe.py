@@ -168,7 +168,7 @@ def _source(name: str) -> Path:
 
 
 def _first_line(path: Path) -> str:
-    """What a recipe's first comment says."""
+    """The first comment of a recipe."""
     line = path.read_text(encoding="utf-8").partition("\n")[0]
     return line.removeprefix("#").strip() if line.startswith("#") else ""
 
