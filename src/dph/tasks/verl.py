@@ -163,7 +163,7 @@ def _bare(value: Any) -> Any:
 
 
 def _kept(problem: Problem) -> dict[str, Any]:
-    """What the problem's own row had besides, if it came from one."""
+    """Other fields of the problem's own row, if it came from one."""
     kept = problem.answer.get(KEPT)
     if not isinstance(kept, Mapping) or not isinstance(kept.get("data_source"), str):
         return {}

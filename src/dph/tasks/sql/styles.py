@@ -26,7 +26,7 @@ _ENDS_FROM = frozenset(
 
 
 class _Clause(Enum):
-    """Where in a FROM clause a token is."""
+    """Clause of a FROM that a token is in."""
 
     OUTSIDE = auto()
     TABLES = auto()

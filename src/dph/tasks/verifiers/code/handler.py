@@ -150,7 +150,7 @@ class CodeGrader:
         return Outcome.CORRECT, 1.0, ""
 
     def _printed(self, solution: str, stdin: str) -> str | tuple[Outcome, str]:
-        """What a solution prints, or how it fails."""
+        """Output of a solution, or its failure."""
         ended = self._sandbox.run_script(solution, stdin, seconds=self._limits.each)
         printed = ended.output.decode("utf-8", "replace")
         return _script_failure(ended, printed, self._limits.each) or printed
@@ -182,7 +182,7 @@ def make_code_grader(options: Mapping[str, Any]) -> CodeGrader:
 
 
 def _script_failure(ended: ScriptEnd, expected: str, seconds: float) -> tuple[Outcome, str] | None:
-    """What is wrong with a run, None if nothing is."""
+    """Fault of a run, None if there is none."""
     said = ended.errors.splitlines()[-1][:300] if ended.errors else ""
     if ended.over_output:
         return Outcome.OVER_LIMIT, "it printed too much"

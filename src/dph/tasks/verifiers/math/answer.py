@@ -121,7 +121,7 @@ def find_answer(response: str, phrases: Sequence[str] = PHRASES) -> FoundAnswer 
 
 
 def _after_phrase(response: str, phrases: Sequence[str], end: str = "") -> FoundAnswer | None:
-    """What follows the last of the phrases, up to an empty line or ``end``, which must be there."""
+    """Text after the last of the phrases, up to an empty line or ``end``, which must be there."""
     lower = response.lower()
     if len(lower) != len(response):  # a letter whose lower case is longer: places would shift
         lower = response
@@ -161,7 +161,7 @@ def last_boxes(text: str) -> tuple[str, ...]:
 
 
 def _closing_brace(text: str, inside: int) -> int | None:
-    r"""Where the brace opened before ``inside`` closes; ``\{`` and ``\}`` do not count."""
+    r"""End of the brace opened before ``inside``; ``\{`` and ``\}`` do not count."""
     depth = 1
     for token in _TOKEN.finditer(text, inside, inside + LONGEST_ANSWER + 2):
         if token[0] == "{":

@@ -239,7 +239,7 @@ def inline_statement(response: str) -> ExtractedSQL | None:
 
 
 def _end(response: str, start: int, width: int) -> int | None:
-    """Where the run of backticks begins that closes the code, None if there is none."""
+    """Begin of the run of backticks that closes the code, None if there is none."""
     response, position = response[: start + _LONGEST_INLINE], start
     while True:
         for token in tokenize(response, position):

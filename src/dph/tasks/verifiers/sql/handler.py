@@ -128,7 +128,7 @@ class SQLGrader:
     def _gold(
         self, request: Mapping[str, Any], database: Path, state: tuple[int, int], stage: TellStage
     ) -> Gold | SQLFailure:
-        """The gold's result, run if it has to be; a failure that may pass stays in its stage."""
+        """The gold's result, run if necessary; a failure that may pass stays in its stage."""
         sql, seconds = request["gold"], request.get("gold_seconds")
         key = (request["database"], state, sql)
         gold = self._golds.get(key)

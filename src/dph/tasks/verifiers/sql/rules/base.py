@@ -199,7 +199,7 @@ def _cell(cell: object, start: int = 0) -> str:
 
 
 def _start(one: object, other: object) -> int:
-    """Where two long texts begin to differ, and a little before; 0 if it is not far from there."""
+    """Position where two long texts begin to differ, or a little before; 0 if that is near."""
     if not (isinstance(one, str) and isinstance(other, str)):
         return 0
     pairs = enumerate(zip(one[:_COMPARED], other[:_COMPARED], strict=False))
