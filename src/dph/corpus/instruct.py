@@ -260,7 +260,7 @@ class _Taking:
         return kept
 
     def told(self, rows: Sequence[InstructRow]) -> dict[str, Any]:
-        """What the manifest says."""
+        """Counts for the manifest."""
         taken = Counter(row.part for row in rows)
         return {
             "rows": len(rows),

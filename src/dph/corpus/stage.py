@@ -93,7 +93,7 @@ class DocumentStage(Protocol):
         ...
 
     def __call__(self, document: Document) -> DocumentOutcome:
-        """What becomes of ``document``.
+        """Outcome of ``document``.
 
         An exception is a fault of the stage and stops it: what a file can do (not parse, nest too
         deeply) is an outcome. A document over ``StageSpec.seconds``, or one that takes its worker

@@ -91,7 +91,7 @@ class _Job:
     workers: Workers
 
     def marks(self, on_progress: OnProgress) -> Marks:
-        """What is known of each document."""
+        """Facts known of each document."""
         tasks = [
             self._task(
                 f"marks-{shard.name}",

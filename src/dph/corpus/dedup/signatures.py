@@ -93,7 +93,7 @@ def _numbers(codes: NDArray[np.uint8] | NDArray[np.uint32]) -> NDArray[np.uint64
 
 @cache
 def _ascii() -> tuple[NDArray[np.bool_], NDArray[np.uint64]]:
-    """Which of the first 256 characters belong to words, and the number of each."""
+    """Mask of the first 256 characters that belong to words, and the number of each."""
     words = np.array([_belongs(code) for code in range(256)])
     return words, _numbers(np.arange(256, dtype=np.uint32))
 

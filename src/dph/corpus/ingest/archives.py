@@ -243,7 +243,7 @@ def _zip_files(path: Path) -> Iterator[RawFile | Skip]:
 
 
 def _member_path(name: str) -> RawFile | Skip:
-    """Where a member lies, as an empty file, or as a skip if that is outside."""
+    """Path of a member, as an empty file, or a skip if that is outside."""
     path = plain_path(name)
     if path is None:
         return Skip("unsafe_path", printable(name))

@@ -75,7 +75,7 @@ def _lengths(corpus: Corpus) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What the scores of a round say."""
+    """Statistics of the scores of a round."""
 
     domains: Sequence[WebDomain]
     by_score: int

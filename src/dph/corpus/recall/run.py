@@ -104,7 +104,7 @@ def _step(
     patterns: Sequence[str],
     labels: Mapping[str, bool],
 ) -> dict[str, Any]:
-    """What the manifest says of the stage: all that its outcome depends on."""
+    """Identity of the stage for the manifest: all inputs of its outcome."""
     return {
         "stage": "recall",
         "version": VERSION,

@@ -59,7 +59,7 @@ def _lower_lines_holding(word: str) -> Measure:
 
 def _per_line(count: Callable[[str], int]) -> Measure:
     def frac_lines_counted(view: FileView) -> float | None:
-        """What is counted in the code, over its lines."""
+        """Share of counted characters in the code, over its lines."""
         return share(count(view.split.code), len(view.code_lines)) if view.code_lines else None
 
     return frac_lines_counted

@@ -108,7 +108,7 @@ def _longer(
 
 
 def _covered(places: _Integers, n: int, length: int) -> NDArray[np.bool_]:
-    """Which words lie in an n-gram that begins at one of ``places``."""
+    """Words in an n-gram that begins at one of ``places``."""
     steps = np.zeros(length + 1, np.int64)
     steps[places] += 1
     np.subtract.at(steps, places + n, 1)

@@ -43,7 +43,7 @@ class FunctionJudge:
         self._verifier, self._survivors, self._modules = verifier, survivors, modules
 
     def __call__(self, answers: Sequence[str], uses: Sequence[str]) -> list[DraftOutcome[Draft]]:
-        """What becomes of each answer; each has to call the name of ``uses`` ('': anything)."""
+        """Outcome of each answer; each must call the name of ``uses`` ('': anything)."""
         found = [self._read(answer, name) for answer, name in zip(answers, uses, strict=True)]
         found = self._where_kept(found, self._run)
         return self._where_kept(found, self._test_tests)

@@ -96,7 +96,7 @@ def stubs(program: str, entry_point: str) -> list[str]:
 
 
 def _doc_strings(tree: ast.Module) -> set[int]:
-    """Which nodes are doc strings, by their place in a walk: changing them changes nothing."""
+    """Nodes that are doc strings, by their place in a walk: changing them changes nothing."""
     strings = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module) and node.body:

@@ -92,7 +92,7 @@ def _read(draft: Draft, answer: str) -> _Second:
 
 
 def _against(verdicts: Sequence[Verdict]) -> str:
-    """What the verdict on the tests, which comes first, and those beside them say."""
+    """Message from the verdict on the tests, which comes first, and from the others."""
     tests, beside = verdicts[0], verdicts[1:]
     if tests.outcome != Outcome.CORRECT:
         return f"the second program fails the tests: {tests.reason}"
@@ -105,7 +105,7 @@ def _against(verdicts: Sequence[Verdict]) -> str:
 
 
 def _calls(draft: Draft) -> tuple[dict[str, Any], ...]:
-    """Inputs on which both have to agree: those of the tests and some beside them."""
+    """Inputs on which both must agree: those of the tests and some more."""
     found = inputs_beside(draft)
     step = max(1, len(found) // _INPUTS)
     return tuple({"args": list(args), "kwargs": {}} for args in found[::step][:_INPUTS])
@@ -131,7 +131,7 @@ class Writer(Protocol):
     """Makes rows of one kind."""
 
     def __call__(self, asked: Sequence[tuple[Seed, int]], seed: int) -> list[WrittenAnswer]:
-        """What was written for each seed and sample index."""
+        """Text written for each seed and sample index."""
         ...
 
 
@@ -236,7 +236,7 @@ def _written(
     row: Callable[[_T], Mapping[str, Any]],
     text: Callable[[_T], str],
 ) -> WrittenAnswer:
-    """What became of the answer at a place; ``row`` and ``text`` are of a draft that is kept."""
+    """Outcome of the answer at a place; ``row`` and ``text`` are of a draft that is kept."""
     draft = verdict.draft
     told = {"killed": verdict.killed, "mutants": verdict.mutants}
     return WrittenAnswer(

@@ -79,7 +79,7 @@ def _found(text: str, *, parses: bool) -> list[PrivateSpan]:
 
 
 def _python_prose(text: str) -> list[tuple[int, int]]:
-    """Where the comments and strings of Python lie, by characters."""
+    """Positions of the comments and strings of Python, by characters."""
     starts = [0]
     for line in io.StringIO(text):
         starts.append(starts[-1] + len(line))
