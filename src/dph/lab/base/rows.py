@@ -119,7 +119,7 @@ def _conversation(
     *,
     last_only: bool = False,
 ) -> EncodedRow:
-    """What the assistant says after each prompt, through its end of turn, is learnt."""
+    """Learn the assistant's text after each prompt, through its end of turn."""
     answers = [i for i, turn in enumerate(turns) if turn["role"] == "assistant" and i]
     if not answers:
         raise DataError(f"{place}: the assistant says nothing after a prompt")

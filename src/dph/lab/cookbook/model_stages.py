@@ -155,7 +155,7 @@ def _recipes(kitchen: Kitchen, rl: RLSettings, *, model: Path | None = None) -> 
 
 
 def _begin_rl(kitchen: Kitchen, rl: RLSettings) -> None:
-    """Remove runs, pool and evaluations of other models or settings: a run refuses to go on so."""
+    """Remove runs, pool and evaluations of other models or settings, which a run would refuse."""
     made_from = {
         "models": {k: directory_fingerprint(v) for k, v in models_before_rl(kitchen).items()},
         "settings": rl.model_dump(mode="json"),

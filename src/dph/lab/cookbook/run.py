@@ -93,7 +93,7 @@ def _funnel(corpora: Mapping[str, Corpus]) -> Iterator[str]:
 
 
 def _dropped(corpora: Mapping[str, Corpus]) -> Iterator[str]:
-    """What was dropped for what, with examples."""
+    """Dropped documents by reason, with examples."""
     rows = []
     for stage, corpus in corpora.items():
         reasons = sorted(corpus.manifest.flow.reasons.items(), key=lambda item: -item[1].documents)

@@ -243,7 +243,7 @@ class Variants:
         return self._budget.steps if site.recipe is None else None
 
     def _evaluation(self, site: Site) -> dict[str, Any]:
-        """What else every result on a world depends on."""
+        """Other inputs of every result on a world."""
         if site.recipe is not None:
             return {}
         return self._budget.model_dump(include={"samples", "problems_per_step"})

@@ -80,7 +80,7 @@ def _places(comparison: ComparisonSettings, sites: Sequence[Site]) -> Sequence[S
 
 
 def _missing(metric: str, sets: Sequence[str], site: Site, ks: Collection[int]) -> str | None:
-    """What a world lacks of a metric on some sets; None where it lacks nothing."""
+    """The first value of a metric that a world lacks on some sets; None if it lacks nothing."""
     for name in sets:
         if name not in site.sets:
             return f"on the set {name!r}; {site.name} has {', '.join(site.sets) or 'none'}"
@@ -184,7 +184,7 @@ class Planner:
     def _place(
         self, found: Sequence[Candidate], scores: Sequence[Sequence[float | None]]
     ) -> int | None:
-        """Which candidate is chosen; None while a development run is missing."""
+        """The chosen candidate; None while a development run is missing."""
         if len(found) == 1:
             return 0
         means = [_mean([of_site[i] for of_site in scores]) for i in range(len(found))]

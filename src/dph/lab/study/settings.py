@@ -348,7 +348,7 @@ def _valid(kind: type[Table], table: Mapping[str, Any], place: str) -> Table:
 
 
 def _messages(error: ValidationError, kind: type[BaseModel]) -> Iterator[str]:
-    """What is wrong, with the place, the value and what is allowed."""
+    """The faults, with the place, the value and what is allowed."""
     unions = {"rule.str", "rule.RuleSettings"}  # rule is a path or a table: one of the two is meant
     details = faults_of(error)
     whole = isinstance(next((d["input"] for d in details if d["loc"][:1] == ("rule",)), None), dict)

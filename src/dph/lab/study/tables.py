@@ -147,7 +147,7 @@ def _scores(report: Report, world: str, labels: Sequence[str]) -> TextTable:
 
 
 def _ties(report: Report, world: str, labels: Sequence[str]) -> str:
-    """Which choices of these methods the tie-break made."""
+    """Choices that the tie-break made for these methods."""
     tie = report.study.rule.choose.tie
     found = [
         f"{label} ({' or '.join(_words(candidate, tied) for candidate in tied)})"
@@ -158,7 +158,7 @@ def _ties(report: Report, world: str, labels: Sequence[str]) -> str:
 
 
 def _words(candidate: Candidate, among: Sequence[Candidate]) -> str:
-    """What tells a candidate from the others of a tie."""
+    """Differences of a candidate from the others of a tie."""
     names = {"strength": "strength", "learning_rate": "rate", "interpolate": "weight"}
     values = [
         f"{word} {getattr(candidate, name):g}"

@@ -75,7 +75,7 @@ def _equally_known(
 def _shared_phrases(
     annotators: Sequence[Annotator], correlation: float, rng: Random
 ) -> list[frozenset[str]]:
-    """What each annotator misreads; exactly one of them misread each phrase before."""
+    """Phrases that each annotator misreads; exactly one of them misread each phrase before."""
     phrases = [p for p, meaning in OPERATORS.items() if CONFUSED_OPERATORS[p] != meaning]
     count = len(annotators)
     drawn = _draws(len(phrases), count - 1, count, correlation, rng)

@@ -151,7 +151,7 @@ def build_world(
 
 
 def _stream(seed: int, purpose: str) -> Random:
-    """A random stream of its own for each purpose, so that sizes do not shift what is drawn."""
+    """A separate random stream for each purpose, so that sizes do not shift what is drawn."""
     return Random(f"quickstart world {seed}: {purpose}")
 
 
@@ -213,7 +213,7 @@ def _unlabelled_rows(
     near: NearDuplicates,
     paths: Mapping[str, str],
 ) -> list[dict[str, Any]]:
-    """What users ask: no filter that knows anything, only other prompts than those.
+    """Questions of users: without any informed filter, only different prompts from those.
 
     With databases of no test, as many are about them as about all others.
     """
