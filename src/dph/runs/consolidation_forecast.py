@@ -148,7 +148,7 @@ def _measured(
 def _labelled_answers(
     bench: Workbench, problems: Sequence[Problem], clock: TimedProgress, *, seed: int
 ) -> tuple[list[Labelled], int]:
-    """What is known of the answers to labelled prompts, and the tokens that were drawn.
+    """Counts of the answers to labelled prompts, and the tokens that were drawn.
 
     A problem that could not be graded is left out.
     """

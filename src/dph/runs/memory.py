@@ -344,7 +344,7 @@ def estimate(
 
 
 def _models(recipe: Recipe) -> int:
-    """Sets of weights: one, and one of the initial policy where that is needed beside."""
+    """Number of sets of weights: one, and one of the initial policy where that is needed too."""
     if recipe.model.adapter is not None:
         return 1
     compared = bool(recipe.evaluate.every and recipe.evaluate.during.compared)
@@ -386,7 +386,7 @@ def _layer(recipe: Recipe, shape: ModelShape) -> float:
 
 
 def _of_adapter(recipe: Recipe, shape: ModelShape) -> float:
-    """Bytes that the adapters of a layer keep of a token beside that."""
+    """Additional bytes that the adapters of a layer keep of a token."""
     adapter, b = recipe.model.adapter, _products(recipe)
     if adapter is None:
         return 0.0
@@ -420,7 +420,7 @@ def _copies(recipe: Recipe, shape: ModelShape) -> float:
 
 
 def _step(trained: int, shape: ModelShape, *, adapter: bool, states: float, cuda: bool) -> float:
-    """What AdamW makes on its way: of one tensor on a CPU, of all of them on a GPU."""
+    """Temporary memory of AdamW: of one tensor on a CPU, of all of them on a GPU."""
     largest = trained if adapter else shape.largest
     if not (adapter or cuda or states < 8):  # torch's fused kernel makes nothing
         return 0.0

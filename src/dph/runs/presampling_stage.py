@@ -182,7 +182,7 @@ def _split_again(
 
 
 def _change(before: Rule, after: Rule) -> str:
-    """What of the rule is another, ``threshold 7 -> 6``."""
+    """Difference of the rule, ``threshold 7 -> 6``."""
     was, now = before.model_dump(), after.model_dump()
     changes = [f"{key} {was[key]} -> {now[key]}" for key in now if was[key] != now[key]]
     return ", ".join(changes) or f"to pool format {FORMAT}"

@@ -125,7 +125,7 @@ def _pool(run: Path, recipe: Recipe) -> Iterator[StageCost]:
 
 
 def _may_read_pool(recipe: Recipe) -> bool:
-    """Whether a pool was drawn for this run; a function of one's own is not imported to ask it."""
+    """Whether a pool was drawn for this run; user-defined functions are not imported for it."""
     return ":" in recipe.objective.advantage.kind or needs_pool(recipe)
 
 

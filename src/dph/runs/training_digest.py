@@ -104,7 +104,7 @@ def training_digest(bench: Workbench, directory: Path | None = None) -> str:
 
 
 def _overrides(recipe: Recipe) -> Iterator[dict[str, Any]]:
-    """What verl was told beside the recipe; nothing where it does not train."""
+    """Overrides of verl other than the recipe; nothing where it does not train."""
     if recipe.train.engine == "verl" and recipe.verl.overrides:
         yield {"verl": list(recipe.verl.overrides)}
 
@@ -122,7 +122,7 @@ def _unlabelled(recipe: Recipe) -> Iterator[dict[str, Any]]:
 
 
 def _named_stores(recipe: Recipe, directory: Path) -> Iterator[dict[str, Any]]:
-    """What is in the named stores that training reads, and how; nothing where it reads none."""
+    """Contents and use of the named stores that training reads; nothing where it reads none."""
     for name, store in recipe.used_stores.items():
         manifest = store_directory(recipe, directory, name) / "manifest.json"
         files = read_store_manifest(manifest).files if manifest.is_file() else {}
@@ -133,7 +133,7 @@ def _named_stores(recipe: Recipe, directory: Path) -> Iterator[dict[str, Any]]:
 
 
 def _stores(recipe: Recipe) -> dict[str, Any]:
-    """The anchors, with what is in a store of their own in the place of where it lies."""
+    """The anchors, with the contents of their stores instead of the paths."""
     anchors = {}
     for name, anchor in recipe.objective.anchors.items():
         manifest = anchor.store / "manifest.json" if anchor.store else None

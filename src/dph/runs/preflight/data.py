@@ -79,7 +79,7 @@ def read_data(recipe: Recipe, findings: Findings) -> list[NamedProblems]:
 
 
 def _place(file: "_File", findings: Findings) -> Path | None:
-    """Where a file lies; None where it is not there, which is noted. Nothing is fetched."""
+    """Path of a file; None if it is missing, which is noted. Nothing is fetched."""
     try:
         path = problems_file(file.path)
     except DataError:
@@ -94,7 +94,7 @@ def _place(file: "_File", findings: Findings) -> Path | None:
 
 
 def _all_wrong(path: Path, first: DataError, columns: Mapping[str, str]) -> list[str]:
-    """What is wrong with a file that cannot be loaded: its first malformed rows, or the file."""
+    """Faults of a file that cannot be loaded: its first malformed rows, or the file."""
     wrong = list(malformed_rows(path, columns=columns)) or [str(first)]
     if len(wrong) > _ROWS_TOLD:
         more = len(wrong) - _ROWS_TOLD

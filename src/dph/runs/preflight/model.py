@@ -73,7 +73,7 @@ def read_tokenizer(directory: Path) -> TokenizerFiles | None:
 
 
 def _templates(directory: Path, configs: list[Mapping[str, Any]]) -> Templates:
-    """Files of their own come before what a config says, as transformers reads them."""
+    """Chat templates: separate files come before those of a config, as in transformers."""
     files = {file.stem: file for file in (directory / "additional_chat_templates").glob("*.jinja")}
     if (directory / "chat_template.jinja").is_file():
         files["default"] = directory / "chat_template.jinja"
@@ -157,7 +157,7 @@ def check_model(recipe: Recipe, findings: Findings) -> ModelFiles | None:
 
 
 def _missing_packages(recipe: Recipe) -> list[str]:
-    """What the model of this package's own loop cannot be trained without."""
+    """Packages without which the model cannot be trained in this package's own loop."""
     if recipe.train.engine != "own":
         return []  # it is for another environment
     model = recipe.model

@@ -132,7 +132,7 @@ def _tokens_refused(
 
 
 def _chats_refused(lengths: PromptLengths, named: Sequence[NamedProblems]) -> Iterator[str]:
-    """A template has to be there for chats, and takes the first of each file."""
+    """Refuse chats without a template; the template takes the first chat of each file."""
     problems = [problem for part in named for problem in part.problems]
     chats = lengths.wraps_texts or any(map(lengths.is_chat, problems))
     if chats and lengths.template is None:

@@ -289,7 +289,7 @@ class _Run:
         return self.checkpoints.save(self.progress)
 
     def result(self) -> Trained:
-        """Where it ended."""
+        """Result at the end."""
         step = self.progress.step
         return Trained(checkpoint=self.save(), step=step, stopped=step < self.recipe.train.steps)
 

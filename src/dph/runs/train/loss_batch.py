@@ -204,7 +204,7 @@ def _by_name(
 
 
 def _loss_batch(rows: Sequence[WeightedRow], scores: CompletionScores) -> LossBatch:
-    """Targets beside the scores; entries that a kind of row does not have are NaN."""
+    """Targets for the scores; entries that a kind of row does not have are NaN."""
     old = [w.row.old_logprobs if isinstance(w.row, PolicyRow) else () for w in rows]
     advantages = [w.row.advantage if isinstance(w.row, PolicyRow) else math.nan for w in rows]
     device = scores.logprobs.device

@@ -230,7 +230,7 @@ def _counting(
 
 
 class _Computed(NamedTuple):
-    """What the model was given: rows that ran packed, and tokens."""
+    """Size of the model's input: rows that ran packed, and tokens."""
 
     packed: int
     tokens: int
