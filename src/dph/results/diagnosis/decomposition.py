@@ -126,7 +126,7 @@ def _slope(
     before: Int[np.ndarray, "problems"],
     after: Int[np.ndarray, "problems"],
 ) -> Values:
-    """What one more right answer is worth between the counts; around them where they are equal."""
+    """Worth of one more right answer between the counts; around them where they are equal."""
     equal = before == after
     lo = np.where(equal, np.maximum(before - 1, 0), before)
     hi = np.where(equal, np.minimum(after + 1, len(curve) - 1), after)

@@ -125,7 +125,7 @@ def _features_level(found: Mapping[str, SetDiagnosis], level: float) -> float:
 
 
 def _log(files: RunFiles, notes: list[str]) -> list[Finding]:
-    """What the run's log says; notes of what it does not cover."""
+    """Findings in the run's log; notes of what it does not cover."""
     rows = files.log()
     if not rows:
         notes.append(
@@ -181,7 +181,7 @@ def _common_sets(
 def _problems(
     files: RunFiles, set_name: str, problem_ids: Sequence[str], notes: list[str]
 ) -> list[Problem] | None:
-    """The problems of a set in its order; None with a note where they cannot be had."""
+    """The problems of a set in its order; None with a note where they are unavailable."""
     try:
         found = files.problems(set_name)
     except DataError as error:

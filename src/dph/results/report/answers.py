@@ -70,7 +70,7 @@ def excerpts(problems: Sequence[Problem | None]) -> list[str]:
 
 
 def _shared_end(lines: Set[str]) -> int:
-    """How many characters all lines end with; 0 where there is one line only."""
+    """Length of the common end of all lines; 0 where there is one line only."""
     backwards = sorted(line[::-1] for line in lines)
     if len(backwards) < 2:
         return 0

@@ -123,7 +123,7 @@ def _leaves(table: Mapping[str, Any], above: str) -> list[tuple[str, str]]:
 
 
 def _verifiers(run: ReportRun) -> str:
-    """Who gave the rewards, by name and version; of the newest checkpoint."""
+    """Verifiers that gave the rewards, by name and version; of the newest checkpoint."""
     newest = max((run.path / "checkpoints").glob("step_*/trainer.json"), default=None)
     if newest is None:
         return "" if run.recipe is None else str(run.recipe.data.verifier)
@@ -134,7 +134,7 @@ def _verifiers(run: ReportRun) -> str:
 
 
 def _software(run: ReportRun) -> str:
-    """What trained the run; where that changed on the way, since which step."""
+    """Software that trained the run; where that changed, with the step."""
     told: list[str] = []
     for row in read_software(run.path):
         since = f"from step {row['first_step']} on " if told else ""

@@ -206,7 +206,7 @@ class Haystack:
 def _blocks(
     pieces: Bool[np.ndarray, "pieces"], ends: Int[np.ndarray, "pieces"]
 ) -> Iterator[tuple[int, int]]:
-    """First byte and end of what has to be read: neighbouring pieces together, up to a size."""
+    """First byte and end of the parts to read: neighbouring pieces together, up to a size."""
     chosen = np.flatnonzero(pieces)
     starts = np.concatenate([[0], ends])[chosen].tolist()
     start = end = -1

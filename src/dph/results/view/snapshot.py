@@ -178,7 +178,7 @@ def _of_set(counts: Mapping[str, Mapping[str, AnswerCounts]], name: str) -> dict
 
 
 def _tokens(path: Path) -> tuple[OpenRowFile, TokenRows]:
-    """Where each problem's tokens lie; they are read when the problem is looked at."""
+    """Places of each problem's tokens; they are read when the problem is looked at."""
     columns = ["set", "problem_id"]
     table = pq.read_table(path, columns=columns)
     keys = list(zip(*(table[name].to_pylist() for name in columns), strict=True))
