@@ -30,14 +30,18 @@ PHRASES = {
     "expected": r"\bwanted\b",
     "is not possible": r"\bcannot be had\b",
 }
+FOUND = {better: re.compile(phrase, re.I | re.S) for better, phrase in PHRASES.items()}
+HEADLESS = re.compile(r"\A(?:what|who|whose|where|how|when|which)\b(?!.*\?)", re.I | re.S)
+
 DATA = (
     "It has to pass these tests:",
     "Here is a file of code:",
     "left as it was",
-    *("how many {} {}", "whose {} has", "how many are there of"),
+    "how many {} {}",
+    "whose {} has",
+    "how many are there of",
 )
-"""Texts that models are asked with, and a key of a file: they stay."""
-FOUND = {better: re.compile(phrase, re.I | re.S) for better, phrase in PHRASES.items()}
+"""Prompts of models, questions of worlds and a key of a file: data, which stays."""
 
 
 def phrases_of(text):
@@ -45,10 +49,11 @@ def phrases_of(text):
     return [better for better, phrase in FOUND.items() if phrase.search(text)]
 
 
-def docstring(node):
-    body = getattr(node, "body", None)
-    if isinstance(body, list):
-        for one in body:
+def docstrings(tree):
+    """The texts that stand as statements: docstrings, and those below an attribute."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        for one in body if isinstance(body, list) else []:
             if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant):
                 yield one.value
 
@@ -60,7 +65,7 @@ def written(joined):
 
 def messages(tree):
     """Line and text of every string of three words or more that is not a docstring."""
-    left_out = {id(text) for node in ast.walk(tree) for text in docstring(node)}
+    left_out = {id(text) for text in docstrings(tree)}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             left_out |= {id(part) for part in node.values}
@@ -105,3 +110,14 @@ def test_a_phrase_is_found_and_its_replacement_named(text, better):
 def test_no_message_has_a_phrase_that_reads_as_translated():
     files = [p for p in sorted(PACKAGE.rglob("*")) if p.suffix in (".py", *TEXTS)]
     assert [fault for path in files for fault in faults(path)] == []
+
+
+def test_no_docstring_begins_with_a_headless_clause():
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                first = (ast.get_docstring(node) or "").partition("\n")[0]
+                if HEADLESS.search(first):
+                    found.append(f"{path.name}: {first}")
+    assert found == []
