@@ -93,7 +93,7 @@ def test_the_real_model_that_is_missing_is_told_in_one_line_with_the_way_to_it(
     assert code == 1
     assert out.splitlines()[-1] == (
         "a real language model (smollm2): not ready: SmolLM2-135M-Instruct is missing (run make "
-        "smollm2 in a checkout of dph, or set DPH_SMOLLM2 to where it lies)"
+        "smollm2 in a checkout of dph, or set DPH_SMOLLM2 to its directory)"
     )
 
 

@@ -174,7 +174,8 @@ class AnchorSettings(TermSettings):
     )
     distributions: str | None = Field(
         None,
-        description="name of the [stores.<name>] table whose next-token distributions it keeps",
+        description="name of the [stores.<name>] table whose next-token distributions the anchor "
+        "keeps",
     )
     per_step: Positive | None = Field(
         None, description="stored samples a rollout; default: train.rehearsal_per_step"
@@ -257,11 +258,11 @@ class AnchorSettings(TermSettings):
             return self
         if self.distributions is not None:
             raise ValueError(
-                f"recent={self.recent} is instead of distributions = {self.distributions!r}"
+                f"recent={self.recent} excludes distributions = {self.distributions!r}"
             )
         if self.store is not None:
             raise ValueError(
-                f"recent={self.recent} is instead of a store, got store={str(self.store)!r} too"
+                f"recent={self.recent} replaces a store, but store={str(self.store)!r} is also set"
             )
         known = self.table.get(self.divergence)
         if known is not None and known.reads_reference:

@@ -106,7 +106,7 @@ class ModelSettings(Section):
     def _weights_fit_the_computation(self) -> Self:
         if self.weights == "bfloat16" and self.dtype != "bfloat16":
             raise ValueError(
-                'weights = "bfloat16" cannot be computed with in float32: set model.dtype = '
+                'weights = "bfloat16" needs computation in bfloat16: set model.dtype = '
                 f'"bfloat16" too, got {self.dtype!r}'
             )
         return self

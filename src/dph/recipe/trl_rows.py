@@ -52,8 +52,8 @@ TRL_ROWS: Mapping[str, Row] = MappingProxyType(
         "objective.advantage.kind": to(
             _OBJECTIVE,
             never=("bbg", "alpha_dpg", "flowrl"),
-            why="it reads what the initial policy got right, or its log-probs of new samples, "
-            "which TRL's rows do not say; `--engine own` does",
+            why="it reads the initial policy's right answers, or its log-probs of new samples, "
+            "which TRL's rows do not contain; `--engine own` does",
         ),
         "objective.advantage.scale": to("scale_rewards"),
         **{

@@ -56,7 +56,7 @@ def find_base(run: Path) -> FoundBase:
         model = _model(place / EVALUATION)
         if recipe is None or is_model(model, recipe.model):
             return FoundBase(directory=place)
-        others.append(f"{place} is of {model}")
+        others.append(f"{place} belongs to {model}")
     wanted = "" if recipe is None else f" {recipe.model.path}"
     places = " or ".join(map(str, base_places(run)))
     return FoundBase(

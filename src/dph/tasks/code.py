@@ -140,7 +140,7 @@ def _called(tests: list[str], code: str, place: str) -> str:
         for function in calls:
             if isinstance(function, ast.Name) and function.id in defined:
                 return function.id
-    raise DataError(f"{place}: no test calls what the code defines, {sorted(defined)}")
+    raise DataError(f"{place}: no test calls anything that the code defines, {sorted(defined)}")
 
 
 def _names(node: ast.stmt) -> Iterator[str]:

@@ -134,7 +134,7 @@ def _own(row: dict[str, Any], extra: dict[str, Any], place: str) -> Problem:
     ]
     if changed:
         raise DataError(
-            f"{place}: {', '.join(changed)} is not what extra_info.answer_json says; change the "
+            f"{place}: {', '.join(changed)} differs from extra_info.answer_json; change the "
             "problems instead, or remove answer_json to use the row unchanged"
         )
     return problem

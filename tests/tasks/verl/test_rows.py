@@ -142,7 +142,7 @@ def test_a_problem_whose_own_field_is_called_verl_row_is_a_problem_like_any_othe
     ("change", "message"),
     [
         ({"reward_model": {"style": "rule", "ground_truth": "x"}}, "reward_model.ground_truth is"),
-        ({"level": 3}, "level is not what extra_info.answer_json says"),
+        ({"level": 3}, "level differs from extra_info.answer_json"),
         ({"extra_info": {"level": 3}}, "extra_info.level is not"),
         ({"extra_info": {"answer_json": "{"}}, "answer_json is not JSON"),
         ({"extra_info": {"answer_json": "[" * 100_000}}, "answer_json is not JSON"),

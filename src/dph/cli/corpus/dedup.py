@@ -151,7 +151,7 @@ def dedup(
             "--least-jaccard",
             metavar="J",
             help="Drop a near-copy only if its exact similarity to a kept file is at least this "
-            "[default: 0.7 for loose, else not looked at].",
+            "[default: 0.7 for loose, else unchecked].",
         ),
     ] = None,
     shards: ShardsOption = None,

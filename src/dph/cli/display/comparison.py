@@ -128,7 +128,7 @@ def comparison_text(
 
 
 def _sets_table(labels: Mapping[str, str], on_sets: Sequence[RunOnSet]) -> "Table":
-    caption = "keep, explore: of the baseline's problems; in brackets what it scores against itself"
+    caption = "keep, explore: of the baseline's problems; in brackets, its score against itself"
     table = _table(caption, "set", "run", "effective styles", "keep", "explore")
     last = ""
     for on_set in on_sets:

@@ -63,7 +63,7 @@ def _set_blocks(name: str, found: SetDiagnosis, most: int, width: int | None) ->
 
 def _counts_table(found: SetDiagnosis) -> "Table":
     table = _table(
-        "in brackets: 95% of what two draws of one model would show",
+        "in brackets: 95% range of two draws of one model",
         "problems",
         *(change.value for change in Change),
         "right answers",

@@ -85,7 +85,7 @@ def _read(draft: Draft, answer: str) -> _Second:
     program = extract_program(answer, entry_point=draft.entry_point)
     tree = None if program is None else parsed(program)
     if program is None or tree is None:
-        return _Second("", "the second answer holds no program")
+        return _Second("", "the second answer has no program")
     if reason := impurity(tree):
         return _Second("", f"the second program {reason}")
     return _Second(program)

@@ -188,7 +188,7 @@ def _refuse_advantage(objective: ObjectiveSettings) -> None:
     for name in sorted(objective.advantage_reads() & READ_IN_OWN_LOOP.keys()):
         raise SettingsError(
             f"DPHConfig cannot have objective.advantage = {objective.advantage.kind!r}: it reads "
-            f"{READ_IN_OWN_LOOP[name]}, which TRL's rows do not say; `dph train` can"
+            f"{READ_IN_OWN_LOOP[name]}, which TRL's rows do not contain; `dph train` can"
         )
 
 

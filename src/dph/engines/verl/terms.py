@@ -40,7 +40,7 @@ def apply_terms(config: DictConfig, objective: ObjectiveSettings) -> None:
     for name in sorted(objective.advantage_reads() & READ_IN_OWN_LOOP.keys()):
         raise SettingsError(
             f"dph.objective.advantage.kind={objective.advantage.kind} reads "
-            f"{READ_IN_OWN_LOOP[name]}, which verl's rows do not say; `dph train` can"
+            f"{READ_IN_OWN_LOOP[name]}, which verl's rows do not contain; `dph train` can"
         )
     for place, why in needs_whole_step(make_objective(objective)).items():
         raise SettingsError(

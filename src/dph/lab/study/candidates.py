@@ -99,7 +99,7 @@ def require_no_circle(file: StudyFile) -> None:
             label = waiting.pop()
             if label in seen and label == start.label:
                 raise SettingsError(
-                    f"{start.label!r} waits for what is chosen for itself, over "
+                    f"{start.label!r} depends on its own choice, through "
                     f"{', '.join(map(repr, seen))}"
                 )
             if label in seen:

@@ -145,8 +145,8 @@ class StudySettings(Section):
                 raise ValueError(f"{name} names {twice[0]} more than once")
         if both := sorted(set(self.seeds_development) & set(self.seeds_report)):
             raise ValueError(
-                f"the seed {both[0]} is one of seeds_development and one of seeds_report: what "
-                "strengths were chosen on cannot report on them"
+                f"the seed {both[0]} is one of seeds_development and one of seeds_report: seeds "
+                f"that strengths were chosen on cannot report on them"
             )
         if self.learning_rate is not None and self.learning_rate_of is not None:
             raise ValueError("give learning_rate or learning_rate_of, not both")

@@ -115,7 +115,7 @@ def refuse_while_importing(path: str) -> None:
     if module in [each.partition(":")[0] for each in _importing]:
         raise SettingsError(
             f"importing {module!r} makes a verifier of {path!r}, whose workers would import it "
-            "again; put the code that runs under: if __name__ == '__main__':"
+            "again; put the script's code under: if __name__ == '__main__':"
         )
 
 
