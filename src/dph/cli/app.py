@@ -34,11 +34,11 @@ def doctor(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print versions and devices, and for every engine and extra what is there and what is missing.
+    """Print versions and devices, and the state of every engine and extra.
 
-    The exit code is 1 where something is missing or too old that was asked for: the parts that are
-    named, and what every run needs (own) without names. 2 is for a name that is no part. smollm2 is
-    a real language model: named, its files are read and it has to continue a sentence.
+    The exit code is 1 if a requested part is missing or too old: the parts that are named or,
+    without names, the requirements of every run (own). It is 2 for an unknown part. smollm2 is a
+    real language model: if named, its files are read and it must continue a sentence.
     """
     from dph.cli.display.machine import (
         NAME,

@@ -117,10 +117,10 @@ def diagnose(
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the intervals.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Say which problems and ways of answering a run lost, and what its log says about it.
+    """Show which problems and ways of answering a run lost, and what its log suggests.
 
-    A problem is lost or gained when two draws of one model would not show as much;
-    docs/diagnosis.md says what is tested and what is not. --json has every problem and every
+    A problem is lost or gained when two draws of one model would not differ as much;
+    docs/diagnosis.md explains what is tested and what is not. --json has every problem and every
     number.
     """
     from dph.cli.display.diagnosis import diagnosis_text
@@ -213,7 +213,7 @@ def compare(
 ) -> None:
     """Compare evaluated runs problem by problem, with 95% intervals of the differences.
 
-    With the styles that are left, and what of the baseline is kept and explored.
+    The table includes the styles that are left, and the parts of the baseline kept and explored.
     """
     from dph.cli.display.comparison import comparison_json, comparison_text
     from dph.cli.display.output import json_text

@@ -59,11 +59,11 @@ def consolidate(
     accept_verifier: AcceptVerifierOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Let a trained model answer prompts, and learn from what its answers agree on.
+    """Let a trained model answer prompts, and learn from the agreement of its answers.
 
-    First a forecast on a few prompts: how often answers agree, how often on a right result where
-    that is known, and what all of it will take. Then a run of its own, beside RUN, of which nothing
-    is written over; what is done is kept. It is what dph_broad does after RL.
+    A forecast on a few prompts comes first: how often answers agree, how often on a right result
+    where that is known, and the cost of the whole. Then a separate run is made next to RUN, which
+    is not overwritten; finished work is kept. dph_broad does the same after RL.
     """
     from dph.cli.display.forecast import forecast_text
     from dph.cli.display.output import json_text, quiet_libraries

@@ -22,9 +22,9 @@ def export(
     ] = "float32",
     as_json: JsonOption = False,
 ) -> None:
-    """Write the checkpoint that a run ended with as a plain model directory; an adapter is merged.
+    """Write a run's final checkpoint as a plain model directory; an adapter is merged.
 
-    It is what transformers, vLLM and every other program load, and answers as the run does.
+    transformers, vLLM and other programs can load it, and it answers as the run does.
     """
     from typing import get_args
 
@@ -69,8 +69,8 @@ def interpolate(
 ) -> None:
     """Interpolate a run's weights towards its initial policy, and measure every model.
 
-    Each is a plain model directory, RUN/interpolated/<x>, with its evaluation in it; what is made
-    and measured already is kept. The table sets them beside the initial policy and the run.
+    Each is a plain model directory, RUN/interpolated/<x>, with its evaluation in it; existing
+    models and measurements are kept. The table compares them with the initial policy and the run.
     """
     from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.progress import open_progress
@@ -162,8 +162,8 @@ def evaluate(
 ) -> None:
     """Measure Pass@k, Mean@k, retention and styles on the recipe's evaluation sets.
 
-    The recipe's own model is measured first, for comparison. What is measured already is kept,
-    and every model has a place of its own: the run, base/ in it, or models/<name>/.
+    The recipe's own model is measured first, for comparison. Existing measurements are kept, and
+    every model has its own place: the run, base/ in it, or models/<name>/.
     """
     from dph.cli.display.output import json_text, quiet_libraries, table_text
     from dph.cli.display.progress import open_progress

@@ -77,7 +77,7 @@ def grade_code(
     replace: ReplaceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Grade rows of program (run as it is) or response (the program is extracted), in Python.
+    """Grade rows of program (run unchanged) or response (the program is extracted), in Python.
 
     The tests are in each row or in --problems: tests (Python) or cases (input and output), and
     entry_point, setup, prefix. Every program runs in a confined process without network.
@@ -139,7 +139,7 @@ def grade_math(
     replace: ReplaceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Grade rows of gold and response (the answer is found in it). Needs dph-rl[math].
+    """Grade rows of gold and response (the answer is extracted). Needs dph-rl[math].
 
     Every answer is read in a worker process, which is killed when it hangs.
     """
@@ -208,7 +208,7 @@ def grade_sql(
     replace: ReplaceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Grade rows of db_id, gold_sql and pred_sql (run as it is) or response (SQL is extracted).
+    """Grade rows of db_id, gold_sql and pred_sql (run unchanged) or response (SQL is extracted).
 
     Every query runs in a worker process that can only read, and is killed when it hangs.
     """
@@ -267,11 +267,11 @@ def grade(
     replace: ReplaceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Grade a file of answers: the same rows come out with their verdicts.
+    """Grade a file of answers: write the same rows with their verdicts.
 
     Without a command every row has a response, may have a problem_id and a prompt, and its other
-    columns are the problem's answer, which the verifier reads. SQL, math and code have commands of
-    their own.
+    columns are the problem's answer, which the verifier reads. SQL, math and code have separate
+    commands.
     """
     if context.invoked_subcommand is not None:
         _refuse_options(context)

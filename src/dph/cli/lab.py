@@ -33,7 +33,8 @@ def base(
 ) -> None:
     """Train a base model on corpora, or continue one: warm-up, constant, annealing.
 
-    Goes on from the newest checkpoint. Leaves DIR/model with its card; checkpoints go at the end.
+    Continues from the newest checkpoint. Writes DIR/model with its card and removes the
+    checkpoints.
     """
     settings, directory = _prepared(recipe, "base", overrides, out)
     from dph.cli.display.progress import open_progress
@@ -51,7 +52,7 @@ def sft(
 ) -> None:
     """Fine-tune a model in stages, on responses alone, packed. Needs dph-rl[sft].
 
-    Goes on from the newest checkpoint of the stage it was in. Leaves DIR/<stage>/model.
+    Continues from the newest checkpoint of the current stage. Writes DIR/<stage>/model.
     """
     settings, directory = _prepared(recipe, "sft", overrides, out)
     from dph.cli.display.progress import open_progress
@@ -233,7 +234,7 @@ def study(
     table: TableOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare methods over strengths, seeds and worlds; started again it continues."""
+    """Compare methods over strengths, seeds and worlds; a restarted study continues."""
     from dph.cli.display.output import json_text
     from dph.cli.display.progress import open_progress
     from dph.cli.display.study import said_status, said_tables

@@ -32,9 +32,10 @@ def check(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what would run, and everything that is wrong with it: settings, data, verifier, model.
+    """Show what would run, and every fault in it: settings, data, verifier, model.
 
-    All that the recipe names is opened, but for the weights. What is not there yet is a note.
+    All files that the recipe names are opened, except for the weights. Missing files that a run
+    would fetch or make are notes.
     """
     from dph.cli.display.machine import memory_lines
     from dph.cli.options import BAD_INPUT, say_errors
@@ -120,7 +121,7 @@ def show(
     overrides: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List every key: its value, where it differs from the default, and its meaning."""
+    """List every key: its value, its default if that differs, and its meaning."""
     from dph.cli.display.output import json_text
     from dph.cli.display.recipe_plan import all_keys, keys_of
     from dph.errors import SettingsError
@@ -149,7 +150,7 @@ def show(
 
 @recipe_app.command("list")
 def list_recipes(as_json: JsonOption = False) -> None:
-    """List the recipes that come with the package: name, and what each is."""
+    """List the recipes that come with the package, with a description of each."""
     from dph.cli.display.output import json_text
     from dph.recipe.recipe import shipped_recipes
 
@@ -176,9 +177,9 @@ def copy(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Copy a recipe that comes with the package, or a folder with all that belongs to it.
+    """Copy a recipe that comes with the package, or a folder with all its files.
 
-    `dph recipe copy example-own-task` is a task of your own in three small files.
+    `dph recipe copy example-own-task` is your own task in three small files.
     """
     from dph.cli.display.output import json_text
     from dph.recipe.recipe import copy_recipe

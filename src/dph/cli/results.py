@@ -25,7 +25,7 @@ def card(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a run's model card: method, recipe, what was measured, and hashes. Nothing is sent."""
+    """Write a run's model card: method, recipe, measurements and hashes. Nothing is sent."""
     from dph.cli.display.output import json_text, quiet_libraries
 
     finished = _finished(run)
@@ -48,8 +48,7 @@ def push(
 ) -> None:
     """Upload a run's result with its card and recipe to the Hub, in one commit.
 
-    RUN/README.md is taken as the card where you have made it your own. `hf auth login` or HF_TOKEN
-    says who you are.
+    An edited RUN/README.md is used as the card. `hf auth login` or HF_TOKEN identifies you.
     """
     from dph.cli.display.output import json_text, quiet_libraries
 
@@ -102,10 +101,10 @@ def view(
     title: Annotated[str, typer.Option(metavar="TEXT", help="Title of the page.")] = ("dph view"),
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the intervals.")] = 0,
 ) -> None:
-    """Serve the report's page of runs that are large or still going, to a browser.
+    """Serve the report's page of large or unfinished runs to a browser.
 
-    It follows metrics.jsonl and progress.parquet as they grow, and reads nothing but the run
-    directories. Ctrl-C ends it.
+    It follows metrics.jsonl and progress.parquet as they grow, and reads only the run directories.
+    Ctrl-C ends it.
     """
     from dph.results.report.page import SERVER, require_charts
 
@@ -210,9 +209,9 @@ def figure(
     seed: BootstrapOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Draw a figure of the paper from run directories, a panel a set, with 95% intervals.
+    """Draw a figure of the paper from run directories, one panel per set, with 95% intervals.
 
-    Runs that differ in their seed alone are one method, with intervals over seeds.
+    Runs that differ only in their seed are one method, with intervals over seeds.
     """
     from dph.cli.display.output import json_text
     from dph.results.charts.picture_file import require_picture
@@ -266,7 +265,7 @@ def table(
 ) -> None:
     """Make a table of the paper from run directories, with 95% intervals.
 
-    Runs that differ in their seed alone are one method, with intervals over seeds.
+    Runs that differ only in their seed are one method, with intervals over seeds.
     """
     from dph._base.files import write_text
     from dph.cli.display.output import json_text
@@ -321,10 +320,10 @@ def report(
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the intervals.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Write what was run and measured, and every answer, as one HTML file without a network.
+    """Write all measurements and answers of runs as one HTML file that needs no network.
 
-    Comparison, curves, training, diagnosis, and all problems with the answers of the runs side by
-    side. What a run began with is put beside it.
+    It has a comparison, curves, training, a diagnosis, and all problems with the answers of the
+    runs side by side. Each run is shown next to its initial policy.
     """
     from dph.cli.display.output import json_text
     from dph.results.report import Limits, read_report, write_report

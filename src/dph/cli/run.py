@@ -205,7 +205,7 @@ def run(
     address: AddressOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Pre-sample (where the method needs it), train and evaluate; what is done is kept.
+    """Pre-sample (where the method needs it), train and evaluate; finished stages are kept.
 
     Training is this package's own on one device, or that of TRL or verl.
     """

@@ -66,9 +66,9 @@ def show(
 ) -> None:
     """Show problems with prompt, gold and the answers of one or two evaluated runs.
 
-    Equal answers are shown once, with how many samples of each run they are, outcome and reason. A
-    problem is lost or gained when two draws of one model would not show as much; --set-name and the
-    other options do not change which problems are.
+    Equal answers are shown once, with the number of samples in each run, outcome and reason. A
+    problem is lost or gained when two draws of one model would not differ as much; --set-name and
+    the other options do not change which problems are.
     """
     from dph.cli.display.output import json_text
     from dph.cli.display.shown_problems import Shown, print_shown, shown_json

@@ -77,10 +77,10 @@ def convert(
 ) -> None:
     """Convert problems to verl's parquet or back, or a run's evaluation to logs of Inspect.
 
-    To verl (data_source, prompt, reward_model, extra_info) and back nothing is lost: the other
-    fields of a problem go into extra_info.answer_json, the other columns of verl's rows into the
-    problems' field verl_row. Logs are one for each set, and one for its greedy answers; open them
-    with `inspect view --log-dir`.
+    Conversion to verl (data_source, prompt, reward_model, extra_info) and back loses nothing: the
+    other fields of a problem go into extra_info.answer_json, the other columns of verl's rows into
+    the problems' field verl_row. There is one log for each set, and one for its greedy answers;
+    open them with `inspect view --log-dir`.
     """
     from dph.cli.display.output import json_text
 
@@ -275,8 +275,8 @@ def math(
     """Write math problems for the math verifier, with the paper's prompt.
 
     Known sets are aime24, aime25, amc23, math500, olympiadbench, minerva, college_math, gsm8k and
-    train. Any file of rows (.parquet, .jsonl, .csv, the last two also as .gz) with problem and
-    answer will do.
+    train. Any other file of rows (.parquet, .jsonl, .csv, the last two also as .gz) with problem
+    and answer is accepted.
     """
     from dph.cli.display.tasks import say_math
     from dph.errors import SettingsError
@@ -392,8 +392,8 @@ def reasoning_gym(
 ) -> None:
     """Write a task of reasoning-gym as problems for the reasoning_gym verifier.
 
-    The same seed, settings and version of the package give the same problems. Give another seed
-    to each set, such as one to train on and one to test on.
+    The same seed, settings and version of the package give the same problems. Use a different seed
+    for each set, such as one to train on and one to test on.
     """
     from dph.cli.display.output import json_text
     from dph.cli.display.tasks import say_gym

@@ -47,10 +47,10 @@ def mix(
     engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
-    """Take of each corpus its share of a budget, and write one corpus.
+    """Take from each corpus its share of a budget, and write one corpus.
 
-    What is taken of a part is a uniform sample, without the documents that do not fit what is left
-    of its share. A part that is too small leaves a shortfall, which is told and not filled up.
+    The documents of a part are a uniform sample, without those that do not fit into the rest of its
+    share. A part that is too small leaves a shortfall, which is reported and not filled up.
     """
     from dph.cli.corpus.options import print_corpus
     from dph.cli.display.progress import open_progress
@@ -114,7 +114,7 @@ def decontaminate(
 ) -> None:
     """Drop documents that share 10 words in a row, a SQL query or a database with a test set.
 
-    What each of them shared is in DIR/dropped, and counted.
+    The shared parts of each document are in DIR/dropped, and counted.
     """
     from dph.cli.corpus.options import print_corpus
     from dph.cli.display.progress import open_progress
@@ -161,7 +161,7 @@ def dedup(
 ) -> None:
     """Drop copies (SHA-256) and near-copies (MinHash over 5 words in a row).
 
-    Of a group the file with most stars stays, then the one committed last, then the smallest id.
+    The file of a group with the most stars is kept, then the last committed, then the smallest id.
     """
     from dph.cli.corpus.options import print_corpus
     from dph.cli.display.progress import open_progress

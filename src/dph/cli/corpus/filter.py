@@ -26,7 +26,7 @@ def show(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory written by a stage.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Print what a stage made: documents and bytes by kind, and what each reason dropped."""
+    """Print the result of a stage: documents and bytes by kind, and what each reason dropped."""
     from dph.cli.corpus.options import print_corpus
     from dph.corpus import open_corpus
 
@@ -46,7 +46,7 @@ def explain(
     ],
     as_json: JsonOption = False,
 ) -> None:
-    """Print what each stage made of one document: kept, changed or dropped, and every verdict."""
+    """Print the history of one document: kept, changed or dropped by each stage, with verdicts."""
     from dph.cli.display.output import json_text
     from dph.corpus.explaining import explain as explain_document
 
@@ -182,7 +182,7 @@ def rules(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List a preset's rules: when a file is dropped, what for, and which rules can never fire."""
+    """List a preset's rules: their conditions and purposes, and the rules that can never fire."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

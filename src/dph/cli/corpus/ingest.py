@@ -18,10 +18,10 @@ def transform(
     engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
-    """Take leading copyright notices away and put placeholders for what is private.
+    """Remove leading copyright notices and replace private data by placeholders.
 
     E-mail addresses, public IP addresses, keys and passwords become <email>, <ip>, <key> and
-    <password>; changes.parquet says how many in which document.
+    <password>; changes.parquet lists the number of changes in each document.
     """
     from dph.cli.corpus.options import print_corpus
     from dph.cli.display.progress import open_progress
@@ -70,7 +70,7 @@ def ingest(
 ) -> None:
     """Read files and write them as a corpus: documents with their language, type and origin.
 
-    Binary, oversized (8 MB) and undecodable files, links, and what is broken are counted by reason
+    Binary, oversized (8 MB) and undecodable files, links and broken inputs are counted by reason
     and listed in skipped.parquet.
     """
     from dph.cli.corpus.options import print_corpus

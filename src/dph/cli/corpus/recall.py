@@ -89,8 +89,8 @@ def recall(
 ) -> None:
     """Keep the pages that are like the seeds, and ask about the URLs around them.
 
-    Each round learns a classifier, scores all pages and finds domains of which much is recalled.
-    DIR/url_patterns.csv lists their sections: write yes or no under accept, give the file to the
+    Each round learns a classifier, scores all pages and finds domains with many recalled pages.
+    DIR/url_patterns.csv lists their sections: write yes or no under accept, pass the file to the
     next run, and pages of accepted sections that the classifier missed join the seed.
     """
     from dph.cli.corpus.options import print_corpus

@@ -70,9 +70,9 @@ def ablate(
     workers: WorkersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Learn the input raw, deduplicated, filtered and both, and measure each on held-out code.
+    """Train on the input raw, deduplicated, filtered and both, and measure each on held-out code.
 
-    Every arm gives the same models the same number of tokens, with the same seeds. The table says
+    Every arm gives the same models the same number of tokens, with the same seeds. The table shows
     bits a byte of held-out code and the paired difference to raw; below 0 cleaning has helped.
     """
     from dph.cli.display.output import json_text, quiet_libraries
@@ -117,8 +117,9 @@ def run(
 ) -> None:
     """Run all stages that the file has tables for, in order; continue where a kill interrupted it.
 
-    What is finished from the same inputs and settings is skipped. DIR/report.md says what came in,
-    stayed and was dropped, and what was measured; DIR/digests.json what each stage made.
+    Stages that are finished from the same inputs and settings are skipped. DIR/report.md lists the
+    documents that came in, were kept and were dropped, and all measurements; DIR/digests.json
+    identifies the result of each stage.
     """
     from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.progress import open_progress

@@ -56,9 +56,9 @@ def instruct(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write DIR/rows.jsonl for `dph sft`: this many rows of each part, no copies, none of a test.
+    """Write DIR/rows.jsonl for `dph sft`: a number of rows of each part, no copies, none of a test.
 
-    What is taken is a uniform sample. A part that is too small leaves a shortfall, which is told.
+    The rows are a uniform sample. A part that is too small leaves a shortfall, which is reported.
     """
     from dph.cli.display.output import json_text
     from dph.cli.display.progress import open_progress
@@ -221,12 +221,12 @@ def synth(
     workers: WorkersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Have a model write functions with tests, or questions with SQL, and keep what holds.
+    """Have a model write functions with tests, or questions with SQL, and keep those that pass.
 
-    A function is kept if it passes its tests, if programs that are wrong do not, if it does not
-    know its tests by heart, and if a second one, written from the task alone, agrees. A query is
-    kept if it returns rows that queries wrong in one place do not. DIR/rows.parquet is to learn
-    from, DIR/problems.jsonl to grade by.
+    A function is kept if it passes its tests, if wrong programs do not, if it does not know its
+    tests by heart, and if a second one, written from the task alone, agrees. A query is kept if it
+    returns rows that queries with one error do not. DIR/rows.parquet is for training,
+    DIR/problems.jsonl for grading.
     """
     from dph.cli.corpus.options import print_corpus
     from dph.cli.display.progress import open_progress
