@@ -79,9 +79,17 @@ def messages(tree):
             yield node.lineno, text
 
 
+def help_texts(tree):
+    """The docstrings of functions at the top of a file: of the command line, what --help shows."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            yield node.lineno, (ast.get_docstring(node) or "").partition("Raises:")[0]
+
+
 def faults(path):
     if path.suffix == ".py":
-        found = messages(ast.parse(path.read_text()))
+        tree = ast.parse(path.read_text())
+        found = [*messages(tree), *(help_texts(tree) if "cli" in path.parts[-3:-1] else ())]
     else:
         found = enumerate(path.read_text().splitlines(), start=1)
     for line, text in found:
