@@ -183,7 +183,7 @@ def test_an_empty_data_set_and_a_broken_parquet_file_are_refused(tmp_path, jsonl
         load_problems(jsonl())
     path = tmp_path / "p.parquet"
     path.write_bytes(b"not parquet")
-    with pytest.raises(DataError, match="as parquet"):
+    with pytest.raises(DataError, match="not a parquet file"):
         load_problems(path)
 
 

@@ -100,7 +100,7 @@ def test_files_of_other_kinds_are_refused(tmp_path):
     pq.write_table(pa.table({"a": [1]}), tmp_path / "y.parquet")
     for name, message in [
         ("x.txt", "must end in one of"),
-        ("x.parquet", "as parquet"),
+        ("x.parquet", "not a parquet file"),
         ("x.jsonl", "line 1: not valid JSON"),
         ("gone.jsonl", "there is no file"),
         ("y.parquet", "no 'problem_id'"),

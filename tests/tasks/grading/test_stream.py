@@ -339,7 +339,7 @@ def test_a_second_run_with_the_same_output_is_refused_and_does_no_harm(tmp_path)
     class StartsAnother(EvenIsRight):
         def grade_rows(self, rows):
             for resume in (True, False):
-                with pytest.raises(DataError, match="different dph process is writing"):
+                with pytest.raises(DataError, match="another dph process is writing"):
                     grade_file(source, target, grader=EvenIsRight(), resume=resume)
             return super().grade_rows(rows)
 

@@ -55,7 +55,7 @@ def test_what_holds_no_rows_is_refused(tmp_path):
     with pytest.raises(DataError, match="list of questions"):
         published_rows(write(tmp_path, {"a": 1}))
     (tmp_path / "dev.parquet").write_text("no")
-    with pytest.raises(DataError, match="as parquet"):
+    with pytest.raises(DataError, match="not a parquet file"):
         published_rows(tmp_path / "dev.parquet")
 
 
