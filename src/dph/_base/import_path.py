@@ -1,6 +1,6 @@
 """Naming a function of the user's own code by its import path, ``module:function``.
 
-Where the code lies is said beside the name, by the directories that are searched for it first, so
+The place of the code is given separately, by the directories that are searched for it first, so
 that the same name means the same file from every working directory.
 """
 

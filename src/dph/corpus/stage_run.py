@@ -102,7 +102,7 @@ def made_once(
 
     What was made of the same before, in as many shards, is kept. Else ``make`` runs, without a
     manifest in ``out``; what it leaves in ``out / WORK`` goes in the end. ``beside`` says whether
-    what the stage keeps beside its shards is as it should be.
+    the stage's other files are unchanged.
 
     Raises:
         DataError: ``out`` is the directory of a source, or held by another process.

@@ -128,7 +128,7 @@ def save_policy(model: PreTrainedModel, directory: Path) -> None:
 def without_adapter(model: PreTrainedModel) -> PreTrainedModel:
     """The initial policy: a separate frozen model that shares the weights of ``model``.
 
-    It holds no tensor of its own, so it takes no memory beside ``model``. A model without an
+    It has no tensors of its own, so it takes no memory in addition to ``model``. A model without an
     adapter is returned as it is.
     """
     if not has_adapter(model):

@@ -102,7 +102,7 @@ _WANTED = ["*.json", "*.jinja", "*.model", "*.safetensors", "*.tiktoken", "*.txt
 
 _UNWANTED = ["*/*", "consolidated*"]
 
-"""Weights of other libraries: in directories of their own, or a second time beside ours."""
+"""Weights of other libraries: in separate directories, or a second time next to ours."""
 
 _INDEX = "model.safetensors.index.json"
 

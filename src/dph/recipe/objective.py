@@ -2,7 +2,7 @@
 
     loss = surrogate(advantages) + sum of weight * penalty + sum of weight * anchor
 
-Each term is a table of its own: what it is, and its parameters beside that. Penalties and anchors
+Each term is a separate table: its kind, and its parameters. Penalties and anchors
 have names, so that a recipe can change one of them and metrics can tell them apart.
 """
 
@@ -57,7 +57,7 @@ def expand_shorthand(objective: Mapping[str, Any]) -> dict[str, Any]:
     """``[objective]`` with every short name in the place that it stands for.
 
     Raises:
-        ValueError: a value stands under both names, or js_definition beside another divergence.
+        ValueError: a value stands under both names, or js_definition with another divergence.
     """
     short = {name: objective[name] for name in SHORTHAND if name in objective}
     expanded = {name: value for name, value in objective.items() if name not in SHORTHAND}

@@ -180,7 +180,7 @@ def load_recipe(
 
     ``overrides`` are ``a.b=c`` with c in TOML (a bare word is a string). Relative paths in the
     file start at the file's directory; those in overrides start at the working directory. The
-    user's own modules are found beside the file, and ``data.modules`` says where.
+    user's own modules are found next to the file, and ``data.modules`` says where.
 
     Raises:
         SettingsError: the file is missing or not TOML, keys are unknown (the nearest known ones

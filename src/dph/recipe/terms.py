@@ -37,7 +37,7 @@ __all__ = [
 
 LOGPROBS, REF_LOGPROBS, BASE_CORRECT = "logprobs", "ref_logprobs", "base_correct"
 READS = frozenset({LOGPROBS, REF_LOGPROBS, BASE_CORRECT})
-"""What an advantage may ask for beside rewards: the samples' log-probs and lengths, the initial
+"""Inputs of an advantage other than rewards: the samples' log-probs and lengths, the initial
 policy's log-probs of them, and how many answers of that policy were right in pre-sampling."""
 READ_IN_OWN_LOOP = {
     BASE_CORRECT: "the number of the initial policy's right answers to a problem",
@@ -52,7 +52,7 @@ class Term:
 
     ``reads_reference``: it needs the initial policy's log-probs of *new* samples, and so that
     model in every step. ``reads_distributions``: it acts on stored next-token distributions, not
-    on the log-probs of stored tokens. ``reads``: what an advantage needs beside rewards, some of
+    on the log-probs of stored tokens. ``reads``: inputs of an advantage other than rewards, some of
     ``READS``.
     """
 

@@ -15,7 +15,7 @@ class SmallConsolidation:
     answers: int
     tokens: int
     untimed: tuple[int, int]
-    """Answers and tokens that were drawn beside them."""
+    """Answers and tokens that were drawn in addition."""
     store_seconds: float
     update_seconds: float
 

@@ -157,7 +157,7 @@ def run(
         progress: what shows how far it is; default: nothing does.
 
     Raises:
-        SettingsError: the recipe is missing or invalid, or overrides are given beside a ``Recipe``.
+        SettingsError: the recipe is missing or invalid, or overrides are given with a ``Recipe``.
         DphError: as the stages do.
     """
     if not isinstance(recipe, Recipe):

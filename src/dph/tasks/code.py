@@ -21,7 +21,7 @@ from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
 # What a row of a data set of programs gives.
 
 INSTRUCTION = "Answer with one block of code, ```python ... ```, that holds the whole program."
-"""What is asked of a model beside the problem."""
+"""Instruction to a model, after the problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,8 +62,8 @@ DOCUMENTATION = ["--kind", "documentation", "--modules", "math"]
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--kind", "sql", "--generator", "a:b"], "--kind sql starts from --databases"),
-        (["--kind", "functions", "--modules", "math"], "--kind functions starts from --input"),
+        (["--kind", "sql", "--generator", "a:b"], "--kind sql takes only --databases"),
+        (["--kind", "functions", "--modules", "math"], "--kind functions takes only --input"),
         (["--kind", "documentation", "--modules", "os", "--generator", "a:b"], "'os' is not among"),
         (DOCUMENTATION, "name a writer"),
         (["--kind", "poems"], "'poems' is not one of functions, instructions"),

@@ -1,6 +1,6 @@
 """Programs that know their tests: their answers to other inputs, and the constants they spell out.
 
-Two signs. The tests want different values, but on inputs a little beside theirs the program answers
+Two signs. The tests want different values, but on inputs close to theirs the program answers
 all alike (a fallback, an error). Or the program spells out the inputs and the values of its tests.
 """
 

@@ -55,7 +55,7 @@ def disagreements(
 ) -> list[str]:
     """Disagreement of the second answers with the first; '' where there is none.
 
-    Inputs beside the tests on which the second program fails count for neither, as long as both
+    Inputs other than the tests on which the second program fails count for neither, as long as both
     agree on half of them.
     """
     read = [_read(draft, answer) for draft, answer in zip(drafts, answers, strict=True)]

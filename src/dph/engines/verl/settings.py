@@ -31,7 +31,7 @@ REFUSED_VERIFIERS = {
         "hydra takes 4.9 only: use 'math'"
     )
 }
-"""Those that would grade wrong beside verl, and why."""
+"""Those that would grade wrong next to verl, and why."""
 
 PRECISIONS = {
     "bf16": "bfloat16",

@@ -1,7 +1,7 @@
 """Questions and SQL from a schema alone: a writer for ``[synth]`` that needs no model.
 
 It reads the ``CREATE TABLE`` statements of a prompt (``dph.corpus.synth.seeds``), with example
-values beside the columns, and fills one of a few forms, drawn by the seed. It asks in the names of
+values next to the columns, and fills one of a few forms, drawn by the seed. It asks in the names of
 the columns, which a model would not; whether the query runs and tells anything, the judge finds.
 """
 

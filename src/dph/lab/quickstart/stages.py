@@ -171,7 +171,7 @@ def stage_runner(
     for an end (Ctrl-C), those that train write a checkpoint first.
 
     The function raises:
-        DphError: a stage failed; those beside it are ended too, and go on next time. What a child
+        DphError: a stage failed; its neighbours are ended too, and continue next time. What a child
             said is told as a DataError where it is bad input, else as a TrainingError.
     """
     if jobs == 1:

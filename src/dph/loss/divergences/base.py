@@ -10,7 +10,7 @@ y_t, sampled from **pi_ref**, write
 so the mean of ``divergence(log_ratio)`` over stored tokens estimates the divergence, and the
 gradient that reaches log pi is df/dx = u f'(u).
 
-What all generators share beside that:
+All generators also share:
 
 * **dtype.** float32 and float64 come back as they are; bfloat16 and float16 are computed and
   returned in float32 (their gradient is cast back to the input's dtype).

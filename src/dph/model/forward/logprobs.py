@@ -72,7 +72,7 @@ def completion_scores(
         DataError: a prompt is empty, or there are not as many prompts as completions.
         ModelError: the model returns logits of an unexpected shape, or cannot run packed rows
             although ``sharing`` is "always".
-        ValueError: an entropy is asked for beside statistics, or a row is in two of them.
+        ValueError: an entropy is asked for with statistics, or a row is in two of them.
     """
     layout = layout_of(model, prompts, completions, pad_id=pad_id, sharing=sharing, forest=forest)
     _check(statistics, with_entropy=with_entropy)

@@ -45,7 +45,7 @@ def bucket_logprobs(
 
 BLOCK = 2**24
 """Numbers in one table: 64 MiB in float32. A pass over the vocabulary holds at most
-``TABLES`` of them, beside what the statistic itself makes."""
+``TABLES`` of them, in addition to the statistic's own."""
 TABLES = 5
 """Products, log-probs, their gradient, that of the products, and one in the products' precision."""
 
@@ -97,7 +97,7 @@ def over_vocabulary(
 
     Computed as: every block once in the forward pass, without a graph, and once more in the
     backward pass, with the graph of that block alone; 4/3 of the matrix products of the plain
-    form. Peak memory beside ``hidden``, its gradient and that of the weight: ``TABLES`` tables of
+    form. Peak memory without ``hidden``, its gradient and that of the weight: ``TABLES`` tables of
     ``BLOCK`` numbers and what the statistic makes of one.
     """
     weights = head_weights(head, temperature, like=hidden)

@@ -114,7 +114,7 @@ SetProblems = dict[str, dict[str, Problem]]
 def read_set_problems(runs: Mapping[Path, Recipe | None]) -> tuple[SetProblems, list[str]]:
     """The problems of every set, by set and id, and what is not there.
 
-    They are those that lie beside a run's answers; of a run without them those that its recipe
+    They are those next to a run's answers; of a run without them those that its recipe
     names.
 
     Raises:

@@ -64,7 +64,7 @@ def evaluate(
 
     ``model`` is the fingerprint of the weights, the tokenizer and the precision. Everything that
     the samples depend on makes a digest. A file at ``path`` with that digest is returned as it
-    is; finished chunks beside it, in ``<stem>.partial/``, are used if they have that digest and
+    is; finished chunks next to it, in ``<stem>.partial/``, are used if they have that digest and
     removed if not. A sample's random numbers depend on (seed, problem, sample index) alone, so an
     interrupted evaluation ends with the same file as an uninterrupted one.
 

@@ -73,7 +73,7 @@ __all__ = [
 def only_pool_writer(path: Path, *, what: str = "pool (presample.pool)") -> Iterator[None]:
     """Hold the pool ``path`` for this process; whoever comes second is refused.
 
-    The lock is on a file beside the pool, ``.<name>.lock``: the pool itself appears by a rename,
+    The lock is on a file next to the pool, ``.<name>.lock``: the pool itself appears by a rename,
     so there is nothing in it to hold on to. The operating system drops the lock when the process
     ends, however that happens. The file goes at the end; one that a killed process left is in
     nobody's way.

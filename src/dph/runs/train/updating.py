@@ -142,7 +142,7 @@ def weigh(minibatch: Minibatch, *, objective: Objective, max_tokens: int) -> lis
     """The rows of a mini-batch with their weights; each source has its own denominator.
 
     Rows that cannot move the loss are left out after the weights are known: an advantage of 0
-    without a term on policy samples beside it has gradient 0. Masked rows are not in the loss:
+    without a term on policy samples has gradient 0. Masked rows are not in the loss:
     they do not count in the denominator either.
     """
     used = [row for group in minibatch.groups for row in group if not row.masked]

@@ -55,7 +55,7 @@ def graded_advantages(
         advantage: the term.
         rewards: of all samples.
         graded: whose rewards say something.
-        samples: what an advantage with ``reads`` is given beside the rewards.
+        samples: inputs of an advantage with ``reads`` other than the rewards.
 
     Raises:
         DataError: groups are smaller than the advantage needs even where all is graded, what it

@@ -60,7 +60,7 @@ def kept_distributions(
 ) -> list[Kept]:
     """One distribution for each element of ``wanted``, in order.
 
-    ``top`` are the likeliest tokens kept beside those that are wanted; None keeps all.
+    ``top`` are the likeliest tokens kept in addition to those asked for; None keeps all.
     Computed as: the training forward, which runs what rows begin with alike once (examples before a
     question, the prompt of all its answers); the head on the wanted places alone, a block of them
     at a time; the softmax in float32. ``token_budget`` bounds the tokens of one forward.
